@@ -209,15 +209,20 @@ def test_an_artefact_that_does_not_fit_is_an_entry_with_its_reason(study, audit)
 @pytest.mark.parametrize("of_trained", [False, True])
 def test_nobody_is_named_in_the_run_directory(tuned, audit, of_trained):
     model = ("tuned", *DATA, *CODE, *FAST) if of_trained else QUICK
-    assert audit(*model, *TAG, "--out", "out").code == 0
+    outside = ("--confounder", "tag:0.9,xy=[0.9,0.9]")
+    done = audit(*model, *TAG, *outside, "--out", "out")
+    assert done.code == 0 and "Jones" in done.err  # whose image it does not fit into is for the terminal
+    (refused,) = [each for each in record_of(tuned.parent / "out").entries if each.outcome == "impossible"]
+    assert refused.reason.startswith("An image cannot be edited. tag: ")
     told = told_by(tuned.parent / "out")
     assert b"Smith" not in told and b"Jones" not in told
     assert str(tuned.parent).encode() not in told
 
 
 def test_mitigations_stand_beside_plain_training(study, audit):
-    flags = ("--negatives", "0.3", "--mitigate", "balanced_sampling,dfr:draws=2", "--out", "out")
-    assert audit(*QUICK, *TAG, *flags).code == 0
+    several = "erm,balanced_sampling,dfr:draws=2,dfr:2"  # erm is there anyway, and nothing is done twice
+    flags = ("--negatives", "0.3", "--mitigate", several, "--out", "out")
+    assert audit(*QUICK, *TAG, *TAG, *flags).code == 0
     record = record_of(study / "out")
     assert record.negatives == 0.3
     assert [entry.mitigation for entry in record.entries] == ["erm", "balanced_sampling", "dfr:draws=2"]
@@ -285,6 +290,28 @@ def test_several_labels_per_image_are_refused(study):
     options = {name: value for name, value in OPTIONS.items() if name not in ("data", "group_column")}
     with pytest.raises((DataError, UsageError), match="several labels"):
         package.audit_model("tiny_models:tiny", data=data, **options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda images: np.ones((len(images), 3)) / 3, "shape"),
+        (lambda images: np.full(len(images), 1.5), r"must lie in \[0, 1\]"),
+        (lambda images: np.array([np.nan] * len(images)), r"must lie in \[0, 1\]"),
+    ],
+)
+def test_a_function_that_gives_no_probabilities_is_refused(study, answer, said):
+    """Not an entry that says that the artefact could not be measured: nothing can be, with this function."""
+    options = {**OPTIONS, "class_names": ["healthy", "ill"]}
+    options = {name: value for name, value in options.items() if name not in ("allow_code", "audit_folds")}
+    with pytest.raises(DataError, match=said):
+        package.audit_model(answer, **options)
+
+
+def test_patients_that_are_not_known_cannot_be_drawn(study):
+    options = {**OPTIONS, "group_column": "none"}
+    with pytest.raises(UsageError, match="--unit patient draws patients, and these images have none"):
+        package.audit_model("tiny_models:tiny", unit="patient", **options)
 
 
 def test_python_gets_the_numbers_without_a_folder(study):

@@ -166,4 +166,5 @@ def _grouped(features: Features, rows: AuditRows, flags: np.ndarray, numbers: Ro
         np.asarray(features[numbers], dtype=np.float64),
         rows.is_positive[numbers].astype(np.int64),
         flags[numbers].astype(np.int64),
+        None if rows.dataset.groups is None else rows.dataset.groups[numbers],
     )

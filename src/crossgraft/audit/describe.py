@@ -78,7 +78,7 @@ def sweep_entry(
         _over_folds("clean_auc", reliance.clean),
         _over_folds("iid_auc", last.iid),
         _over_folds("ood_auc", last.ood),
-        *([] if last.flip_effect is None else [_over_folds("flip_effect", last.flip_effect)]),
+        *_flip_effects(last),
         _over_folds("worst_group_accuracy", last.worst),
         *(_mean_gap(name, last.groups) for name in _GAPS),
     ]
@@ -176,7 +176,7 @@ def _point(point: SharePoint) -> AuditPoint:
         _over_folds("aligned", point.aligned),
         _over_folds("worst_group_accuracy", point.worst),
         _over_folds("worst_group_accuracy_by_val", point.worst_by_val),
-        *([] if point.flip_effect is None else [_over_folds("flip_effect", point.flip_effect)]),
+        *_flip_effects(point),
         *([] if point.best_epoch is None else [_over_folds("best_epoch", point.best_epoch)]),
         *(
             _over_folds(name, value)
@@ -185,6 +185,18 @@ def _point(point: SharePoint) -> AuditPoint:
         *(_mean_gap(name, point.groups) for name in _GAPS),
     ]
     return AuditPoint(share=point.share, realised=point.realised, metrics=metrics, cells=_cells(point.groups))
+
+
+def _flip_effects(point: SharePoint) -> list[AuditMetric]:
+    """Flip effects of all images and of each class; none of an attribute."""
+    if point.flip_effect is None or point.flip_effects is None:
+        return []
+    of_negatives, of_positives = point.flip_effects
+    return [
+        _over_folds("flip_effect", point.flip_effect),
+        _over_folds("flip_effect_positives", of_positives),
+        _over_folds("flip_effect_negatives", of_negatives),
+    ]
 
 
 def _cells(groups: Sequence[GroupMetrics]) -> list[AuditCell]:

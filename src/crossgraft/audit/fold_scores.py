@@ -27,7 +27,8 @@ class AuditedImages:
         identities: What draws depend on.
         attribute: (n,) who belongs to the group in question, where that is what confounds; None for an artefact, which
             every image is looked at with and without.
-        num_drawn: Positives of a draw of i.i.d. test images; None: all of them.
+        num_drawn: Positives of a draw of i.i.d. test images, or patients with positives where whole patients carry it; None:
+            all positives.
     """
 
     is_positive: Flags
@@ -37,7 +38,7 @@ class AuditedImages:
     num_drawn: int | None = None
 
     def carrying(self, share: float) -> tuple[int, int]:
-        """Positives of an i.i.d. draw that carry what confounds, and all of them."""
+        """Positives of an i.i.d. draw that carry what confounds, and all of them; or the same of patients."""
         number = int(self.is_positive.sum()) if self.num_drawn is None else self.num_drawn
         return num_edited(number, share), number
 

@@ -73,11 +73,9 @@ def _sound(ends: Sequence[tuple[float, float]]) -> Concluded:
         small = " It is above 0, but small." if all(low > 0 for low, _ in ends) else ""
         said = f"{_intervals(ends)} of the shortcut reliance index {_lie(ends)} below {LARGEST_RELIANCE}.{small}"
         return Concluded("passes", said)
-    return Concluded(
-        "undecided",
-        f"{_intervals(ends)} of the SRI {'reach' if len(ends) > 1 else 'reaches'} from 0 or less to {LARGEST_RELIANCE} or more: "
-        "more images are needed.",
-    )
+    lie, both = ("intervals of the SRI lie", "both ") if len(ends) > 1 else ("interval of the SRI lies", "")
+    said = f"The {lie} neither {both}above 0 nor {both}below {LARGEST_RELIANCE}: more images are needed."
+    return Concluded("undecided", said)
 
 
 def _intervals(ends: Sequence[tuple[float, float]]) -> str:
@@ -106,11 +104,15 @@ def conclude_trained(found: TrainedAudit, *, too_small: str | None = None, stren
     reasons: dict[AuditOutcome, str] = {
         "untrained": f"Without the artefact the AUC is {found.clean.value:.2f}, below {LEAST_AUC}: a model that learned nothing "
         "looks robust.",
-        "undetectable": "A probe on the features of the network hardly tells images with the artefact from those without it.",
+        "undetectable": "A probe on the features of the network hardly tells images with the artefact from those without it."
+        if found.edit.rms
+        else "It changes nothing in these images.",
         "relies": "The interval of what the AUC loses where the artefact goes against the class lies above 0.",
         "passes": f"What the AUC loses where the artefact goes against the class is below {LARGEST_DROP}, all of its interval."
         + (" It is above 0, but small." if found.drop.low is not None and found.drop.low > 0 else ""),
-        "undecided": f"The interval of what the AUC loses is neither above 0 nor below {LARGEST_DROP}: more images are needed.",
+        "undecided": f"The interval of what the AUC loses is neither above 0 nor below {LARGEST_DROP}: more images are needed."
+        if found.drop.low is None or found.drop.low != found.drop.high
+        else "No image changed its place, which of so few images says little: more images are needed.",
     }
     if found.outcome == "relies" and speaks_for_negatives(found.reverse_drop):
         return Concluded(

@@ -79,7 +79,8 @@ def _measure(
     def part(numbers: np.ndarray) -> GroupedRows:
         mixed = np.where(carrying[numbers, None], edited[numbers], clean[numbers])
         flags = carrying[numbers].astype(np.int64)
-        return GroupedRows(mixed.astype(np.float64), rows.is_positive[numbers].astype(np.int64), flags)
+        patients = None if rows.dataset.groups is None else rows.dataset.groups[numbers]
+        return GroupedRows(mixed.astype(np.float64), rows.is_positive[numbers].astype(np.int64), flags, patients)
 
     train, val = part(fold.train), part(fold.val)
     fitted = mitigation.fit(train, val, seed=seed)

@@ -36,6 +36,7 @@ class SharePoint(NamedTuple):
         clean: AUC where nobody carries it.
         aligned: AUC where all positives carry it and no negative.
         flip_effect: Mean change of the logit of an image that gets it; None for an attribute.
+        flip_effects: The same of negatives and of positives.
         groups: Results by class and artefact, of each fold, at a threshold of 0.5.
         worst: Accuracy of the worst cell at 0.5.
         worst_by_val: The same at the threshold that val picks.
@@ -55,6 +56,7 @@ class SharePoint(NamedTuple):
     worst_by_val: MeanInterval
     best_epoch: MeanInterval | None
     micro_aucs: tuple[MeanInterval, MeanInterval] | None = None
+    flip_effects: tuple[MeanInterval, MeanInterval] | None = None
 
 
 class Reliance(NamedTuple):
@@ -163,8 +165,18 @@ def _point(of_share: Sequence[FoldScores], tested: AuditedImages, draw: IidDraw)
         worst=mean_interval(np.array([each.worst.accuracy.value for each in groups])),
         worst_by_val=mean_interval(np.array([each.worst.accuracy.value for each in by_val])),
         best_epoch=mean_interval(np.array(epochs)) if epochs else None,
+        flip_effects=None if tested.attribute is not None else _by_class(of_share, tested),
         micro_aucs=(mean_interval(np.array(micro)[:, 0]), mean_interval(np.array(micro)[:, 1])) if micro else None,
     )
+
+
+def _by_class(of_share: Sequence[FoldScores], tested: AuditedImages) -> tuple[MeanInterval, MeanInterval]:
+    """Flip effects of negatives and of positives."""
+    of_negatives, of_positives = (
+        mean_interval(np.array([flip_effect(one.clean[rows], one.edited[rows]) for one in of_share]))
+        for rows in (~tested.is_positive, tested.is_positive)
+    )
+    return of_negatives, of_positives
 
 
 def _iid(one: FoldScores, tested: AuditedImages, draw: IidDraw) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from crossgraft.audit.attribute_sweep import AttributeDesign
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.describe import sweep_entry
@@ -45,7 +47,9 @@ class Sweep:
         """The test images."""
         rows, test = self.rows, self.rows.test
         groups = None if rows.dataset.groups is None else rows.dataset.groups[test]
-        return AuditedImages(rows.is_positive[test], groups, [rows.identities[row] for row in test.tolist()])
+        positive = rows.is_positive[test]
+        num_units = len(np.unique(groups[positive])) if self.options.unit == "patient" and groups is not None else None
+        return AuditedImages(positive, groups, [rows.identities[row] for row in test.tolist()], num_drawn=num_units)
 
     @property
     def draw(self) -> IidDraw:

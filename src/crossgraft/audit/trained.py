@@ -13,7 +13,7 @@ from crossgraft.audit.detectability import Detectability, detectability
 from crossgraft.audit.edits import EditFacts, Editing
 from crossgraft.audit.group_metrics import GroupMetrics, group_metrics
 from crossgraft.audit.reliance import ExactTestScores, flip_effect
-from crossgraft.audit.subjects import Subject
+from crossgraft.audit.subjects import Probabilities, Subject
 from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError
@@ -38,8 +38,8 @@ class TrainedAudit:
         outcome: Verdict, one of five. ``passes``: the interval of the drop lies below ``LARGEST_DROP``, and 3 / n does where no
             order changed, with n patients of the smaller class. ``relies``: not so, and it lies above 0; or that of
             ``reverse_drop`` does, with a value above ``LARGEST_DROP``. ``undecided``: neither, for want of images.
-            ``undetectable``: the edit does not reach the network, so that nothing can be said. ``untrained``: nor where the clean
-            AUC is below ``LEAST_AUC``.
+            ``undetectable``: the edit changes nothing, or does not reach the network, so that nothing can be said.
+            ``untrained``: nor where the clean AUC is below ``LEAST_AUC``.
         clean: AUC where nobody carries the artefact, with its interval.
         aligned: AUC where every positive carries it, and no negative.
         ood: AUC where every negative carries it, and no positive.
@@ -79,6 +79,7 @@ def audit_trained(
     strength: float = 1.0,
     threshold: float = 0.5,
     seed: int = 0,
+    before: Probabilities | None = None,
     reporter: Reporter | None = None,
 ) -> TrainedAudit:
     """Score every image without and with an artefact, and compare where it goes with the class and where it goes against it.
@@ -91,13 +92,14 @@ def audit_trained(
         strength: Multiple of what the edit changes; with 0 every drop is exactly 0.
         threshold: Probability of the positive class from which on an image is decided positive.
         seed: Random seed of the edit.
+        before: (n, C) what the subject says of the images as they are; None: it is asked.
         reporter: Reporter of progress.
 
     Raises:
         DataError: Images have several labels, a class that the model does not know, or are of one class.
         UsageError: An edit cannot be done.
 
-    Cost: two passes over all images, for a saved run four.
+    Cost: two passes over all images, for a saved run four; one less with ``before``.
 
     Source: the exact test mode of this project; the o.o.d. protocol is that of Juodelyte's thesis, chapter 4.
     """
@@ -105,18 +107,27 @@ def audit_trained(
     is_positive, column = positives_of(subject, images, positive)
     editing = Editing([edit], strength=strength, seed=seed)
     edited = images.edited(editing)
-    before, after = (subject.probabilities(rows, reporter)[:, column] for rows in (images, edited))
+    known = subject.probabilities(images, reporter) if before is None else before
+    clean_scores, after = known[:, column], subject.probabilities(edited, reporter)[:, column]
     labels, patients = is_positive.astype(np.int64), images.groups
-    ood = np.where(is_positive, before, after)
-    scores = ExactTestScores(before[is_positive], after[is_positive], before[~is_positive], after[~is_positive])
-    with_class = np.where(is_positive, after, before)
-    drop = auc_difference(before, ood, labels, patients)
-    reverse = auc_difference(before, with_class, labels, patients)
-    clean = auc(before, labels, patients)
+    ood = np.where(is_positive, clean_scores, after)
+    scores = ExactTestScores(
+        clean_scores[is_positive], after[is_positive], clean_scores[~is_positive], after[~is_positive]
+    )
+    with_class = np.where(is_positive, after, clean_scores)
+    drop = auc_difference(clean_scores, ood, labels, patients)
+    reverse = auc_difference(clean_scores, with_class, labels, patients)
+    clean = auc(clean_scores, labels, patients)
+    facts = editing.facts()[0]
     reach = None if subject.model is None else _reach(subject.model, images, edited)
     return TrainedAudit(
         outcome=_outcome(
-            clean, drop, reverse, None if reach is None else reach[1], _fewest(labels, patients), strength
+            clean,
+            drop,
+            reverse,
+            None if reach is None else reach[1],
+            _fewest(labels, patients),
+            facts if strength else None,
         ),
         clean=clean,
         aligned=auc(with_class, labels, patients),
@@ -127,13 +138,13 @@ def audit_trained(
         flip_effect_positives=flip_effect(scores.positives, scores.positives_edited),
         flip_effect_negatives=flip_effect(scores.negatives, scores.negatives_edited),
         groups=group_metrics(
-            np.r_[before, after],
+            np.r_[clean_scores, after],
             np.r_[labels, labels],
             np.repeat([0, 1], len(labels)),
             threshold=threshold,
             groups=np.r_[patients, patients] if patients is not None else np.tile(np.arange(len(labels)), 2),
         ),
-        edit=editing.facts()[0],
+        edit=facts,
         input_rms=None if reach is None else reach[0],
         detectability=None if reach is None else reach[1],
     )
@@ -198,11 +209,12 @@ def _outcome(
     reverse: MetricValue,
     reach: Detectability | None,
     fewest: int,
-    strength: float,
+    facts: EditFacts | None,
 ) -> Outcome:
+    """``facts`` are None where nothing was to be changed."""
     if clean.value < LEAST_AUC:
         return "untrained"
-    if strength and reach is not None and not reach.is_detectable:
+    if facts is not None and (facts.rms == 0 or (reach is not None and not reach.is_detectable)):
         return "undetectable"
     if drop.low is None or drop.high is None:
         return "undecided"

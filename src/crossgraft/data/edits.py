@@ -48,10 +48,9 @@ def edited_images(
             return pixels
         name = images.names[numbers[place]]
         try:
-            edited_pixels = edit(pixels, images.facts[numbers[place]].digest.hex())
+            return _checked(edit(pixels, images.facts[numbers[place]].digest.hex()), pixels, reshapes=reshapes)
         except DataError as error:
             raise DataError(f"{name} cannot be edited. {error}") from error
-        return _checked(edited_pixels, pixels, name, reshapes=reshapes)
 
     facts, kept, room = [images.facts[row] for row in numbers], dict[int, np.ndarray](), kept_bytes
     for place in sorted(edited):
@@ -63,15 +62,20 @@ def edited_images(
     return InspectedImages([images.names[row] for row in numbers], facts, unreadable, read, kept)
 
 
-def _checked(edited: np.ndarray, pixels: np.ndarray, name: str, *, reshapes: bool) -> np.ndarray:
+def without_name(error: DataError) -> str:
+    """Why an image cannot be edited, in a sentence that does not name its file, which may say who it is of."""
+    cause = error.__cause__
+    return f"An image cannot be edited. {cause}" if isinstance(cause, DataError) else str(error)
+
+
+def _checked(edited: np.ndarray, pixels: np.ndarray, *, reshapes: bool) -> np.ndarray:
     kept = slice(2, None) if reshapes else slice(None)
     if edited.shape[kept] != pixels.shape[kept] or edited.dtype != pixels.dtype:
         raise DataError(
-            f"The edit of {name} made {edited.shape} {edited.dtype} of {pixels.shape} {pixels.dtype}. An edit keeps shape and "
-            "type."
+            f"The edit made {edited.shape} {edited.dtype} of {pixels.shape} {pixels.dtype}. An edit keeps shape and type."
         )
     if edited.dtype.kind == "f" and not (np.isfinite(edited).all() and edited.min() >= 0 and edited.max() <= 1):
-        raise DataError(f"The edit of {name} made samples that are NaN, infinite or outside [0, 1].")
+        raise DataError("The edit made samples that are NaN, infinite or outside [0, 1].")
     view = edited.view()
     view.setflags(write=False)
     return view

@@ -27,8 +27,9 @@ from crossgraft.audit.sweep import Sweep
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import thumbnails_of_rows
+from crossgraft.data.edits import without_name
 from crossgraft.data.opening import open_divided
-from crossgraft.errors import DataError, UnknownNameError
+from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
 from crossgraft.options import AuditOptions, from_mapping, options_of
 from crossgraft.options.data import DatasetOptions
@@ -63,6 +64,10 @@ def audit(call: AuditCall) -> Audited:
     specs = _specs(call.model, options, reporter)
     dataset = open_data(options, reporter)
     checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
+    if options.unit == "patient" and dataset.groups is None:
+        raise UsageError(
+            "--unit patient draws patients, and these images have none. Name their column: --group-column."
+        )
     rows = divide_rows(dataset, options.positive, num_folds=options.audit_folds, seed=options.seed)
     found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
     found.notes += _notes(rows, asked.shares)
@@ -176,7 +181,8 @@ def _confounded(
                 described = confounder_record(done[-1])
             except DataError as error:
                 described = edit_record(name, edit, None)
-                found.entries += [impossible_entry(spec.name, name, str(error), mode=options.mode) for spec in specs]
+                reason = without_name(error)
+                found.entries += [impossible_entry(spec.name, name, reason, mode=options.mode) for spec in specs]
                 call.reporter.warn(f"{name} cannot be put into these images: {error}")
             if name not in recorded:
                 found.confounders.append(described)

@@ -22,11 +22,12 @@ from crossgraft.audit.describe import (
 from crossgraft.audit.edits import EditFacts, Editing
 from crossgraft.audit.outcomes import conclude_attribute, conclude_trained
 from crossgraft.audit.rows import AuditRows, positive_class
-from crossgraft.audit.subjects import Subject, subject_of
-from crossgraft.audit.trained import audit_trained
+from crossgraft.audit.subjects import Probabilities, Subject, subject_of
+from crossgraft.audit.trained import audit_trained, positives_of
 from crossgraft.audit.trained_attribute import audit_trained_attribute
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
+from crossgraft.data.edits import without_name
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options import AuditOptions, given
 from crossgraft.progress import Reporter
@@ -96,9 +97,11 @@ def audit(call: AuditCall) -> Audited:
     images = dataset.take(test)
     rows = AuditRows(images, positive, is_positive[test], (), np.arange(len(images)))
     shown: list[Confounded] = []
+    positives_of(subject, images, positive)  # whether the model can be asked at all is no matter of a single artefact
     seen = _as_seen(subject, images, options)
+    before = subject.probabilities(seen, reporter)
     for edit in asked.edits:
-        _one(subject, seen, edit, options, found, shown, reporter)
+        _one(subject, seen, before, edit, options, found, shown, reporter)
     for name in asked.attributes:
         _attribute(subject, images, name, options, found, reporter)
     if options.frequency:
@@ -113,6 +116,7 @@ def audit(call: AuditCall) -> Audited:
 def _one(
     subject: Subject,
     images: Dataset,
+    before: Probabilities,
     edit: ImageEdit,
     options: AuditOptions,
     found: Audited,
@@ -128,13 +132,14 @@ def _one(
             edit,
             positive=found.positive,
             strength=options.strength,
-            threshold=_threshold(subject, found.positive),
+            threshold=own_threshold(subject, found.positive),
             seed=options.seed,
+            before=before,
             reporter=reporter,
         )
     except DataError as error:
         found.confounders.append(edit_record(name, edit, None))
-        found.entries.append(impossible_entry(subject.name, name, str(error), mode="trained"))
+        found.entries.append(impossible_entry(subject.name, name, without_name(error), mode="trained"))
         reporter.warn(f"{name} cannot be put into these images: {error}")
         return
     shown.append(_confounded(images, edit, result.edit, options))
@@ -178,7 +183,7 @@ def _attribute(
     """One attribute: an entry, whatever comes of it."""
     attribute = find_attribute(images, name, options)
     found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
-    threshold = _threshold(subject, found.positive)
+    threshold = own_threshold(subject, found.positive)
     try:
         result = audit_trained_attribute(
             subject, images, attribute, positive=found.positive, threshold=threshold, reporter=reporter
@@ -190,7 +195,7 @@ def _attribute(
     found.entries.append(trained_attribute_entry(subject.name, name, result, conclude_attribute(result)))
 
 
-def _threshold(subject: Subject, positive: str) -> float:
+def own_threshold(subject: Subject, positive: str) -> float:
     """From which probability of the class on the model decides for it: its own threshold, where it has one."""
     facts = None if subject.model is None else subject.model.facts
     known = {} if facts is None else {row.class_name: row.threshold for row in facts.thresholds}

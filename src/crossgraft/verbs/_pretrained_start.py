@@ -9,7 +9,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from crossgraft.errors import CrossgraftError, RunDirectoryError
+from crossgraft.errors import CrossgraftError, MissingWeightsError, RunDirectoryError
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.models.spec import PRETRAINED, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, trusted_code
@@ -36,7 +36,7 @@ def pretrained_start(model: object, saved: SavedModel, options: AuditOptions, re
     facts = saved.facts
     if facts.model.from_scratch:
         return "It started from random weights, so that there is no pretrained network to compare with."
-    found = _spec(model, saved, options)
+    found = _spec(model, saved, options, reporter)
     if isinstance(found, str):
         return found
     wanted = saved.classifier.preprocessing
@@ -51,8 +51,10 @@ def pretrained_start(model: object, saved: SavedModel, options: AuditOptions, re
             resize_policy=wanted.resize_policy,
             reporter=reporter,
         )
+    except MissingWeightsError:
+        return "Its pretrained weights are not on this machine. Name their folder with --weights-dir."
     except CrossgraftError as error:
-        return f"The pretrained network cannot be loaded: {error}"
+        return _told(reporter, "The pretrained network cannot be loaded", error)
     if backbone.weights_fingerprint != facts.model.weights_fingerprint:
         return f"The weights of {found.name} on this machine are others than those that it was tuned from."
     if backbone.preprocessing != wanted:
@@ -60,7 +62,13 @@ def pretrained_start(model: object, saved: SavedModel, options: AuditOptions, re
     return backbone
 
 
-def _spec(model: object, saved: SavedModel, options: AuditOptions) -> ModelSpec | str:
+def _told(reporter: Reporter, what: str, error: CrossgraftError) -> str:
+    """A sentence for the page; the error itself, which may name folders, is for the terminal alone."""
+    reporter.warn(f"{what}: {error}")
+    return f"{what}; the terminal says why."
+
+
+def _spec(model: object, saved: SavedModel, options: AuditOptions, reporter: Reporter) -> ModelSpec | str:
     """As the record of the run names the network; without a run, the own weights of a library are all that is known."""
     run = model.out if isinstance(model, FineTuningResult) else model
     entry = _entry_of_run(Path(run)) if isinstance(run, str | Path) else None
@@ -72,7 +80,7 @@ def _spec(model: object, saved: SavedModel, options: AuditOptions) -> ModelSpec 
     try:
         found = spec_from_entry(entry, folder=Path.cwd(), trusted=trusted_code(options.allow_code), where="run.json")
     except CrossgraftError as error:
-        return f"The pretrained network cannot be told from its record: {error}"
+        return _told(reporter, "The pretrained network cannot be told from its record", error)
     return replace(found, weights=_file_name(found.weights))
 
 

@@ -6,14 +6,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from crossgraft.audit.edits import choose_edits
 from crossgraft.audit.gates import Gate, judge, read_gates
-from crossgraft.audit.mitigation import MITIGATIONS, Mitigation
+from crossgraft.audit.mitigation import MITIGATIONS, EmpiricalRisk, Mitigation
 from crossgraft.audit.subjects import Subject
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.describe import describe_dataset, make_thumbnails
@@ -34,6 +34,7 @@ from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 from crossgraft.words.audit_words import answer_in_words
 
+PluginT = TypeVar("PluginT")
 EXIT_GATE = 5
 """What the command line ends with where a condition of ``--fail-on`` holds, or nothing could be assessed."""
 
@@ -81,8 +82,8 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
         MissingWeightsError: Weights are not on this machine.
         RunDirectoryError: ``out`` is in use or holds another run.
 
-    Cost: of a trained model four passes over the test images per artefact. In quick mode one pass over all images and one over
-    those that may carry it, per model and artefact, then milliseconds per fold and share; in full mode one fine-tuning each.
+    Cost: of a trained model one pass over the test images and three per artefact. In quick mode one pass over all images and one
+    over those that may carry it, per model and artefact, then milliseconds per fold and share; in full mode a fine-tuning each.
     """
     reporter, began = run.reporter, time.perf_counter()
     asked = _asked(options)
@@ -116,17 +117,23 @@ def _asked(options: AuditOptions) -> Asked:
         UnknownNameError: With the nearest names.
         UsageError: A number is out of its range.
     """
-    attributes = _texts(options.attributes)
+    attributes = list(dict.fromkeys(_texts(options.attributes)))
     named = _texts(options.confounders)
-    edits = choose_edits(named or (() if attributes else ("tag",))) if named or not attributes else []
+    edits = _once(choose_edits(named or ("tag",))) if named or not attributes else []
     absent = [] if options.absent is None else choose_edits(options.absent)
-    mitigations = [_mitigation(each) for each in _texts(options.mitigate)]
+    asked_for = _once([_mitigation(each) for each in _texts(options.mitigate)])
+    mitigations = [each for each in asked_for if not isinstance(each, EmpiricalRisk)]  # which is always there
     if mitigations and options.mode == "full":
         raise UsageError("--mitigate works on frozen features. Leave out --mode full.")
     for name, value, most in (("strength", options.strength, np.inf), ("negatives", options.negatives, 1.0)):
         if not (np.isfinite(value) and 0 <= value <= most):
             raise UsageError(f"--{name} must be at least 0{'' if most > 1 else ' and at most 1'}, got {value!r}.")
     return Asked(edits, attributes, absent, mitigations, _shares(options.shares))
+
+
+def _once(plugins: Sequence[PluginT]) -> list[PluginT]:
+    """Each of them once, where it is named twice with the same options."""
+    return list({spell(each): each for each in plugins}.values())
 
 
 def _shares(given: str | Sequence[float]) -> tuple[float, ...]:
@@ -208,6 +215,9 @@ def entries_frame(record: AuditRecord) -> pd.DataFrame:
         }
         for metric in entry.metrics:
             row |= {metric.name: metric.value, f"{metric.name} low": metric.low, f"{metric.name} high": metric.high}
+            if entry.mode != "trained" and metric.patients_low is not None:
+                row |= {f"{metric.name} patients low": metric.patients_low}
+                row |= {f"{metric.name} patients high": metric.patients_high}
         detected = None if entry.detectability is None else entry.detectability.value
         rows.append({**row, "detectability": detected, "input_rms": entry.input_rms})
     return pd.DataFrame(rows)

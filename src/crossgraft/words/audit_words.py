@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossgraft.records import AuditEntry, AuditOutcome, AuditRecord
-from crossgraft.words.formatting import NumberFormat, counted, joined
+from crossgraft.words.formatting import NumberFormat, joined
 
 NUMBERS = NumberFormat(decimals=3)
 OUTCOMES: dict[AuditOutcome, str] = {
@@ -40,9 +40,21 @@ def answer_in_words(record: AuditRecord) -> str:
         for confounders in dict.fromkeys(map(tuple, by_model.values())):
             models = [model for model, found in by_model.items() if tuple(found) == confounders]
             said.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
-    gates = [gate for gate in record.gates if gate.state != "passed"]
-    failed = f" {counted(len(gates), 'condition')} of --fail-on not met." if gates else ""
-    return ("; ".join(said) if said else "Nothing was asked") + "." + failed
+    return ("; ".join(said) if said else "Nothing was asked") + "." + _gates_in_words(record)
+
+
+def _gates_in_words(record: AuditRecord) -> str:
+    """What ``--fail-on`` found; nothing where every condition passed."""
+    said = ""
+    for state, one, several in (
+        ("failed", "holds", "hold"),
+        ("not assessable", "cannot be assessed", "cannot be assessed"),
+    ):
+        gates = [gate for gate in record.gates if gate.state == state]
+        if gates:
+            what = f"The condition {gates[0].condition}" if len(gates) == 1 else f"{len(gates)} conditions"
+            said += f" {what} of --fail-on {one if len(gates) == 1 else several}."
+    return said
 
 
 def headline(entry: AuditEntry) -> tuple[str, str]:

@@ -27,11 +27,15 @@ def named(edits: Sequence[EditRow]) -> str:
 
 def lost_in_rounding(edits: Sequence[EditRow]) -> str | None:
     """That 8-bit images do not show an edit; None where they do."""
-    lost = [row for row in edits if row.num_images and row.rms < LEAST_RMS]
+    return little_changed([row.edit for row in edits if row.num_images and row.rms < LEAST_RMS])
+
+
+def little_changed(lost: Sequence[str]) -> str | None:
+    """The same of the names of edits below ``LEAST_RMS``."""
     if not lost:
         return None
     verb = "changes" if len(lost) == 1 else "change"
-    return f"{named(lost)} {verb} less than {LEAST_RMS} grey levels: that is lost where images are rounded to 8 bits."
+    return f"{joined(list(lost))} {verb} less than {LEAST_RMS} grey levels: that is lost where images are rounded to 8 bits."
 
 
 def edited_images_in_words(record: EditedImagesRecord) -> str:

@@ -50,7 +50,7 @@ def part(seed, number, agreement, width=12):
 
 
 def subset(rows, chosen):
-    return GroupedRows(*(column[chosen] for column in rows))
+    return rows.take(np.arange(len(rows.labels))[chosen])
 
 
 def worst_cell(scorer, rows):
@@ -262,6 +262,42 @@ def test_reweighting_picks_the_penalty_by_the_worst_cell(monkeypatch, seed):
     assert picked == fitted[-1][0].C
 
 
+def halves(monkeypatch, rows, seed):
+    """Rows that C is measured on, and those that are fitted for it."""
+    measured, fitted = [], []
+    fit, predict = LogisticRegression.fit, LogisticRegression.predict_proba
+    with monkeypatch.context() as patched:
+        patched.setattr(LogisticRegression, "fit", lambda model, x, y: fitted.append(x) or fit(model, x, y))
+        patched.setattr(LogisticRegression, "predict_proba", lambda model, x: measured.append(x) or predict(model, x))
+        DeepFeatureReweighting(draws=1).fit(rows, rows, seed=seed)
+    standard = (rows.features - rows.features.mean(0)) / rows.features.std(0)
+    return [
+        np.array([int(np.flatnonzero(np.isclose(standard, row).all(1))[0]) for row in found[0]])
+        for found in (measured, fitted)
+    ]
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.integers(0, 999), st.integers(2, 9))
+def test_no_patient_is_in_both_halves(seed, images_per_patient):
+    rows = part(seed, 120, 0.7)
+    patients = np.random.default_rng(seed).integers(0, 120 // images_per_patient, 120)
+    with pytest.MonkeyPatch.context() as patched:
+        measured, fitted = halves(patched, rows._replace(patients=patients), seed)
+        alone = halves(patched, rows._replace(patients=np.arange(120)), seed)
+        assert [half.tolist() for half in alone] == [half.tolist() for half in halves(patched, rows, seed)]
+    assert not set(patients[measured]) & set(patients[fitted])
+    for y, a in CELLS:
+        assert ((rows.labels[measured] == y) & (rows.artefact[measured] == a)).any()
+
+
+def test_a_cell_of_one_patient_cannot_be_halved():
+    among = VAL.labels * 2 + VAL.artefact
+    patients = np.where(among == 1, -1, np.arange(len(among)))
+    with pytest.raises(UsageError, match=r"dfr needs images of two patients .* negative with the artefact"):
+        DeepFeatureReweighting().fit(TRAIN, VAL._replace(patients=patients), seed=0)
+
+
 def test_of_equal_penalties_the_weakest_is_taken(monkeypatch):
     fitted = []
     fit = LogisticRegression.fit
@@ -362,6 +398,7 @@ def test_source_editing_names_an_edit_of_the_whole_image():
         (TRAIN._replace(features=np.where(TRAIN.features > 2, np.nan, TRAIN.features)), "NaN"),
         (TRAIN._replace(labels=TRAIN.labels + 1), "labels of train must be 0 or 1"),
         (TRAIN._replace(artefact=2 * TRAIN.artefact), "artefact of train must be 0 or 1"),
+        (TRAIN._replace(patients=np.arange(599)), "train needs features"),
         (TRAIN._replace(labels=0 * TRAIN.labels), "All 600 images of train have the label 0"),
         (TRAIN._replace(features=TRAIN.features[:, 1:]), "train has 11 features per image, val 12"),
     ],

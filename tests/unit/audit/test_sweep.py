@@ -23,12 +23,15 @@ from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.probing import realised_share, sweep_features
 from crossgraft.audit.reach import input_rms
 from crossgraft.audit.reliance import num_edited, pair_auc
-from crossgraft.audit.rows import divide_rows, positive_class
+from crossgraft.audit.rows import AuditRows, divide_rows, positive_class
 from crossgraft.audit.summary import IidDraw, reliance_of
+from crossgraft.audit.sweep import Sweep
 from crossgraft.audit.thresholds import best_threshold
 from crossgraft.data import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.options import AuditOptions, from_mapping
+from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 
 SHARES = (0.0, 0.5, 1.0)
@@ -252,6 +255,42 @@ def test_whole_patients_are_drawn_where_they_are_the_unit():
     by_image = scores._sampled(of_test, 0.5, "image", 0)
     assert len({scores.sampled_iid(of_test, 0.5, unit="patient", seed=seed) for seed in range(20)}) > 10
     assert (by_image == scores.edited)[of_test.is_positive].sum() == 20
+
+
+def test_exact_mode_is_the_mean_over_all_draws_of_patients_where_they_are_the_unit():
+    """Three patients with 1, 2 and 4 positives: a share of 0.35 is one of three patients, and two of seven images."""
+    data = images(grouped=False)
+    kept = np.r_[np.flatnonzero((data.splits == "test") & (data.targets == 1))[:7], np.flatnonzero(data.targets == 0)]
+    data = data.take(kept)
+    data = replace(
+        data,
+        groups=np.r_[["a", "b", "b", "c", "c", "c", "c"], [f"n{row}" for row in range(len(kept) - 7)]],
+        splits=np.r_[np.repeat("test", 7), data.splits[7:]],
+    )
+    test = np.flatnonzero(data.splits == "test")
+    rows = AuditRows(data, "ill", data.targets == 1, (), test)
+    by_patient, by_image = (
+        Sweep(
+            rows,
+            (0.0, 0.35, 1.0),
+            (),
+            from_mapping(AuditOptions, {"data": data, "unit": unit}),
+            1,
+            Reporter(quiet=True),
+        )
+        for unit in ("patient", "image")
+    )
+    rng = np.random.default_rng(0)
+    clean = rng.random(len(test))
+    scores = FoldScores(0, 0.35, 1 / 3, clean, rng.random(len(test)), *np.zeros((2, 2, len(test)), bool))
+    every = []
+    for patient in "abc":
+        mixed = np.where(data.groups[test] == patient, scores.edited, scores.clean)
+        every.append(roc_auc_score(rows.is_positive[test], mixed))
+    assert by_patient.tested.carrying(0.35) == (1, 3) and by_patient.tested.carrying(1.0) == (3, 3)
+    assert by_image.tested.carrying(0.35) == (2, 7)
+    point = by_patient.reliance([replace(scores, share=share) for share in (0.0, 0.35, 1.0)]).points[1]
+    assert point.iid.mean == pytest.approx(np.mean(every), abs=1e-12)
 
 
 def test_areas_of_published_curves_are_computed_where_they_are_asked_for():

@@ -1,5 +1,7 @@
 """A trained model and an artefact: found where it is used, passed where it is not, not assessable where it cannot be told."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -7,9 +9,12 @@ from sklearn.metrics import roc_auc_score
 import crossgraft
 from crossgraft.audit import audit_trained, subject_of
 from crossgraft.audit.confounders import LowPass, MotionBlur, Tag
+from crossgraft.audit.outcomes import conclude_trained
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError
 from crossgraft.models import ModelSpec
+from crossgraft.records.tuning import ThresholdRecord
+from crossgraft.verbs._audit_trained import own_threshold
 
 TAG = Tag(size=0.4, xy=(0.05, 0.05))
 
@@ -74,6 +79,24 @@ def test_strength_0_changes_nothing(data):
     assert found.clean.value == found.ood.value == found.both.value and found.outcome == "passes"
 
 
+def test_an_edit_that_changes_nothing_is_no_pass_of_what_can_only_be_asked(data):
+    """Beyond the corner of the spectrum a low-pass leaves every image as it is, and no probe is there to say so."""
+    found = audit_trained(subject(sound), data, LowPass(cutoff=0.72))
+    assert (found.outcome, found.edit.rms, found.detectability) == ("undetectable", 0, None)
+    assert conclude_trained(found).reason == "It changes nothing in these images."
+    few = audit_trained(subject(sound), data.take(np.arange(60)), TAG)
+    assert (few.drop.low, few.drop.high, few.outcome) == (0, 0, "undecided")
+    assert conclude_trained(few).reason.startswith("No image changed its place, which of so few")
+
+
+def test_images_are_asked_about_once_where_it_is_known_what_they_are(data):
+    asked = []
+    counting = subject(lambda images: (asked.append(len(images)), leaning(images))[1])
+    before = counting.probabilities(data)
+    found = audit_trained(counting, data, TAG, before=before)
+    assert sum(asked) == 2 * len(data) and found == audit_trained(subject(leaning), data, TAG)
+
+
 def test_a_model_that_learned_nothing_is_not_assessable(data):
     assert audit_trained(subject(guessing), data, TAG).outcome == "untrained"
 
@@ -109,6 +132,22 @@ def test_an_edit_that_does_not_reach_the_network_is_not_assessable(tuned, data):
     seen = audit_trained(subject_of(tuned), data, TAG)
     assert seen.detectability.is_detectable and seen.input_rms > 10 * found.input_rms
     assert seen.detectability.auc.num_groups == 200
+
+
+@pytest.mark.parametrize(("positive", "expected"), [("ill", 0.25), ("healthy", np.nextafter(0.75, 1))])
+def test_groups_are_decided_as_the_model_decides(tuned, data, positive, expected):
+    """At its own threshold, and of the other of two classes at what is left of it: 0.75 itself is still ill."""
+    row = ThresholdRecord(class_name="ill", threshold=0.25, rule="youden", fitted_on="rows")
+    facts = subject_of(tuned).model.facts.model_copy(update={"thresholds": [row]})
+    asked = subject_of(replace(subject_of(tuned).model, facts=facts))
+    assert own_threshold(asked, positive) == expected
+    assert own_threshold(subject(sound), positive) == 0.5
+    found = audit_trained(asked, data, TAG, positive=positive, threshold=expected)
+    scores = asked.probabilities(data)[:, asked.class_names.index(positive)]
+    named = np.array(data.class_names)[data.targets] == positive
+    right = (scores >= expected) == named
+    (cell,) = [each for each in found.groups.cells if each.positive and not each.artefact]
+    assert cell.accuracy.value == pytest.approx(right[named].mean())
 
 
 def test_bad_input(data):

@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64
 from scipy.special import expit
 
-from crossgraft.audit.mitigation._cells import CELLS, Flags, cell_name, cell_rows, flags
+from crossgraft.audit.mitigation._cells import CELLS, Flags, RowNumbers, cell_name, cell_rows, flags
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.seeding import generator
 from crossgraft.tasks import DEFAULT_THRESHOLD
+from crossgraft.types import Groups
 
 ConfounderKind = Literal["local", "global", "attribute"]
 """What a confounder touches: a part of the image, all of it, or the person."""
@@ -30,11 +31,18 @@ class GroupedRows(NamedTuple):
         features: (n, d) frozen features.
         labels: (n,) 1 = positive.
         artefact: (n,) 1 = carries it, or belongs to the group in question.
+        patients: (n,) patient of each image; None: each image is one.
     """
 
     features: ImageFeatures
     labels: Flags
     artefact: Flags
+    patients: Groups | None = None
+
+    def take(self, rows: RowNumbers) -> GroupedRows:
+        """Some of the images, in this order."""
+        patients = None if self.patients is None else np.asarray(self.patients)[rows]
+        return GroupedRows(self.features[rows], self.labels[rows], self.artefact[rows], patients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,14 +172,15 @@ def _checked(rows: GroupedRows, part: Part) -> GroupedRows:
     """The same rows as float64 and integers."""
     features = np.asarray(rows.features, dtype=np.float64)
     labels, artefact = flags(rows.labels, f"labels of {part}"), flags(rows.artefact, f"artefact of {part}")
-    if features.ndim != 2 or not len(features) == len(labels) == len(artefact) or not features.size:
+    people = labels if rows.patients is None else np.asarray(rows.patients)
+    if features.ndim != 2 or not len(features) == len(labels) == len(artefact) == len(people) or not features.size:
         raise DataError(
             f"Every image of {part} needs features, a label and an artefact flag; there are {features.shape}, {len(labels)} "
             f"and {len(artefact)}."
         )
     if not np.isfinite(features).all():
         raise DataError(f"Features of {part} have values that are NaN or infinite.")
-    return GroupedRows(features, labels, artefact)
+    return GroupedRows(features, labels, artefact, None if rows.patients is None else people)
 
 
 def _in_order(rows: GroupedRows) -> GroupedRows:
@@ -181,4 +190,4 @@ def _in_order(rows: GroupedRows) -> GroupedRows:
     """
     direction = generator(0, "order of rows").standard_normal(rows.features.shape[1])
     order = np.lexsort((rows.features @ direction, rows.artefact, rows.labels))
-    return GroupedRows(*(column[order] for column in rows))
+    return rows.take(order)

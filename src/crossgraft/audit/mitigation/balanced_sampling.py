@@ -30,4 +30,4 @@ class BalancedSampling(Mitigation):
     def fit_rows(self, train: GroupedRows, val: GroupedRows, *, seed: int) -> FittedScorer:
         """One draw."""
         drawn = balanced_draw(cell_rows(train.labels, train.artefact), generator(seed, self.name))
-        return logistic_scorer(GroupedRows(*(column[drawn] for column in train)))
+        return logistic_scorer(train.take(drawn))

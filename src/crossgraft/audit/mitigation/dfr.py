@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxtyping import Bool
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from crossgraft.audit.group_metrics import group_metrics
-from crossgraft.audit.mitigation._cells import RowNumbers, balanced_draw, cell_rows
+from crossgraft.audit.mitigation._cells import CELLS, RowNumbers, balanced_draw, cell_name, cell_rows
 from crossgraft.audit.mitigation._logistic import MAX_ITERATIONS, scorer_of
 from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows, Mitigation, Part
 from crossgraft.errors import UsageError
 from crossgraft.seeding import derive_seed, generator
+from crossgraft.types import Groups
 
 INVERSE_PENALTIES = (1.0, 0.7, 0.3, 0.1, 0.07, 0.03, 0.01)
 """Values of C that are tried; of equally good ones the first is taken."""
@@ -26,9 +28,9 @@ _L1: dict[str, Any] = {"penalty": "l1"} if getattr(LogisticRegression(), "penalt
 class DeepFeatureReweighting(Mitigation):
     """L1-penalised logistic regression on draws of the validation part that have as many images in each cell.
 
-    C is the one with the best worst cell: one half of the validation part, halved cell by cell, is fitted to and the other
-    measured. Then each draw is of the whole part, and coefficients are averaged over the draws. The training part gives mean and
-    deviation of the features alone. Images of a patient may stand in both halves, which makes C larger than it should be.
+    C is the one with the best worst cell: one half of the validation part, halved cell by cell with each patient in one half, is
+    fitted to and the other measured. Then each draw is of the whole part, and coefficients are averaged over the draws. The
+    training part gives mean and deviation of the features alone.
 
     Args:
         draws: Number of draws.
@@ -71,9 +73,10 @@ class DeepFeatureReweighting(Mitigation):
     def _best_inverse_penalty(self, rows: GroupedRows, seed: int) -> float:
         """C with the highest accuracy in the worst cell of one half."""
         rng = generator(seed, self.name, "halves")
-        shuffled = [rng.permutation(cell) for cell in cell_rows(rows.labels, rows.artefact)]
-        measured = np.concatenate([cell[: len(cell) // 2] for cell in shuffled])
-        drawn = balanced_draw([cell[len(cell) // 2 :] for cell in shuffled], rng)
+        cells = cell_rows(rows.labels, rows.artefact)
+        is_measured = _halves(cells, rows.patients, rng)
+        measured = np.concatenate([cell[is_measured[cell]] for cell in cells])
+        drawn = balanced_draw([cell[~is_measured[cell]] for cell in cells], rng)
         worst: list[float] = []
         for inverse_penalty in INVERSE_PENALTIES:
             model = _sparse(rows, drawn, inverse_penalty, seed)
@@ -81,6 +84,33 @@ class DeepFeatureReweighting(Mitigation):
             found = group_metrics(scores, rows.labels[measured], rows.artefact[measured])
             worst.append(found.worst.accuracy.value)
         return INVERSE_PENALTIES[int(np.argmax(worst))]
+
+
+def _halves(
+    cells: list[RowNumbers], patients: Groups | None, rng: np.random.Generator
+) -> Bool[np.ndarray, " num_images"]:
+    """Which images are measured; the others are fitted to. Each half has about as many of each cell, and no patient is in both.
+
+    Cells of few patients come first: those of the others have more patients that make up for it.
+
+    Raises:
+        UsageError: A half has no image of a cell.
+    """
+    size = sum(map(len, cells))
+    of_image = np.arange(size) if patients is None else np.unique(patients, return_inverse=True)[1]
+    side = np.full(size, -1)
+    for cell in sorted(cells, key=lambda rows: len(np.unique(of_image[rows]))):
+        for row in rng.permutation(cell).tolist():
+            if side[row] < 0:
+                fitted, measured = (int((side[cell] == half).sum()) for half in (0, 1))
+                side[of_image == of_image[row]] = 0 if fitted <= measured else 1
+    for cell, (label, artefact) in zip(cells, CELLS, strict=True):
+        if len(np.unique(side[cell])) < 2:
+            raise UsageError(
+                "dfr needs images of two patients or more in every cell of val, one in each half, and "
+                f"{cell_name(label, artefact)} has them in one half alone. Bring such images of more patients."
+            )
+    return side == 1
 
 
 def _sparse(rows: GroupedRows, drawn: RowNumbers, inverse_penalty: float, seed: int) -> LogisticRegression:

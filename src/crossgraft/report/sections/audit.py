@@ -9,18 +9,28 @@ from crossgraft.report.plots import Interval, RelianceCurve, reliance_figure
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.audit_caveats import AUDIT_CAVEATS, after_audit
 from crossgraft.report.sections.audit_frequency import frequency_section, frequency_text_section
+from crossgraft.report.sections.audit_numbers import (
+    groups_section,
+    has_several_models,
+    metric_cell,
+    named_entry,
+    numbers_section,
+    reach_blocks,
+    with_mitigation,
+)
 from crossgraft.report.sections.data import data_facts, data_gallery
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.audit_words import NUMBERS, OUTCOMES, answer_in_words, headline
-from crossgraft.words.formatting import NumberFormat, counted, percent
+from crossgraft.words.formatting import NumberFormat, counted, percent, small_percent
 
 _LEVELS = NumberFormat(decimals=2)
 _DECIBELS = NumberFormat(decimals=1)
 _OVER_PATIENTS = Column("Over patients", numeric=True, csv_titles=("patients_low", "patients_high"), page_only=True)
 _MOST_FIGURES = 12
+_OF_PATIENTS = ("demographic", "anatomical")
 _CAPTION = (
     "AUC on test images like those of training (i.i.d.) and where the artefact goes against the class (o.o.d.), mean over folds "
     "with intervals of 95 %. Dotted: a model that sees nothing but the artefact."
@@ -61,10 +71,11 @@ def outcomes_section(source: Source[AuditRecord]) -> Section:
     record = source.record
     title = headline(record.entries[0])[0] if record.entries else "SRI"
     has_mitigation = any(entry.mitigation != "erm" for entry in record.entries)
+    several = has_several_models(record)
     table = Table(
         caption="Outcomes",
         columns=[
-            Column("Model"),
+            *([Column("Model")] if several else []),
             Column("Confounder"),
             *([Column("Training")] if has_mitigation else []),
             Column("Outcome"),
@@ -73,51 +84,18 @@ def outcomes_section(source: Source[AuditRecord]) -> Section:
             *([] if record.mode == "trained" else [_OVER_PATIENTS]),
             Column("Clean AUC", numeric=True),
             Column("O.o.d. AUC", numeric=True),
-            Column("Worst group", numeric=True, page_only=True),
             Column("Detectability", numeric=True),
         ],
-        rows=[_outcome_row(entry, has_mitigation=has_mitigation) for entry in record.entries],
+        rows=[
+            [*([words(entry.model)] if several else []), *_outcome_row(entry, has_mitigation=has_mitigation)]
+            for entry in record.entries
+        ],
         file_name="outcomes",
         notes=[_explained(record)],
     )
-    reasons = [
-        f"{_named(entry)}: {entry.reason}" for entry in record.entries if entry.outcome not in ("relies", "passes")
-    ]
+    reasons = [f"{named_entry(entry)}: {entry.reason}" for entry in record.entries if not _speaks_for_itself(entry)]
     blocks: list[Block] = [table, *([Items(reasons)] if reasons else [])]
     return Section(name="outcomes", title="Outcomes", part="evidence", blocks=blocks)
-
-
-def cells_section(source: Source[AuditRecord]) -> Section | None:
-    """Accuracy of the four groups, where something was measured."""
-    rows = [(entry, entry.points[-1]) for entry in source.record.entries if entry.points]
-    if not rows:
-        return None
-    table = Table(
-        caption="Accuracy by class and artefact",
-        columns=[
-            Column("Model"),
-            Column("Confounder"),
-            Column("Group"),
-            Column("Images", numeric=True),
-            Column("Accuracy", numeric=True),
-        ],
-        rows=[
-            [
-                words(entry.model),
-                words(_with_mitigation(entry)),
-                words(
-                    f"{'positive' if cell.positive else 'negative'}, {'with' if cell.artefact else 'without'} the artefact"
-                ),
-                whole(cell.num_images, f"{cell.num_images} (few)" if cell.is_small else None),
-                number(cell.accuracy, NUMBERS),
-            ]
-            for entry, point in rows
-            for cell in point.cells
-        ],
-        file_name="groups",
-        notes=["At a threshold of 0.5; of a sweep at the largest share, mean over folds."],
-    )
-    return Section(name="groups", title="Groups", part="evidence", blocks=[table])
 
 
 def confounders_section(source: Source[AuditRecord]) -> Section:
@@ -128,23 +106,29 @@ def confounders_section(source: Source[AuditRecord]) -> Section:
         [
             (Column("Confounder"), lambda row: words(row.confounder)),
             (Column("What it is"), lambda row: words(row.said)),
-            (Column("Place in MICCAT"), lambda row: words(row.leaf or "")),
+            (Column("Place in MICCAT"), lambda row: words(_place(row.leaf))),
             (Column("rms", numeric=True), lambda row: number(row.rms, _LEVELS)),
-            (Column("Changed", numeric=True), lambda row: words(_share(row.share_changed))),
+            (
+                Column("Changed", numeric=True),
+                lambda row: words("" if row.share_changed is None else small_percent(row.share_changed)),
+            ),
             (Column("PSNR, dB", numeric=True), lambda row: number(row.psnr, _DECIBELS)),
         ],
         caption="Confounders",
         file_name="confounders",
-        notes=["rms: root mean square of what changed, in grey levels of 8 bits. Changed: share of the samples."],
+        notes=[
+            "rms: root mean square of what changed, in grey levels of 8 bits. Changed: share of the samples. PSNR: below 40 dB a "
+            "person sees it."
+        ],
     )
-    blocks: list[Block] = [table]
+    blocks: list[Block] = [table, *reach_blocks(record)]
     if record.file_facts:
         facts = table_of(
             record.file_facts,
             [
                 (Column("Fact of the file"), lambda row: words(row.fact)),
                 (Column("Images", numeric=True), lambda row: whole(row.num_images)),
-                (Column("Balanced accuracy", numeric=True), lambda row: _value(row.balanced_accuracy)),
+                (Column("Balanced accuracy", numeric=True), lambda row: metric_cell(row.balanced_accuracy)),
                 (
                     Column("95 % interval", numeric=True, csv_titles=("low", "high")),
                     lambda row: interval(row.balanced_accuracy.low, row.balanced_accuracy.high, NUMBERS),
@@ -184,21 +168,27 @@ def audited_data_section(source: Source[AuditRecord]) -> Section:
     return Section(name="data", title="Data and checks", part="checks", blocks=blocks)
 
 
+def _speaks_for_itself(entry: AuditEntry) -> bool:
+    """Whether the number beside the outcome shows why it is so."""
+    if entry.outcome == "passes":
+        return True
+    found = entry.metric(headline(entry)[1])
+    return entry.outcome == "relies" and found is not None and found.value is not None and found.value > 0
+
+
 def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
     found = entry.metric(headline(entry)[1])
     detected = entry.detectability
     return [
-        words(entry.model),
         words(entry.confounder),
         *([words(entry.mitigation)] if has_mitigation else []),
         words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies"),
-        _value(found),
+        metric_cell(found),
         interval(None if found is None else found.low, None if found is None else found.high, NUMBERS),
         *([] if entry.mode == "trained" else [_over_patients(found)]),
-        _value(entry.metric("clean_auc")),
-        _value(entry.metric("ood_auc")),
-        _value(entry.metric("worst_group_accuracy")),
-        _value(detected),
+        metric_cell(entry.metric("clean_auc")),
+        metric_cell(entry.metric("ood_auc")),
+        metric_cell(detected),
     ]
 
 
@@ -209,18 +199,14 @@ def _over_patients(found: AuditMetric | None) -> Cell:
     )
 
 
-def _value(metric: AuditMetric | None) -> Cell:
-    return number(None if metric is None else metric.value, NUMBERS)
-
-
 def _figures(source: Source[AuditRecord]) -> list[Block]:
     """Curves of the first entries with a sweep; the others are in curves.csv."""
-    has_several = len({entry.model for entry in source.record.entries}) > 1
+    has_several = has_several_models(source.record)
     swept = [entry for entry in source.record.entries if len(entry.points) > 1]
     drawings = [
         reliance_figure(
             RelianceCurve(
-                _named(entry) if has_several else _with_mitigation(entry),
+                named_entry(entry) if has_several else with_mitigation(entry),
                 [point.share for point in entry.points],
                 [_interval(point, "iid") for point in entry.points],
                 [_interval(point, "ood") for point in entry.points],
@@ -238,16 +224,9 @@ def _interval(point: AuditPoint, name: str) -> Interval:
     return Interval(None, None, None) if found is None else Interval(found.value, found.low, found.high)
 
 
-def _named(entry: AuditEntry) -> str:
-    return f"{entry.model}, {_with_mitigation(entry)}"
-
-
-def _with_mitigation(entry: AuditEntry) -> str:
-    return entry.confounder if entry.mitigation == "erm" else f"{entry.confounder}, {entry.mitigation}"
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else percent(value)
+def _place(leaf: str | None) -> str:
+    """From the root of MICCAT."""
+    return "" if leaf is None else f"{'patient' if leaf in _OF_PATIENTS else 'environment'} › {leaf}"
 
 
 def _explained(record: AuditRecord) -> str:
@@ -258,7 +237,7 @@ def _explained(record: AuditRecord) -> str:
         return f"AUC drop: AUC of clean images minus AUC where negatives carry the artefact and positives do not. {detected}"
     return (
         "SRI, shortcut reliance index: area between i.i.d. and o.o.d. AUC over the shares, less that at share 0; 0 is no "
-        f"reliance, 0.725 a model that sees nothing else. O.o.d. and worst group at the largest share. {detected}"
+        f"reliance, 0.725 a model that sees nothing else. O.o.d. at the largest share. {detected}"
     )
 
 
@@ -268,7 +247,8 @@ AUDIT = Kind(
     (
         audit_verdict_section,
         outcomes_section,
-        cells_section,
+        numbers_section,
+        groups_section,
         frequency_section,
         confounders_section,
         audited_data_section,

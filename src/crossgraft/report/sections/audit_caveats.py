@@ -6,9 +6,11 @@ from crossgraft.options import EditOptions
 from crossgraft.records import AuditRecord
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.report.source import Source
+from crossgraft.words.editing_words import LEAST_RMS, little_changed
 from crossgraft.words.formatting import counted, joined
 from crossgraft.words.looks_words import looks_in_words
 
+_QUICK_ALONE = ("--mitigate",)
 _ALL = "Measured on all images"
 
 
@@ -34,6 +36,14 @@ def looked_before(source: Source[AuditRecord]) -> Caveat | None:
     return None if text is None else Caveat(text)
 
 
+def lost_in_rounding(source: Source[AuditRecord]) -> Caveat | None:
+    """Artefacts that images of 8 bits hardly show."""
+    record = source.record
+    lost = [row.confounder for row in record.confounders if row.rms is not None and row.rms < LEAST_RMS]
+    text = little_changed(lost) if record.strength else None
+    return None if text is None else Caveat(text)
+
+
 def may_be_clinical(source: Source[AuditRecord]) -> Caveat | None:
     """An attribute may be a cause."""
     named = [row.confounder for row in source.record.confounders if row.scope == "attribute"]
@@ -53,7 +63,7 @@ def after_audit(source: Source[AuditRecord]) -> Following:
     """To see the artefact, or to look deeper."""
     record = source.record
     if record.mode == "quick" and any(entry.outcome in ("undetectable", "undecided") for entry in record.entries):
-        line = source.typed.again(("--mode", "full"))
+        line = source.typed.again(("--mode", "full"), without=_QUICK_ALONE)
         return Following(line, "to train the networks, which may see more than frozen features")
     painted = [row.confounder for row in record.confounders if row.scope != "attribute"]
     if record.confounders and not painted:
@@ -73,6 +83,7 @@ AUDIT_CAVEATS: tuple[CaveatOf[AuditRecord], ...] = (
     unsound_data,
     may_have_seen,
     nothing_assessable,
+    lost_in_rounding,
     may_be_clinical,
     looked_before,
     without_groups,

@@ -2,20 +2,24 @@
 
 import pytest
 
-from crossgraft.records import CheckRecord
+from crossgraft.records import AuditMetric, CheckRecord
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.audit import (
     audit_heading,
     audited_data_section,
-    cells_section,
     confounders_section,
     outcomes_section,
 )
+from crossgraft.report.sections.audit_numbers import groups_section, numbers_section
 from crossgraft.report.source import Source
-from support.audit_records import SHARES, audit_entry, audit_record, confounder_record, point, trained_entry
+from support.audit_records import SHARES, audit_entry, audit_record, confounder_record, metric, point, trained_entry
 
 TYPED = "crossgraft audit mobilenetv2_100 --data breast --confounder tag --out runs/audit"
+
+
+BY_VAL = "worst_group_accuracy_by_val"
+GAPS = ("true_positive_gap", "false_positive_gap", "positive_gap")
 
 
 @pytest.fixture
@@ -58,7 +62,7 @@ def test_models_with_the_same_outcome_share_a_sentence(make):
 
 def test_a_condition_that_holds_is_in_the_answer_and_in_the_checks(make):
     verdict, _ = verdict_of(make())
-    assert verdict.answer.endswith("1 condition of --fail-on not met.")
+    assert verdict.answer.endswith("The condition shortcut_reliance_index>0.1 of --fail-on holds.")
     items = [block for block in audited_data_section(Source(make())).blocks if isinstance(block, Items)]
     assert "--fail-on shortcut_reliance_index>0.1: failed. mobilenetv2_100 with tag (0.400)." in items[-1].items
 
@@ -106,9 +110,11 @@ def test_outcomes_hold_the_numbers_of_the_record(make):
     (table,) = outcomes_section(Source(make())).blocks
     assert "SRI" in titles(table) and "Training" not in titles(table)
     (row,) = [texts(row) for row in table.rows]
-    for shown in ("mobilenetv2_100", "tag", "relies on it", "0.400", "0.875", "0.375", "0.250", "0.900"):
+    for shown in ("tag", "relies on it", "0.400", "0.875", "0.375", "0.900"):
         assert shown in row
-    assert "0.725" in table.notes[0]
+    assert "0.725" in table.notes[0] and "Model" not in titles(table)
+    (table,) = outcomes_section(Source(make(entries=[audit_entry("one"), audit_entry("other")]))).blocks
+    assert [texts(row)[titles(table).index("Model")] for row in table.rows] == ["one", "other"]
 
 
 def test_a_trained_model_has_a_drop_and_no_index(make):
@@ -136,7 +142,7 @@ def test_what_was_not_measured_is_an_empty_cell(make):
     blind = audit_entry(outcome="impossible", metrics=[], points=[], detectability=None)
     table, _ = outcomes_section(Source(make(entries=[blind]))).blocks
     assert "not measured" in texts(table.rows[0])
-    assert cells_section(Source(make(entries=[blind]))) is None
+    assert groups_section(Source(make(entries=[blind]))) is None
 
 
 def test_curves_are_drawn_for_the_first_twelve(make):
@@ -155,18 +161,63 @@ def test_curves_are_drawn_for_the_first_twelve(make):
 def test_groups_are_those_of_the_largest_share_and_few_images_are_marked(make):
     last = point(1.0, 0.9, 0.4)
     small = last.cells[0].model_copy(update={"num_images": 3, "is_small": True, "accuracy": 0.5})
-    last = last.model_copy(update={"cells": [small, *last.cells[1:]]})
-    entry = audit_entry(points=[*[point(share, 0.9, 0.9) for share in SHARES[:2]], last])
-    (table,) = cells_section(Source(make(entries=[entry]))).blocks
-    assert len(table.rows) == 4
-    assert texts(table.rows[0])[2:] == ["positive, with the artefact", "3 (few)", "0.500"]
-    assert texts(table.rows[3])[2] == "negative, without the artefact"
+    last = last.model_copy(update={"cells": [small, *last.cells[1:]], "metrics": [metric(BY_VAL, 0.625)]})
+    gaps = [metric(name, value) for name, value in zip(GAPS, (0.25, -0.125, 0.0), strict=True)]
+    entry = audit_entry(points=[*[point(share, 0.9, 0.9) for share in SHARES[:2]], last], metrics=gaps)
+    (table,) = groups_section(Source(make(entries=[entry]))).blocks
+    shown = dict(zip(titles(table), table.rows[0], strict=True))
+    assert (shown["Positive with"].text, shown["Positive with"].strong) == ("0.500 (of 3)", True)
+    assert (shown["Negative without"].text, shown["Negative without"].values) == ("0.750", (0.75, 20))
+    assert texts(table.rows[0])[5:] == ["0.625", "0.250", "−0.125", "0.000"]
+    assert "3 to 20 images in a group" in table.notes[0] and "Decided at 0.5" in table.notes[0]
+    trained = make(mode="trained", entries=[entry.model_copy(update={"mode": "trained"})])
+    assert "the model's own threshold" in groups_section(Source(trained)).blocks[0].notes[0]
+
+
+def test_what_a_curve_sums_up_to(make):
+    found = [metric("ood_drop_area", 0.3), metric("early_gap", 0.1), AuditMetric(name="flip_share", value=None)]
+    found += [metric("flip_effect_positives", 1.25), metric("flip_effect_negatives", 2.5)]
+    (table,) = numbers_section(Source(make(entries=[audit_entry(metrics=found)]))).blocks
+    assert texts(table.rows[0])[1:] == ["0.300", "[0.280, 0.320]", "0.100", "never", "—", "1.25", "2.50"]
+    kept = point(1.0, 0.9, 0.4).model_copy(update={"metrics": [metric("best_epoch", 7.5)]})
+    (table,) = numbers_section(Source(make(entries=[audit_entry(metrics=found, points=[kept])]))).blocks
+    assert titles(table)[-1] == "Epoch kept" and texts(table.rows[0])[-1] == "7.500"
+    reverse = trained_entry().model_copy(update={"metrics": [metric("reverse_drop", 0.125)]})
+    (table,) = numbers_section(Source(make(mode="trained", entries=[reverse]))).blocks
+    assert texts(table.rows[0])[1:3] == ["0.125", "[0.105, 0.145]"]
+
+
+def test_what_reaches_the_network(make):
+    reached = audit_entry(input_rms=0.0625)
+    table = confounders_section(
+        Source(make(entries=[reached, audit_entry(mitigation="dfr", input_rms=0.0625)]))
+    ).blocks[1]
+    assert [texts(row) for row in table.rows] == [["tag", "4.50", "0.062", "0.900", "[0.880, 0.920]"]]
+
+
+def test_a_cue_of_the_other_class_says_why_it_is_relied_on(make):
+    reason = "Positives that carry it are taken for negatives."
+    _, reasons = outcomes_section(
+        Source(make(mode="trained", entries=[trained_entry(drop=-0.05, reason=reason)]))
+    ).blocks
+    assert reasons.items == [f"mobilenetv2_100, tag: {reason}"]
+
+
+def test_what_is_lost_in_rounding_is_said(make):
+    faint = [confounder_record(rms=0.02)]
+    assert verdict_of(make(confounders=faint))[0].caveat.startswith("tag changes less than 0.3 grey levels")
+    assert verdict_of(make(confounders=faint, strength=0.0))[0].caveat is None
+
+
+def test_mitigations_are_left_out_of_what_full_mode_is_asked(make):
+    following = verdict_of(make(entries=[audit_entry(outcome="undecided")]), f"{TYPED} --mitigate dfr")[0].following
+    assert "--mode full" in following and "--mitigate" not in following
 
 
 def test_confounders_with_their_units(make):
     rows = [confounder_record(), confounder_record("low_pass:0.9", leaf=None, rms=None, share_changed=None, psnr=None)]
     table = confounders_section(Source(make(confounders=rows))).blocks[0]
-    for shown in ("a letter in the corner", "external", "4.50", "35.0"):
+    for shown in ("a letter in the corner", "environment › external", "4.50", "35.0"):
         assert shown in texts(table.rows[0])
     assert len(table.rows) == 2
 
