@@ -21,7 +21,7 @@ pass.
 
 The class in question is malignant (BUSI; frames that look alike are one group), tumour (brain MRI; slices that look alike
 are one group) or melanoma (HAM10000, by lesion). Every artefact has its options behind its name; those of the thesis come
-first. The rows, with all intervals, are in [shortcuts/](shortcuts/); {count} are there, and what is missing was not measured yet.
+first. The rows, with all intervals, are in [shortcuts/](shortcuts/); {count} are there.
 """
 
 
@@ -30,9 +30,18 @@ def write_page(path: Path, sets: Sequence[tuple[str, Sequence[Row]]]) -> None:
     parts = [HEAD.format(count=sum(len(rows) for _, rows in sets))]
     for title, rows in sets:
         if rows:
-            parts += [f"\n## {title}\n\n", *_confounders(rows), "\n", *_networks(rows)]
+            missing = [
+                name for name in _artefacts([row for _, each in sets for row in each]) if name not in _artefacts(rows)
+            ]
+            left_out = f"\nNot measured here yet: {', '.join(missing)}.\n" if missing else ""
+            parts += [f"\n## {title}\n\n", *_confounders(rows), left_out, "\n", *_networks(rows)]
     parts.append(_findings(sets))
     path.write_text("".join(parts), encoding="utf-8")
+
+
+def _artefacts(rows: Sequence[Row]) -> list[str]:
+    """Artefacts with their options, each once."""
+    return list(dict.fromkeys(f"{row['confounder']}:{row['options']}" for row in rows))
 
 
 def _confounders(rows: Sequence[Row]) -> list[str]:
@@ -46,7 +55,7 @@ def _confounders(rows: Sequence[Row]) -> list[str]:
         counts = Counter(row["outcome"] for row in of_it)
         blind = sum(counts[each] for each in OUTCOMES[3:])
         values = sorted(float(row["sri"]) for row in _assessed(of_it))
-        shown = ["–", "–"] if not values else [f"{values[len(values) // 2]:.3f}", f"{values[-1]:.3f}"]
+        shown = ["–", "–"] if not values else [f"{median(values):.3f}", f"{values[-1]:.3f}"]
         rms = f"{float(of_it[0]['rms']):.2f}" if of_it[0]["rms"] else "–"
         told = [f"{name}:{options}", rms, *(str(counts[each]) for each in OUTCOMES[:3]), str(blind), *shown]
         lines.append(f"| {' | '.join(told)} |\n")

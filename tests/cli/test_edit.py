@@ -255,3 +255,11 @@ def test_every_edit_is_listed_with_its_units(crossgraft):
     )
     listed = json.loads(crossgraft("list", "confounders", "--json").out)["confounders"]
     assert {"tag", "low_pass", "whiten_spectrum"} <= {row["name"] for row in listed}
+    leaves = list(dict.fromkeys(row["place"] for row in listed))  # the tree from its root, and what is no part of it
+    assert leaves == [
+        "patient › demographic",
+        "patient › anatomical",
+        "environment › external",
+        "environment › imaging",
+        "takes cues away",
+    ]

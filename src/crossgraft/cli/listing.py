@@ -166,10 +166,18 @@ def _of_fewshot(registry: Registry[type[Any]]) -> Rows:
 
 
 def _confounders() -> Rows:
-    """By their place in MICCAT; then edits that are no confounder."""
+    """By their place in MICCAT, those of the patient first; then edits that are no confounder."""
     from crossgraft.audit.catalogue import edits_by_place, options_with_units
 
-    return [
+    how = "COLUMN:VALUE, as sex:F or age:>60 (crossgraft audit)"
+    thesis = "Juodelyte, thesis on cross-domain transfer in medical imaging, chapter 4"
+    of_patients: Rows = [
+        {"title": "Sex, age, ethnicity …", "place": "patient › demographic", "options": how, "reference": thesis},
+        {"title": "Body size, density, implants …", "place": "patient › anatomical", "options": "", "reference": ""},
+    ]
+    of_patients = [{"name": "--attribute COLUMN", "touches": "which images are taken", **row} for row in of_patients]
+    order = ("name", "title", "place", "touches", "options", "reference")
+    return [{name: row[name] for name in order} for row in of_patients] + [
         {
             "name": name,
             "title": edit.title,
