@@ -159,12 +159,16 @@ def _distance(
     ).sum()
     norm = math.sqrt(sum(float(value.cpu().double().square().sum()) for value in norm_of.values()))
     if not bool(torch.isfinite(squares)) or not math.isfinite(norm):
-        bad = next(
-            name for name in ours if not all(bool(torch.isfinite(each[name]).all()) for each in (ours, theirs, norm_of))
+        bad = [name for name in ours if not all(_is_finite(each[name]) for each in (ours, theirs, norm_of))]
+        raise DataError(
+            f"{', '.join(bad[:1]) or 'A layer'} holds NaN, infinite or huge weights. Train again, or restore the file."
         )
-        raise DataError(f"{bad} holds NaN or infinite weights. Train again, or restore the file.")
     l2 = float(squares.sqrt())
     return ParameterDistance(l2, l2 / math.sqrt(number), l2 / norm if norm > 0 else math.nan, number)
+
+
+def _is_finite(weights: Tensor) -> bool:
+    return bool(torch.isfinite(weights).all())
 
 
 def _refuse_other_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
