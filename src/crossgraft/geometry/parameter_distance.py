@@ -154,17 +154,21 @@ def _distance(
     number = sum(value.numel() for value in ours.values())
     if number == 0:
         raise UsageError("There are no weights in front of the head, so that nothing can be compared.")
-    squares = sum(
-        float((value.cpu().double() - theirs[name].cpu().double()).square().sum()) for name, value in ours.items()
-    )
+    squares = torch.stack(
+        [(value.cpu().double() - theirs[name].cpu().double()).square().sum() for name, value in ours.items()]
+    ).sum()
     norm = math.sqrt(sum(float(value.cpu().double().square().sum()) for value in norm_of.values()))
-    if not math.isfinite(squares) or not math.isfinite(norm):
-        bad = next(
-            name for name in ours if not all(bool(torch.isfinite(each[name]).all()) for each in (ours, theirs, norm_of))
+    if not bool(torch.isfinite(squares)) or not math.isfinite(norm):
+        bad = [name for name in ours if not all(_is_finite(each[name]) for each in (ours, theirs, norm_of))]
+        raise DataError(
+            f"{', '.join(bad[:1]) or 'A layer'} holds NaN, infinite or huge weights. Train again, or restore the file."
         )
-        raise DataError(f"{bad} holds NaN or infinite weights. Train again, or restore the file.")
-    l2 = math.sqrt(squares)
+    l2 = float(squares.sqrt())
     return ParameterDistance(l2, l2 / math.sqrt(number), l2 / norm if norm > 0 else math.nan, number)
+
+
+def _is_finite(weights: Tensor) -> bool:
+    return bool(torch.isfinite(weights).all())
 
 
 def _refuse_other_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:

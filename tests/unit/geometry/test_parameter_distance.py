@@ -84,7 +84,7 @@ def test_other_architectures_zero_runs_and_broken_weights_are_refused_by_name():
             distances_to_centre(runs)
     with torch.no_grad():
         one.stem.bias[0] = math.inf
-    with pytest.raises(DataError, match=r"stem\.bias holds NaN or infinite"):
+    with pytest.raises(DataError, match=r"stem\.bias holds NaN, infinite"):
         parameter_distance(one, one)
 
 

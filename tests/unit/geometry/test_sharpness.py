@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -66,6 +67,18 @@ def test_a_small_step_rises_by_the_length_of_the_gradient_and_many_find_no_less(
     assert ten >= wide
     whole, parts = (sharpness(network, IMAGES, CLASSES, per_batch=each, batch_size=6) for each in (False, True))
     assert parts.value > whole.value and parts.loss == pytest.approx(whole.loss)
+
+
+def test_the_best_point_of_the_climb_counts_not_the_last():
+    """Of sin w from w = 0 with steps of 1.875: there, back, there, back."""
+    network = nn.Sequential(nn.Flatten(), nn.Linear(1, 1, bias=False))
+    network[1].weight.data.zero_()
+    images = torch.ones(4, 1, 1, 1)
+    found = sharpness(network, images, np.zeros(4, int), rho=3.0, steps=4, loss=lambda logits, _: logits.sin()[:, 0])
+    assert found.value == pytest.approx(np.sin(1.875), rel=1e-5)
+    assert not network[1].weight.detach().any()
+    flat = sharpness(network, images, np.zeros(4, int), loss=lambda logits, _: 0 * logits[:, 0])
+    assert (flat.value, flat.gradient_norm) == (0, 0)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])

@@ -32,7 +32,7 @@ def feature_map_section(source: Source[FeatureMapRecord]) -> Section:
     caption = (
         f"Features of {counted(record.num_images, 'image')} ({record.images}){some} along the first two principal components "
         "of all "
-        f"networks together, with the same axes in every panel. Darker is denser; dashed lines are the density of "
+        f"networks together, with the same axes in every panel. Stronger colour is denser; dashed lines are the density of "
         f"{record.reference}. Two components are a view of many: see the distance in all dimensions."
     )
     has_gaussians = any(row.bhattacharyya is not None for row in record.networks)
