@@ -33,8 +33,8 @@ def prior_of_names(
         without: Publications that are left out.
     """
     shipped = [row for row in published_results() if row.origin not in without]
-    keys = {row.key for row in shipped}
-    mine = {row.key: row for row in own if row.key not in keys or row not in shipped}
+    by_key = {row.key: row for row in shipped}
+    mine = {row.key: row for row in own if by_key.get(row.key) != row}
     rows = one_metric([row for row in shipped if row.key not in mine], metric)
     group = None if target is None else group_of_target(target, [*mine.values(), *shipped]) or target
     variances = _variances(metric, group, tuple(without))
