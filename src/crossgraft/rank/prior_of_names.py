@@ -11,7 +11,7 @@ from crossgraft.rank.results_store import one_metric, published_results
 from crossgraft.rank.standing import Standing, TableMean, Variances, fit_variances, stand, table_means
 from crossgraft.records import KnownResult
 
-START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, top1=0.1, size=0.1, target=0.45)
+START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, slopes=0.1, target=0.45)
 """Where the fit begins; ``target`` is the mean variance of a network between the targets of a published table."""
 
 
