@@ -75,7 +75,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Line._fields)
         writer.writerows([*line[:4], f"{line.weighted_kendall:.6f}", f"{line.regret:.6f}"] for line in lines)
-    arguments.out.write_text(write_page(lines), encoding="utf-8")
+    arguments.out.write_text(write_page(read_lines(kept)), encoding="utf-8")
     print(f"Page: {arguments.out.name}")
 
 
