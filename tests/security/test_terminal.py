@@ -326,13 +326,14 @@ def test_names_that_are_no_utf8_are_shown_and_kept_as_escapes(folder, tmp_path):
     assert code == 0, err
 
 
-def test_known_results_are_kept_with_true_names_and_listed_escaped():
+def test_known_results_are_kept_with_true_names_and_listed_escaped(monkeypatch):
     """JSON may hold U+2028 and U+0085 as they are; they end no line of the file."""
     row = KnownResult(
         model=PLANTED, weights="w", source="s", target=PLANTED, protocol="p", metric="auc", value=0.5, origin="here"
     )
     assert add_known_results([row]) == 1
     assert read_known_results() == [row]
+    monkeypatch.setenv("COLUMNS", "900")  # names stay whole
     code, out, err = run("list", "results")
     assert code == 0, err
     assert SHOWN in out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -72,9 +74,12 @@ def rows_as_text(rows: Rows) -> str:
     if not rows:
         return "None."
     columns = [name for name in rows[0] if name not in _TOO_LONG and any(row[name] != "" for row in rows)]
-    are_results = "interval" in rows[0]  # long, and found again by a part of the name
+    # Results are long: they fit the terminal, and stay whole in a pipe, where names are to be copied.
+    is_narrow = "interval" in rows[0] and (sys.stdout.isatty() or "COLUMNS" in os.environ)
     cells = [[str(row[name]) for name in columns] for row in rows]
-    parts = [text_table(columns, cells, right=("value", "interval") if are_results else (), is_whole=not are_results)]
+    parts = [
+        text_table(columns, cells, right=("value", "interval") if "interval" in rows[0] else (), is_whole=not is_narrow)
+    ]
     for below in _TOO_LONG:
         texts = [wrap(f"{row[columns[0]]}: {row[below]}", indent="  ") for row in rows if row.get(below)]
         parts += ["\n".join([f"{below}:", *texts])] if texts else []

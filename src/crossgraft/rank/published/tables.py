@@ -37,6 +37,7 @@ KIND_TITLES: Mapping[str, str] = {
     "energy": "Energy",
     "ncti": "NCTI",
     "tmi": "TMI",
+    "ours": "NCA × gradient ratio",
 }
 THESIS_PROTOCOL = "full fine-tuning, 100 images a class, SGD with a grid of 120 runs, test AUC"
 ITM_PROTOCOL = "fine-tuning, highest accuracy"
