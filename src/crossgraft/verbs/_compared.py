@@ -75,12 +75,12 @@ class ComparedRows:
 
     @property
     def fingerprint(self) -> str:
-        """Of the data."""
+        """Fingerprint of the data."""
         return "" if self.dataset is None else self.dataset.fingerprint
 
     @property
     def name(self) -> str:
-        """Of the data."""
+        """Name of the data."""
         return "" if self.dataset is None else self.dataset.name
 
 
