@@ -67,6 +67,10 @@ class DataError(CrossgraftError, ValueError):
     exit_code = 3
 
 
+class OtherImagesError(DataError):
+    """A saved split is one of other images."""
+
+
 class UnreadableImageError(DataError):
     """One image cannot be decoded; ``where`` names the file or the row."""
 

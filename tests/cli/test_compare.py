@@ -25,7 +25,7 @@ def test_the_answer_comes_last_and_the_command_line_gives_it_again(workspace, cr
     assert copied.startswith("  crossgraft tune images --model tiny_models:tiny --compare full,linear,l2_sp:1,0.1 ")
     assert max(len(line) for line in outcome.out.splitlines() if line != copied) <= 100
     assert outcome.out.splitlines()[-1] == "Report: runs/tune-compare-images/report.html"
-    folder = workspace / "runs" / "compare-images"
+    folder = workspace / "runs" / "tune-compare-images"
     record = FineTuningComparisonRecord.model_validate_json((folder / "report.json").read_bytes())
     assert {row.variant for row in record.variants} == {"full", "linear", "l2_sp:1", "l2_sp:0.1"}
     run = RunRecord.model_validate_json((folder / "run.json").read_bytes())

@@ -77,6 +77,7 @@ def test_every_command_stays_at_home(workspace):
             ("interpolate", "t", "images", "--linear", "l", "--alphas", "0,1", *OWN, *QUIET, "--out", "i"),
             ("fewshot", "images", *TUNED[:2], *OWN, "--heads", "ncc", *TINY_TASKS, *QUIET, "--out", "e"),
             ("distil", "t", "l", "--data", "images,images", "--names", "a,b", *STUDENT, *OWN, *QUIET, "--out", "s"),
+            ("compare", "t", "l", "--data", "images", *OWN, *QUIET, "--out", "n"),
             ("audit", "t", "--data", "many", "--confounder", "tag:0.4", *OWN, *QUIET, "--out", "a"),
             ("audit", "tiny_models:tiny", "--data", "images", *SMALL_AUDIT, *OWN, *QUIET, "--out", "m"),
             ("edit", "images", "w", "--with", "low_pass:0.1", "--quiet"),
@@ -90,6 +91,7 @@ def test_every_command_stays_at_home(workspace):
             ("rank", "images", "--models", "torchvision:resnet18", *QUIET),
             ("tune", "images", "--model", "resnet18", *QUIET),
             ("audit", "resnet18", "--data", "images", *QUIET),
+            ("compare", "resnet18", "t", "--data", "images", *QUIET),
         ],
         2: [
             ("rank", "images", "--models", "url.safetensors", *QUIET),

@@ -1,6 +1,6 @@
 """Two models beside each other: how alike their layers, features and mistakes are."""
 
-from crossgraft.compare.comparison import Compared as Compared
+from crossgraft.compare.comparison import ComparedModels as ComparedModels
 from crossgraft.compare.comparison import Comparison as Comparison
 from crossgraft.compare.comparison import HowToCompare as HowToCompare
 from crossgraft.compare.networks import ComparedNetwork as ComparedNetwork

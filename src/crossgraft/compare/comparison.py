@@ -56,7 +56,7 @@ class HowToCompare:
 
 
 @dataclass(eq=False)
-class Compared:
+class ComparedModels:
     """What was measured.
 
     Attributes:
@@ -103,7 +103,7 @@ class Comparison:
             if label in models and each.recipe is None
         ]
 
-    def run(self, images: ImageRows | None, rows: Rows, train: Rows, targets: Targets | None) -> Compared:
+    def run(self, images: ImageRows | None, rows: Rows, train: Rows, targets: Targets | None) -> ComparedModels:
         """Look at the images, and measure.
 
         Args:
@@ -143,7 +143,7 @@ class Comparison:
             self._measure(link, grids, maps, features, _Mistakes(predicted, rows, targets, images))
             for link in self._links
         ]
-        return Compared(
+        return ComparedModels(
             pairs,
             {label: self._layers[label] for label in self._models},
             {label: features[label].shape[1] for label in self._models},

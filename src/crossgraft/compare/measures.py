@@ -24,9 +24,9 @@ def measure_features(
     """Every measure of two sets of features, beside that of two untrained networks.
 
     Args:
-        x: Of the first model.
-        y: Of the second.
-        untrained: Of two untrained networks; None where there are none.
+        x: Features of the first model.
+        y: Features of the second.
+        untrained: Features of two untrained networks; None where there are none.
         seed: Random seed of the images that measures of pairs are of.
 
     Raises:

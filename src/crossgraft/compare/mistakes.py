@@ -25,7 +25,7 @@ class Predicted:
 
     Attributes:
         classes: Places in the classes of the data; None where there are none.
-        reason: Why there are none.
+        reason: Reason that there are none.
         by_probe: Whether a linear probe made them.
     """
 

@@ -147,7 +147,7 @@ def untrained(network: ComparedNetwork, *, seed: int, number: int, trusted: Trus
     Args:
         network: The network it stands beside.
         seed: Random seed.
-        number: Which of several it is; each has weights of its own.
+        number: Number among several; each has weights of its own.
         trusted: The code that the user named.
 
     Returns:

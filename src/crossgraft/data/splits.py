@@ -26,7 +26,7 @@ from crossgraft.data._split_rules import (
     stratified_in_words,
 )
 from crossgraft.data.dataset import Dataset
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import DataError, OtherImagesError, UsageError
 from crossgraft.paths import read_whole, shortened
 from crossgraft.records import SCHEMA_VERSION, Record
 from crossgraft.records.base import Count
@@ -113,7 +113,7 @@ class Split(Record):
         if is_as_long and now and (not had_groups or self.rows_fingerprint == now):
             refuse_divided_groups(rows, self.part_names(), had_groups=had_groups)
             return
-        raise DataError(
+        raise OtherImagesError(
             f"The split was made for {self.num_images} other images than the {len(rows.labels)} of {rows.name}: names, labels "
             "or groups differ. Open the data as they were then (same options), or make a new split."
         )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float
 
 from crossgraft.errors import DataError, NotApplicable
 from crossgraft.similarity._features import Features
@@ -14,13 +14,15 @@ from crossgraft.similarity._sums import Product, Side, Sums
 from crossgraft.similarity.layers import LayerRows, LayerSimilarity, from_products, layer_rows
 from crossgraft.similarity.streaming_cka import near_mean
 
-_Columns = Float64[np.ndarray, "num_samples num_columns"]
+_ROWS_AT_ONCE = 512
+_Columns = Float[np.ndarray, "num_samples num_columns"]
 
 
 class LayerCka:
     """``linear_cka`` of every layer of one network with every layer of another, of all images at once.
 
-    The features of all layers of a network stand side by side; one product gives the sums of all pairs, in float64.
+    The features of all layers of a network stand side by side; one product gives the sums of all pairs. Products of 512 rows are
+    formed in the number type of the features (float32 or float64) and summed in float64.
 
     Cost: n (D_x D_y + Σ d²) operations and 8 (D_x D_y + Σ d²) bytes, D the sum of the widths of all layers of a network; see
     ``needs_bytes``.
@@ -52,12 +54,14 @@ class LayerCka:
         if self.n == 0:
             self._sides = [_Layers(tuple(given), side) for given, side in zip((layers, others), rows, strict=True)]
             self._both = np.zeros([side.width + len(side.names) + 1 for side in self._sides])
-        (one, other) = (
-            side.add(tuple(given), found)
-            for side, given, found in zip(self._sides, (layers, others), rows, strict=True)
-        )
-        self._both += one.T @ other
-        self.n += len(one)
+        for start in range(0, len(rows[0][0]), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            one, other = (
+                side.add(tuple(given), [layer[some] for layer in found])
+                for side, given, found in zip(self._sides, (layers, others), rows, strict=True)
+            )
+            self._both += one.T @ other
+            self.n += len(one)
         return self
 
     def compute(self, *, debiased: bool = False) -> LayerSimilarity:
@@ -120,10 +124,11 @@ class _Layers:
         """Add the sums of each layer with itself, and give the columns of a batch."""
         if (names, [layer.shape[1] for layer in rows]) != (self.names, [len(shift) for shift in self._shifts]):
             raise DataError("Layers, or their widths, are others than those of the batch before.")
-        found = np.ones((len(rows[0]), self.width + len(rows) + 1))
+        kind = np.float32 if all(layer.dtype == np.float32 for layer in rows) else np.float64
+        found = np.ones((len(rows[0]), self.width + len(rows) + 1), dtype=kind)
         for number, layer in enumerate(rows):
             place, norms = self.columns(number)
-            np.ldexp(layer - self._shifts[number], -self._exponents[number], out=found[:, place])
+            found[:, place] = np.ldexp(layer - self._shifts[number], -self._exponents[number])
             found[:, norms] = np.einsum("ij,ij->i", found[:, place], found[:, place])
             self.varies[number] |= bool((layer != self._first[number]).any())
             columns = found[:, [*range(place.start, place.stop), norms, -1]]

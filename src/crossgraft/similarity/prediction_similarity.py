@@ -1,4 +1,4 @@
-"""Do two models fail on the same images?"""
+"""Whether two models fail on the same images."""
 
 from __future__ import annotations
 

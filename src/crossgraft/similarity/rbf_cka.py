@@ -71,7 +71,7 @@ def batch_rbf_cka(x: BatchRows, y: Float[Tensor, "rows other_width"]) -> Float[T
 
 
 def _gaussian(squared: Kernel, bandwidth: float = 1.0) -> Kernel:
-    """Of squared distances; the width is a share of their median over images that are not the same."""
+    """The kernel of squared distances; the width is a share of their median over images that are not the same."""
     off_diagonal = squared.detach()[~torch.eye(len(squared), dtype=torch.bool, device=squared.device)]
     apart = off_diagonal[off_diagonal > 0]
     width = apart.median() if len(apart) else squared.new_ones(())

@@ -1,4 +1,4 @@
-"""Representational similarity analysis: do two sets of features find the same images unlike?"""
+"""Representational similarity analysis: whether two sets of features find the same images unlike."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rsa(
         x: (n, d_x), one row per image; an array, or a tensor on any device.
         y: (n, d_y), the same images, in the same order.
         distance: ``correlation``: 1 − Pearson correlation of the features of two images. ``euclidean``: their distance.
-        most_images: Of more images this many are drawn, the same on both sides.
+        most_images: Number of images that are drawn where there are more, the same on both sides.
         seed: Random seed of that draw.
 
     Returns:

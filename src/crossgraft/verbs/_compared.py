@@ -20,7 +20,7 @@ from crossgraft.compare import (
 )
 from crossgraft.data import Dataset
 from crossgraft.data.opening import open_divided
-from crossgraft.errors import DataError, RunDirectoryError, UsageError
+from crossgraft.errors import DataError, OtherImagesError, RunDirectoryError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_as_asked
 from crossgraft.models.trusted_code import TrustedCode
 from crossgraft.options import CompareModelsOptions, from_mapping, options_of
@@ -33,6 +33,7 @@ from crossgraft.verbs._fold_of_run import fold_of_run, options_of_fold, rows_of_
 from crossgraft.verbs._rows_of_run import options_of_run, refuse_root_outside, rows_of_run, split_of_run
 
 Model = ComparedNetwork | StoredFeatures
+_ALLOW = "Give the data of the runs, or allow others: --other-data."
 Rows = Int[np.ndarray, " _"]
 
 
@@ -74,12 +75,12 @@ class ComparedRows:
 
     @property
     def fingerprint(self) -> str:
-        """Of the data."""
+        """Fingerprint of the data."""
         return "" if self.dataset is None else self.dataset.fingerprint
 
     @property
     def name(self) -> str:
-        """Of the data."""
+        """Name of the data."""
         return "" if self.dataset is None else self.dataset.name
 
 
@@ -127,7 +128,7 @@ def open_compared_rows(given: Sequence[Given], options: CompareModelsOptions, re
         return ComparedRows(None, rows, rows[:0], f"all {len(rows)} rows of the files")
     runs = [each.run for each in given if each.run is not None]
     saved = [each.saved for each in given if each.saved is not None]
-    if not runs:
+    if not runs or options.other_data:
         return _rows_of_split(options, reporter, may_have_seen=bool(saved))
     found = _rows_of_run(runs[0], options, reporter)
     others = [each for each in saved if each.facts.trained_on.fingerprint != found.fingerprint]
@@ -135,13 +136,11 @@ def open_compared_rows(given: Sequence[Given], options: CompareModelsOptions, re
         for run in runs[1:]:
             _refuse_other_split(runs[0], run)
         return found
-    if not options.other_data:
-        facts = others[0].facts.trained_on
-        raise DataError(
-            f"{found.name} is not what {others[0].facts.model.name} was fine-tuned on ({facts.name}, {facts.num_images} images): "
-            "images, labels or groups differ. Give the data of the runs, or allow others: --other-data."
-        )
-    return _rows_of_split(options, reporter, may_have_seen=True)
+    facts = others[0].facts.trained_on
+    raise DataError(
+        f"{found.name} is not what {others[0].facts.model.name} was fine-tuned on ({facts.name}, {facts.num_images} images): "
+        f"images, labels or groups differ. {_ALLOW}"
+    )
 
 
 def _rows_of_run(run: Path, options: CompareModelsOptions, reporter: Reporter) -> ComparedRows:
@@ -153,7 +152,10 @@ def _rows_of_run(run: Path, options: CompareModelsOptions, reporter: Reporter) -
         refuse_root_outside(asked.image_root, run)
     asked = replace(asked, **{name: value for name, value in given.items() if value is not None})
     if fold is None:
-        opened = rows_of_run(options.data, asked, run, reporter, allow_outside=options.allow_outside)
+        try:
+            opened = rows_of_run(options.data, asked, run, reporter, allow_outside=options.allow_outside)
+        except OtherImagesError as error:
+            raise DataError(f"{error} {_ALLOW}") from error
         parts, said = opened.parts[0], "test rows of the run"
     else:
         opened = rows_of_fold(options.data, asked, fold, reporter, allow_outside=options.allow_outside)

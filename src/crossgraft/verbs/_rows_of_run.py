@@ -21,7 +21,7 @@ from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, rea
 from crossgraft.verbs._edited import edited_again
 
 _READING = {*DATA_OPTIONS} - {*CONSENTS, *options_of(Download), *options_of(Splits)}
-_FOLLOWED = _READING | {"image_size", "resize_policy", "threshold_rule"}
+_FOLLOWED = _READING | {"image_size", "resize_policy", "threshold_rule", "val_fraction"}
 """Arguments of ``fine_tune`` that are taken over from a run; what only a person can allow is none of them."""
 
 
@@ -66,7 +66,7 @@ def rows_of_run(
     data: str | Path | Dataset, asked: TuneOptions, run: Path, reporter: Reporter, *, allow_outside: bool
 ) -> TuningRows:
     """The rows of the run in the parts of its split, with the edits of their images."""
-    names = {"limit", "per_class", "seed"} if isinstance(data, Dataset) else _READING
+    names = {"limit", "per_class", "seed", "val_fraction"} if isinstance(data, Dataset) else _READING | {"val_fraction"}
     reading = {name: value for name in names if (value := getattr(asked, name)) is not None}
     options = {**reading, "model": "", "split": run_directory_of(run) / "split.json", "allow_outside": allow_outside}
     rows = open_rows(data, from_mapping(TuneOptions, options), reporter)

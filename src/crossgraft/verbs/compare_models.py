@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from crossgraft.compare import Compared, Comparison, HowToCompare, StoredFeatures
+from crossgraft.compare import ComparedModels, Comparison, HowToCompare, StoredFeatures
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import describe_dataset
@@ -208,7 +208,7 @@ def _as_typed(given: object) -> object:
 
 def _record(
     given: Mapping[str, Given],
-    found: Compared,
+    found: ComparedModels,
     rows: ComparedRows,
     options: CompareModelsOptions,
     checks: list[CheckRecord],
@@ -231,7 +231,7 @@ def _record(
     )
 
 
-def _describe(label: str, given: Given, found: Compared, num_train: int) -> ComparedModel:
+def _describe(label: str, given: Given, found: ComparedModels, num_train: int) -> ComparedModel:
     model = given.model
     if isinstance(model, StoredFeatures):
         return ComparedModel(
