@@ -108,6 +108,8 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
     assert swept.record.models[0].name == "narrow" and swept.record.mode == "quick"
     asked = crossgraft.audit_model(full, data=data, confounders=["tag:0.4"], ledger=None, **FAST)
     assert asked.record.mode == "trained" and len(asked.to_frame()) == 1
+    selected = crossgraft.select_model(data, models=list(ranking.specs.values()), budget="100%", ledger=False, **TUNED)
+    assert crossgraft.predict(selected, data).to_frame().equals(selected.predict(data).to_frame())
     shown = crossgraft.show_confounders(data=data, num_images=2)
     assert {row.edit for row in shown.record.sheets} >= {"tag", "low_pass"}
     assert [row.name for row in crossgraft.split_data(data).record.splits] == ["train", "val", "test"]
@@ -118,6 +120,7 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
         "distil",
         "edit_data",
         "audit_model",
+        "select_model",
         "show_confounders",
         "compare_fine_tunings",
         "FineTuningComparison",
