@@ -236,7 +236,7 @@ def _value(trial: TrialRecord | None) -> float | None:
 def _name(source: Source[SelectionRecord], row: CandidateRecord) -> Cell:
     is_selected = row.name == source.record.selected
     page = f"{source.record.training}/report.html" if is_selected and source.is_at_home else None
-    return words(row.name, strong=is_selected, href=page)
+    return words(row.name, strong=is_selected and page is None, href=page)
 
 
 def _state(row: CandidateRecord) -> str:
