@@ -210,8 +210,8 @@ def _leader(trials: list[TrialRecord]) -> str | None:
     if not done:
         return None
     best = max(done, key=lambda trial: trial.value or -math.inf)
-    error = "" if best.standard_error is None else f" ± {best.standard_error:.3f}"
-    return f"{best.value:.3f}{error}, {best.model}"
+    error = "" if best.standard_error is None else f" ± {_NUMBERS(best.standard_error)}"
+    return f"{_NUMBERS(best.value)}{error}, {best.model}"
 
 
 def _short(kind: str) -> str:
