@@ -27,7 +27,7 @@ from crossgraft.rank.noise_ceiling import noise_ceiling
 from crossgraft.rank.published import Benchmark, thesis_datasets
 from crossgraft.rank.published.contenders import fitted, held_out_prior
 from crossgraft.rank.published.sources import REVERSED
-from crossgraft.rank.published.tables import PublishedTable, published_table, published_tables
+from crossgraft.rank.published.tables import PublishedTable, imagenet_results, published_table, published_tables
 from crossgraft.rank.results_store import published_results
 from crossgraft.records import KnownResult
 from crossgraft.statistics import top_1_regret, weighted_kendall
@@ -75,7 +75,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Line._fields)
         writer.writerows([*line[:4], f"{line.weighted_kendall:.6f}", f"{line.regret:.6f}"] for line in lines)
-    arguments.out.write_text(write_page(lines), encoding="utf-8")
+    arguments.out.write_text(write_page(read_lines(kept)), encoding="utf-8")
     print(f"Page: {arguments.out.name}")
 
 
@@ -131,6 +131,7 @@ def measure(replay: Replay) -> Iterator[Line]:
             column.title: column.values[target, models] for column in benchmark.columns.values() if not column.part
         }
         values |= beliefs(replay, target, models)
+        values["ImageNet top-1"] = np.array([imagenet_top1(replay.names[model]) for model in models])
         for method, value in values.items():
             known = np.isfinite(value)
             if known.sum() > 2 and np.ptp(value[known]) > 0:
@@ -139,6 +140,12 @@ def measure(replay: Replay) -> Iterator[Line]:
         if benchmark.standard_deviations is not None:
             ceiling = noise_ceiling(truth, benchmark.standard_deviations[target, models])
             yield Line(benchmark.name, name, group, "Noise ceiling", ceiling, float("nan"))
+
+
+def imagenet_top1(name: str) -> float:
+    """In percent; NaN for a network that neither timm nor torchvision publishes."""
+    result = imagenet_results().get(name)
+    return float("nan") if result is None else result.top1_percent
 
 
 def beliefs(replay: Replay, target: int, models: np.ndarray) -> dict[str, np.ndarray]:

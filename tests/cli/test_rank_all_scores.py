@@ -97,6 +97,7 @@ def test_known_results_are_a_control_and_are_aggregated(workspace, crossgraft):
     assert max(map(len, outcome.out.splitlines())) <= 100
     page = (workspace / "run" / "report.html").read_text()
     assert "What is known from other targets" in page and "Static prior (control)" in page
+    assert "Who spoke for which model: thesis, Table 6.5: narrow and wide." in " ".join(outcome.out.split())
 
 
 def test_own_results_are_asked_by_the_fingerprint_of_the_weights(workspace, crossgraft):

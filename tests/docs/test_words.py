@@ -32,7 +32,9 @@ IN_MODULES = {name: rule for name, rule in FORBIDDEN.items() if name != "say rep
 """Inside the package a page is what ``report`` builds."""
 
 EXCEPTIONS = {
-    "src/crossgraft/rank/results_store.py": ["count per unit"],  # the name of a protocol, which is kept in users' files
+    "src/crossgraft/rank/published/tables.py": [
+        "count per unit"
+    ],  # the name of a protocol, which is kept in users' files
 }
 """File → rules that it may break, and why."""
 

@@ -44,9 +44,9 @@ def rows_of(
         kind: What to list.
         available: Only models whose weights are on this machine.
         weights_dir: Where weights of models are looked for too.
-        only_model: Of known results, only those of models whose name holds this text.
-        only_target: Only those on targets whose name holds it.
-        only_from: Only those of a publication whose name holds it.
+        only_model: Text in the names of the models of known results.
+        only_target: Text in the names of their targets.
+        only_from: Text in the name of the publication or command.
 
     Raises:
         UsageError: A filter of results is given with another kind.

@@ -42,7 +42,7 @@ class Observation(NamedTuple):
         model: Name as in ``Belief.models``.
         kind: ``score:logme``, ``low:epochs=0.2``, ``low:size=0.5``, ``curve:epoch=3``, ``full``.
         value: In the metric's (or the score's) own unit, larger = better.
-        standard_error: Of the value, in its unit; None = unknown, taken as 0.
+        standard_error: Standard error of the value, in its unit; None = unknown, taken as 0.
     """
 
     model: str
@@ -60,7 +60,7 @@ class Belief:
         mean: Expected result.
         covariance: Its covariance.
         unit: ``metric`` once a full result is known, else ``normal score`` (0 = middling, 1 = one standard deviation).
-        spoke: Of each network, who published (or measured) results of exactly its weights; empty: relatives and ImageNet only.
+        spoke: Publications (or commands) with results of exactly these weights, for each model; empty: relatives and ImageNet.
         observations: All that it was conditioned on.
     """
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crossgraft.models.spec import TORCHVISION_PREFIX
+from crossgraft.rank.published.tables import imagenet_results
 from crossgraft.rank.results_store import PUBLISHED_WEIGHTS, known_results
 from crossgraft.records import KnownResult
 from crossgraft.words.formatting import counted
@@ -17,7 +19,7 @@ def known_lines(only_model: str | None, only_target: str | None, only_from: str 
         only_target: In that of the target, or of its group.
         only_from: In that of the publication or command.
     """
-    rows = known_results()
+    rows = [*known_results(), *_imagenet()]
     if only_model is None and only_target is None and only_from is None:
         own = [row for row in rows if row.weights != PUBLISHED_WEIGHTS]
         return [*map(_line, own), *_publications([row for row in rows if row.weights == PUBLISHED_WEIGHTS])]
@@ -27,6 +29,23 @@ def known_lines(only_model: str | None, only_target: str | None, only_from: str 
         if _holds(only_model, row.model)
         and _holds(only_target, row.target, row.target_group)
         and _holds(only_from, row.origin)
+    ]
+
+
+def _imagenet() -> list[KnownResult]:
+    """ImageNet top-1, from which networks that no table knows have their prior."""
+    return [
+        KnownResult(
+            model=result.model,
+            weights=PUBLISHED_WEIGHTS,
+            source="as published",
+            target="ImageNet",
+            protocol="as pretrained",
+            metric="accuracy",
+            value=result.top1_percent / 100,
+            origin="torchvision" if result.model.startswith(TORCHVISION_PREFIX) else "timm",
+        )
+        for result in imagenet_results().values()
     ]
 
 
@@ -55,7 +74,9 @@ def _publications(rows: Sequence[KnownResult]) -> list[dict[str, object]]:
         {
             "model": counted(len({row.identity for row in members}), "model"),
             "from": origin,
-            "target": counted(len({row.target for row in members}), "target"),
+            "target": members[0].target
+            if len(targets := {row.target for row in members}) == 1
+            else counted(len(targets), "target"),
             "metric": metric,
             "value": counted(len(members), "result"),
             "interval": "",

@@ -7,6 +7,7 @@ from functools import cache
 
 from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.rank.published.aliases import architecture_name, naming_table, timm_name
+from crossgraft.rank.published.sources import thesis_datasets
 from crossgraft.rank.published.tables import imagenet_results, published_table, published_tables
 from crossgraft.records import KnownResult
 
@@ -33,12 +34,21 @@ def full_name(name: str) -> str:
 
 def weights_of(row: KnownResult) -> str:
     """The weights of one known result, by the name that all tables share."""
-    of_table = _shipped_names().get(row.identity)
+    of_table = weights_of_identity(row.identity)
     if of_table is not None:
         return of_table
-    if row.model in ("resnet",) and row.source:  # one ResNet18 from several sources
-        return f"resnet18.{row.source}"
+    if row.identity in _source_identities():  # another source makes a network that is no relative
+        return f"resnet18-from-{row.source}"
     return full_name(row.model)
+
+
+def weights_of_identity(identity: str) -> str | None:
+    """The same by ``KnownResult.identity``; None where no shipped result has it.
+
+    >>> weights_of_identity("vgg/imagenet"), weights_of_identity("mine/images")
+    ('vgg11.tv_in1k', None)
+    """
+    return _shipped_names().get(identity)
 
 
 def names_of(rows: Sequence[KnownResult]) -> dict[tuple[str, ...], str]:
@@ -70,6 +80,12 @@ def _shipped_names() -> Mapping[str, str]:
         for model in table.models
     }
     return {**thesis, **others}
+
+
+@cache
+def _source_identities() -> frozenset[str]:
+    """``KnownResult.identity`` of one ResNet18 from each source."""
+    return frozenset(f"resnet/{source}" for source in thesis_datasets().models)
 
 
 def shown_name(table: str, model: str) -> str:

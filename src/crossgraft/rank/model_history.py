@@ -11,7 +11,7 @@ from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.models import ModelSpec
 from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
-from crossgraft.rank.known_names import full_name
+from crossgraft.rank.known_names import full_name, weights_of_identity
 from crossgraft.rank.published.sources import TARGETS, shipped
 from crossgraft.rank.published.tables import COMPRESSED, compressed
 from crossgraft.rank.results_store import (
@@ -106,12 +106,16 @@ def published_identity(spec: ModelSpec) -> str | None:
 
 
 def published_name(spec: ModelSpec) -> str | None:
-    """The full name of a spec's weights, by which published tables are found; None for weights from a file.
+    """The full name of a spec's weights, by which published tables are found.
+
+    None for weights from a file, unless they are ``known_as`` a shipped result.
 
     >>> published_name(ModelSpec("a", "torchvision:resnet18")), published_name(ModelSpec("a", "convnext_tiny.fb_in1k"))
     ('resnet18.tv_in1k', 'convnext_tiny.fb_in1k')
     >>> published_name(ModelSpec("a", "resnet18", weights="mine.safetensors"))
     """
+    if spec.known_as is not None:
+        return weights_of_identity(spec.known_as)
     if spec.weights not in (None, PRETRAINED) or spec.is_factory:
         return None
     return full_name(spec.source)

@@ -11,7 +11,7 @@ from crossgraft.rank.results_store import one_metric, published_results
 from crossgraft.rank.standing import Standing, TableMean, Variances, fit_variances, stand, table_means
 from crossgraft.records import KnownResult
 
-START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, top1=0.1, size=0.1, target=0.45)
+START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, slopes=0.1, target=0.45)
 """Where the fit begins; ``target`` is the mean variance of a network between the targets of a published table."""
 
 
@@ -33,8 +33,8 @@ def prior_of_names(
         without: Publications that are left out.
     """
     shipped = [row for row in published_results() if row.origin not in without]
-    keys = {row.key for row in shipped}
-    mine = {row.key: row for row in own if row.key not in keys or row not in shipped}
+    by_key = {row.key: row for row in shipped}
+    mine = {row.key: row for row in own if by_key.get(row.key) != row}
     rows = one_metric([row for row in shipped if row.key not in mine], metric)
     group = None if target is None else group_of_target(target, [*mine.values(), *shipped]) or target
     variances = _variances(metric, group, tuple(without))

@@ -27,7 +27,7 @@ class KnownModel(NamedTuple):
 
     Attributes:
         identity: ``KnownResult.identity``.
-        weights_fingerprint: Of its weights.
+        weights_fingerprint: Fingerprint of its weights.
         name: Full name of its weights in timm, torchvision or the hub, by which published tables are found.
     """
 
@@ -50,7 +50,7 @@ class KnownTable(NamedTuple):
     results: History
     origins: list[str]
     spoke: Sequence[list[str]] = ()
-    """Of each model, who measured it."""
+    """Who measured each model."""
 
 
 @cache
@@ -166,7 +166,7 @@ def _rows_of_table(table: PublishedTable) -> list[KnownResult]:
 
 
 def one_metric(rows: Sequence[KnownResult], metric: str | None = None) -> list[KnownResult]:
-    """Of a publication that gives several metrics, the one asked for, else its first; so a target counts once."""
+    """Rows in one metric of each publication: the metric asked for, else its first; so a target counts once."""
     chosen: dict[tuple[str, str], str] = {}
     for row in rows:
         key = (row.origin, row.protocol)

@@ -44,21 +44,19 @@ class Variances(NamedTuple):
     """Variances of the effects, in squared normal scores; all that is fitted.
 
     Attributes:
-        family: Of what networks of one family share.
-        architecture: Of what those of one architecture share beyond that.
-        weights: Of what one network has beyond that.
-        table: Of one network between tables.
-        top1: Of the slope on 5 points of ImageNet top-1 between tables.
-        size: Of the slope on a factor of ten in parameters between tables.
-        target: Of one network between the targets of a table.
+        family: Variance of what networks of one family share.
+        architecture: Variance of what those of one architecture share beyond that.
+        weights: Variance of what one network has beyond that.
+        table: Variance of one network between tables.
+        slopes: Variance between tables of both slopes, on 5 points of ImageNet top-1 and on a factor of ten in parameters.
+        target: Variance of one network between the targets of a table.
     """
 
     family: float
     architecture: float
     weights: float
     table: float
-    top1: float
-    size: float
+    slopes: float
     target: float
 
 
@@ -167,7 +165,7 @@ def fit_variances(means: Sequence[TableMean], start: Variances) -> Variances:
     y = np.array([mean.value for mean in kept])
     products, same = _parts(networks, networks)
     fixed = SLOPE * sum(products) + FREE_LEVEL * same_table + np.diag([start.target / mean.num_groups for mean in kept])
-    fitted = np.stack([*same, *(same_table * part for part in (same[-1], *products))])
+    fitted = np.stack([*same, *(same_table * part for part in (same[-1], sum(products)))])
 
     def negative_likelihood(logs: np.ndarray) -> float:
         root = np.linalg.cholesky(fixed + np.tensordot(np.exp(logs), fitted, axes=1))
@@ -228,5 +226,5 @@ def _covariance(
     unknown = same[-1] * ~np.array([x.is_known_to_imagenet for x in first], dtype=bool)[:, None]
     products = [product + spread * unknown for product, spread in zip(products, (1.0, 0.25), strict=True)]
     everywhere = sum(v * part for v, part in zip(variances[:3], same, strict=True)) + SLOPE * sum(products)
-    in_one = sum(v * part for v, part in zip(variances[3:6], (same[-1], *products), strict=True))
+    in_one = variances.table * same[-1] + variances.slopes * sum(products)
     return everywhere + in_one * (of_first[:, None] == of_second[None])

@@ -3,7 +3,7 @@ import pytest
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UnknownNameError
 from crossgraft.models import ModelSpec
-from crossgraft.rank.model_history import check_known_names, find_history, published_identity
+from crossgraft.rank.model_history import check_known_names, find_history, group_of_target, published_identity
 from crossgraft.rank.results_store import published_results
 from crossgraft.records import KnownResult
 from support.model_records import model_record
@@ -42,6 +42,35 @@ def test_weights_of_torchvision_are_known_and_others_are_not():
     for spec in (ModelSpec("a", "torchvision:vgg11", "mine.pth"), ModelSpec("a", "torchvision:vgg11", "random")):
         assert published_identity(spec) is None
     assert published_identity(ModelSpec("a", "resnet18")) is None  # timm's own recipe: other weights
+
+
+def test_published_tables_are_found_by_the_name_of_the_weights_and_say_for_whom_they_speak(published):
+    names = {"a": "resnet50.tv_in1k", "b": "torchvision:densenet121", "c": "resnet50", "d": "torchvision:resnet34"}
+    specs = [ModelSpec(name, source) for name, source in names.items()]
+    specs[3] = ModelSpec("d", "package.module:resnet34")
+    found = find_history([model_record(name) for name in names], specs, data("flowers102"), published)
+    assert found.spoke[0] == ["SFDA, group 1", "Chaves et al. 2024", "Chaves et al. 2023"]
+    assert found.spoke[1] == [
+        "SFDA, group 1",
+        "Chaves et al. 2024",
+        "Chaves et al. 2023",
+    ]  # the thesis knows no other of these
+    assert found.spoke[2] == found.spoke[3] == []  # timm's own recipe, and somebody's function
+    assert "Flowers" not in found.targets and "Aircraft" in found.targets
+    assert len(found.targets) == 10 + 10 + 3
+
+
+def test_one_publication_with_two_metrics_counts_a_target_once(published):
+    specs = [ModelSpec("a", "resnet18.a1_in1k"), ModelSpec("b", "densenet121.ra_in1k")]
+    found = find_history([model_record("a"), model_record("b")], specs, data("mine"), published)
+    assert len(found.targets) == len(set(found.targets)) == 12
+
+
+def test_targets_of_tables_are_known_by_the_names_of_their_publications(published):
+    assert group_of_target("oxford_flowers102", published) == "Flowers"
+    assert group_of_target("chestmnist_128", published) == "Chest"
+    assert group_of_target("dsprites/dsprites_location", published) == "DSprites"
+    assert group_of_target("cifar100", published) == "CIFAR100"
 
 
 def test_results_on_the_target_at_hand_and_its_relatives_are_left_out(published):

@@ -16,7 +16,7 @@ class Names(NamedTuple):
     """Names of one table.
 
     Attributes:
-        why: Why these names mean these weights.
+        why: Reason for which these names mean these weights.
         certain: Printed name → full name of the weights.
         architecture: Printed name → architecture, where the publication leaves the weights open.
     """

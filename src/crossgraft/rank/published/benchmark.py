@@ -45,7 +45,7 @@ class Benchmark:
         results: Shape (targets, models).
         columns: Name → score.
         families: Model → family, for models without history; empty = unknown.
-        standard_deviations: Of the results between seeds, shape (targets, models), where a publication prints them.
+        standard_deviations: Standard deviations between seeds, shape (targets, models), where a publication prints them.
         printed: Method → weighted Kendall on each target as a paper prints it, where the scores are not published.
     """
 

@@ -37,6 +37,7 @@ KIND_TITLES: Mapping[str, str] = {
     "energy": "Energy",
     "ncti": "NCTI",
     "tmi": "TMI",
+    "ours": "NCA × gradient ratio",
 }
 THESIS_PROTOCOL = "full fine-tuning, 100 images a class, SGD with a grid of 120 runs, test AUC"
 ITM_PROTOCOL = "fine-tuning, highest accuracy"
@@ -58,7 +59,7 @@ class PublishedTable:
         groups: One per target: targets of one group tell about each other.
         results: Results of fine-tuning, targets × models.
         standard_deviations: Over seeds, where they are printed.
-        num_seeds: How many seeds each result is the mean of.
+        num_seeds: Number of seeds of which each result is the mean.
         validation: The same metric on validation images, where it is published.
         seconds: Seconds of fine-tuning, where they are published.
         kinds: Cheaper evidence on the same models and targets by kind (``low:size=0.286``, ``score:logme``).
