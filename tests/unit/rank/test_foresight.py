@@ -26,7 +26,11 @@ def observed(*values, kind=KIND):
 def test_before_anything_is_seen_it_is_the_belief(belief):
     foresight = belief.foresight()
     assert np.allclose(foresight.mean, belief.mean) and np.allclose(foresight.covariance, belief.covariance)
-    assert foresight.says_something(KIND) and foresight.says_something("full") and not foresight.says_something("score:mine")
+    assert (
+        foresight.says_something(KIND)
+        and foresight.says_something("full")
+        and not foresight.says_something("score:mine")
+    )
 
 
 def test_what_is_foreseen_of_cheap_trainings_comes_true(belief):
@@ -42,7 +46,9 @@ def test_exact_full_results_leave_no_doubt_about_differences(belief):
     foreseen = contrasts(belief.foresight().covariance_after("full", [0, 1, 2, 3], None))
     assert np.allclose(foreseen, 0, atol=1e-3)
     one = belief.foresight().covariance_after("full", [0], None)
-    assert np.allclose(contrasts(one), contrasts(belief.covariance), atol=1e-3)  # a lone result has no level to stand on
+    assert np.allclose(
+        contrasts(one), contrasts(belief.covariance), atol=1e-3
+    )  # a lone result has no level to stand on
 
 
 def test_an_error_of_val_leaves_doubt(belief):
