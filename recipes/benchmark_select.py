@@ -292,6 +292,8 @@ def select_section(rows: Sequence[Regret]) -> str:
             if any(row.method == method for row in some)
         ]
         parts += ["\n".join([*head, *lines]), _in_words(some)]
+    if missing := [table for table in TABLES if table not in {row.table for row in rows}]:
+        parts.append(f"Not measured yet: {', '.join(missing)}.")
     return "\n\n".join(parts) + "\n"
 
 
