@@ -1,6 +1,6 @@
 """What `crossgraft select` would have handed over on published tables, for several budgets: a part of docs/results/benchmark.md.
 
-    python recipes/benchmark_select.py --out docs/results/benchmark-select.csv
+    python recipes/benchmark_select.py --out docs/results/selection.md
     python recipes/benchmark_select.py --smoke      # two targets; the same code
 
 The scheduler is that of ``select``; a table stands in place of trainings, so that all of it takes minutes. Nothing of the
@@ -42,6 +42,13 @@ METHODS = (
     "halving without prior",
     "linear probe",
     "random",
+)
+
+
+HEAD = (
+    "# What a selection within a budget hands over, on published tables\n\n"
+    "Written by `recipes/benchmark_select.py`, which keeps the numbers beside this page as a CSV file. What the command does: "
+    "[which model, in one hour?](../how-to/which-model-in-one-hour.md)"
 )
 
 
@@ -90,13 +97,15 @@ class Case:
 def main(command_line: Sequence[str] | None = None) -> None:
     """Measure, keep the numbers and print the section."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/results/benchmark-select.csv"))
+    parser.add_argument("--out", type=Path, default=Path("docs/results/selection.md"))
     parser.add_argument("--smoke", action="store_true", help="Two targets of one table.")
-    parser.add_argument("--page-only", action="store_true", help="Print the section of the numbers that are kept.")
+    parser.add_argument("--page-only", action="store_true", help="Write the page of the numbers that are kept.")
     arguments = parser.parse_args(command_line)
+    kept = arguments.out.with_suffix(".csv")
     if not arguments.page_only:
-        write_rows(arguments.out, list(measure_all(smoke=arguments.smoke)))
-    print(select_section(read_rows(arguments.out)))
+        write_rows(kept, list(measure_all(smoke=arguments.smoke)))
+    arguments.out.write_text(f"{HEAD}\n\n{select_section(read_rows(kept))}", encoding="utf-8")
+    print(f"Page: {arguments.out.name}")
 
 
 def measure_all(*, smoke: bool = False) -> Iterator[Regret]:
@@ -263,13 +272,14 @@ def select_section(rows: Sequence[Regret]) -> str:
     """The section as Markdown: mean and worst regret of every method within every budget, a table per published table."""
     parts = [
         "## Selecting within a budget",
-        "Mean (worst) regret in points over the targets, of the model that is handed over; the mean is one of targets, each a "
-        "mean over drawn runs and random orders. The budget is a share of the cost of tuning all models: of pixels on MedMNIST+, of "
-        "published seconds on SHiFT. `select` is the scheduler of `crossgraft select` with the table in place of trainings; it "
-        "knows the other targets of the table, as a user's own results, or, *without this table*, other publications only. "
-        "Evidence on MedMNIST+ is one run drawn around the published mean with the published standard deviation, the truth the "
-        "mean; on SHiFT val (200 images) is the evidence and test the truth. No method sees the truth. A dash: the budget is "
-        "below one training. `halving` and `random` begin with models in random order.",
+        "Mean (worst) regret in points over the targets, of the model that is handed over; the mean is one of targets, "
+        "each a mean over drawn runs and random orders. The budget is a share of the cost of tuning all models: of pixels "
+        "on MedMNIST+, of published seconds on SHiFT. `select` is the scheduler of `crossgraft select` with the table in "
+        "place of trainings; it knows the other targets of the table, as a user's own results, or, *without this table*, "
+        "other publications only. Evidence on MedMNIST+ is one run drawn around the published mean with the published "
+        "standard deviation, the truth the mean; on SHiFT val (200 images) is the evidence and test the truth. No method "
+        "sees the truth. A dash: the budget is below one training. `halving` and `random` begin with models in random "
+        "order.",
     ]
     for table in dict.fromkeys(row.table for row in rows):
         some = [row for row in rows if row.table == table]
@@ -281,8 +291,25 @@ def select_section(rows: Sequence[Regret]) -> str:
             for method in METHODS
             if any(row.method == method for row in some)
         ]
-        parts.append("\n".join([*head, *lines]))
+        parts += ["\n".join([*head, *lines]), _in_words(some)]
+    if missing := [table for table in TABLES if table not in {row.table for row in rows}]:
+        parts.append(f"Not measured yet: {', '.join(missing)}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _in_words(rows: Sequence[Regret]) -> str:
+    """Who has the least mean regret within each budget, and whether that is `select`."""
+    said = []
+    for budget in BUDGETS:
+        means = {
+            method: float(np.mean(found))
+            for method in METHODS
+            if (found := [row.regret_points for row in rows if row.method == method and row.budget == budget])
+        }
+        if means:
+            least = min(means, key=lambda method: means[method])
+            said.append(f"{100 * budget:.0f} %: {least} ({means[least]:.2f}; select {means['select']:.2f})")
+    return f"Least mean regret: {'; '.join(said)}."
 
 
 def _cell(rows: Sequence[Regret], method: str, budget: float) -> str:

@@ -83,6 +83,8 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
                 arguments += ["--seeds", "2"]  # the last one counts
             if not SEVERAL_TRAININGS.isdisjoint(arguments):
                 arguments += ["--model", "weights/smallest.safetensors"]
+        if arguments[0] == "select":
+            arguments += ["--workers", "1", "--epochs", "1", "--image-size", "32", "--weights-dir", "weights"]
         if arguments[0] == "fewshot":
             arguments += ["--workers", "1", "--image-size", "32", "--weights-dir", "weights"]
             arguments += [] if "--support" in arguments else ["--episodes", "3"]

@@ -11,6 +11,7 @@ from crossgraft.options import ExportOptions
 from crossgraft.paths import real_path
 from crossgraft.records import ExportedFileRecord, ExportRecord
 from crossgraft.runs.secondary import secondary
+from crossgraft.selection.result import SelectionResult
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.exporting.checking import check_agreement
 from crossgraft.tune.exporting.exported import Exported
@@ -27,7 +28,9 @@ from crossgraft.version import __version__
 
 
 @verb("export", ExportOptions)
-def export_model(run: str | Path | SavedModel | FineTuningResult, options: ExportOptions, call: Run) -> Exported:
+def export_model(
+    run: str | Path | SavedModel | FineTuningResult | SelectionResult, options: ExportOptions, call: Run
+) -> Exported:
     """Write a fine-tuned model in another format, load it again, and compare its outputs before it is kept.
 
     ``safetensors`` is the layout of the Hugging Face hub: weights under the names of timm or torchvision, which load them
@@ -60,7 +63,7 @@ def export_model(run: str | Path | SavedModel | FineTuningResult, options: Expor
     check_push(push_to, format=format)
     out = _place(run, options.out, format)
     refuse_existing(out, overwrite=options.overwrite)
-    model = run.model if isinstance(run, FineTuningResult) else run
+    model = run.model if isinstance(run, FineTuningResult | SelectionResult) else run
     if not isinstance(model, SavedModel):
         model = load_saved_model(model, allow_code=options.allow_code, network=options.network)
     source = prepare_source(model)
@@ -82,10 +85,12 @@ def export_model(run: str | Path | SavedModel | FineTuningResult, options: Expor
     return Exported(record, out)
 
 
-def _place(run: str | Path | SavedModel | FineTuningResult, out: str | Path | None, format: str) -> Path:
+def _place(
+    run: str | Path | SavedModel | FineTuningResult | SelectionResult, out: str | Path | None, format: str
+) -> Path:
     if out is not None:
         return Path(out)
-    where = run.out if isinstance(run, FineTuningResult) else run
+    where = run.out if isinstance(run, FineTuningResult | SelectionResult) else run
     if where is None or isinstance(where, SavedModel):
         raise UsageError("Say with out= where to write: a loaded model does not know its run directory.")
     folder = find_saved_model(Path(where))

@@ -13,6 +13,7 @@ from crossgraft.errors import UsageError
 from crossgraft.options import PredictOptions, configuration
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, SavedModelRecord
+from crossgraft.selection.result import SelectionResult
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, measure, seen_in_training, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
 
 @verb("predict", PredictOptions)
 def predict(
-    run: str | Path | SavedModel | FineTuningResult, images: Images, options: PredictOptions, call: Run
+    run: str | Path | SavedModel | FineTuningResult | SelectionResult,
+    images: Images,
+    options: PredictOptions,
+    call: Run,
 ) -> Predictions:
     """Predict the class of each image, with a calibrated probability and the decision at the stored threshold.
 
@@ -63,7 +67,7 @@ def predict(
     if threads < 1 or size < 1:
         raise UsageError(f"Threads and batch size must be at least 1, found {threads} and {size}.")
     with limit_threads(threads), reuse_freed_memory():
-        model = run.model if isinstance(run, FineTuningResult) else run
+        model = run.model if isinstance(run, FineTuningResult | SelectionResult) else run
         if isinstance(images, Iterator):
             images = list(images)
         if not isinstance(model, SavedModel):

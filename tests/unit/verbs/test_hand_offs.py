@@ -110,6 +110,8 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
     assert asked.record.mode == "trained" and len(asked.to_frame()) == 1
     beside = crossgraft.compare_models(ranking.best, full, data=data, ledger=False, **FAST)
     assert beside.record.pairs[0].of == "change" and len(beside.to_frame()) == 10
+    selected = crossgraft.select_model(data, models=list(ranking.specs.values()), budget="100%", ledger=False, **TUNED)
+    assert crossgraft.predict(selected, data).to_frame().equals(selected.predict(data).to_frame())
     shown = crossgraft.show_confounders(data=data, num_images=2)
     assert {row.edit for row in shown.record.sheets} >= {"tag", "low_pass"}
     assert [row.name for row in crossgraft.split_data(data).record.splits] == ["train", "val", "test"]
@@ -120,6 +122,7 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
         "distil",
         "edit_data",
         "audit_model",
+        "select_model",
         "show_confounders",
         "compare_models",
         "compare_fine_tunings",

@@ -6,27 +6,15 @@ import math
 
 from markupsafe import Markup
 
-from crossgraft.options import PredictOptions
-from crossgraft.options.models import CodeOptions
 from crossgraft.records import CandidateRecord, SelectionRecord, TrialRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import ClimbingModel, RungColumn, rungs_figure
 from crossgraft.report.sections._edits import edited_with
-from crossgraft.report.sections._verdict import (
-    PREDICT_IMAGES,
-    Caveat,
-    CaveatOf,
-    Following,
-    caveats_of,
-    in_one_line,
-    leakage_not_checked,
-    looked_at_before,
-    unsound_data,
-    verdict_blocks,
-)
+from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.selection_caveats import SELECTION_CAVEATS, after_selection
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
 from crossgraft.report.sections.verdict import describe_groups, known_split
 from crossgraft.report.source import Source
@@ -210,8 +198,8 @@ def _leader(trials: list[TrialRecord]) -> str | None:
     if not done:
         return None
     best = max(done, key=lambda trial: trial.value or -math.inf)
-    error = "" if best.standard_error is None else f" ± {best.standard_error:.3f}"
-    return f"{best.value:.3f}{error}, {best.model}"
+    error = "" if best.standard_error is None else f" ± {_NUMBERS(best.standard_error)}"
+    return f"{_NUMBERS(best.value)}{error}, {best.model}"
 
 
 def _short(kind: str) -> str:
@@ -236,7 +224,7 @@ def _value(trial: TrialRecord | None) -> float | None:
 def _name(source: Source[SelectionRecord], row: CandidateRecord) -> Cell:
     is_selected = row.name == source.record.selected
     page = f"{source.record.training}/report.html" if is_selected and source.is_at_home else None
-    return words(row.name, strong=is_selected, href=page)
+    return words(row.name, strong=is_selected and page is None, href=page)
 
 
 def _state(row: CandidateRecord) -> str:
@@ -253,65 +241,6 @@ def _chance(value: float | None) -> Cell:
 
 def _unit(record: SelectionRecord) -> str:
     return metric_name_in_words(record.selection_metric) if record.unit == "metric" else "standing"
-
-
-def val_tells_nothing(source: Source[SelectionRecord]) -> Caveat | None:
-    """The choice stands on the prior alone."""
-    reason = source.record.plan.val_too_small
-    if reason is None:
-        return None
-    return Caveat(f"{reason} Nothing was tried: what is known of the models elsewhere, and their cost, decided.")
-
-
-def nothing_known(source: Source[SelectionRecord]) -> Caveat | None:
-    """Nobody has results of these weights."""
-    if len(source.record.candidates) == 1 or any(row.known_from for row in source.record.candidates):
-        return None
-    return Caveat(
-        "No results of exactly these weights on other data are known, so that only trials, relatives and ImageNet spoke."
-    )
-
-
-def failed_models(source: Source[SelectionRecord]) -> Caveat | None:
-    """Some were not compared."""
-    failed = [row for row in source.record.candidates if row.state == "failed"]
-    if not failed:
-        return None
-    return Caveat(
-        f"{counted(len(failed), 'model')} failed and took no further part: {joined([row.name for row in failed])}."
-    )
-
-
-def may_not_be_best(source: Source[SelectionRecord]) -> Caveat | None:
-    """Another one is nearly as likely the best."""
-    record = source.record
-    others = [row for row in record.candidates if row.probability_better is not None and row.probability_better > 0.05]
-    if not others:
-        return None
-    first = max(others, key=lambda row: row.probability_better or 0.0)
-    return Caveat(
-        f"{first.name} may be better than {record.selected} with a chance of {percent(first.probability_better or 0.0)}"
-        + (f", and {counted(len(others) - 1, 'other model')} with more than 5 %." if len(others) > 1 else ".")
-    )
-
-
-SELECTION_CAVEATS: tuple[CaveatOf[SelectionRecord], ...] = (
-    unsound_data,
-    val_tells_nothing,
-    nothing_known,
-    failed_models,
-    looked_at_before,
-    may_not_be_best,
-    leakage_not_checked,
-)
-"""The most severe first, in the order of ``sections._verdict``."""
-
-
-def after_selection(source: Source[SelectionRecord]) -> Following:
-    """To predict with the model."""
-    typed = source.typed
-    line = typed.then("predict", typed.out, PREDICT_IMAGES, options=PredictOptions, carried=[CodeOptions])
-    return Following(line, "to use it")
 
 
 SELECTION = Kind(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import CheckRecord, FineTuningComparisonRecord, TuningRecord
+from crossgraft.records import CheckRecord, FineTuningComparisonRecord, SelectionRecord, TuningRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Items, Paragraph, Section
 from crossgraft.report.plots import split_counts_figure
 from crossgraft.report.sections._edits import edited_blocks
@@ -13,7 +13,7 @@ from crossgraft.report.source import Source
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count
 
-Either = TuningRecord | FineTuningComparisonRecord
+Either = TuningRecord | FineTuningComparisonRecord | SelectionRecord
 
 
 def parts_in_words(record: Either) -> str:
