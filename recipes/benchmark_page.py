@@ -38,11 +38,11 @@ METHODS = (
 )
 
 NOT_BLIND = (
-    "**Not blind.** Nothing is fitted to a target that is replayed, but four rules of the belief were chosen after replays had been "
-    "seen: a score counts once two publications agree, columns of scores that cannot be read are no evidence, the slopes on "
-    "top-1 and size share one variance, and a ResNet-18 of another source is no relative. One constant, the variance between "
-    "targets (0.45), was read off all tables. So what is said of the belief is somewhat optimistic; tables that nobody has looked at "
-    "are its test."
+    "**Not blind.** Nothing is fitted to a target that is replayed, but four rules of the belief were chosen after "
+    "replays had been seen: a score counts once two publications agree, columns of scores that cannot be read are no "
+    "evidence, the slopes on top-1 and size share one variance, and a ResNet-18 of another source is no relative. One "
+    "constant, the variance between targets (0.45), was read off all tables. So what is said of the belief is somewhat "
+    "optimistic; tables that nobody has looked at are its test."
 )
 
 

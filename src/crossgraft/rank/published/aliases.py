@@ -69,8 +69,8 @@ _MICROSOFT = {
 
 NAMES: Mapping[str, Names] = {
     "sfda_cnn": Names(
-        "Its zoo is taken to be torchvision's (V1), the usual one of that time, which timm keeps in part under the tag tv_in1k; its "
-        "code was not read.",
+        "Its zoo is taken to be torchvision's (V1), the usual one of that time, which timm keeps in part under the tag "
+        "tv_in1k; its code was not read.",
         {
             **_convolutional("resnet34", "resnet50", "resnet101", "resnet152"),
             **_convolutional("densenet121", "densenet169", "densenet201", "inception_v3"),
@@ -105,8 +105,8 @@ NAMES: Mapping[str, Names] = {
         {"CLIP ViT-B/16": "vit_base_patch16_clip_224"},
     ),
     "shift": Names(
-        "A network of the hub is called as there; one with the name of an original release is taken to be that release, under timm's "
-        "tag of it. Cards of the hub were not read.",
+        "A network of the hub is called as there; one with the name of an original release is taken to be that release, "
+        "under timm's tag of it. Cards of the hub were not read.",
         {**_FACEBOOK, **_MICROSOFT},
         {
             "google/vit-base-patch16-224": "vit_base_patch16_224",
