@@ -39,10 +39,13 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
     shown = {number + 1: number for number in record.drawn}
     pictures = {f"Image {each.row}": [each.png_base64] for each in source.thumbnails if each.row in shown}
     blocks: list[Block] = [Gallery(pictures, noun="row", in_columns=True)] if pictures else []
+    others = [row for row in record.networks if row.network != record.reference]
+    blocks.append(Figure([wide], caption=caption, narrow=[narrow]))
+    if not others:
+        return Section(name=name, title=title, part="evidence", blocks=blocks)
     blocks += [
-        Figure([wide], caption=caption, narrow=[narrow]),
         table_of(
-            [row for row in record.networks if row.network != record.reference],
+            others,
             [
                 (Column("Network"), lambda row: words(row.network)),
                 (Column("Mean overlap", numeric=True), lambda row: number(row.overlap, _TWO)),
