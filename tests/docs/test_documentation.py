@@ -92,6 +92,8 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
         if arguments[0] == "audit":
             arguments += ["--workers", "1", "--weights-dir", "weights"]
             arguments += [] if arguments[1].startswith("runs/") else ["--image-size", "32"]
+        if arguments[0] == "compare":
+            arguments += ["--workers", "1", "--weights-dir", "weights", "--image-size", "32"]
         if arguments[0] == "demo":
             arguments += ["--fast"]
         code = main(arguments)

@@ -173,7 +173,7 @@ def _geometry(options: CompareModelsOptions) -> AskedGeometry:
     asked = read_geometry(options.geometry)
     if options.source_images is None or "attention" in asked.names:
         return asked
-    return read_geometry([*asked.names, "attention"])
+    return replace(asked, names=(*asked.names, "attention"))
 
 
 def _names(given: str | Sequence[str] | None) -> list[str] | None:

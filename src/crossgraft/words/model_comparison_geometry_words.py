@@ -78,7 +78,8 @@ def _plane(record: FeatureMapRecord) -> list[str]:
 def _apart(found: WeightsApart) -> str:
     relative = found.distance.relative
     share = "" if relative is None else f", {_THREE(relative)} of the length of those of {found.first}"
-    return f"Weights of {found.second} lie {_THREE(found.distance.l2)} from those of {found.first}{share}."
+    length = NumberFormat.for_column([found.distance.l2])(found.distance.l2)
+    return f"Weights of {found.second} lie {length} from those of {found.first}{share}."
 
 
 def _sharp(record: SharpnessRecord) -> str:

@@ -7,7 +7,7 @@ from crossgraft.report.blocks import Block, Figure, Gallery, Items, Section
 from crossgraft.report.plots import MOST_DRAWN_NETWORKS, attention_figure, filters_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, interval, number, table_of, whole, words
-from crossgraft.words.formatting import NumberFormat, counted, percent
+from crossgraft.words.formatting import NumberFormat, counted, joined, percent
 
 _TWO = NumberFormat(decimals=2)
 
@@ -94,7 +94,11 @@ def filters_section(source: Source[FiltersRecord]) -> Section:
             "are what anything reaches."
         ],
     )
-    reasons = [f"{row.network}: {row.reason}." for row in record.networks if row.reason is not None]
+    alike: dict[str, list[str]] = {}
+    for row in record.networks:
+        if row.reason is not None:
+            alike.setdefault(row.reason, []).append(row.network)
+    reasons = [f"{joined(names)}: {reason}." for reason, names in alike.items()]
     reasons += [
         f"{row.network}: {counted(row.num_flat, 'filter')} without a pattern"
         f"{'.' if row.gabor_likeness is None else ', left out of the mean.'}"

@@ -12,7 +12,7 @@ from crossgraft.report.sections.geometry_features import feature_map_section, fo
 from crossgraft.report.sections.geometry_pictures import attention_section, filters_section
 from crossgraft.report.sections.geometry_weights import path_section, sharpness_section
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, number, table_of, whole, words
+from crossgraft.report.tables import Column, counts, number, table_of, words
 from crossgraft.words.formatting import NumberFormat
 from crossgraft.words.model_comparison_geometry_words import TITLES, forgetting_in_words, geometry_in_words
 
@@ -32,7 +32,7 @@ def weights_section(source: Source[ModelComparisonRecord], rows: list[WeightsApa
             (Column("Distance", numeric=True), lambda row: number(row.distance.l2, lengths)),
             (Column("rms", numeric=True), lambda row: number(row.distance.rms, small)),
             (Column("Relative", numeric=True), lambda row: number(row.distance.relative, _THREE)),
-            (Column("Weights", numeric=True), lambda row: whole(row.num_weights)),
+            (Column("Weights", numeric=True), lambda row: counts(row.num_weights)),
         ],
         caption="Distances of weights in front of the head",
         file_name="weight-distances",
