@@ -3,7 +3,7 @@
 from crossgraft.compare.comparison import Comparison as Comparison
 from crossgraft.compare.geometry_subjects import OtherImages as OtherImages
 from crossgraft.compare.how_to_compare import AskedGeometry as AskedGeometry
-from crossgraft.compare.how_to_compare import Compared as Compared
+from crossgraft.compare.how_to_compare import ComparedModels as ComparedModels
 from crossgraft.compare.how_to_compare import HowToCompare as HowToCompare
 from crossgraft.compare.how_to_compare import read_geometry as read_geometry
 from crossgraft.compare.networks import ComparedNetwork as ComparedNetwork

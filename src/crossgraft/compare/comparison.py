@@ -10,7 +10,7 @@ from jaxtyping import Int
 
 from crossgraft.compare.geometry import GeometryOfModels
 from crossgraft.compare.geometry_subjects import Model, OtherImages, Subjects
-from crossgraft.compare.how_to_compare import Compared, HowToCompare
+from crossgraft.compare.how_to_compare import ComparedModels, HowToCompare
 from crossgraft.compare.layer_choice import choose_layers, map_shapes
 from crossgraft.compare.layer_pairs import LayerPairs, Layers
 from crossgraft.compare.looking import Looked, Rows, Watch, look_at
@@ -75,7 +75,7 @@ class Comparison:
         *,
         in_words: str = "images",
         others: OtherImages | None = None,
-    ) -> Compared:
+    ) -> ComparedModels:
         """Look at the images, and measure.
 
         Args:
@@ -121,7 +121,7 @@ class Comparison:
             self._measure(link, grids, maps, features, _Mistakes(predicted, rows, targets, images))
             for link in self._links
         ]
-        return Compared(
+        return ComparedModels(
             pairs,
             {label: self._layers[label] for label in self._models},
             {label: features[label].shape[1] for label in self._models},

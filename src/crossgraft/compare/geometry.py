@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crossgraft.compare import geometry_of_images, geometry_of_weights
-from crossgraft.compare.geometry_subjects import Features, Later, Say, Seen, Subjects
+from crossgraft.compare.geometry_subjects import Features, Later, Say, SeenImages, Subjects
 from crossgraft.compare.how_to_compare import AskedGeometry
 from crossgraft.compare.kept_images import KeptImages
 from crossgraft.errors import NotApplicable, UsageError
@@ -72,7 +72,7 @@ class GeometryOfModels:
         """
         if not self._asked.names and self._subjects.others.probe is None and _SOURCE not in self._later:
             return None
-        seen = Seen({label: np.asarray(features[label]) for label in self._subjects.models}, self.kept)
+        seen = SeenImages({label: np.asarray(features[label]) for label in self._subjects.models}, self.kept)
         found: dict[str, Any] = {}
         for name, later in self._later.items():
             try:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from crossgraft.compare.geometry_subjects import Later, Say, Seen, Subjects
+from crossgraft.compare.geometry_subjects import Later, Say, SeenImages, Subjects
 from crossgraft.compare.looking import look_at
 from crossgraft.compare.networks import ComparedNetwork
 from crossgraft.data import Dataset
@@ -34,7 +34,7 @@ _AT_ONCE = 32
 def common_plane(subjects: Subjects, say: Say) -> Later:
     """Features of all models of the width of the reference in one plane; where nobody shares it, of another width."""
 
-    def measure(seen: Seen) -> FeatureMapRecord:
+    def measure(seen: SeenImages) -> FeatureMapRecord:
         widths = {label: seen.features[label].shape[1] for label in subjects.models}
         width = next((each for each in widths.values() if [*widths.values()].count(each) > 1 and each > 1), None)
         if width is None:
@@ -69,7 +69,7 @@ def inside_one_class(subjects: Subjects, say: Say) -> Later:
     if len(places) < most:
         say(f"{len(places)} of {most} images of {name} are drawn, evenly spread over all.")
 
-    def measure(seen: Seen) -> TsneRecord:
+    def measure(seen: SeenImages) -> TsneRecord:
         wide = {label: seen.features[label][places] for label in subjects.models if seen.features[label].shape[1] > 1}
         if not wide:
             raise NotApplicable("the features are single numbers, which no map is needed for")
@@ -98,7 +98,7 @@ def attention(subjects: Subjects, say: Say) -> Later:
         if label not in transformers:
             say(f"Not measured: {label} is no vision transformer.")
 
-    def measure(seen: Seen) -> AttentionRecord:
+    def measure(seen: SeenImages) -> AttentionRecord:
         kept = seen.kept
         if kept is None:
             raise NotApplicable("there are no images")
@@ -119,11 +119,12 @@ def attention_to_source(subjects: Subjects, say: Say) -> Later:
         raise NotApplicable("there are no images of the source")
     attention(subjects, lambda _: None)
 
-    def measure(_: Seen) -> AttentionRecord:
+    def measure(_: SeenImages) -> AttentionRecord:
         networks = {label: each for label, each in subjects.networks.items() if _looks_by_attention(each)}
         rows = _spread(source.readable_rows, MOST_OF_SOURCE)
         ways = {each.preprocessing for each in networks.values()}
-        words = f"{counted(len(rows), 'image')} of the source"
+        some = f"{len(rows)} of " if len(rows) < len(source.readable_rows) else ""
+        words = f"{some}{counted(len(source.readable_rows), 'image')} of the source"
         return _attention(subjects, networks, _prepared(source, rows, ways), words, say)
 
     return Later(measure)

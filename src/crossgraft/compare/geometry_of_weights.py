@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from torch import nn
 
-from crossgraft.compare.geometry_subjects import Later, Say, Seen, Subjects
+from crossgraft.compare.geometry_subjects import Later, Say, SeenImages, Subjects
 from crossgraft.compare.kept_images import KeptImages
 from crossgraft.compare.networks import ComparedNetwork
 from crossgraft.data import Dataset
@@ -77,12 +77,12 @@ def filters(subjects: Subjects, say: Say) -> Later:
         raise NotApplicable(reasons[0])
     _say_all(reasons, say)
 
-    def measure(_: Seen) -> FiltersRecord:
+    def measure(_: SeenImages) -> FiltersRecord:
         title = "Fitting Gabor functions to first filters"
         with subjects.reporter.stage(title, total=len(networks), unit="networks") as stage:
             found = {}
             for label, network in networks.items():
-                found[label] = first_layer_filters(network.measured, seed=subjects.seed)
+                found[label] = first_layer_filters(network.body, seed=subjects.seed)
                 stage.advance()
         return filters_record(found)
 
@@ -106,7 +106,7 @@ def sharpnesses(subjects: Subjects, say: Say) -> Later:
         raise NotApplicable(reasons[0])
     _say_all(reasons, say)
 
-    def measure(seen: Seen) -> SharpnessRecord:
+    def measure(seen: SeenImages) -> SharpnessRecord:
         one, several = (
             {label: _sharpness(subjects, seen, label, each, steps) for label, each in heads.items()}
             for steps in (1, STEPS)
@@ -118,7 +118,7 @@ def sharpnesses(subjects: Subjects, say: Say) -> Later:
     return Later(measure, frozenset(each.preprocessing for each in heads.values()))
 
 
-def _sharpness(subjects: Subjects, seen: Seen, label: str, head: Classifier, steps: int) -> Sharpness:
+def _sharpness(subjects: Subjects, seen: SeenImages, label: str, head: Classifier, steps: int) -> Sharpness:
     return sharpness(
         head,
         _kept(seen).of(head.preprocessing),
@@ -148,7 +148,7 @@ def path(subjects: Subjects, say: Say) -> Later:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ends:
+class _PathEnds:
     """Both ends of a path, the name of the first, and the label of the second."""
 
     start: Classifier
@@ -157,14 +157,14 @@ class _Ends:
     label: str
 
 
-def _ends(subjects: Subjects, first: str, second: str) -> _Ends:
+def _ends(subjects: Subjects, first: str, second: str) -> _PathEnds:
     end = _head(subjects, second)
     network = subjects.networks.get(first)
     is_change = network is not None and network.weights_fingerprint == subjects.networks[second].start_fingerprint
     try:
         if network is not None and network.backbone is not None and is_change:
             alone = make_classifier(network.backbone, end.num_outputs, seed=subjects.seed)
-            return _Ends(with_body_of(end, alone), end, f"{first} under the head of {second}", second)
+            return _PathEnds(with_body_of(end, alone), end, f"{first} under the head of {second}", second)
         start = _head(subjects, first)
         refuse_other_network(start.state_dict(), end.state_dict())
     except UsageError as error:
@@ -174,10 +174,10 @@ def _ends(subjects: Subjects, first: str, second: str) -> _Ends:
         raise NotApplicable(f"the heads of {first} and {second} have the classes in another order")
     if start.preprocessing != end.preprocessing:
         raise NotApplicable(f"{first} and {second} take images prepared in other ways")
-    return _Ends(start, end, first, second)
+    return _PathEnds(start, end, first, second)
 
 
-def _path(subjects: Subjects, ends: _Ends, seen: Seen) -> InterpolationPathRecord:
+def _path(subjects: Subjects, ends: _PathEnds, seen: SeenImages) -> InterpolationPathRecord:
     images = subjects.images
     train = None if images is None or len(subjects.train) == 0 else images.take(subjects.train)
     found = interpolation_path(
@@ -209,7 +209,7 @@ def _head(subjects: Subjects, label: str) -> Classifier:
 
 
 def _targets(subjects: Subjects, network: ComparedNetwork) -> np.ndarray:
-    """Of the rows, in the order of the classes of the head."""
+    """Classes of the rows, in the order of the head."""
     images: Dataset | None = subjects.images
     if images is None or network.class_names is None:
         raise UsageError("A loss needs images and a head for their classes.")
@@ -218,7 +218,7 @@ def _targets(subjects: Subjects, network: ComparedNetwork) -> np.ndarray:
     return np.argsort(order)[targets] if targets.ndim == 1 else targets[:, order]
 
 
-def _kept(seen: Seen) -> KeptImages:
+def _kept(seen: SeenImages) -> KeptImages:
     if seen.kept is None:
         raise UsageError("A loss needs images.")
     return seen.kept

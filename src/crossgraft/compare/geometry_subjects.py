@@ -76,7 +76,7 @@ class Subjects:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class SeenImages:
     """What the pass over the images found.
 
     Attributes:
@@ -97,7 +97,7 @@ class Later:
         ways: Preprocessing of the images that it looks at again.
     """
 
-    measure: Callable[[Seen], Any]
+    measure: Callable[[SeenImages], Any]
     ways: frozenset[Preprocessing] = frozenset()
 
 

@@ -72,7 +72,7 @@ class HowToCompare:
 
 
 @dataclass(eq=False)
-class Compared:
+class ComparedModels:
     """What was measured.
 
     Attributes:

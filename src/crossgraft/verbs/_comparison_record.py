@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from crossgraft.compare import Compared, StoredFeatures
+from crossgraft.compare import ComparedModels, StoredFeatures
 from crossgraft.data.describe import describe_dataset
 from crossgraft.options import CompareModelsOptions
 from crossgraft.records import CheckRecord, ComparedModel, ModelComparisonRecord, Reference
@@ -40,7 +40,7 @@ _REFERENCES = (
 
 def comparison_record(
     given: Mapping[str, Given],
-    found: Compared,
+    found: ComparedModels,
     rows: ComparedRows,
     options: CompareModelsOptions,
     checks: list[CheckRecord],
@@ -65,7 +65,7 @@ def comparison_record(
     )
 
 
-def _describe(label: str, given: Given, found: Compared, num_train: int) -> ComparedModel:
+def _describe(label: str, given: Given, found: ComparedModels, num_train: int) -> ComparedModel:
     model = given.model
     if isinstance(model, StoredFeatures):
         return ComparedModel(

@@ -9,6 +9,7 @@ from crossgraft.records import (
     InterpolationPathRecord,
     ModelGeometry,
     SharpnessRecord,
+    TsneRecord,
     WeightsApart,
 )
 from crossgraft.words.formatting import NumberFormat, counted
@@ -36,7 +37,7 @@ def geometry_in_words(record: ModelGeometry) -> list[str]:
         *([] if record.sharpness is None else [_sharp(record.sharpness)]),
         *([] if record.filters is None else [_filters(record.filters)]),
         *([] if record.attention is None else _shared(record)),
-        *([] if record.tsne is None else [f"t-SNE of {record.tsne.class_name}: see the page."]),
+        *([] if record.tsne is None else [_inside(record.tsne)]),
     ]
     notes = [f"{TITLES[name]}: {note}" for name, several in record.notes.items() for note in several]
     return [*said, *notes]
@@ -96,6 +97,11 @@ def _filters(record: FiltersRecord) -> str:
     floor = next((row.random_likeness for row in record.networks if row.random_likeness is not None), None)
     beside = "" if floor is None else f" (random filters: {_TWO(floor)})"
     return f"Gabor-likeness of first filters: {', '.join(values)}{beside}."
+
+
+def _inside(record: TsneRecord) -> str:
+    gaps = ", ".join(f"{_TWO(row.gap)} of {row.network}" for row in record.networks)
+    return f"Gap inside the class {record.class_name} (silhouette of two clusters of features): {gaps}."
 
 
 def _shared(record: ModelGeometry) -> list[str]:

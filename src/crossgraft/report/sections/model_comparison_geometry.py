@@ -14,7 +14,7 @@ from crossgraft.report.sections.geometry_weights import path_section, sharpness_
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, counts, number, table_of, words
 from crossgraft.words.formatting import NumberFormat
-from crossgraft.words.model_comparison_geometry_words import TITLES, forgetting_in_words, geometry_in_words
+from crossgraft.words.model_comparison_geometry_words import TITLES, geometry_in_words
 
 _THREE = NumberFormat(decimals=3)
 Comparison = Source[ModelComparisonRecord]
@@ -97,12 +97,11 @@ def forgotten_section(source: Source[ModelComparisonRecord]) -> Section | None:
 
 
 def geometry_text_section(source: Source[ModelComparisonRecord]) -> Section | None:
-    """For the terminal: a line per measure."""
+    """For the terminal: a line per measure; what was forgotten is part of the answer."""
     record = source.record.geometry
     if record is None:
         return None
-    forgotten = [] if record.forgetting is None else [forgetting_in_words(record.forgetting)]
-    lines = [*forgotten, *geometry_in_words(record)]
+    lines = geometry_in_words(record)
     return (
         Section(name="geometry", title="Weights and features", part="evidence", blocks=[Items(lines)])
         if lines
