@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int
 
+from crossgraft.compare.geometry import GeometryOfModels
+from crossgraft.compare.geometry_subjects import Model, OtherImages, Subjects
+from crossgraft.compare.how_to_compare import ComparedModels, HowToCompare
 from crossgraft.compare.layer_choice import choose_layers, map_shapes
 from crossgraft.compare.layer_pairs import LayerPairs, Layers
 from crossgraft.compare.looking import Looked, Rows, Watch, look_at
@@ -16,6 +19,7 @@ from crossgraft.compare.measures import measure_features
 from crossgraft.compare.mistakes import Predicted, own_predictions, probe_predictions, shared_mistakes
 from crossgraft.compare.networks import ComparedNetwork, untrained
 from crossgraft.compare.stored_features import StoredFeatures
+from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, NotApplicable, UnknownNameError
 from crossgraft.models.trusted_code import TrustedCode
@@ -23,7 +27,6 @@ from crossgraft.progress import Reporter
 from crossgraft.records import LayerCca, ModelPair, PairOf, SharedMistakes
 from crossgraft.words.formatting import counted
 
-Model = ComparedNetwork | StoredFeatures
 FEWEST_IMAGES = 4
 _STORED_AT_ONCE = 1024
 _AROUND: tuple[tuple[str, str, PairOf], ...] = (
@@ -32,46 +35,6 @@ _AROUND: tuple[tuple[str, str, PairOf], ...] = (
     ("A before", "B before", "before"),
 )
 Targets = Int[np.ndarray, "num_images *labels"]
-
-
-@dataclass(frozen=True)
-class HowToCompare:
-    """What is asked for.
-
-    Attributes:
-        layers: Layers of the first model, or of both; None: chosen.
-        layers_b: Layers of the second.
-        pool: ``mean`` or ``flatten``.
-        cca_preset: ``thesis`` or ``released``.
-        linear_probe: Whether models without a head for the classes get one.
-        seed: Random seed.
-    """
-
-    layers: Sequence[str] | None = None
-    layers_b: Sequence[str] | None = None
-    pool: str = "mean"
-    cca_preset: str = "thesis"
-    linear_probe: bool = False
-    seed: int = 0
-
-
-@dataclass(eq=False)
-class ComparedModels:
-    """What was measured.
-
-    Attributes:
-        pairs: The two models first.
-        layers: Layers of each model that were compared.
-        num_features: Width of the penultimate features of each.
-        probed: Models whose predictions are those of a linear probe.
-        notes: Sentences on what could not be done.
-    """
-
-    pairs: list[ModelPair]
-    layers: dict[str, list[str]]
-    num_features: dict[str, int]
-    probed: list[str] = field(default_factory=list[str])
-    notes: list[str] = field(default_factory=list[str])
 
 
 class Comparison:
@@ -103,7 +66,16 @@ class Comparison:
             if label in models and each.recipe is None
         ]
 
-    def run(self, images: ImageRows | None, rows: Rows, train: Rows, targets: Targets | None) -> ComparedModels:
+    def run(
+        self,
+        images: Dataset | None,
+        rows: Rows,
+        train: Rows,
+        targets: Targets | None,
+        *,
+        in_words: str = "images",
+        others: OtherImages | None = None,
+    ) -> ComparedModels:
         """Look at the images, and measure.
 
         Args:
@@ -111,12 +83,18 @@ class Comparison:
             rows: Rows that similarity is of.
             train: Rows that a linear probe learns from.
             targets: Classes of all images; None without classes.
+            in_words: What the rows are.
+            others: Further images, of the source and for linear probes.
 
         Raises:
+            UsageError: A measure of geometry that was named applies to none of the models.
             DataError: There are fewer than four images, features on disk are of another number of images, or features are NaN.
         """
         if len(rows) < FEWEST_IMAGES:
             raise DataError(f"A comparison needs at least {FEWEST_IMAGES} images; there are {len(rows)}.")
+        geometry = GeometryOfModels(
+            self._subjects(images, rows, train, in_words, others or OtherImages()), self._how.geometry
+        )
         stored = {
             label: (each, each.rows_of(label, rows, images))
             for label, each in self._models.items()
@@ -135,7 +113,7 @@ class Comparison:
             for (first, second), grid in grids.items():
                 grid.update(layers[first], layers[second])
 
-        looked = self._look(images, rows, Watch(self._layers, self._how.pool, on_batch, maps.take))
+        looked = self._look(images, rows, Watch(self._layers, self._how.pool, on_batch, maps.take, geometry.kept))
         features = {label: np.asarray(each.penultimate[there]) for label, (each, there) in stored.items()}
         features |= {key: each.features for key, each in looked.items()}
         predicted = self._predict(images, train, targets, looked)
@@ -147,9 +125,21 @@ class Comparison:
             pairs,
             {label: self._layers[label] for label in self._models},
             {label: features[label].shape[1] for label in self._models},
+            geometry.measure(features),
             [label for label, each in predicted.items() if each.by_probe],
             self.notes,
         )
+
+    def _subjects(self, images: Dataset | None, rows: Rows, train: Rows, words: str, others: OtherImages) -> Subjects:
+        """The models as geometry sees them: one start of both stands once."""
+        models = dict(self._models)
+        starts = [models.get(f"{label} before") for label in ("A", "B")]
+        if _are_the_same(*starts):
+            del models["B before"]
+        again = {"B before": "A before"} if "B before" not in models else {}
+        links = {(again.get(first, first), again.get(second, second)): None for first, second, _ in self._links}
+        links = [link for link in links if link[0] != link[1]]
+        return Subjects(models, links, images, rows, train, words, others, self._how.seed, self._reporter)
 
     def _choose(self, label: str) -> list[str]:
         model = self._models[label]
@@ -275,6 +265,13 @@ class _Mistakes:
         groups = None if self.images is None or self.images.groups is None else self.images.groups[self.rows]
         targets = np.zeros(len(self.rows), dtype=np.int64) if self.targets is None else self.targets[self.rows]
         return shared_mistakes(one, other, targets, groups)
+
+
+def _are_the_same(first: Model | None, second: Model | None) -> bool:
+    """Whether both are one network."""
+    if not isinstance(first, ComparedNetwork) or not isinstance(second, ComparedNetwork):
+        return False
+    return first.weights_fingerprint == second.weights_fingerprint and first.preprocessing == second.preprocessing
 
 
 def _is_start(first: Model, second: Model) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32, Int
 from torch import Tensor
 
+from crossgraft.compare.kept_images import KeptImages
 from crossgraft.compare.layer_choice import as_maps, pooled
 from crossgraft.compare.networks import ComparedNetwork
 from crossgraft.data.rows import ImageRows
@@ -46,12 +47,14 @@ class Watch:
         pool: ``mean`` or ``flatten``.
         on_batch: Gets the pooled outputs.
         on_maps: Gets network, layer, the places of the images, and maps (b, c, h, w).
+        kept: Where prepared images stay, for measures that look at them again.
     """
 
-    layers: Mapping[str, list[str]]
+    layers: Mapping[str, list[str]] = field(default_factory=dict[str, list[str]])
     pool: str = "mean"
     on_batch: OnBatch | None = None
     on_maps: Callable[[str, str, Rows, Tensor], object] | None = None
+    kept: KeptImages | None = None
 
     def say(self, places: Rows, given: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Tell ``on_batch``, if anybody listens."""
@@ -93,11 +96,14 @@ def look_at(
     layers = {key: (watch.layers.get(key, []) if watch else []) for key in networks}
     readers = {key: network.reader(layers[key]) for key, network in networks.items()}
     parts = {key: _Parts() for key in networks}
+    kept = watch.kept if watch else None
     with reporter.stage(title, total=len(rows), unit="images") as stage:
         for places in _batches(len(rows)):
             decoded = [images.read(int(rows[place])) for place in places]
-            ways = {network.preprocessing for network in networks.values()}
+            ways = {network.preprocessing for network in networks.values()} | (kept.ways if kept else frozenset())
             inputs = {preprocessing: prepare_batch(decoded, preprocessing) for preprocessing in ways}
+            if kept is not None:
+                kept.take(inputs)
             given: dict[str, dict[str, Tensor]] = {}
             for key, network in networks.items():
                 batch = inputs[network.preprocessing]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from crossgraft.features.passes import Tap, through_taps
 from crossgraft.models.backbone import Backbone
+from crossgraft.models.classifier import Classifier
 from crossgraft.models.penultimate import BackboneOutput
 from crossgraft.models.recipe import NetworkRecipe, build_network
 from crossgraft.models.trusted_code import TrustedCode
@@ -41,6 +42,7 @@ class ComparedNetwork:
         saved: The fine-tuned model with its facts; None for others.
         head: Name of its head in ``body``, which is no layer of its features; None where there is none.
         device: Where it is.
+        backbone: The pretrained network; None for a fine-tuned one.
     """
 
     name: str
@@ -58,6 +60,17 @@ class ComparedNetwork:
     saved: SavedModel | None = None
     head: str | None = None
     device: str = "cpu"
+    backbone: Backbone | None = None
+
+    @property
+    def measured(self) -> Classifier | Backbone | nn.Module:
+        """What measures of geometry take: the network with its head for the classes, or the pretrained one."""
+        return self.module if self.backbone is None else self.backbone
+
+    @property
+    def classifier(self) -> Classifier | None:
+        """The network with its head for the classes; None without one."""
+        return None if self.saved is None else self.saved.classifier
 
     def probe(self) -> Images:
         """One black image of the size that it takes."""
@@ -112,6 +125,7 @@ def network_of_backbone(backbone: Backbone) -> ComparedNetwork:
         start_fingerprint=backbone.weights_fingerprint,
         head=next((name for name, each in backbone.module.named_modules() if each is backbone.linear_head), None),
         device=backbone.device,
+        backbone=backbone,
     )
 
 

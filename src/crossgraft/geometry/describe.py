@@ -145,8 +145,11 @@ def forgetting_record(found: Forgetting, *, data: str) -> ForgettingRecord:
     )
 
 
-def _weights(distance: ParameterDistance | None) -> WeightDistance | None:
-    if distance is None:
-        return None
+def weight_distance(distance: ParameterDistance) -> WeightDistance:
+    """One distance; relative is None where the reference weights are all 0."""
     relative = distance.relative if math.isfinite(distance.relative) else None
     return WeightDistance(l2=distance.l2, rms=distance.rms, relative=relative)
+
+
+def _weights(distance: ParameterDistance | None) -> WeightDistance | None:
+    return None if distance is None else weight_distance(distance)

@@ -10,7 +10,7 @@ from crossgraft.options._option import Options, option, options
 from crossgraft.options.auditing import AuditSplit
 from crossgraft.options.data import ClassOptions, SourceOptions, Subsets, Unreadable
 from crossgraft.options.models import CodeOptions, InputSize, Weights
-from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Workers
+from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Thumbnails, Workers
 
 
 @options
@@ -35,6 +35,23 @@ class TwoModels(Options):
         "Train a linear probe for models without a head for the classes, so that mistakes can be compared.",
         default=False,
         is_common=True,
+    )
+    probe: Any = option(
+        "Other labelled images: what linear probes of both bodies tell of them, so that what was forgotten is measured.",
+        default=None,
+        is_path=True,
+        is_common=True,
+    )
+    geometry: str | Sequence[str] | None = option(
+        "What is measured of weights and features, with commas: feature_map, parameter_distance, interpolation_path, sharpness, "
+        "filters, attention, tsne; all, or none.",
+        default=None,
+        default_text="feature_map, parameter_distance, filters",
+        is_common=True,
+    )
+    source_images: str | Path | None = option(
+        "Folder of images that a vision transformer was pretrained on: attention to them is shown, too.",
+        default=None,
     )
     layers: str | Sequence[str] | None = option(
         "Layers to compare, with commas; of both models, or of A.",
@@ -64,6 +81,7 @@ class CompareModelsOptions(
     Device,
     Seed,
     Looking,
+    Thumbnails,
     Strictness,
     InputSize,
     CodeOptions,

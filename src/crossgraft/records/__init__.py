@@ -97,6 +97,9 @@ from crossgraft.records.model_comparison import ModelComparisonRecord as ModelCo
 from crossgraft.records.model_comparison import ModelPair as ModelPair
 from crossgraft.records.model_comparison import PairOf as PairOf
 from crossgraft.records.model_comparison import SharedMistakes as SharedMistakes
+from crossgraft.records.model_comparison_geometry import GeometryName as GeometryName
+from crossgraft.records.model_comparison_geometry import ModelGeometry as ModelGeometry
+from crossgraft.records.model_comparison_geometry import WeightsApart as WeightsApart
 from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
 from crossgraft.records.plugins import PluginRecord
 from crossgraft.records.prediction import PredictionRecord, PredictionRow

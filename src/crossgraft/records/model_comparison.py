@@ -10,6 +10,7 @@ from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Sh
 from crossgraft.records.checks import CheckRecord
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.looks import LooksRecord
+from crossgraft.records.model_comparison_geometry import ModelGeometry
 
 ComparedKind = Literal["pretrained", "fine-tuned", "features"]
 PairOf = Literal["models", "change", "before"]
@@ -125,6 +126,7 @@ class ModelComparisonRecord(Record):
     dataset: DatasetRecord | None = Field(description="None where both are features on disk.")
     num_images: Count = Field(description="Images that similarity is of.")
     images_in_words: str
+    geometry: ModelGeometry | None = Field(default=None, description="None where none was asked for.")
     pool: Literal["mean", "flatten"]
     cca_preset: Literal["thesis", "released"]
     seed: int

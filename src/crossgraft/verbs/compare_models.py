@@ -3,56 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from crossgraft.compare import ComparedModels, Comparison, HowToCompare, StoredFeatures
+from crossgraft.compare import AskedGeometry, Comparison, HowToCompare, StoredFeatures, read_geometry
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.checks import check_rows
-from crossgraft.data.describe import describe_dataset
+from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
 from crossgraft.options import CompareModelsOptions, configuration
-from crossgraft.records import CheckRecord, ComparedModel, ModelComparisonRecord, Reference
+from crossgraft.progress import Reporter
+from crossgraft.records import ModelComparisonRecord, Thumbnail
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.looks import count_test_look
 from crossgraft.verbs._compared import ComparedRows, Given, open_compared_rows, open_model
+from crossgraft.verbs._comparison_record import comparison_record, layers_frame
 from crossgraft.verbs._given_images import location_of
+from crossgraft.verbs._other_images import open_others
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 from crossgraft.words.model_comparison_words import answer_in_words
 
 _LABELS = ("A", "B", "A before", "B before")
-_REFERENCES = (
-    ("CKA", "Kornblith, Norouzi, Lee and Hinton, Similarity of Neural Network Representations Revisited, ICML 2019."),
-    (
-        "CCA of layers",
-        "Raghu, Gilmer, Yosinski and Sohl-Dickstein, SVCCA, NeurIPS 2017; drawn as in Juodelyte's thesis, eq. 3.1.",
-    ),
-    ("PWCCA", "Morcos, Raghu and Bengio, Insights on Representational Similarity in Neural Networks, NeurIPS 2018."),
-    (
-        "Procrustes",
-        "Ding, Denain and Steinhardt, Grounding Representation Similarity with Statistical Testing, NeurIPS 2021.",
-    ),
-    (
-        "RSA",
-        "Kriegeskorte, Mur and Bandettini, Representational similarity analysis, Front. Syst. Neurosci. 2 (2008) 4.",
-    ),
-    (
-        "Shared mistakes",
-        "Mania, Miller, Schmidt, Hardt and Recht, Model Similarity Mitigates Test Set Overuse, NeurIPS 2019.",
-    ),
-    (
-        "κ of mistakes",
-        "Geirhos, Meding and Wichmann, Beyond accuracy: quantifying trial-by-trial behaviour, NeurIPS 2020.",
-    ),
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,27 +68,32 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
         {options}
 
     Returns:
-        CKA of all pairs of layers, penultimate features by every measure, CCA of layers by the protocol of the thesis, and
-        shared mistakes; with ``out`` also ``report.html``, ``report.json``, ``layers.csv``, ``features.csv`` and ``run.json``
-        there.
+        CKA of all pairs of layers, penultimate features by every measure, CCA of layers by the protocol of the thesis, shared
+        mistakes, and where weights and features lie; with ``probe`` also what was forgotten. With ``out`` also ``report.html``,
+        ``report.json``, ``layers.csv``, ``features.csv`` and ``run.json`` there.
 
     Raises:
         DataError: The data are others than those of the runs, or features are NaN or of another number of images; or there
             are fewer than four images.
         RunDirectoryError: A run has no single model (folds), or ``out`` is in use or holds another run.
-        UsageError: An argument is wrong, or contradicts another.
-        UnknownNameError: A layer or model is not known; the message gives the nearest names.
+        UsageError: An argument is wrong, or contradicts another; or a measure of geometry that was named applies to neither
+            model.
+        UnknownNameError: A layer, model or measure of geometry is not known; the message gives the nearest names.
         MissingWeightsError: Weights are not on this machine.
 
-    Cost: one forward pass of each network, and of two untrained ones, per image; with ``linear_probe`` also per training image.
+    Cost: one forward pass of each network, and of two untrained ones, per image; with ``linear_probe`` also per training image,
+    and with ``probe`` per other image. Sharpness takes 13 forward and 11 backward passes, a path 11 forward passes, each filter
+    of 7×7 pixels or more 0.1 s.
     """
     reporter, began = run.reporter, time.perf_counter()
     device, threads = resolve_device(options.device), options.workers or available_cores()
     typed = {**configuration(options), "a": _as_typed(a), "b": _as_typed(b), "data": location_of(options.data)}
+    if options.probe is not None:
+        typed["probe"] = location_of(options.probe)
     with limit_threads(threads), reuse_freed_memory():
         trusted = _trusted(options, (a, b))
-        given = _open_all(a, b, options, trusted, device=device, run=run)
         how = _how(options)
+        given = _open_all(a, b, options, trusted, device=device, run=run)
         comparison = Comparison(
             {label: each.model for label, each in given.items()}, how, trusted=trusted, reporter=reporter
         )
@@ -120,13 +104,16 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
             rows = open_compared_rows(list(given.values()), options, reporter)
             checks = [] if rows.dataset is None else check_rows(rows.dataset, strict=options.strict, reporter=reporter)
             targets = None if rows.dataset is None else rows.dataset.targets
-            found = comparison.run(rows.dataset, rows.rows, rows.train, targets)
-            record = _record(given, found, rows, options, list(checks), seconds=time.perf_counter() - began)
+            others = open_others(options, reporter)
+            found = comparison.run(
+                rows.dataset, rows.rows, rows.train, targets, in_words=_images_in_words(rows), others=others
+            )
+            record = comparison_record(given, found, rows, options, list(checks), seconds=time.perf_counter() - began)
             if options.ledger and rows.dataset is not None:
                 measured = [_fingerprint(each) for each in given.values()]
                 looks = count_test_look(rows.dataset, rows.rows, measured, None, command="compare", reporter=reporter)
                 record = record.model_copy(update={"looks": looks})
-            return _finish(ModelComparison(record), rows, directory, reporter)
+            return _finish(ModelComparison(record), rows, directory, options, reporter)
 
 
 def _open_all(
@@ -177,7 +164,16 @@ def _how(options: CompareModelsOptions) -> HowToCompare:
         cca_preset=options.cca_preset,
         linear_probe=options.linear_probe,
         seed=options.seed,
+        geometry=_geometry(options),
     )
+
+
+def _geometry(options: CompareModelsOptions) -> AskedGeometry:
+    """What was asked for; images of the source ask for attention."""
+    asked = read_geometry(options.geometry)
+    if options.source_images is None or "attention" in asked.names:
+        return asked
+    return replace(asked, names=(*asked.names, "attention"))
 
 
 def _names(given: str | Sequence[str] | None) -> list[str] | None:
@@ -206,76 +202,17 @@ def _as_typed(given: object) -> object:
     return str(given) if isinstance(given, str | Path) else type(given).__name__
 
 
-def _record(
-    given: Mapping[str, Given],
-    found: ComparedModels,
+def _images_in_words(rows: ComparedRows) -> str:
+    return rows.in_words if rows.dataset is None else f"test images of {rows.name}"
+
+
+def _finish(
+    result: ModelComparison,
     rows: ComparedRows,
+    run: RunDirectory | None,
     options: CompareModelsOptions,
-    checks: list[CheckRecord],
-    *,
-    seconds: float,
-) -> ModelComparisonRecord:
-    return ModelComparisonRecord(
-        models=[_describe(label, each, found, len(rows.train)) for label, each in given.items()],
-        pairs=found.pairs,
-        dataset=None if rows.dataset is None else describe_dataset(rows.dataset),
-        num_images=len(rows.rows),
-        images_in_words=rows.in_words,
-        pool=options.pool,
-        cca_preset=options.cca_preset,
-        seed=options.seed,
-        checks=checks,
-        notes=[*rows.notes, *found.notes],
-        references=[Reference(key=key, text=text) for key, text in _REFERENCES],
-        seconds=seconds,
-    )
-
-
-def _describe(label: str, given: Given, found: ComparedModels, num_train: int) -> ComparedModel:
-    model = given.model
-    if isinstance(model, StoredFeatures):
-        return ComparedModel(
-            label=label,
-            name=model.name,
-            kind="features",
-            architecture=None,
-            weights_fingerprint=None,
-            start_fingerprint=None,
-            num_features=found.num_features[label],
-            layers=found.layers[label],
-            images_become=None,
-        )
-    return ComparedModel(
-        label=label,
-        name=model.name,
-        kind="pretrained" if model.saved is None else "fine-tuned",
-        architecture=model.architecture,
-        weights_fingerprint=model.weights_fingerprint,
-        start_fingerprint=model.start_fingerprint,
-        num_features=found.num_features[label],
-        layers=found.layers[label],
-        images_become=model.preprocessing.describe(),
-        probe_train_images=num_train if label in found.probed else None,
-    )
-
-
-def layers_frame(record: ModelComparisonRecord) -> pd.DataFrame:
-    """One row per pair of layers of each pair of models: CKA, and that of untrained networks."""
-    rows: list[dict[str, object]] = []
-    for pair in record.pairs:
-        for grid, what in ((pair.cka, "models"), (pair.cka_untrained, "untrained")):
-            if grid is None:
-                continue
-            about = {"first": pair.first, "second": pair.second, "of": what}
-            rows.extend(
-                {**about, "layer": row, "other_layer": column, "cka": value}
-                for row, values in zip(grid.rows, grid.values, strict=True)
-                for column, value in zip(grid.columns, values, strict=True)
-            )
-    return pd.DataFrame(rows)
-
-
-def _finish(result: ModelComparison, rows: ComparedRows, run: RunDirectory | None, reporter: Any) -> ModelComparison:
+    reporter: Reporter,
+) -> ModelComparison:
     if run is None:
         return result
     if rows.dataset is not None:
@@ -283,5 +220,17 @@ def _finish(result: ModelComparison, rows: ComparedRows, run: RunDirectory | Non
     fingerprints = {each.label: each.weights_fingerprint for each in result.record.models if each.weights_fingerprint}
     run.update(weights_fingerprints=fingerprints)
     tables = {"features.csv": result.to_frame(), "layers.csv": layers_frame(result.record)}
-    page = publish(run, result.record, reporter, tables=tables)
+    pictures = None if options.no_images else _pictures(result.record, rows)
+    page = publish(run, result.record, reporter, tables=tables, thumbnails=pictures)
     return replace(result, out=run.path, report=page)
+
+
+def _pictures(record: ModelComparisonRecord, rows: ComparedRows) -> Callable[[], list[Thumbnail]] | None:
+    """Those whose attention is drawn; None without any."""
+    shown = None if record.geometry is None else record.geometry.attention
+    images = rows.dataset
+    if shown is None or images is None:
+        return None
+    return lambda: [
+        Thumbnail(row=place + 1, png_base64=thumbnail_png(images.read(int(rows.rows[place])))) for place in shown.drawn
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from crossgraft.records import ModelComparisonRecord, ModelPair
 from crossgraft.records.model_comparison import Measure
 from crossgraft.words.formatting import NumberFormat
+from crossgraft.words.model_comparison_geometry_words import forgetting_in_words
 
 NUMBERS = NumberFormat(decimals=3)
 MEASURES: dict[Measure, str] = {
@@ -33,9 +34,11 @@ def pair_in_words(pair: ModelPair) -> str:
 
 
 def answer_in_words(record: ModelComparisonRecord) -> str:
-    """How alike the features and the mistakes of the two models are."""
+    """How alike the features and the mistakes of the two models are, and what other images say of their bodies."""
     pair = record.pairs[0]
-    return " ".join(each for each in (_features(pair), _layer(pair), _mistakes(pair)) if each)
+    forgotten = None if record.geometry is None else record.geometry.forgetting
+    probed = "" if forgotten is None else forgetting_in_words(forgotten)
+    return " ".join(each for each in (_features(pair), _layer(pair), _mistakes(pair), probed) if each)
 
 
 def _features(pair: ModelPair) -> str:

@@ -12,7 +12,7 @@ from crossgraft.report.plots.style import OKABE_ITO, PIXELS_PER_CHARACTER, SMALL
 from crossgraft.report.plots.svg import draw
 
 _WIDE, _NARROW = 828, 340  # pixels
-_LARGEST, _GAP, _TOP, _BELOW, _LEFT = 150, 12, 26, 20, 62
+_LARGEST, _GAP, _TOP, _BELOW, _LEFT = 150, 12, 26, 20, 70
 MOST_NETWORKS = 6
 
 

@@ -76,7 +76,7 @@ def tsne_section(source: Source[TsneRecord]) -> Section:
             for ending, is_wide in (("", True), ("-narrow", False))
         )
         caption = (
-            f"{counted(record.num_images, 'image')} of {record.class_name} as t-SNE draws them for each network by itself "
+            f"{counted(record.num_images, 'image')} of class {record.class_name} as t-SNE draws them for each network by itself "
             "(perplexity "
             f"{record.perplexity:.3g}, seed {record.seed}). Places, directions and sizes mean nothing; t-SNE draws gaps "
             "where there are none. "

@@ -7,7 +7,7 @@ from crossgraft.report.blocks import Block, Figure, Gallery, Items, Section
 from crossgraft.report.plots import MOST_DRAWN_NETWORKS, attention_figure, filters_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, interval, number, table_of, whole, words
-from crossgraft.words.formatting import NumberFormat, counted, percent
+from crossgraft.words.formatting import NumberFormat, counted, joined, percent
 
 _TWO = NumberFormat(decimals=2)
 
@@ -39,10 +39,13 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
     shown = {number + 1: number for number in record.drawn}
     pictures = {f"Image {each.row}": [each.png_base64] for each in source.thumbnails if each.row in shown}
     blocks: list[Block] = [Gallery(pictures, noun="row", in_columns=True)] if pictures else []
+    others = [row for row in record.networks if row.network != record.reference]
+    blocks.append(Figure([wide], caption=caption, narrow=[narrow]))
+    if not others:
+        return Section(name=name, title=title, part="evidence", blocks=blocks)
     blocks += [
-        Figure([wide], caption=caption, narrow=[narrow]),
         table_of(
-            [row for row in record.networks if row.network != record.reference],
+            others,
             [
                 (Column("Network"), lambda row: words(row.network)),
                 (Column("Mean overlap", numeric=True), lambda row: number(row.overlap, _TWO)),
@@ -91,7 +94,11 @@ def filters_section(source: Source[FiltersRecord]) -> Section:
             "are what anything reaches."
         ],
     )
-    reasons = [f"{row.network}: {row.reason}." for row in record.networks if row.reason is not None]
+    alike: dict[str, list[str]] = {}
+    for row in record.networks:
+        if row.reason is not None:
+            alike.setdefault(row.reason, []).append(row.network)
+    reasons = [f"{joined(names)}: {reason}." for reason, names in alike.items()]
     reasons += [
         f"{row.network}: {counted(row.num_flat, 'filter')} without a pattern"
         f"{'.' if row.gabor_likeness is None else ', left out of the mean.'}"

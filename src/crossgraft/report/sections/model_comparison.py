@@ -8,6 +8,7 @@ from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.data import data_facts
 from crossgraft.report.sections.model_comparison_caveats import MODEL_COMPARISON_CAVEATS, after_comparison
+from crossgraft.report.sections.model_comparison_geometry import GEOMETRY_SECTIONS, geometry_text_section
 from crossgraft.report.sections.model_comparison_layers import (
     layer_cca_section,
     layer_pairs_section,
@@ -158,6 +159,7 @@ MODEL_COMPARISON = Kind(
         penultimate_section,
         shared_mistakes_section,
         notes_section,
+        *GEOMETRY_SECTIONS,
         compared_data_section,
         provenance_section,
         references_section,
@@ -168,6 +170,7 @@ MODEL_COMPARISON = Kind(
         penultimate_section,
         shared_mistakes_section,
         notes_section,
+        geometry_text_section,
         comparison_verdict_section,
     ),
 )
