@@ -104,6 +104,20 @@ def test_a_start_and_its_fine_tuning_by_every_measure_that_applies(runs):
     assert [html.index(f">{title}<") for title in titles] == sorted(html.index(f">{title}<") for title in titles)
 
 
+def test_one_start_of_both_stands_once(runs):
+    asked = {
+        "data": "images",
+        "before": "zoo.yaml:narrow",
+        "geometry": "feature_map,parameter_distance,interpolation_path",
+    }
+    found = package.compare_models("one", "one", **asked, **QUICK).record.geometry
+    apart = {(row.first, row.second): row.distance.l2 for row in found.parameter_distance}
+    assert list(apart) == [("A", "B"), ("A before", "A"), ("A before", "B")]
+    assert apart["A", "B"] == 0 < apart["A before", "A"] == apart["A before", "B"]
+    assert found.feature_map.reference == "A before" and len(found.feature_map.networks) == 3
+    assert (found.interpolation_path.start, found.interpolation_path.end) == ("A", "B") and found.notes == {}
+
+
 def test_vision_transformers_are_asked_where_they_look(runs):
     def transformer(seed):
         with torch.random.fork_rng(devices=[]):
