@@ -7,6 +7,7 @@ import torch
 
 import crossgraft as package
 from crossgraft.data import Split
+from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.geometry import interpolation_path, parameter_distance, sharpness
 from crossgraft.models import Backbone, load_backbone, read_zoo
@@ -46,8 +47,18 @@ def test_what_applies_is_measured_and_what_does_not_says_why(runs, crossgraft):
         f">{title}<" in html for title in ("Features in one plane", "How far weights lie apart", "First-layer filters")
     )
     assert html.index("Shared mistakes") < html.index("Features in one plane") < html.index("Data and checks")
+
+
+def test_each_image_is_decoded_once_whatever_is_measured(runs, monkeypatch):
+    reads, read = [], ImageRows.read
+    monkeypatch.setattr(ImageRows, "read", lambda rows, index: (reads.append(index), read(rows, index))[1])
     none = package.compare_models("one", "other", data="images", geometry="none", **QUICK)
     assert none.record.geometry is None
+    without = sorted(reads)
+    reads.clear()
+    found = package.compare_models("one", "other", data="images", geometry="sharpness", **QUICK).record.geometry
+    assert sorted(reads) == without and [row.network for row in found.sharpness.rows] == ["A", "B"]
+    assert "not built alike" in found.notes["sharpness"][0] and not found.sharpness.is_comparable
 
 
 def test_a_start_and_its_fine_tuning_by_every_measure_that_applies(runs):
@@ -91,6 +102,20 @@ def test_a_start_and_its_fine_tuning_by_every_measure_that_applies(runs):
         "First-layer filters",
     )
     assert [html.index(f">{title}<") for title in titles] == sorted(html.index(f">{title}<") for title in titles)
+
+
+def test_one_start_of_both_stands_once(runs):
+    asked = {
+        "data": "images",
+        "before": "zoo.yaml:narrow",
+        "geometry": "feature_map,parameter_distance,interpolation_path",
+    }
+    found = package.compare_models("one", "one", **asked, **QUICK).record.geometry
+    apart = {(row.first, row.second): row.distance.l2 for row in found.parameter_distance}
+    assert list(apart) == [("A", "B"), ("A before", "A"), ("A before", "B")]
+    assert apart["A", "B"] == 0 < apart["A before", "A"] == apart["A before", "B"]
+    assert found.feature_map.reference == "A before" and len(found.feature_map.networks) == 3
+    assert (found.interpolation_path.start, found.interpolation_path.end) == ("A", "B") and found.notes == {}
 
 
 def test_vision_transformers_are_asked_where_they_look(runs):

@@ -105,6 +105,10 @@ def sharpnesses(subjects: Subjects, say: Say) -> Later:
     if not heads:
         raise NotApplicable(reasons[0])
     _say_all(reasons, say)
+    labels = list(heads)
+    others = [each for each in labels[1:] if not subjects.networks[each].has_body_of(subjects.networks[labels[0]])]
+    for label in others:
+        say(f"{labels[0]} and {label} are not built alike, so their sharpness is not to be compared.")
 
     def measure(seen: SeenImages) -> SharpnessRecord:
         one, several = (
@@ -113,7 +117,8 @@ def sharpnesses(subjects: Subjects, say: Say) -> Later:
         )
         images = subjects.images
         several_labels = images is not None and not images.task.partitions
-        return sharpness_record(one, several, batch_size=_BATCH_SIZE, sums_labels=several_labels)
+        found = sharpness_record(one, several, batch_size=_BATCH_SIZE, sums_labels=several_labels)
+        return found.model_copy(update={"is_comparable": not others})
 
     return Later(measure, frozenset(each.preprocessing for each in heads.values()))
 

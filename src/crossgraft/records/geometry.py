@@ -32,6 +32,7 @@ class SharpnessRecord(Record):
     batch_size: Count
     num_images: Count
     sums_labels: bool = Field(description="Whether the loss is summed over several labels per image.")
+    is_comparable: bool = Field(default=True, description="Whether all networks are built alike.")
     rows: list[SharpnessRow]
 
 

@@ -57,7 +57,8 @@ def sharpness_section(source: Source[SharpnessRecord]) -> Section:
         f"{record.rho:g} (Euclidean): along the gradient, and after {record.steps} ascents. Further left is flatter.{summed} The "
         "value depends on how large weights are: networks of one architecture and one way of training can be compared."
     )
-    blocks: list[Block] = [Paragraph(answer, tone="lead"), Figure([wide], caption=caption, narrow=[narrow])]
+    blocks: list[Block] = [Paragraph(answer, tone="lead")] if record.is_comparable else []
+    blocks.append(Figure([wide], caption=caption, narrow=[narrow]))
     return Section(name="sharpness", title="Sharpness", part="evidence", blocks=[*blocks, _sharpness_table(record)])
 
 

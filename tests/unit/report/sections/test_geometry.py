@@ -57,6 +57,8 @@ def test_the_flattest_network_is_named_and_names_are_text():
     assert [column.title for column in of_kind(section, Table)[0].columns] == [
         "Network", "Loss", "One step", "10 steps", "ρ · gradient",
     ]  # fmt: skip
+    unlike = sharp(0.02, 0.01).model_copy(update={"is_comparable": False})
+    assert of_kind(sharpness_section(Source(unlike)), Paragraph) == []
     assert "The loss of <b>a rises" in of_kind(sharpness_section(Source(sharp(0.02))), Paragraph)[0].text
 
 
