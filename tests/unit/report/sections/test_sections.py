@@ -37,6 +37,8 @@ from support.contact_sheet_records import sheets_record
 from support.distillation_records import distillation_record
 from support.editing_records import edit_record
 from support.fewshot_records import fewshot_record
+from support.model_comparison_records import model_comparison_record
+from support.selection_records import selection_record
 from support.tuning_records import prediction_record, tuning_record
 
 PARTS = ["verdict", "evidence", "checks", "how it was made", "references"]
@@ -71,6 +73,8 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
         "audit": lambda: audit_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
         "distillation": lambda: distillation_record(examples.ranking_record().models[0]),
         "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
+        "model_comparison": lambda: model_comparison_record(examples.ranking_record().dataset),
+        "selection": selection_record,
     }[kind]()
     sections = [section for builder in KINDS.get(kind).builders if (section := builder(source_of(record)))]
     positions = [PARTS.index(section.part) for section in sections]
