@@ -40,7 +40,7 @@ ZOO = """
 """
 FACTOR, SECONDS = 1.5, 3.0
 """What is near enough: one of the two."""
-QUICK = ("check", "tune, full", "predict")
+QUICK = ("check", "tune, full")
 """Of the commands, those of a smoke test."""
 UNITS = {"s": 1, "min": 60, "h": 3600}
 
@@ -124,7 +124,7 @@ def busy(programs: int) -> Iterator[None]:
 def main() -> None:
     """Print one row of a table a command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="few images, one epoch, a tiny network, three commands")
+    parser.add_argument("--smoke", action="store_true", help="few images, one epoch, a tiny network, two commands")
     parser.add_argument("--workers", type=int, help="threads of each command; by default all cores")
     parser.add_argument("--load", type=int, default=0, help="other programs that each want a core; 0 by default")
     given = parser.parse_args()

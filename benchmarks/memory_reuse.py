@@ -24,7 +24,7 @@ CASES = [
     ("mobilenetv2_100", "train", 32, 64),
     ("resnet18", "train", 16, 224),
 ]
-SMOKE_CASES = [("test_resnet", "look", 64, 32), ("test_resnet", "train", 64, 32)]
+SMOKE_CASES = [("test_resnet", "train", 64, 32)]
 IMAGES = 128
 
 

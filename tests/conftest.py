@@ -39,7 +39,7 @@ FOREIGN = (
 """What crossgraft builds upon and takes longest to import."""
 
 WHOLE_COMMANDS = (
-    *("cli", "examples", "security", "unit/demo", "unit/tune/variants", "unit/verbs"),
+    *("cli", "examples", "security", "unit/demo", "unit/selection", "unit/tune/variants", "unit/verbs"),
     *(
         path.relative_to(TESTS).as_posix() for path in (TESTS / "unit" / "tune").glob("test_*.py")
     ),  # not those of its parts

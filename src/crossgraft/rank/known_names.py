@@ -19,7 +19,7 @@ def full_name(name: str) -> str:
     """The name with the tag of the weights that timm takes for it; names that timm does not know stay.
 
     >>> full_name("resnet18"), full_name("resnet18.tv_in1k"), full_name("torchvision:resnet18"), full_name("mine")
-    ('resnet18.a1_in1k', 'resnet18.tv_in1k', 'torchvision:resnet18', 'mine')
+    ('resnet18.a1_in1k', 'resnet18.tv_in1k', 'resnet18.tv_in1k', 'mine')
     """
     if name.startswith(TORCHVISION_PREFIX):
         twin = f"{name.removeprefix(TORCHVISION_PREFIX)}.tv_in1k"  # the same weights in timm

@@ -13,8 +13,8 @@ SEPARABLE_PERCENT = 95
 def kind_in_words(kind: str) -> str:
     """A kind of trial.
 
-    >>> kind_in_words("low:size=0.286"), kind_in_words("curve:epoch=3"), kind_in_words("score:logme")
-    ('a training at 29 % of the resolution', 'epoch 3', 'LogME of frozen features')
+    >>> kind_in_words("curve:epoch=3"), kind_in_words("score:logme")
+    ('epoch 3', 'LogME of frozen features')
     """
     family, _, rest = kind.partition(":")
     name, _, value = rest.partition("=")

@@ -139,7 +139,7 @@ def test_the_printed_commands_run_and_give_the_same_numbers(made, tmp_path, monk
     (again,) = (tmp_path / "runs").glob("audit-*")
     assert rows_of(again / "audit.csv") == rows_of(folder / "audit" / "full" / "audit.csv")
     again = FineTuningComparisonRecord.model_validate_json(
-        (tmp_path / "runs" / "compare-digits_5_to_9" / "report.json").read_bytes()
+        (tmp_path / "runs" / "tune-compare-digits_5_to_9" / "report.json").read_bytes()
     )
     assert [row.metrics for row in again.trainings] == [row.metrics for row in record.comparison.trainings]
     assert not known_results_file().exists()
