@@ -34,7 +34,7 @@ def write_page(path: Path, sets: Sequence[tuple[str, Sequence[Row]]]) -> None:
                 name for name in _artefacts([row for _, each in sets for row in each]) if name not in _artefacts(rows)
             ]
             left_out = f"\nNot measured here yet: {', '.join(missing)}.\n" if missing else ""
-            parts += [f"\n## {title}\n\n", *_confounders(rows), left_out, "\n", *_networks(rows)]
+            parts += [f"\n## {title}\n\n", *_confounders(rows), left_out, _cut_off(rows), "\n", *_networks(rows)]
     parts.append(_findings(sets))
     path.write_text("".join(parts), encoding="utf-8")
 
@@ -60,6 +60,19 @@ def _confounders(rows: Sequence[Row]) -> list[str]:
         told = [f"{name}:{options}", rms, *(str(counts[each]) for each in OUTCOMES[:3]), str(blind), *shown]
         lines.append(f"| {' | '.join(told)} |\n")
     return lines
+
+
+def _cut_off(rows: Sequence[Row]) -> str:
+    """Artefacts that no pixel of some inputs shows: what lies along an edge is cut off by the central crop."""
+    lost: dict[str, int] = {}
+    for row in rows:
+        if row["input_rms"] and float(row["input_rms"]) == 0:
+            name = f"{row['confounder']}:{row['options']}"
+            lost[name] = lost.get(name, 0) + 1
+    if not lost:
+        return ""
+    several = ", ".join(f"{name} ({number} networks)" for name, number in lost.items())
+    return f"\nCut off by the central crop before it reaches the network, and so never seen: {several}.\n"
 
 
 def _networks(rows: Sequence[Row]) -> list[str]:
