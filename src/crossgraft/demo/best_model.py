@@ -8,18 +8,14 @@ few unseen digits as pictures. So the two commands that the demo prints work as 
 
 from __future__ import annotations
 
-import io
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
-from PIL import Image
 
-from crossgraft.data import Dataset
 from crossgraft.data.thumbnails import thumbnail_png
+from crossgraft.demo.files import DATA_FILE, UNSEEN_FOLDER, write_model, write_unseen
 from crossgraft.demo.target_task import DemoData
 from crossgraft.errors import DataError
 from crossgraft.models import ModelSpec
@@ -32,17 +28,13 @@ from crossgraft.records import (
     RankingRecord,
     TuningRecord,
 )
-from crossgraft.runs import write_atomically
-from crossgraft.seeding import generator
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.variants.trainings import read_finished
 from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings
 from crossgraft.verbs.predict import predict
 from crossgraft.words.metric_words import overall
 
-DATA_FILE = "digits_5_to_9.npz"
 MODEL_FILE, OTHER_MODEL_FILE = "best_model.yaml", "other_model.yaml"
-UNSEEN_FOLDER = "unseen_digits"
 COMPARED = "full,linear,repsim"
 """Everything is trained, only the head, and everything while the features are held near those of the start."""
 COMPARE_FOLDER, OTHER_FOLDER, PREDICT_FOLDER = "compare", "compare-other", "predict"
@@ -95,6 +87,8 @@ def tune_best_model(
 ) -> BestModelRecord:
     """Fine-tune ``spec`` on the training writers, measure it on the unseen ones, and predict one digit of each of those.
 
+    The images are ``DATA_FILE`` in ``folder``, as ``write_data`` writes it.
+
     ``compare`` and ``predict`` in ``folder``, the run directory of the demo, become run directories of their own, and with an
     ``other`` model, which is only compared, ``compare-other``.
 
@@ -105,8 +99,7 @@ def tune_best_model(
     Cost:
         About 15 seconds of one core for each model.
     """
-    _write_data(data, folder / DATA_FILE)
-    pictures = _write_unseen(data.test, folder / UNSEEN_FOLDER, seed=options.seed)
+    pictures = write_unseen(data.test, folder / UNSEEN_FOLDER, seed=options.seed)
     comparison = _compare(spec, folder / MODEL_FILE, folder / COMPARE_FOLDER, options, reporter)
     full = next(row for row in comparison.trainings if row.variant == "full")
     tune_folder = f"{COMPARE_FOLDER}/{full.folder}"
@@ -136,7 +129,7 @@ def _compare(
     spec: ModelSpec, model_file: Path, out: Path, options: BestModelOptions, reporter: Reporter
 ) -> FineTuningComparisonRecord:
     """Three ways to fine-tune one model, which is written beside its weights."""
-    _write_model(spec, model_file)
+    write_model(spec, model_file)
     return compare_fine_tunings(
         model_file.parent / DATA_FILE,
         model=model_file,
@@ -194,52 +187,3 @@ def _in_one_record(
         compared=COMPARED,
         comparison=comparison,
     )
-
-
-def _write_data(data: DemoData, path: Path) -> None:
-    """Training and test images with writer and split, as an ``.npz`` file that ``crossgraft tune`` opens."""
-    parts = {"train": data.train, "test": data.test}
-    file = io.BytesIO()
-    np.savez(
-        file,
-        images=np.concatenate([_pixels(part) for part in parts.values()]),
-        labels=np.concatenate([np.asarray(part.class_names)[part.targets] for part in parts.values()]),
-        writer=np.concatenate([np.asarray(part.groups) for part in parts.values()]),
-        split=np.concatenate([np.full(len(part), name) for name, part in parts.items()]),
-    )
-    write_atomically(path, file.getvalue())
-
-
-def _pixels(dataset: Dataset) -> np.ndarray:
-    return np.stack([dataset.read(row)[:, :, 0] for row in range(len(dataset))])
-
-
-def _write_model(spec: ModelSpec, file: Path) -> None:
-    """A zoo file of one model beside a copy of its weights, so that the folder can be moved."""
-    weights = file.with_suffix(".safetensors")
-    entry = {
-        "name": spec.name,
-        "source": spec.source,
-        "weights": weights.name,
-        "kwargs": dict(spec.kwargs),
-        "family": spec.family,
-        "licence": spec.licence,
-    }
-    write_atomically(weights, Path(str(spec.weights)).read_bytes())
-    write_atomically(file, yaml.safe_dump([entry], allow_unicode=True, sort_keys=False))
-
-
-def _write_unseen(test: Dataset, folder: Path, *, seed: int) -> dict[str, np.ndarray]:
-    """One digit of each test writer as a picture in a folder of its class; name in ``folder`` → pixels."""
-    shutil.rmtree(folder, ignore_errors=True)  # pictures of a demo that is replaced
-    random = generator(seed, "demo unseen digits")
-    writers = np.asarray(test.groups)
-    pictures: dict[str, np.ndarray] = {}
-    for number, writer in enumerate(np.unique(writers), start=1):
-        row = int(random.choice(np.flatnonzero(writers == writer)))
-        name = f"{test.class_names[test.targets[row]]}/digit_{number}.png"
-        pictures[name] = test.read(row)
-        file = io.BytesIO()
-        Image.fromarray(pictures[name][:, :, 0]).save(file, format="PNG")
-        write_atomically(folder / name, file.getvalue())
-    return pictures

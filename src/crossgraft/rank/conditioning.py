@@ -21,6 +21,8 @@ SCALE_RESULTS = 4
 """Results that the expected scale counts for, where it is foreseen what further ones will tell; fixed, not fitted."""
 WIDEST = 6.0
 """Scales are tried from a sixth of that of the observations to six times it."""
+ROUNDING = 1e-12
+"""Observations whose spread is a smaller share of them are equal."""
 Square = Float64[np.ndarray, "num_states num_states"]
 
 
@@ -84,7 +86,8 @@ def _scale_likelihood(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scales, and the logarithm of the restricted likelihood of each (level integrated out) times its prior."""
     spread = float(values.std()) if len(values) > 1 else 0.0
-    middle = spread or centre or 1.0
+    is_rounding = spread <= ROUNDING * float(np.abs(values).max())  # equal values have a spread of 1e-16
+    middle = (0.0 if is_rounding else spread) or centre or 1.0
     factors = np.linspace(-np.log(WIDEST), np.log(WIDEST), NUM_SCALES)
     scales = middle * np.exp(factors)
     places = observed.places

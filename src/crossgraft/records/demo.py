@@ -11,6 +11,7 @@ from pydantic import Field
 from crossgraft.records.audit import AuditRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record
 from crossgraft.records.ranking import RankingRecord
+from crossgraft.records.selection import SelectionRecord
 from crossgraft.records.tuning import MetricRecord, SplitRow
 from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 
@@ -131,6 +132,34 @@ class BestModelRecord(Record):
         return [shlex.join(words) for words in (tune, predict, *compare, *([audit] if artefacts else []))]
 
 
+class DemoSelectionRecord(Record):
+    """One model selected from the toy zoo within a budget. All paths start at the run directory of the demo."""
+
+    select_folder: str = Field(description="Run directory of the selection.")
+    zoo_file: str
+    data_file: str
+    code: list[str] = Field(description="Functions that build the networks, as --code names them.")
+    select_options: list[str] = Field(description="What to type after data and models to select again.")
+    selection: SelectionRecord
+    accuracy: float = Field(description="Of the selected model, fine-tuned for the check of the ranking.")
+    best: str = Field(description="The model with the highest accuracy there.")
+    best_accuracy: float
+    regret_low: float = Field(description="Interval of the difference, paired over unseen writers.")
+    regret_high: float
+
+    def command(self, run_directory: str | PurePath) -> str:
+        """What to type to select again, where ``run_directory`` is how the demo's folder is reached."""
+        folder = PurePath(run_directory)
+        words = [
+            "crossgraft",
+            "select",
+            (folder / self.data_file).as_posix(),
+            "--models",
+            (folder / self.zoo_file).as_posix(),
+        ]
+        return shlex.join([*words, "--code", ",".join(self.code), *self.select_options])
+
+
 class DemoRecord(Record):
     """What the demo shows around its ranking."""
 
@@ -141,3 +170,4 @@ class DemoRecord(Record):
     limits: list[str] = Field(description="What the demo cannot show, in sentences.")
     ranking: RankingRecord
     best_model: BestModelRecord | None = Field(default=None, description="None: written by an earlier version.")
+    selected: DemoSelectionRecord | None = Field(default=None, description="None: written by an earlier version.")

@@ -70,6 +70,7 @@ def short(monkeypatch, pool):
 
 
 def skip_best_model(monkeypatch, best=None):
-    """Fine-tune and audit no best model, to save seconds; ``best`` stands in the record instead."""
+    """Select, fine-tune and audit no model, to save seconds; ``best`` stands in the record instead."""
+    monkeypatch.setattr(steps, "select_from_zoo", lambda *_, **__: None)
     monkeypatch.setattr(steps, "tune_best_model", lambda *_, **__: best)
     monkeypatch.setattr(steps, "audit_best_model", lambda best, *_, **__: best)

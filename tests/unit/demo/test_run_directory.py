@@ -7,6 +7,8 @@ from crossgraft.errors import RunDirectoryError
 from crossgraft.records import DemoRecord, RunRecord
 from crossgraft.report.terminal import result_as_text
 
+from .test_steps import STEPS
+
 OF_BEST_MODEL = {
     "best_model.safetensors",
     "best_model.yaml",
@@ -15,6 +17,9 @@ OF_BEST_MODEL = {
     "compare",
     "predict",
     "audit",
+    "zoo.yaml",
+    "zoo",
+    "select",
 }
 
 
@@ -40,8 +45,7 @@ def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     assert run.command_line == "crossgraft demo --out demo --seed 0 --fast"
     assert run.data_fingerprint == record.ranking.dataset.fingerprint
     assert run.weights_fingerprints.keys() == {model.name for model in record.ranking.models}
-    stages = ["compare splits", "pretrain the toy zoo", "fine-tune", "rank", "fine-tune the best model"]
-    assert [stage.name for stage in run.stages] == stages
+    assert [stage.name for stage in run.stages] == STEPS
     html = report.read_text(encoding="utf-8")
     assert str(tmp_path) not in html
     assert all(row.model in html for row in record.fine_tuned)
@@ -50,7 +54,7 @@ def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     assert all((out / link).is_file() for link in links)
 
     lines = [line.strip() for line in result_as_text(result).splitlines()]
-    assert set(record.best_model.commands(out)) < set(lines)
+    assert {*record.best_model.commands(out), record.selected.command(out)} < set(lines)
     assert max(len(line) for line in lines if str(out) not in line and "my_images" not in line) <= 100
 
     with pytest.raises(RunDirectoryError, match="another configuration"):

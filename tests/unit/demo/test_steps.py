@@ -11,10 +11,20 @@ from crossgraft.demo.toy_zoo import FAMILIES
 
 from .conftest import InProcessPool, shorten, skip_best_model
 
+STEPS = [
+    "compare splits",
+    "pretrain the toy zoo",
+    "fine-tune",
+    "rank",
+    "select within a budget",
+    "fine-tune the best model",
+    "audit",
+]
+
 
 def numbers(record):
-    """What must be the same in two runs: everything but seconds, memory and what was in the cache."""
-    return without_time(record.model_dump())
+    """What must be the same in two runs: everything but seconds, memory, what was in the cache, and what seconds decided."""
+    return without_time(record.model_dump(exclude={"selected"}))
 
 
 def without_time(value):
@@ -44,8 +54,7 @@ def first(tmp_path_factory):
 
 
 def test_a_demo_is_a_record_and_files_in_its_folder_alone(first, demo_data):
-    steps_of_a_demo = ["compare splits", "pretrain the toy zoo", "fine-tune", "rank", "fine-tune the best model"]
-    assert first.names == steps_of_a_demo
+    assert first.names == STEPS
     assert len(first.jobs) == 5 + 6
     check_record(first.record, demo_data)
     check_files(first.folder / "run", first.record)
@@ -79,6 +88,17 @@ def check_record(record, demo_data):
     assert record.best_model.model == first
     assert {row.num_images for row in record.best_model.metrics} == {len(demo_data.test)}
     assert len(record.limits) >= 6
+    check_selection(record, set(candidates))
+
+
+def check_selection(record, candidates):
+    """It was made among the pretrained models, and its regret is the one of the check."""
+    selected, full = record.selected, {row.model: row.full_accuracy for row in record.fine_tuned}
+    assert {row.name for row in selected.selection.candidates} == candidates
+    assert selected.accuracy == full[selected.selection.selected]
+    assert selected.best_accuracy == full[selected.best] == max(full[name] for name in candidates)
+    assert selected.regret_low <= selected.best_accuracy - selected.accuracy <= selected.regret_high
+    assert selected.selection.share_of_all <= 0.25
 
 
 def check_files(folder, record):
@@ -88,6 +108,7 @@ def check_files(folder, record):
         (row.model, row.full_accuracy) for row in record.fine_tuned
     ]
     assert (folder / record.best_model.tune_folder / "model" / "MODEL_CARD.md").is_file()
+    assert (folder / record.selected.select_folder / "model" / "model.json").is_file()
 
 
 def test_another_seed_is_another_demo(first, short, tmp_path, monkeypatch):
@@ -116,6 +137,7 @@ steps.FAST = replace(  # the whole of it is run by the tests of the documentatio
     fine_tuning=replace(steps.FAST.fine_tuning, steps=4),
     tune_epochs=1,
 )
+steps.select_from_zoo = lambda *_, **__: None
 steps.tune_best_model = lambda *_, **__: None
 steps.audit_best_model = lambda best, *_, **__: best
 print(len(run_demo(fast=True, cache_dir={cache!r}).limits))

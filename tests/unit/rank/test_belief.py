@@ -161,3 +161,13 @@ def test_one_failed_training_hides_nothing_of_the_others():
     after = believe(names).after(seen("low:size=0.571", values, names))
     assert after.mean.argsort().tolist() == [5, 0, 1, 2, 3, 4]
     assert after.mean[4] - after.mean[0] > 0.4
+
+
+def test_values_that_differ_by_rounding_alone_are_equal(before):
+    """Their spread of 1e-17 would be the scale of everything that is still to come."""
+    rounded = before.after(seen("score:logme", [0.3, 0.1 + 0.2, 0.3, 0.3]))
+    equal = before.after(seen("score:logme", [0.3, 0.3, 0.3, 0.3]))
+    np.testing.assert_allclose(rounded.mean, equal.mean, atol=1e-9)
+    ahead, as_equal = (each.foresight().covariance_after("score:logme", [4], None) for each in (rounded, equal))
+    np.testing.assert_allclose(ahead, as_equal, atol=1e-9)
+    assert np.linalg.eigvalsh(ahead).min() > 0

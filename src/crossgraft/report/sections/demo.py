@@ -15,6 +15,7 @@ from crossgraft.report.sections._points import against_primary
 from crossgraft.report.sections._trade_off import trade_off
 from crossgraft.report.sections._verdict import SOME_MODELS
 from crossgraft.report.sections.demo_audits import audited_section
+from crossgraft.report.sections.demo_selection import selected_section
 from crossgraft.report.sections.ranking import BELOW_THE_VERDICT
 from crossgraft.report.sections.scores import rankings_section
 from crossgraft.report.sections.tuning_comparison import variants_table
@@ -268,6 +269,7 @@ DEMO = Kind(
         demo_verdict_section,
         split_section,
         fine_tuned_section,
+        selected_section,
         best_model_section,
         compared_section,
         audited_section,
@@ -278,6 +280,7 @@ DEMO = Kind(
         split_section,
         of_its_ranking(rankings_section),
         fine_tuned_section,
+        selected_section,
         best_model_section,
         compared_section,
         audited_section,
