@@ -21,6 +21,7 @@ from crossgraft.audit.describe import (
 )
 from crossgraft.audit.file_facts import fact_attributes, how_telling
 from crossgraft.audit.full_sweep import FullSweep
+from crossgraft.audit.model_differences import compare_models_of_audit
 from crossgraft.audit.quick_sweep import QuickSweep
 from crossgraft.audit.rows import AuditRows, divide_rows
 from crossgraft.audit.sweep import Sweep
@@ -95,6 +96,7 @@ def audit(call: AuditCall) -> Audited:
         found.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
         if frequencies is not None:
             frequencies.of_backbone(spec.name, backbone, confounded)
+    found.differences = compare_models_of_audit(sweep.swept)
     found.frequency = None if frequencies is None else frequencies.record(found.entries)
     found.fingerprint = " ".join(each.weights_fingerprint for each in found.models)
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
