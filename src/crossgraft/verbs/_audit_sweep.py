@@ -69,7 +69,9 @@ def audit(call: AuditCall) -> Audited:
         raise UsageError(
             "--unit patient draws patients, and these images have none. Name their column: --group-column."
         )
-    rows = divide_rows(dataset, options.positive, num_folds=options.audit_folds, seed=options.seed)
+    rows = divide_rows(
+        dataset, options.positive, num_folds=options.audit_folds, seed=options.seed, method=options.fold_method
+    )
     found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
     found.notes += _notes(rows, asked.shares)
     found.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()
