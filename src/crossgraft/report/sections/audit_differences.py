@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossgraft.records import AuditDifference, AuditDifferencePoint, AuditMetric, AuditRecord
-from crossgraft.report.blocks import Block, Folded, Items, Section
+from crossgraft.report.blocks import Block, Folded, Items, Paragraph, Section
 from crossgraft.report.sections.audit_numbers import metric_cell
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, words
@@ -11,7 +11,7 @@ from crossgraft.words.audit_words import NUMBERS, least_reliant
 from crossgraft.words.formatting import counted
 
 _OVER_PATIENTS = Column("95 % interval", numeric=True, csv_titles=("patients_low", "patients_high"))
-_MOST_ROWS = 150
+_MOST_ROWS = 600
 
 
 def differences_section(source: Source[AuditRecord]) -> Section | None:
@@ -26,7 +26,7 @@ def differences_section(source: Source[AuditRecord]) -> Section | None:
         columns=[
             *([Column("Confounder")] if several else []),
             Column("Model"),
-            Column("Compared with"),
+            Column("Compared with", page_only=True),
             Column("SRI difference", numeric=True),
             _OVER_PATIENTS,
             Column("O.o.d. AUC difference", numeric=True, page_only=True),
@@ -37,9 +37,19 @@ def differences_section(source: Source[AuditRecord]) -> Section | None:
         rows=[[*([words(each.confounder)] if several else []), *_difference_row(each)] for each in record.differences],
         file_name="differences",
         row_heading=1 if several else 0,
-        notes=_explained(record.differences, record.num_folds, last),
+        notes=[
+            "Model minus the one with the smallest SRI of all that can be assessed. Since the numbers chose it, differences to "
+            "it are a little too large; other pairs are not shown.",
+            "Intervals are over the patients of the test part, or its images, and know that both models got the same ones: go by "
+            "them.",
+        ],
     )
-    blocks: list[Block] = [Items(least_reliant(record)), table, *_by_share(record.differences, several=several)]
+    blocks: list[Block] = [
+        Items(least_reliant(record)),
+        table,
+        _explained(record.differences, record.num_folds, last),
+        *_by_share(record.differences, several=several),
+    ]
     return Section(name="differences", title="Models beside each other", part="evidence", blocks=blocks)
 
 
@@ -89,22 +99,18 @@ def _p(value: float) -> Cell:
     return number(value, NUMBERS)
 
 
-def _explained(differences: list[AuditDifference], num_folds: int, last: float) -> list[str]:
+def _explained(differences: list[AuditDifference], num_folds: int, last: float) -> Paragraph:
+    """Columns that the terminal leaves out."""
+    said = f"O.o.d. AUC at the share {last:g}; every share is in differences.csv."
     tests = max(
         sum(len(each.points) for each in differences if each.model == model)
         for model in {each.model for each in differences}
     )
     floor = differences[0].points[-1].floor
-    said = [
-        "Model minus the one with the smallest SRI of all that can be assessed. Since the numbers chose that one, differences to "
-        "it are a little too large; other pairs are not shown.",
-        "Intervals are over the patients of the test part, or its images, and know that both models got the same ones: go by "
-        f"them. O.o.d. AUC at the share {last:g}; every share is in differences.csv.",
-    ]
     if num_folds > 1:
-        said.append(
-            f"p over folds: exact permutation test of {num_folds} folds against {num_folds}, at least {NUMBERS(floor)}. "
+        said += (
+            f" p over folds: exact permutation test of {num_folds} folds against {num_folds}, at least {NUMBERS(floor)}. "
             f"p, Holm: adjusted over the {counted(tests, 'test')} of a model, every share and confounder; at least "
             f"{NUMBERS(min(1.0, tests * floor))}."
         )
-    return said
+    return Paragraph(said, tone="quiet", page_only=True)
