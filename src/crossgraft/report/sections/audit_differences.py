@@ -22,17 +22,15 @@ def differences_section(source: Source[AuditRecord]) -> Section | None:
     last = record.differences[0].points[-1].share
     several = len({each.confounder for each in record.differences}) > 1
     table = Table(
-        caption="Differences between models",
+        caption="Differences to the model that relies least",
         columns=[
             *([Column("Confounder")] if several else []),
-            Column("Model"),
-            Column("Compared with", page_only=True),
+            Column("Model", csv_titles=("model", "compared_with")),
             Column("SRI difference", numeric=True),
             _OVER_PATIENTS,
             Column("O.o.d. AUC difference", numeric=True, page_only=True),
             Column("Its interval", numeric=True, csv_titles=("ood_low", "ood_high"), page_only=True),
-            Column("p over folds", numeric=True, page_only=True),
-            Column("p, Holm", numeric=True, page_only=True),
+            Column("p, Holm", numeric=True, page_only=True, csv_titles=("p_holm", "p_over_folds")),
         ],
         rows=[[*([words(each.confounder)] if several else []), *_difference_row(each)] for each in record.differences],
         file_name="differences",
@@ -82,8 +80,14 @@ def _by_share(differences: list[AuditDifference], *, several: bool) -> list[Bloc
 
 def _difference_row(difference: AuditDifference) -> list[Cell]:
     last, summed = difference.points[-1], difference.reliance
-    names = [words(difference.model), words(difference.reference), metric_cell(summed), _ends(summed)]
-    return [*names, metric_cell(last.ood), _ends(last.ood), _p(last.p_value), _p(last.p_value_holm)]
+    return [
+        Cell(difference.model, (difference.model, difference.reference)),
+        metric_cell(summed),
+        _ends(summed),
+        metric_cell(last.ood),
+        _ends(last.ood),
+        Cell(NUMBERS(last.p_value_holm), (last.p_value_holm, last.p_value)),
+    ]
 
 
 def _point_row(point: AuditDifferencePoint) -> list[Cell]:
@@ -109,8 +113,8 @@ def _explained(differences: list[AuditDifference], num_folds: int, last: float) 
     floor = differences[0].points[-1].floor
     if num_folds > 1:
         said += (
-            f" p over folds: exact permutation test of {num_folds} folds against {num_folds}, at least {NUMBERS(floor)}. "
-            f"p, Holm: adjusted over the {counted(tests, 'test')} of a model, every share and confounder; at least "
+            f" p: exact permutation test of {num_folds} folds against {num_folds}, at least {NUMBERS(floor)}. "
+            f"Holm: adjusted over the {counted(tests, 'test')} of a model, every share and confounder; at least "
             f"{NUMBERS(min(1.0, tests * floor))}."
         )
     return Paragraph(said, tone="quiet", page_only=True)
