@@ -22,6 +22,7 @@ from crossgraft.options import AuditOptions, configuration
 from crossgraft.records.audit import AuditRecord
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory
+from crossgraft.selection.result import SelectionResult
 from crossgraft.tune.choice import choose, pieces, spell
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.result import FineTuningResult
@@ -67,8 +68,8 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     (i.i.d.) and where it goes against it (o.o.d.); the shortcut reliance index sums up the gap over all shares.
 
     Args:
-        model: Run directory of ``crossgraft tune``, ``.onnx`` file, classifier or function, which is asked as it is; or names of
-            pretrained models as ``rank`` takes them, which are trained.
+        model: Run directory of ``crossgraft tune``, what ``fine_tune`` or ``select_model`` returned, ``.onnx`` file, classifier
+            or function, which is asked as it is; or names of pretrained models as ``rank`` takes them, which are trained.
         {options}
 
     Returns:
@@ -87,6 +88,7 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     over those that may carry it, per model and artefact, then milliseconds per fold and share; in full mode a fine-tuning each.
     """
     reporter, began = run.reporter, time.perf_counter()
+    model = _handed_over(model) if isinstance(model, SelectionResult) else model
     asked = _asked(options)
     gates = read_gates(options.fail_on)
     device, threads = resolve_device(options.device), options.workers or available_cores()
@@ -109,6 +111,15 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
             looks = count_test_look(found.dataset, found.test, measured, None, command="audit", reporter=reporter)
             record = record.model_copy(update={"looks": looks})
         return _finish(Audit(record), found, directory, reporter, options)
+
+
+def _handed_over(selected: SelectionResult) -> FineTuningResult | SavedModel:
+    """The fine-tuning of a selection, which knows its test images; without a folder the model alone.
+
+    Raises:
+        UsageError: Only a plan was made.
+    """
+    return selected.model if selected.tuned is None or selected.out is None else selected.tuned
 
 
 def _asked(options: AuditOptions) -> Asked:
