@@ -92,7 +92,8 @@ def confounders_page() -> str:
             place = row.place
             parts += [f"## {place[:1].upper()}{place[1:]}", ""]
             parts += ["| name | title | touches | options, defaults and units | source |\n|---|---|---|---|---|"]
-        cells = [f"`{row.name}`", row.edit.title, row.scope, options_with_units(row.edit) or "none", row.edit.reference]
+        title = _linked(row.edit.title, f"audit/{row.name}.md")
+        cells = [f"`{row.name}`", title, row.scope, options_with_units(row.edit) or "none", row.edit.reference]
         parts.append(f"| {' | '.join(cells)} |")
     return "\n".join([*parts, ""]).replace("|\n## ", "|\n\n## ")
 

@@ -140,6 +140,24 @@ def test_the_same_command_again_keeps_its_directory_and_another_one_needs_overwr
     assert record_of(study / "out").seed == 7
 
 
+def test_two_networks_stand_beside_each_other(study, audit):
+    flags = ("--shares", "0,0.5,1", "--fold-method", "shuffled", "--no-images", "--out", "both")
+    done = audit("zoo.yaml", *QUICK[1:], *TAG, *flags)
+    assert done.code == 0, done.err
+    record = record_of(study / "both")
+    (difference,) = record.differences
+    index = {entry.model: entry.metric("shortcut_reliance_index").value for entry in record.entries}
+    assert {difference.model, difference.reference} == set(index) and len(index) == 2
+    assert difference.reliance.value == pytest.approx(max(index.values()) - min(index.values()), abs=1e-12)
+    assert index[difference.reference] == min(index.values())
+    table = pd.read_csv(study / "both" / "differences.csv")
+    assert table["quantity"].tolist() == ["shortcut_reliance_index", *["ood"] * 3]
+    assert table["difference"].tolist() == [difference.reliance.value, *(each.ood.value for each in difference.points)]
+    assert table["p floor"].tolist()[1:] == [pytest.approx(1 / 3)] * 3  # two folds against two
+    assert "Models beside each other" in done.out
+    assert "Models beside each other" in (study / "both" / "report.html").read_text(encoding="utf-8")
+
+
 def test_two_runs_find_the_same_numbers(study, audit):
     for out in ("one", "two"):
         assert audit(*QUICK, *TAG, "--negatives", "0.3", "--mitigate", "dfr:draws=2", "--out", out).code == 0

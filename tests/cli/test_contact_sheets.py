@@ -42,7 +42,7 @@ def test_every_edit_has_a_sheet_and_all_stand_in_the_report(workspace, crossgraf
     done = crossgraft("list", "confounders", "--data", "scans", "--out", "sheets", "--images", "2")
     assert done.code == 0, done.err
     said = " ".join(done.out.split())
-    assert "All 19 edits can be put into the 2 images of scans" in said
+    assert "All 21 edits can be put into the 2 images of scans" in said
     assert "Report: sheets/report.html Sheets: sheets/sheets" in said and "Drawing contact sheets" in done.err
     assert said.index("Environment › external") < said.index("Environment › imaging") < said.index("Takes cues away")
     files = {file.name: file for file in (workspace / "sheets" / "sheets").iterdir()}

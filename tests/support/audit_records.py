@@ -3,6 +3,8 @@
 from crossgraft.records import Reference
 from crossgraft.records.audit import (
     AuditCell,
+    AuditDifference,
+    AuditDifferencePoint,
     AuditEntry,
     AuditMetric,
     AuditPoint,
@@ -45,6 +47,23 @@ def audit_entry(model="mobilenetv2_100", confounder="tag", outcome="relies", ind
         "detectability": metric("detectability", 0.9),
     }
     return AuditEntry(**(facts | changed))
+
+
+def over_patients(name, value, half_width=0.02):
+    return AuditMetric(name=name, value=value, patients_low=value - half_width, patients_high=value + half_width)
+
+
+def audit_difference(model="resnet18", confounder="tag", index=0.25, **changed):
+    """A model that relies more than the one it is compared with, the more the larger the share."""
+    points = [
+        AuditDifferencePoint(
+            share=share, ood=over_patients("ood", -0.4 * share), p_value=0.008, p_value_holm=0.048, floor=0.008
+        )
+        for share in SHARES
+    ]
+    reliance = over_patients("shortcut_reliance_index", index)
+    facts = {"model": model, "confounder": confounder, "reference": "mobilenetv2_100", "reliance": reliance}
+    return AuditDifference(**(facts | {"points": points} | changed))
 
 
 def trained_entry(outcome="relies", drop=0.25, **changed):

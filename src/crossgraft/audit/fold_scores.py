@@ -37,6 +37,14 @@ class AuditedImages:
     attribute: Flags | None = None
     num_drawn: int | None = None
 
+    @property
+    def sides(self) -> tuple[Flags, Flags]:
+        """Images that are looked at without what confounds, and those with it: all of them for an artefact."""
+        if self.attribute is None:
+            everyone = np.ones(len(self.is_positive), dtype=bool)
+            return everyone, everyone
+        return ~self.attribute, self.attribute
+
     def carrying(self, share: float) -> tuple[int, int]:
         """Positives of an i.i.d. draw that carry what confounds, and all of them; or the same of patients."""
         number = int(self.is_positive.sum()) if self.num_drawn is None else self.num_drawn
@@ -69,7 +77,7 @@ class FoldScores:
 
     def cells(self, tested: AuditedImages) -> ExactTestScores:
         """Scores of positives and negatives, without and with what confounds."""
-        positive, without, with_it = tested.is_positive, *_sides(tested)
+        positive, without, with_it = tested.is_positive, *tested.sides
         return ExactTestScores(
             self.clean[positive & without],
             self.edited[positive & with_it],
@@ -95,11 +103,3 @@ class FoldScores:
         groups = tested.groups if unit == "patient" else None
         carrying = draw_carriers(tested.is_positive, share, tested.identities, groups=groups, seed=seed)
         return np.where(carrying, self.edited, self.clean)
-
-
-def _sides(tested: AuditedImages) -> tuple[Flags, Flags]:
-    """Images that are looked at without what confounds, and those with it."""
-    if tested.attribute is None:
-        everyone = np.ones(len(tested.is_positive), dtype=bool)
-        return everyone, everyone
-    return ~tested.attribute, tested.attribute

@@ -15,7 +15,7 @@ from crossgraft.audit.confounded import Confounded, Without
 from crossgraft.audit.fold_scores import FoldScores
 from crossgraft.audit.frozen_features import both_features
 from crossgraft.audit.rows import AuditFold
-from crossgraft.audit.sweep import Sweep, attribute_entry
+from crossgraft.audit.sweep import Sweep
 from crossgraft.audit.trainings import AuditTrainings, AuditTurn, audit_turns, fold_scores
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.options import TuneOptions, from_mapping, options_of
@@ -99,7 +99,7 @@ class FullSweep:
         for turn, (_, found) in zip(design.turns, done, strict=True):
             said = np.array(found.clean)[known]
             scores.append(scores_of_turn(turn, said, said >= 0.5, said >= found.threshold, found.best_epoch))
-        return [attribute_entry(self.spec.name, design, scores, mode="full")]
+        return [self.sweep.attribute_entry(self.spec.name, design, scores)]
 
     def _trained(
         self, turns: Sequence[AuditTurn], without: Without, confounded: Mapping[str, Confounded]

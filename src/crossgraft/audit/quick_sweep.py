@@ -14,7 +14,7 @@ from crossgraft.audit.frozen_features import BothFeatures, both_features, frozen
 from crossgraft.audit.mitigated import sweep_mitigated
 from crossgraft.audit.mitigation import EmpiricalRisk, Mitigation, SourceEditing, suited
 from crossgraft.audit.probing import sweep_features
-from crossgraft.audit.sweep import Sweep, attribute_entry
+from crossgraft.audit.sweep import Sweep
 from crossgraft.errors import UsageError
 from crossgraft.models import Backbone
 from crossgraft.records import AuditEntry, AuditMetric
@@ -86,7 +86,7 @@ class QuickSweep:
         except UsageError as error:
             refused = impossible_entry(self.model, design.name, str(error), mode="quick")
             return refused.model_copy(update={"mitigation": title})
-        return attribute_entry(self.model, design, scores, mode="quick", mitigation=title)
+        return sweep.attribute_entry(self.model, design, scores, mitigation=title)
 
     def mitigated(
         self,

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int64
+from sklearn.model_selection import GroupShuffleSplit
 
 from crossgraft.audit.injection import draw_carriers
 from crossgraft.data import Dataset, k_folds
 from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.seeding import derive_seed
+from crossgraft.words.formatting import counted
 
 Mask = Bool[np.ndarray, " num_images"]
 RowNumbers = Int64[np.ndarray, " _"]
 Unit = Literal["image", "patient"]
+FoldMethod = Literal["stratified", "shuffled"]
+VAL_SHARE = 0.15
+"""Share of the groups that select in a shuffled fold, that of the released code."""
+LEAST_GROUPS = 2
 LEAST_IN_A_PART = 2
 """Images of each class that a part needs; with fewer, an AUC is no measurement."""
 
@@ -73,19 +81,23 @@ class AuditRows:
         return found
 
 
-def divide_rows(dataset: Dataset, positive: str | None, *, num_folds: int, seed: int) -> AuditRows:
-    """Folds of all rows but those of test; whole groups stay together, and positives keep their share.
+def divide_rows(
+    dataset: Dataset, positive: str | None, *, num_folds: int, seed: int, method: FoldMethod = "stratified"
+) -> AuditRows:
+    """Folds of all rows but those of test; whole groups stay together.
 
     Args:
         dataset: All rows, with ``splits`` that name the part of each.
         positive: Class in question; None: the last one.
         num_folds: With 1, the parts train and val of the data as they are.
         seed: Random seed of the folds.
+        method: ``stratified``: every row selects in one fold, and positives keep their share. ``shuffled``: ``VAL_SHARE`` of the
+            groups select, drawn anew for each fold whatever their classes, so that val parts overlap.
 
     Raises:
         UnknownNameError: There is no such class.
         UsageError: Images have several labels each, or the data have no test or val rows.
-        DataError: A part has fewer than two images of a class.
+        DataError: A part has fewer than two images of a class; or a group is in two parts.
     """
     name = positive_class(dataset, positive)
     is_positive = np.array(dataset.class_names)[dataset.targets] == name
@@ -98,16 +110,38 @@ def divide_rows(dataset: Dataset, positive: str | None, *, num_folds: int, seed:
             raise UsageError("With one fold, the data need a part val. Use two folds or more.")
         folds = (AuditFold(0, train, val),)
     else:
-        rows = np.sort(np.r_[train, val])
-        groups = None if dataset.groups is None else dataset.groups[rows]
-        names = [f"not {name}", name]
-        drawn = k_folds(is_positive[rows].astype(np.int64), groups, num_folds=num_folds, seed=seed, class_names=names)
-        folds = tuple(
-            AuditFold(number, rows[split.rows("train")], rows[split.rows("test")]) for number, split in enumerate(drawn)
-        )
+        draw = _stratified if method == "stratified" else _shuffled
+        folds = draw(dataset, np.sort(np.r_[train, val]), is_positive, name, num_folds, seed)
     found = AuditRows(dataset, name, is_positive, folds, test)
     _refuse_few(found)
+    _refuse_shared_groups(found)
     return found
+
+
+def _stratified(
+    dataset: Dataset, rows: RowNumbers, is_positive: Mask, positive: str, num_folds: int, seed: int
+) -> tuple[AuditFold, ...]:
+    groups = None if dataset.groups is None else dataset.groups[rows]
+    names = [f"not {positive}", positive]
+    drawn = k_folds(is_positive[rows].astype(np.int64), groups, num_folds=num_folds, seed=seed, class_names=names)
+    return tuple(
+        AuditFold(number, rows[split.rows("train")], rows[split.rows("test")]) for number, split in enumerate(drawn)
+    )
+
+
+def _shuffled(
+    dataset: Dataset, rows: RowNumbers, is_positive: Mask, positive: str, num_folds: int, seed: int
+) -> tuple[AuditFold, ...]:
+    groups = rows if dataset.groups is None else dataset.groups[rows]
+    if len(np.unique(groups)) < LEAST_GROUPS:
+        raise DataError(
+            f"Folds need images of at least {LEAST_GROUPS} groups beside test; there are {len(np.unique(groups))}."
+        )
+    splitter = GroupShuffleSplit(num_folds, test_size=VAL_SHARE, random_state=derive_seed(seed, "shuffled folds"))
+    return tuple(
+        AuditFold(number, rows[np.sort(train)], rows[np.sort(val)])
+        for number, (train, val) in enumerate(splitter.split(rows, groups=groups))
+    )
 
 
 def positive_class(dataset: Dataset, positive: str | None) -> str:
@@ -138,4 +172,24 @@ def _refuse_few(rows: AuditRows) -> None:
                 raise DataError(
                     f"{where} has {available} images of {what}, and an audit needs {LEAST_IN_A_PART}. Use fewer folds, or give "
                     "more images."
+                )
+
+
+def _refuse_shared_groups(rows: AuditRows) -> None:
+    """Results of patients that a model has learned from are no test.
+
+    Raises:
+        DataError: A group has images in two parts, which only a split that came with the data can do.
+    """
+    groups = rows.dataset.groups
+    if groups is None:
+        return
+    for fold in rows.folds:
+        parts = {"train": fold.train, "val": fold.val, "test": rows.test}
+        for one, other in combinations(parts, 2):
+            shared = np.intersect1d(groups[parts[one]], groups[parts[other]])
+            if len(shared):
+                raise DataError(
+                    f"{counted(len(shared), 'group')} with images in both {one} and {other}: an audit would measure what was "
+                    "learned by heart. Draw the parts anew, by group: --holdout 0.2."
                 )

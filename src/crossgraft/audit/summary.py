@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from crossgraft.audit._area_terms import reliance_terms, scores_by_share, sum_of_areas
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.group_metrics import GroupMetrics, group_metrics
 from crossgraft.audit.reliance import (
@@ -19,7 +20,7 @@ from crossgraft.audit.reliance import (
     shortcut_reliance_index,
 )
 from crossgraft.audit.rows import Unit
-from crossgraft.metrics import MetricValue, auc_combination
+from crossgraft.metrics import MetricValue
 from crossgraft.statistics import MeanInterval, mean_interval
 
 TestMode = Literal["exact", "sampled"]
@@ -113,9 +114,7 @@ def reliance_of(scores: Sequence[FoldScores], tested: AuditedImages, draw: IidDr
 
     Source: SRI and its relatives are this project's; i.i.d. and o.o.d. are those of Juodelyte's thesis, chapter 4.
     """
-    draw, by_share = draw or IidDraw(), dict[float, list[FoldScores]]()
-    for each in sorted(scores, key=lambda one: (one.share, one.fold)):
-        by_share.setdefault(each.share, []).append(each)
+    draw, by_share = draw or IidDraw(), scores_by_share(scores)
     points = tuple(_point(of_share, tested, draw) for of_share in by_share.values())
     shares = np.array(list(by_share))
     curves = tuple(
@@ -128,7 +127,7 @@ def reliance_of(scores: Sequence[FoldScores], tested: AuditedImages, draw: IidDr
     )
     return Reliance(
         shortcut_reliance_index=_over(curves, shortcut_reliance_index),
-        over_patients=_over_patients(by_share, tested),
+        over_patients=sum_of_areas(reliance_terms(by_share, tested), tested),
         ood_drop_area=_over(curves, ood_drop_area),
         early_gap=_over(curves, early_gap),
         flip_share=flip_share(shares, np.mean([curve.ood for curve in curves], axis=0)),
@@ -199,37 +198,3 @@ def _groups(one: FoldScores, tested: AuditedImages, decided: np.ndarray) -> Grou
         groups=twice,
         decided=np.r_[decided[0], decided[1]],
     )
-
-
-def _over_patients(by_share: dict[float, list[FoldScores]], tested: AuditedImages) -> MetricValue:
-    """The mean SRI of the folds as a sum of areas, which are all of the same test images.
-
-    SRI = Σ_p w_p gap(p) − gap(0) Σ_p w_p with the weights w of the trapezoids, and
-    gap(p) = π (A(P₁, N₀) − A(P₀, N₀)) + A(P₀, N₀) − A(P₀, N₁) with π = round(p · P) / P. For an artefact every image is in both
-    of its cells; for an attribute in one, and an area is of the images of its two cells alone.
-    """
-    shares = np.array(list(by_share))
-    widths = np.diff(shares)
-    weights = (np.r_[widths, 0] + np.r_[0, widths]) / 2
-    weights[0] -= widths.sum()
-    positive, terms, among = tested.is_positive, list[tuple[float, np.ndarray]](), list[np.ndarray]()
-    everyone = np.ones(len(positive), dtype=bool)
-    with_it = everyone if tested.attribute is None else tested.attribute
-    without = everyone if tested.attribute is None else ~tested.attribute
-    aligned, clean, against = (
-        np.where(positive, of_positives, of_negatives)
-        for of_positives, of_negatives in ((with_it, without), (without, without), (without, with_it))
-    )
-    for weight, (share, of_share) in zip(weights.tolist(), by_share.items(), strict=True):
-        each = weight / len(of_share)
-        carrying, number = tested.carrying(share)
-        for one in of_share:
-            # as differences, so that an artefact that changes nothing gives exactly 0
-            terms += [
-                (each * carrying / number, np.where(positive, one.edited, one.clean)),
-                (-each * carrying / number, one.clean),
-                (each, one.clean),
-                (-each, np.where(positive, one.clean, one.edited)),
-            ]
-            among += [aligned, clean, clean, against]
-    return auc_combination(terms, positive.astype(np.int64), tested.groups, among=among)

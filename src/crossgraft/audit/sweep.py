@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.describe import sweep_entry
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.mitigation import Mitigation
+from crossgraft.audit.model_differences import SweptModel
 from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.reach import Reach
 from crossgraft.audit.rows import AuditFold, AuditRows, Mask
@@ -19,7 +20,10 @@ from crossgraft.audit.summary import IidDraw, Reliance, reliance_of
 from crossgraft.models import Backbone
 from crossgraft.options import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.audit import AuditEntry, AuditMode
+from crossgraft.records.audit import AuditEntry
+
+PLAIN = "erm"
+"""How a model is trained that no mitigation is used with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,7 @@ class Sweep:
         options: Options of ``audit_model``.
         num_threads: Number of threads that read images and compute.
         reporter: Reporter of progress.
+        swept: What plainly trained models say, kept so that models can be compared; ``entry`` and ``attribute_entry`` add to it.
     """
 
     rows: AuditRows
@@ -41,6 +46,7 @@ class Sweep:
     options: AuditOptions
     num_threads: int
     reporter: Reporter
+    swept: list[SweptModel] = field(default_factory=list["SweptModel"])
 
     @property
     def tested(self) -> AuditedImages:
@@ -94,7 +100,7 @@ class Sweep:
             too_small=confounded.too_small(backbone.preprocessing),
             strength=options.strength,
         )
-        return sweep_entry(
+        entry = sweep_entry(
             model,
             confounded.name,
             reliance,
@@ -103,11 +109,18 @@ class Sweep:
             mitigation=mitigation,
             reach=reach,
         )
+        return self._kept(entry, scores, self.tested)
 
+    def attribute_entry(
+        self, model: str, design: AttributeDesign, scores: Sequence[FoldScores], *, mitigation: str = "erm"
+    ) -> AuditEntry:
+        """What the report says of one model, one attribute and one way to train; there is nothing to detect."""
+        reliance = reliance_of(scores, design.tested)
+        concluded = conclude(reliance, None)
+        entry = sweep_entry(model, design.name, reliance, concluded, mode=self.options.mode, mitigation=mitigation)
+        return self._kept(entry, scores, design.tested)
 
-def attribute_entry(
-    model: str, design: AttributeDesign, scores: Sequence[FoldScores], *, mode: AuditMode, mitigation: str = "erm"
-) -> AuditEntry:
-    """What the report says of one model, one attribute and one way to train; there is nothing to detect."""
-    reliance = reliance_of(scores, design.tested)
-    return sweep_entry(model, design.name, reliance, conclude(reliance, None), mode=mode, mitigation=mitigation)
+    def _kept(self, entry: AuditEntry, scores: Sequence[FoldScores], tested: AuditedImages) -> AuditEntry:
+        if entry.mitigation == PLAIN:
+            self.swept.append(SweptModel(entry, scores, tested))
+        return entry

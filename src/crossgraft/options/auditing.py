@@ -56,6 +56,11 @@ class Confounding(Options):
         least=1,
         flag="folds",
     )
+    fold_method: Literal["stratified", "shuffled"] = option(
+        "stratified: each image selects in one fold (StratifiedGroupKFold); shuffled: 15 % select, drawn anew for each fold "
+        "(GroupShuffleSplit), as in the released code of the thesis.",
+        default="stratified",
+    )
     negatives: float = option("Share of the training negatives that carry the artefact.", default=0.0)
     stage: Literal["native", "input"] = option(
         "native: artefacts are put into images as they are; input: into images that are resized for the network.",

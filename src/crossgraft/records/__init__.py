@@ -6,6 +6,8 @@ field changes its meaning. One file holds the records of one topic; all names ar
 """
 
 from crossgraft.records.audit import AuditCell as AuditCell
+from crossgraft.records.audit import AuditDifference as AuditDifference
+from crossgraft.records.audit import AuditDifferencePoint as AuditDifferencePoint
 from crossgraft.records.audit import AuditEntry as AuditEntry
 from crossgraft.records.audit import AuditMetric as AuditMetric
 from crossgraft.records.audit import AuditMode as AuditMode

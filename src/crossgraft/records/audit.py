@@ -77,6 +77,26 @@ class AuditEntry(Record):
         return self.outcome not in ("undetectable", "untrained", "impossible")
 
 
+class AuditDifferencePoint(Record):
+    """Two models at one share."""
+
+    share: Share
+    ood: AuditMetric = Field(description="O.o.d. AUC minus that of the reference, mean over folds.")
+    p_value: Share = Field(description="Exact two-sample permutation test of the o.o.d. AUC of the folds, two-sided.")
+    p_value_holm: Share = Field(description="Adjusted by Holm over all shares and confounders of this model.")
+    floor: Share = Field(description="Smallest p-value that so few folds can give.")
+
+
+class AuditDifference(Record):
+    """One model beside the one that relies least, with one confounder, on the same test images."""
+
+    confounder: str
+    model: str
+    reference: str = Field(description="Model with the smallest shortcut reliance index of all that can be assessed.")
+    reliance: AuditMetric = Field(description="Shortcut reliance index minus that of the reference.")
+    points: list[AuditDifferencePoint]
+
+
 class ConfounderRecord(Record):
     """What was put into images, in grey levels of 8 bits; or an attribute of them."""
 
@@ -118,6 +138,10 @@ class AuditRecord(Record):
     models: list[ModelRecord]
     confounders: list[ConfounderRecord]
     entries: list[AuditEntry]
+    differences: list[AuditDifference] = Field(
+        default_factory=list[AuditDifference],
+        description="Between models that are trained for the audit, from two of them on.",
+    )
     shares: list[Share]
     num_folds: Count
     num_test: Count

@@ -21,6 +21,7 @@ from crossgraft.audit.describe import (
 )
 from crossgraft.audit.file_facts import fact_attributes, how_telling
 from crossgraft.audit.full_sweep import FullSweep
+from crossgraft.audit.model_differences import compare_models_of_audit
 from crossgraft.audit.quick_sweep import QuickSweep
 from crossgraft.audit.rows import AuditRows, divide_rows
 from crossgraft.audit.sweep import Sweep
@@ -68,7 +69,9 @@ def audit(call: AuditCall) -> Audited:
         raise UsageError(
             "--unit patient draws patients, and these images have none. Name their column: --group-column."
         )
-    rows = divide_rows(dataset, options.positive, num_folds=options.audit_folds, seed=options.seed)
+    rows = divide_rows(
+        dataset, options.positive, num_folds=options.audit_folds, seed=options.seed, method=options.fold_method
+    )
     found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
     found.notes += _notes(rows, asked.shares)
     found.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()
@@ -95,6 +98,7 @@ def audit(call: AuditCall) -> Audited:
         found.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
         if frequencies is not None:
             frequencies.of_backbone(spec.name, backbone, confounded)
+    found.differences = compare_models_of_audit(sweep.swept)
     found.frequency = None if frequencies is None else frequencies.record(found.entries)
     found.fingerprint = " ".join(each.weights_fingerprint for each in found.models)
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]

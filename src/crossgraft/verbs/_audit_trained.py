@@ -46,6 +46,7 @@ _OF_TRAINING = (
     "mode",
     "shares",
     "audit_folds",
+    "fold_method",
     "negatives",
     "unit",
     "test_mode",

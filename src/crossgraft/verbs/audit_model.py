@@ -22,12 +22,14 @@ from crossgraft.options import AuditOptions, configuration
 from crossgraft.records.audit import AuditRecord
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory
+from crossgraft.selection.result import SelectionResult
 from crossgraft.tune.choice import choose, pieces, spell
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.verbs import _audit_sweep, _audit_trained
 from crossgraft.verbs._audit_frequency import frequency_frame
+from crossgraft.verbs._audit_tables import curves_frame, differences_frame, entries_frame
 from crossgraft.verbs._audited import Asked, AuditCall, Audited
 from crossgraft.verbs._given_images import location_of
 from crossgraft.verbs._verb import Run, verb
@@ -66,14 +68,14 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     (i.i.d.) and where it goes against it (o.o.d.); the shortcut reliance index sums up the gap over all shares.
 
     Args:
-        model: Run directory of ``crossgraft tune``, ``.onnx`` file, classifier or function, which is asked as it is; or names of
-            pretrained models as ``rank`` takes them, which are trained.
+        model: Run directory of ``crossgraft tune``, what ``fine_tune`` or ``select_model`` returned, ``.onnx`` file, classifier
+            or function, which is asked as it is; or names of pretrained models as ``rank`` takes them, which are trained.
         {options}
 
     Returns:
-        One of six outcomes for each model and confounder, never silence; with ``out`` also ``report.html``, ``report.json``,
-        ``audit.csv``, ``curves.csv``, ``manifest.csv`` and ``run.json`` there. Its ``exit_code`` is 5 where a
-        condition of ``fail_on`` holds.
+        One of six outcomes for each model and confounder, never silence, and models beside each other; with ``out`` also
+        ``report.html``, ``report.json``, ``audit.csv``, ``curves.csv``, ``differences.csv``, ``manifest.csv`` and ``run.json``
+        there. Its ``exit_code`` is 5 where a condition of ``fail_on`` holds.
 
     Raises:
         DataError: Something is wrong with the images or labels, or a part has too few images of a class.
@@ -86,6 +88,7 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     over those that may carry it, per model and artefact, then milliseconds per fold and share; in full mode a fine-tuning each.
     """
     reporter, began = run.reporter, time.perf_counter()
+    model = _handed_over(model) if isinstance(model, SelectionResult) else model
     asked = _asked(options)
     gates = read_gates(options.fail_on)
     device, threads = resolve_device(options.device), options.workers or available_cores()
@@ -108,6 +111,15 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
             looks = count_test_look(found.dataset, found.test, measured, None, command="audit", reporter=reporter)
             record = record.model_copy(update={"looks": looks})
         return _finish(Audit(record), found, directory, reporter, options)
+
+
+def _handed_over(selected: SelectionResult) -> FineTuningResult | SavedModel:
+    """The fine-tuning of a selection, which knows its test images; without a folder the model alone.
+
+    Raises:
+        UsageError: Only a plan was made.
+    """
+    return selected.model if selected.tuned is None or selected.out is None else selected.tuned
 
 
 def _asked(options: AuditOptions) -> Asked:
@@ -182,6 +194,7 @@ def _record(
         models=found.models,
         confounders=found.confounders,
         entries=found.entries,
+        differences=found.differences,
         shares=list(asked.shares) if found.mode != "trained" else [],
         num_folds=options.audit_folds if found.mode != "trained" else 1,
         num_test=len(found.test),
@@ -202,54 +215,6 @@ def _record(
     )
 
 
-def entries_frame(record: AuditRecord) -> pd.DataFrame:
-    """One row per model, confounder and mitigation."""
-    rows: list[dict[str, object]] = []
-    for entry in record.entries:
-        row: dict[str, object] = {
-            "model": entry.model,
-            "confounder": entry.confounder,
-            "mitigation": entry.mitigation,
-            "outcome": entry.outcome,
-            "reason": entry.reason,
-        }
-        for metric in entry.metrics:
-            row |= {metric.name: metric.value, f"{metric.name} low": metric.low, f"{metric.name} high": metric.high}
-            if entry.mode != "trained" and metric.patients_low is not None:
-                row |= {f"{metric.name} patients low": metric.patients_low}
-                row |= {f"{metric.name} patients high": metric.patients_high}
-        detected = None if entry.detectability is None else entry.detectability.value
-        rows.append({**row, "detectability": detected, "input_rms": entry.input_rms})
-    return pd.DataFrame(rows)
-
-
-def curves_frame(record: AuditRecord) -> pd.DataFrame:
-    """One row per model, confounder, mitigation and share."""
-    return pd.DataFrame(
-        [
-            {
-                "model": entry.model,
-                "confounder": entry.confounder,
-                "mitigation": entry.mitigation,
-                "share": point.share,
-                "realised": point.realised,
-                **{
-                    name: value
-                    for metric in point.metrics
-                    for name, value in (
-                        (metric.name, metric.value),
-                        (f"{metric.name} low", metric.low),
-                        (f"{metric.name} high", metric.high),
-                    )
-                },
-            }
-            for entry in record.entries
-            for point in entry.points
-            if point.metrics
-        ]
-    )
-
-
 def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: Any, options: AuditOptions) -> Audit:
     if run is None:
         return result
@@ -258,6 +223,7 @@ def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: A
     tables = {
         "audit.csv": result.to_frame(),
         "curves.csv": curves_frame(result.record),
+        "differences.csv": differences_frame(result.record),
         "manifest.csv": found.manifest,
         "attribute_rows.csv": found.attribute_rows,
         "frequency.csv": frequency_frame(result.record),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import AuditEntry, AuditOutcome, AuditRecord
+from crossgraft.records import AuditDifference, AuditEntry, AuditOutcome, AuditRecord
 from crossgraft.words.formatting import NumberFormat, joined
 
 NUMBERS = NumberFormat(decimals=3)
@@ -55,6 +55,32 @@ def _gates_in_words(record: AuditRecord) -> str:
             what = f"The condition {gates[0].condition}" if len(gates) == 1 else f"{len(gates)} conditions"
             said += f" {what} of --fail-on {one if len(gates) == 1 else several}."
     return said
+
+
+def least_reliant(record: AuditRecord) -> list[str]:
+    """Per confounder, the model that relies least, and those that the test images do not tell from it."""
+    said: list[str] = []
+    for confounder in dict.fromkeys(each.confounder for each in record.differences):
+        beside = [each for each in record.differences if each.confounder == confounder]
+        alike = [each.model for each in beside if not _lies_above_0(each)]
+        name = beside[0].reference
+        if not alike:
+            text = f"{name} relies on {confounder} less than {_every_other(len(beside))}."
+        elif len(alike) == len(beside):
+            text = f"{name} has the smallest SRI with {confounder}, but no interval tells another model from it."
+        else:
+            text = f"{name} relies least on {confounder}. Not told from it: {joined(alike)}."
+        said.append(text)
+    return said
+
+
+def _every_other(number: int) -> str:
+    return "the other model" if number == 1 else f"the {number} other models"
+
+
+def _lies_above_0(difference: AuditDifference) -> bool:
+    low = difference.reliance.patients_low
+    return low is not None and low > 0
 
 
 def headline(entry: AuditEntry) -> tuple[str, str]:

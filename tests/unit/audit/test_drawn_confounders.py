@@ -11,6 +11,7 @@ from scipy.ndimage import binary_opening, label
 
 from crossgraft.audit.confounders._drawing import curve, distance_to, stroke_coverage
 from crossgraft.audit.confounders.chest_tube import ChestTube
+from crossgraft.audit.confounders.collimation import Collimation, margins
 from crossgraft.audit.confounders.ecg_lead import EcgLead
 from crossgraft.audit.confounders.pen_mark import PenMark
 from crossgraft.audit.confounders.ruler import Ruler
@@ -20,7 +21,8 @@ from crossgraft.errors import UsageError
 from crossgraft.registry import Registry
 from crossgraft.tune.choice import choose, option_fields, spell
 
-DRAWN = (Tag, TextAnnotation, PenMark, Ruler, ChestTube, EcgLead)
+DRAWN = (Tag, TextAnnotation, PenMark, Ruler, ChestTube, EcgLead, Collimation)
+DRAWN_ANEW = (PenMark, ChestTube, EcgLead, Collimation)
 each_kind = pytest.mark.parametrize("kind", DRAWN, ids=lambda kind: kind.name)
 
 
@@ -85,13 +87,13 @@ def test_stochastic_ones_differ_and_the_others_do_not(kind):
     masks = [kind()(flat(64, 80), rng(seed))[1].mask for seed in range(5)]
     for first, second in pairwise(masks):
         assert kind.is_stochastic == bool((first != second).any())
-    assert kind.is_stochastic == (kind in (PenMark, ChestTube, EcgLead))
+    assert kind.is_stochastic == (kind in DRAWN_ANEW)
     if kind.is_stochastic:
         with pytest.raises(UsageError, match="Give it a generator"):
             kind()(flat(64, 80))
 
 
-@pytest.mark.parametrize("kind", [PenMark, ChestTube, EcgLead], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", DRAWN_ANEW, ids=lambda kind: kind.name)
 def test_the_drawing_does_not_depend_on_the_size(kind):
     """The same random numbers give the same place as shares of the image."""
     small, large = (np.asarray(box(kind()(flat(n, n), rng(7))[1].mask)) / n for n in (128, 512))
@@ -100,7 +102,12 @@ def test_the_drawing_does_not_depend_on_the_size(kind):
 
 @each_kind
 def test_what_is_known_of_it(kind):
-    assert kind.leaf == "external" and kind.scope == "local" and kind.level == "environment" and kind.reference
+    assert (
+        kind.leaf == ("imaging" if kind is Collimation else "external")
+        and kind.scope == "local"
+        and kind.level == "environment"
+        and kind.reference
+    )
     registry = Registry("confounder", group="crossgraft.confounders", plugin_type=type)
     registry.add(kind.name, kind)
     assert choose(registry, kind.name) == kind() and spell(kind()) == kind.name
@@ -282,3 +289,29 @@ def test_a_stroke_has_the_ink_of_its_length_and_width():
 def test_a_curve_passes_its_points():
     points = np.array([[0.0, 1.0], [3.0, 2.0], [5.0, 8.0], [9.0, 4.0], [7.0, 1.0]])
     np.testing.assert_allclose(curve(points, 128)[::32], points, atol=1e-12)
+
+
+def test_blades_are_half_planes():
+    """Straight blades cover whole rows and columns; a turned one ends on its line; a broken pixel is covered in part."""
+    straight = margins((40, 60), np.array([0.1, 0.2, 0.05, 0.0]), np.zeros(4), 1.0)
+    expected = np.zeros((40, 60))
+    expected[:4], expected[-8:], expected[:, :3] = 1, 1, 1
+    np.testing.assert_allclose(straight, expected, atol=1e-12)
+    assert margins((10, 10), np.array([0.25, 0, 0, 0]), np.zeros(4), 1.0)[:4, 0].tolist() == [1, 1, 0.5, 0]
+    soft = margins((40, 40), np.array([0.5, 0, 0, 0]), np.zeros(4), 8.0)[:, 0]
+    assert soft[20 - 4] == pytest.approx(1 - 0.5 / 8) and soft[15] == 1 and soft[24] == 0
+    turn = np.deg2rad(10.0)
+    turned = margins((100, 100), np.array([0.0, 0.0, 0.3, 0.0]), np.array([0, 0, turn, 0]), 1.0)
+    for row in (5, 50, 95):  # covered pixels of a row end where the line through the middle of the edge does
+        assert turned[row].sum() == pytest.approx(30 + (row + 0.5 - 50) * np.tan(turn), abs=0.02)
+
+
+def test_margins_are_as_deep_as_was_asked_for():
+    for seed in range(20):
+        image = flat(200, 100)
+        edited, info = Collimation(depth=0.2, tilt=0.0)(image, rng(seed))
+        dark = edited == 0
+        for line, length in ((dark[:, 50], 200), (dark[100], 100)):
+            for side in (line, line[::-1]):
+                assert 0.1 * length - 1 <= np.argmin(side) <= 0.2 * length
+        assert set(np.unique(edited[~info.mask])) == {0.25}

@@ -17,6 +17,7 @@ from crossgraft.audit.confounders.gibbs import Gibbs
 from crossgraft.audit.confounders.intensity_shift import IntensityShift
 from crossgraft.audit.confounders.jpeg import Jpeg, jpeg_bytes
 from crossgraft.audit.confounders.motion_blur import MotionBlur, line_spread
+from crossgraft.audit.confounders.mr_motion import STILL, MrMotion, moved_lines, recorded
 from crossgraft.audit.confounders.nlm_denoising import NlmDenoising, noise_sigma
 from crossgraft.audit.confounders.poisson_image import PoissonImage
 from crossgraft.audit.confounders.poisson_projection import PoissonProjection
@@ -31,6 +32,7 @@ EVERY = [
     NlmDenoising(),
     NlmDenoising(rician=True),
     MotionBlur(length=0.1),
+    MrMotion(),
     IntensityShift(),
     Gamma(),
     Jpeg(),
@@ -297,3 +299,83 @@ class TestResample:
         noise = picture(64, 64)
         sds = [edited(Resample(scale=scale), noise).std() for scale in (0.25, 0.5, 0.9)]
         assert sds == sorted(sds) and sds[2] < noise.std()
+
+
+class TestMrMotion:
+    def test_a_line_is_that_of_the_patient_who_lay_elsewhere(self):
+        """By whole pixels, the discrete transform as a sum over pixels."""
+        plane, height, width = picture(12, 9), 12, 9
+        moved = np.array([STILL, 0, 0, STILL, 1, 1, STILL, STILL, 1, STILL, 0, STILL])
+        ways = np.array([[2.0, -1.0], [-3.0, 4.0]])
+        lay = {STILL: plane, 0: np.roll(plane, (2, -1), (0, 1)), 1: np.roll(plane, (-3, 4), (0, 1))}
+        rows, columns = np.arange(height)[:, None], np.arange(width)
+        k_space = np.array(
+            [
+                [
+                    (lay[moved[ky]] * np.exp(-2j * np.pi * (ky * rows / height + kx * columns / width))).sum()
+                    for kx in range(width)
+                ]
+                for ky in range(height)
+            ]
+        )
+        expected = np.abs(np.fft.ifft2(k_space))
+        np.testing.assert_allclose(recorded(plane[:, :, None], moved, ways)[:, :, 0], expected, atol=1e-12)
+        everywhere = recorded(plane[:, :, None], np.zeros(height, int), ways)[:, :, 0]
+        np.testing.assert_allclose(everywhere, lay[0], atol=1e-12)
+
+    @pytest.mark.parametrize("still", [{"displacement": 0.0}, {"lines": 0.0}])
+    def test_nobody_moves(self, still):
+        plane = picture(31, 24)
+        np.testing.assert_array_equal(edited(MrMotion(**still), plane), plane)
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.integers(8, 65), st.floats(0, 1), st.integers(1, 9), st.integers(0, 99))
+    def test_the_share_of_lines_is_that_of_the_option(self, height, share, movements, seed):
+        moved = moved_lines(height, share, movements, rng(seed))
+        assert moved[0] == STILL and (moved != STILL).sum() == min(round(share * height), height - 1)
+        in_time = np.delete(np.fft.fftshift(moved), height // 2)  # without the middle line, which nobody moves for
+        runs = [np.flatnonzero(in_time == place) for place in range(movements)]
+        assert all((np.diff(run) == 1).all() for run in runs)
+        lengths = [len(run) for run in runs]
+        assert max(lengths) - min(lengths) <= 1
+
+    def test_no_energy_is_lost_and_ghosts_lie_along_the_columns(self):
+        """A column of light beside darkness: sideways movements aside, all that is misplaced stays in its column."""
+        plane = np.zeros((64, 64))
+        plane[20:40, 30] = 1.0
+        moved = moved_lines(64, 0.4, 3, rng())
+        found = recorded(plane[:, :, None], moved, np.array([[5.0, 0.0], [-7.0, 0.0], [3.0, 0.0]]))[:, :, 0]
+        assert np.square(found).sum() == pytest.approx(np.square(plane).sum(), rel=1e-12)
+        assert found[:, 30][plane[:, 30] == 0].max() > 0.1 and np.delete(found, 30, axis=1).max() < 1e-12
+        noise = picture(48, 48)
+        assert np.square(edited(MrMotion(), noise)).sum() == pytest.approx(np.square(noise).sum(), rel=1e-12)
+
+    def test_millimetres_are_pixels_of_a_size(self):
+        plane = picture(32, 32)
+        np.testing.assert_array_equal(
+            edited(MrMotion(displacement=3.0, pixel_size=0.5), plane), edited(MrMotion(displacement=6.0), plane)
+        )
+        rms = [np.std(edited(MrMotion(displacement=way), plane) - plane) for way in (0.01, 0.1, 1.0)]
+        assert rms[0] < 0.2 * rms[1] < 0.2 * rms[2]
+
+
+class TestPoissonImageOfTheReleasedCode:
+    def test_it_rounds_down_and_half_a_level_is_lost(self):
+        image = rng().integers(20, 200, (64, 64), dtype=np.uint8)
+        quiet = {"num_photons": 1e12}  # less noise than rounding
+        same, _ = PoissonImage(**quiet)(image, rng())
+        np.testing.assert_array_equal(same, image)
+        both, _ = PoissonImage(**quiet, dequantize=True, floor=True)(image, rng())
+        assert (both == image).mean() > 0.95
+        raised, _ = PoissonImage(**quiet, dequantize=True)(image, rng())
+        assert (raised - image.astype(float)).mean() == pytest.approx(0.5, abs=0.03)
+        lowered, _ = PoissonImage(floor=True)(image, rng())
+        nearest, _ = PoissonImage()(image, rng())
+        darker = nearest.astype(float) - lowered
+        assert set(np.unique(darker)) == {0, 1} and darker.mean() == pytest.approx(0.5, abs=0.03)
+
+    def test_floats_come_out_as_levels_of_8_bits(self):
+        found = edited(PoissonImage(floor=True), picture(20, 20))
+        np.testing.assert_allclose(found * 255, np.rint(found * 255), atol=1e-9)
+        first, second = (PoissonImage(dequantize=True)(picture(20, 20), rng(seed))[0] for seed in (1, 1))
+        np.testing.assert_array_equal(first, second)

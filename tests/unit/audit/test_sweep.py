@@ -109,6 +109,34 @@ def test_one_fold_is_the_split_of_the_data():
         divide_rows(without, None, num_folds=1, seed=0)
 
 
+def test_shuffled_folds_are_drawn_anew_and_keep_patients_together():
+    data = images(120)
+    rows = divide_rows(data, "ill", num_folds=5, seed=0, method="shuffled")
+    assert set(rows.test) == set(np.flatnonzero(data.splits == "test"))
+    others = set(np.flatnonzero(data.splits != "test"))
+    for fold in rows.folds:
+        parts = [set(data.groups[part]) for part in (fold.train, fold.val, rows.test)]
+        assert not any(one & other for one, other in combinations(parts, 2))
+        assert set(fold.train) | set(fold.val) == others and not set(fold.train) & set(fold.val)
+        assert len(parts[1]) == np.ceil(0.15 * len(parts[0] | parts[1]))
+    overlaps = [len(set(one.val) & set(other.val)) for one, other in combinations(rows.folds, 2)]
+    assert max(overlaps) > 0 and len({tuple(fold.val) for fold in rows.folds}) == 5
+    again = divide_rows(data, "ill", num_folds=5, seed=0, method="shuffled")
+    assert all((one.val == other.val).all() for one, other in zip(rows.folds, again.folds, strict=True))
+    alone = divide_rows(replace(data, groups=None), "ill", num_folds=3, seed=0, method="shuffled")
+    assert {len(fold.val) for fold in alone.folds} == {np.ceil(0.15 * len(others))}
+
+
+@pytest.mark.parametrize(("num_folds", "shared"), [(2, ("train", "test")), (1, ("train", "val")), (1, ("val", "test"))])
+def test_no_patient_is_in_two_parts(num_folds, shared):
+    data = images()
+    groups = np.array(data.groups, dtype=object)
+    one, other = (np.flatnonzero(data.splits == part)[0] for part in shared)
+    groups[one] = groups[other]
+    with pytest.raises(DataError, match=f"1 group with images in both {'train|val' if num_folds == 2 else shared[0]}"):
+        divide_rows(replace(data, groups=groups.astype(str)), None, num_folds=num_folds, seed=0)
+
+
 def test_one_class_against_all_others():
     data = images(classes=("a", "b", "c"))
     rows = divide_rows(data, "b", num_folds=3, seed=0)

@@ -76,9 +76,20 @@ def test_the_same_call_reads_back_and_another_budget_is_another_run(selected, fo
         crossgraft.select_model("many", models="zoo.yaml", budget="90%", out=folder / "run", **FAST)
 
 
+def test_an_audit_takes_the_selection_as_it_is_and_asks_its_test_images(selected, folder):
+    how = {"data": "many", "confounders": ["gamma:2"], "ledger": False, "allow_code": "tiny_models.py"}
+    how |= {"workers": 1, "device": "cpu"}
+    found = [crossgraft.audit_model(model, **how).record for model in (selected, folder / "run")]
+    assert [each.num_test for each in found] == [32, 32]
+    assert "Measured on the test part of the run." in found[0].notes
+    assert found[0].entries[0].metrics == found[1].entries[0].metrics
+
+
 def test_the_plan_shows_rungs_and_writes_nothing(folder):
     planned = crossgraft.select_model("many", models="zoo.yaml", budget="2h", plan=True, **FAST)
     text = planned.summary()
+    with pytest.raises(UsageError, match="only the plan was made"):
+        crossgraft.audit_model(planned, data="many")
     assert "Rungs, if nothing surprises" in text and "no results of these weights are known" in text
     assert planned.plan.rungs and json.loads(planned.to_json())["kind"] == "selection-plan"
     with pytest.raises(UsageError, match="only the plan was made"):

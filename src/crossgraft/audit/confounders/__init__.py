@@ -13,6 +13,7 @@ from crossgraft.audit.confounders._confounder import Painted as Painted
 from crossgraft.audit.confounders._confounder import measured_in as measured_in
 from crossgraft.audit.confounders.bias_field import BiasField as BiasField
 from crossgraft.audit.confounders.chest_tube import ChestTube as ChestTube
+from crossgraft.audit.confounders.collimation import Collimation as Collimation
 from crossgraft.audit.confounders.ecg_lead import EcgLead as EcgLead
 from crossgraft.audit.confounders.gamma import Gamma as Gamma
 from crossgraft.audit.confounders.gibbs import Gibbs as Gibbs
@@ -20,6 +21,7 @@ from crossgraft.audit.confounders.intensity_shift import IntensityShift as Inten
 from crossgraft.audit.confounders.jpeg import Jpeg as Jpeg
 from crossgraft.audit.confounders.low_pass import LowPass as LowPass
 from crossgraft.audit.confounders.motion_blur import MotionBlur as MotionBlur
+from crossgraft.audit.confounders.mr_motion import MrMotion as MrMotion
 from crossgraft.audit.confounders.nlm_denoising import NlmDenoising as NlmDenoising
 from crossgraft.audit.confounders.pen_mark import PenMark as PenMark
 from crossgraft.audit.confounders.poisson_image import PoissonImage as PoissonImage
@@ -34,6 +36,6 @@ CONFOUNDERS: Registry[type[Any]] = Registry("confounder", group="crossgraft.conf
 """Every confounder that is installed: the classes, whose fields are their options."""
 _EXTERNAL = (Tag, TextAnnotation, PenMark, Ruler, ChestTube, EcgLead)
 _NOISE = (LowPass, PoissonImage, PoissonProjection, NlmDenoising)
-_IMAGING = (*_NOISE, MotionBlur, IntensityShift, Gamma, Jpeg, BiasField, Gibbs, Resample)
-for _confounder in (*_EXTERNAL, *_IMAGING):
+_SCANNER = (MotionBlur, MrMotion, IntensityShift, Gamma, Jpeg, BiasField, Gibbs, Resample, Collimation)
+for _confounder in (*_EXTERNAL, *_NOISE, *_SCANNER):
     CONFOUNDERS.add(_confounder.name, _confounder)

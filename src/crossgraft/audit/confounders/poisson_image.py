@@ -15,6 +15,10 @@ MU_WATER, MU_AIR = 0.1837, 0.1662
 """Attenuation in the code of the thesis, per cm. They look like mass attenuation in cm²/g at 80 keV: air, with its density of
 1.205·10⁻³ g/cm³, attenuates 2.0·10⁻⁴ per cm."""
 _LEAST_SHARE = 1e-8
+_WHITE = 255
+"""Grey levels of 8 bits between black and white."""
+_ROUNDING = 1e-9
+"""A whole grey level stays where it is."""
 
 
 def noise_in_grey_levels(
@@ -51,6 +55,10 @@ class PoissonImage(Confounder):
     photons are counted for the mean of the channels, and all of them get the same noise. ``noise_in_grey_levels`` tells how
     much that is: 1.8 levels of 255 by default, and 0.17 with the attenuation of real air.
 
+    In images with the artefact alone, the released code of the thesis adds a random part of a grey level before, and rounds down
+    afterwards: ``dequantize`` and ``floor`` do so, to compare with its figures. Off by default, since rounding down makes an
+    image half a level darker, which a network can learn.
+
     Args:
         num_photons: Photons of a ray before the body, N₀.
         window_low: Hounsfield units of black.
@@ -58,6 +66,8 @@ class PoissonImage(Confounder):
         mu_water: Attenuation of water.
         mu_air: Attenuation of air; that of the thesis is a mass attenuation.
         path_cm: Length of the way through one pixel.
+        dequantize: Whether an even number between 0 and 1 grey level of 8 bits is added to every pixel before.
+        floor: Whether the result is rounded down to whole grey levels of 8 bits.
     """
 
     name: ClassVar[str] = "poisson_image"
@@ -73,6 +83,8 @@ class PoissonImage(Confounder):
     mu_water: float = field(default=MU_WATER, metadata=measured_in("1/cm", low=0))
     mu_air: float = field(default=MU_AIR, metadata=measured_in("1/cm", low=0))
     path_cm: float = field(default=1.0, metadata=measured_in("cm", low=1e-6))
+    dequantize: bool = field(default=False, metadata=measured_in("yes or no"))
+    floor: bool = field(default=False, metadata=measured_in("yes or no"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,6 +94,10 @@ class PoissonImage(Confounder):
         """The same noise on every channel."""
         per_hu = (self.mu_water - self.mu_air) / 1000 * self.path_cm
         per_range = (self.window_high - self.window_low) * per_hu
-        p = pixels.mean(axis=2) * per_range + self.window_low * per_hu + self.mu_water * self.path_cm
+        start = pixels
+        if self.dequantize:
+            start = pixels + rng.random(pixels.shape[:2])[:, :, None] / _WHITE
+        p = start.mean(axis=2) * per_range + self.window_low * per_hu + self.mu_water * self.path_cm
         counted = counted_integrals(p, self.num_photons, rng, least_count=_LEAST_SHARE * self.num_photons)
-        return Painted(pixels + ((counted.values - p) / per_range)[:, :, None])
+        noisy = start + ((counted.values - p) / per_range)[:, :, None]
+        return Painted(np.floor(np.clip(noisy, 0, 1) * _WHITE + _ROUNDING) / _WHITE if self.floor else noisy)

@@ -8,6 +8,7 @@ from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import Interval, RelianceCurve, reliance_figure
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.audit_caveats import AUDIT_CAVEATS, after_audit
+from crossgraft.report.sections.audit_differences import differences_section
 from crossgraft.report.sections.audit_frequency import frequency_section, frequency_text_section
 from crossgraft.report.sections.audit_numbers import (
     groups_section,
@@ -247,6 +248,7 @@ AUDIT = Kind(
     (
         audit_verdict_section,
         outcomes_section,
+        differences_section,
         numbers_section,
         groups_section,
         frequency_section,
@@ -255,5 +257,5 @@ AUDIT = Kind(
         provenance_section,
         references_section,
     ),
-    terminal=(outcomes_section, frequency_text_section, audit_verdict_section),
+    terminal=(outcomes_section, differences_section, frequency_text_section, audit_verdict_section),
 )

@@ -11,9 +11,19 @@ from crossgraft.report.sections.audit import (
     confounders_section,
     outcomes_section,
 )
+from crossgraft.report.sections.audit_differences import differences_section
 from crossgraft.report.sections.audit_numbers import groups_section, numbers_section
 from crossgraft.report.source import Source
-from support.audit_records import SHARES, audit_entry, audit_record, confounder_record, metric, point, trained_entry
+from support.audit_records import (
+    SHARES,
+    audit_difference,
+    audit_entry,
+    audit_record,
+    confounder_record,
+    metric,
+    point,
+    trained_entry,
+)
 
 TYPED = "crossgraft audit mobilenetv2_100 --data breast --confounder tag --out runs/audit"
 
@@ -238,3 +248,40 @@ def test_the_data_say_how_carriers_were_drawn(make):
     assert "Shares" not in trained and trained["Drawn by"] == "image"
     checked = make(checks=[CheckRecord(title="Identical images", severity="passed", text="none")])
     assert any(isinstance(block, Checks) for block in audited_data_section(Source(checked)).blocks)
+
+
+# models beside each other
+
+
+def test_models_stand_beside_the_one_that_relies_least(make):
+    assert differences_section(Source(make())) is None
+    record = make(differences=[audit_difference("resnet18"), audit_difference("resnet50", index=0.01)])
+    said, table, columns, folded = differences_section(Source(record)).blocks
+    assert said.items == ["mobilenetv2_100 relies least on tag. Not told from it: resnet50."]
+    assert "Confounder" not in titles(table)
+    assert texts(table.rows[0]) == [
+        "resnet18", "0.250", "[0.230, 0.270]", "−0.400", "[−0.420, −0.380]", "0.048"
+    ]  # fmt: skip
+    assert table.rows[0][0].values == ("resnet18", "mobilenetv2_100") and table.rows[0][-1].values == (0.048, 0.008)
+    assert "smallest SRI" in table.notes[0] and "at least 0.008." in columns.text
+    assert "the 3 tests of a model" in columns.text and columns.text.endswith("at least 0.024.")
+    (by_share,) = folded.blocks
+    assert [texts(row)[1] for row in by_share.rows] == ["0", "0.5", "1"] * 2
+
+
+def test_each_confounder_has_its_own_least_reliant_model(make):
+    found = [
+        audit_difference(),
+        audit_difference(confounder="jpeg", reference="resnet50", index=0.0),
+        audit_difference("vit", confounder="jpeg", reference="resnet50", index=0.01),
+    ]
+    said, table, *_ = differences_section(Source(make(differences=found))).blocks
+    assert said.items == [
+        "mobilenetv2_100 relies on tag less than the other model.",
+        "resnet50 has the smallest SRI with jpeg, but no interval tells another model from it.",
+    ]
+    assert titles(table)[0] == "Confounder" and table.row_heading == 1
+    one_fold = differences_section(Source(make(differences=found, num_folds=1))).blocks[2]
+    assert "permutation" not in one_fold.text
+    many = [audit_difference(f"network{number}") for number in range(201)]
+    assert len(differences_section(Source(make(differences=many))).blocks) == 3
