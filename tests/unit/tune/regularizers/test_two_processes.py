@@ -37,6 +37,8 @@ def regularizers():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_processes")
+@pytest.mark.xdist_group("training processes")  # which share the process that they are forks of
 def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch():
     common = {"feed": DoubleFeed(7), "precision": "64-true"}
     one, alone = train_one("plain", **common, regularizers=regularizers())
