@@ -1,25 +1,19 @@
 """A tiny network of the user's own in the current folder; processes of a training that start in a moment."""
 
-import multiprocessing
 import sys
 import textwrap
 
 import pytest
 
 from crossgraft.tune.engine import launch
+from support import forked
 from support.tiny import NORMED_MODELS, TINY_MODELS
 
 
 @pytest.fixture
 def forked_processes(monkeypatch):
-    """Processes of a training are forks of one that has imported everything, which takes each of them seconds otherwise.
-
-    Tests of whole programs start them as users do: ``test_a_script_without_main_guard_is_not_run_again``, ``test_signals.py``.
-    """
-    if "forkserver" in multiprocessing.get_all_start_methods():
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["crossgraft.tune", "crossgraft.tune.engine.trainer", "timm.models", "torch.distributed"])
-        monkeypatch.setattr(launch, "get_context", lambda _: context)
+    """Processes of a training are forks; those of ``test_a_script_without_main_guard_is_not_run_again`` start as users' do."""
+    monkeypatch.setattr(launch, "get_context", lambda _: forked.context())
 
 
 @pytest.fixture
