@@ -183,7 +183,7 @@ def test_frozen_values_are_those_of_all_commands_that_ended_well():
 
 def run_forked(words, *, cwd, env, timeout, **_):
     assert words[1:3] == ["-m", "crossgraft"]
-    return forked.run("crossgraft", *words[3:], environment=env, cwd=cwd, timeout=timeout)
+    return forked.run("crossgraft", *words[3:], environment=env, cwd=cwd, timeout=timeout, figures=True)
 
 
 @pytest.mark.slow

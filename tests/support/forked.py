@@ -14,11 +14,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 from crossgraft.compute import nothing_imported_unasked
+from support.few_figures import leave_out_figures_for_good
 
 GROUP = "forked"
 VERBS = ("rank_models", "fine_tune", "compare_fine_tunings", "select_model", "interpolate", "export_model")
 PRELOADED = [
-    *("crossgraft.cli.main", "timm.models", "torch.distributed"),
+    *("crossgraft.cli.main", "crossgraft.report", "timm.models", "torch.distributed"),
     *(f"crossgraft.verbs.{name}" for name in VERBS),
 ]
 
@@ -36,19 +37,23 @@ def context():
     return found
 
 
-def start(program, *arguments, environment, cwd, said=(os.devnull, os.devnull)):
-    """A process that runs the file ``program``, or the module of this name, as a script; what it says goes into two files."""
-    process = context().Process(target=_become, args=([str(program), *arguments], dict(environment), str(cwd), said))
+def start(program, *arguments, environment, cwd, said=(os.devnull, os.devnull), figures=False):
+    """A process that runs the file ``program``, or the module of this name, as a script; what it says goes into two files.
+
+    Figures of pages are left out unless they are asked for.
+    """
+    words = [str(program), *arguments]
+    process = context().Process(target=_become, args=(words, dict(environment), str(cwd), said, figures))
     with nothing_imported_unasked():
         process.start()
     return process
 
 
-def run(program, *arguments, environment, cwd, timeout):
+def run(program, *arguments, environment, cwd, timeout, figures=False):
     """The same to its end, as ``subprocess.run`` with the text of both streams."""
     with tempfile.TemporaryDirectory() as folder:
         said = [Path(folder, name) for name in ("stdout", "stderr")]
-        process = start(program, *arguments, environment=environment, cwd=cwd, said=said)
+        process = start(program, *arguments, environment=environment, cwd=cwd, said=said, figures=figures)
         process.join(timeout)
         if process.exitcode is None:
             process.kill()
@@ -58,7 +63,7 @@ def run(program, *arguments, environment, cwd, timeout):
     return subprocess.CompletedProcess(str(program), process.exitcode, out, err)
 
 
-def _become(words, environment, cwd, said):
+def _become(words, environment, cwd, said, figures):
     for path, stream in zip(said, (sys.stdout, sys.stderr), strict=True):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream.fileno())
     os.environ.clear()
@@ -67,6 +72,8 @@ def _become(words, environment, cwd, said):
     sys.argv = words
     places = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [place for place in places if place and place not in sys.path]
+    if not figures:
+        leave_out_figures_for_good()
     if words[0].endswith(".py"):
         runpy.run_path(words[0], run_name="__main__")
     else:
