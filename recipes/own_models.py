@@ -151,14 +151,22 @@ def few_shot(
     return np.array(accuracies)
 
 
-def prepare_characters(backbone: Backbone, characters: Sequence[Sequence[Image.Image]]) -> list[torch.Tensor]:
-    """Inputs (drawings, 1, 28, 28) of each character."""
-    return [
-        prepare_batch(
-            [np.asarray(drawing.convert("L"))[..., np.newaxis] for drawing in drawings], backbone.preprocessing
-        )
-        for drawings in characters
-    ]
+class PreparedCharacters(Sequence[torch.Tensor]):
+    """Inputs (drawings, 1, 28, 28) of each character, made when an episode asks for it first: most are never asked for."""
+
+    def __init__(self, backbone: Backbone, characters: Sequence[Sequence[Image.Image]]) -> None:
+        self._preprocessing = backbone.preprocessing
+        self._characters = characters
+        self._made: dict[int, torch.Tensor] = {}
+
+    def __len__(self) -> int:
+        return len(self._characters)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if index not in self._made:
+            drawings = [np.asarray(drawing.convert("L"))[..., np.newaxis] for drawing in self._characters[index]]
+            self._made[index] = prepare_batch(drawings, self._preprocessing)
+        return self._made[index]
 
 
 def mean_with_interval(values: np.ndarray) -> tuple[float, float, float]:
@@ -196,7 +204,7 @@ def print_omniglot(
 ) -> None:
     spec = specs["conv4 · Omniglot"]
     trained, random = (load_backbone(s, weights_dir=weights_dir) for s in (spec, replace(spec, weights=RANDOM)))
-    characters = prepare_characters(trained, data.omniglot())
+    characters = PreparedCharacters(trained, data.omniglot())
     print(f"Omniglot, {len(characters)} characters, {num_episodes} episodes of {N_WAY} classes with {N_SHOT} drawings")
     for name, backbone, train_mode in (
         ("conv4, statistics of the batch", trained, True),

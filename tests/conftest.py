@@ -11,7 +11,7 @@ import jaxtyping
 import pytest
 
 from support.checked_tuples import check_named_tuples
-from support.few_figures import leave_out_drawings
+from support.few_figures import PAINTINGS, leave_out_drawings
 from support.inner_functions import compile_checks_once
 
 check_named_tuples()  # before anything of crossgraft is imported
@@ -46,8 +46,8 @@ WHOLE_COMMANDS = (
 )
 """Tests that run whole commands, as a user runs them; checks of shapes, which tests of the parts make, take half their time."""
 
-DRAWS = ("browser", "examples", "freeze", "real_data", "unit/report")
-"""Tests that look at figures; elsewhere they are painted, but not written out."""
+DRAWS = ("browser", "freeze", "real_data", "unit/report")
+"""Tests that look at figures; elsewhere a few of each kind are painted, and none is written out."""
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -120,6 +120,7 @@ def pytest_runtest_protocol(item):
     with pytest.MonkeyPatch.context() as patch:
         if not is_among(item, DRAWS) and "figures" not in getattr(item, "fixturenames", ()):
             leave_out_drawings(patch)
+            PAINTINGS.limit(patch, None if "slow" in marks else item.path)
         jaxtyping.config.update("jaxtyping_disable", is_slow or is_among(item, WHOLE_COMMANDS))
         try:
             return (yield)

@@ -42,9 +42,8 @@ def audit(study, crossgraft):
 
 
 @pytest.fixture
-def tuned(study, crossgraft):
-    done = crossgraft(*TUNE, "--epochs", "30", "--learning-rate", "0.05", "--no-images", "--out", "tuned")
-    assert done.code == 0, done.err
+def tuned(study, run_once):
+    run_once(*TUNE, "--epochs", "30", "--learning-rate", "0.05", "--no-images", out="tuned")
     return study / "tuned"
 
 

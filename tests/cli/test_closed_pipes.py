@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from crossgraft.errors import DataError
+from crossgraft.errors import RunDirectoryError
 from support.tiny import make_images
 
 
@@ -34,7 +34,8 @@ def test_a_run_whose_readers_are_gone_comes_to_its_end(tmp_path):
 
 
 def test_an_error_that_nobody_reads_keeps_its_code(tmp_path):
-    assert run_with_closed("stderr", words=["check", "nowhere"], folder=tmp_path).returncode == DataError.exit_code
+    done = run_with_closed("stderr", words=["report", "nowhere"], folder=tmp_path)
+    assert done.returncode == RunDirectoryError.exit_code
 
 
 @pytest.mark.parametrize("words", [["--help"], ["list", "scores", "--json"]])

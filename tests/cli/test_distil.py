@@ -21,13 +21,13 @@ DISTIL = ("distil", "first", "second", "--data", "images,others", *FLAGS)
 
 
 @pytest.fixture
-def teachers(workspace, run_once, crossgraft):
+def teachers(workspace, run_once):
     """Two finished runs of other images."""
     make_images(
         workspace / "others", {"cat": 14, "dog": 12, "fox": 12}, size=20
     )  # of another size: no image is in both
     run_once("tune", "images", *TUNED, out="first")
-    assert crossgraft("tune", "others", *TUNED, "--out", "second").code == 0
+    run_once("tune", "others", *TUNED, out="second")
     return workspace
 
 

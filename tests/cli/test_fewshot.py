@@ -1,6 +1,7 @@
 """``crossgraft fewshot``: heads on episodes of the user's images."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import crossgraft as package
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.fewshot import NccHead, NWayKShot
 from crossgraft.records import FewshotRecord, PredictionRecord
+from crossgraft.runs import workers
+from support import forked
 
 SAMPLER = "n_way_k_shot:ways=2,shots=2,queries=2"
 FLAGS = (
@@ -25,6 +28,12 @@ FLAGS = (
     "1",
 )
 HEADS = ("--heads", "ncc,copa:steps=3,weight_decay=0,logistic")
+
+
+@pytest.fixture
+def forked_workers(monkeypatch):
+    """Workers that import nothing anew; ``tests/unit/runs/test_workers.py`` starts them as users' do."""
+    monkeypatch.setattr(workers, "multiprocessing", SimpleNamespace(get_context=lambda _: forked.context()))
 
 
 @pytest.fixture
@@ -73,6 +82,8 @@ def test_a_stopped_run_goes_on_with_the_same_numbers(compared, workspace, crossg
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group(forked.GROUP)
+@pytest.mark.usefixtures("forked_workers")
 def test_another_number_of_processes_gives_the_same_numbers(compared, workspace, crossgraft):
     crossgraft("fewshot", "images", *FLAGS[:-1], "2", *HEADS, "--out", "other")
     assert numbers(record_of(workspace, "other")) == numbers(record_of(workspace))
@@ -123,6 +134,8 @@ def test_bad_input(workspace, monkeypatch, options, error, said):
 ONE_TASK = ("--support", "images", "--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1")
 
 
+@pytest.mark.xdist_group(forked.GROUP)
+@pytest.mark.usefixtures("forked_workers")
 def test_heads_inside_the_backbone_meet_the_same_tasks(workspace, monkeypatch):
     monkeypatch.chdir(workspace)
     common = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "episodes": 12, "sampler": SAMPLER}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli.main import main
+from support.tiny import make_workspace
 
 pytestmark = pytest.mark.xdist_group("plug-in package")  # it is built and installed once
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
@@ -26,15 +27,53 @@ def installed(tmp_path_factory):
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
 
 
-def crossgraft(environment, *arguments):
-    command = [sys.executable, "-m", "crossgraft", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+COMMANDS = {
+    "scores": ("list", "scores"),
+    "regularizers": ("list", "regularizers"),
+    "augmentations": ("list", "augmentations"),
+    "ranking": (
+        *("rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py"),
+        *("--scores", "logme,class_spread", "--by", "class_spread", "--quiet", "--workers", "1"),
+    ),
+    "tuning": (
+        *("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", "--quiet", "--workers", "1"),
+        *("--regularizer", "quiet_logits:0.5", "--augmentation", "dimming:0.2"),
+    ),
+}
+IN_ONE_PROCESS = """
+import json, sys
+from crossgraft.cli.main import main
+
+for words in json.loads(sys.argv[1]):
+    assert main([*words, "--json"]) == 0, words
+from crossgraft.testing import check_augmentation, check_regularizer
+from crossgraft.tune import AUGMENTATIONS, REGULARIZERS
+
+check_regularizer(REGULARIZERS.get("quiet_logits")(0.5))
+check_augmentation(AUGMENTATIONS.get("dimming")())
+"""
+
+
+@pytest.fixture(scope="module")
+def told(installed, tmp_path_factory):
+    """What each command says, all of them in one process that imports everything once."""
+    folder = tmp_path_factory.mktemp("with the stranger")
+    make_workspace(folder)
+    command = [sys.executable, "-c", IN_ONE_PROCESS, json.dumps(list(COMMANDS.values()))]
+    rest, answers = (
+        subprocess.run(command, env=installed, cwd=folder, capture_output=True, text=True, check=True).stdout,
+        [],
+    )
+    while rest:
+        answer, end = json.JSONDecoder().raw_decode(rest)
+        answers.append(answer)
+        rest = rest[end:].lstrip()
+    return dict(zip(COMMANDS, answers, strict=True))
 
 
 @pytest.mark.slow
-def test_the_score_is_listed_with_its_origin(installed, capsys):
-    rows = json.loads(crossgraft(installed, "list", "scores", "--json"))["scores"]
-    stranger = next(row for row in rows if row["score"] == "class_spread")
+def test_the_score_is_listed_with_its_origin(told, capsys):
+    stranger = next(row for row in told["scores"]["scores"] if row["score"] == "class_spread")
     assert stranger["from"] == "crossgraft-stranger"
     assert stranger["needs"] == "features, labels"
     assert main(["list", "scores", "--json"]) == 0
@@ -43,21 +82,8 @@ def test_the_score_is_listed_with_its_origin(installed, capsys):
 
 
 @pytest.mark.slow
-def test_the_score_takes_part_in_a_ranking(installed, workspace):
-    environment = {**installed, "PYTHONPATH": os.pathsep.join([installed["PYTHONPATH"], str(workspace)])}
-    flags = [
-        "--models",
-        "zoo.yaml",
-        "--code",
-        "tiny_models.py",
-        "--scores",
-        "logme,class_spread",
-        "--by",
-        "class_spread",
-        "--json",
-        "--quiet",
-    ]
-    record = json.loads(crossgraft(environment, "rank", "images", *flags, "--workers", "1"))
+def test_the_score_takes_part_in_a_ranking(told):
+    record = told["ranking"]
     cells = [cell for cell in record["cells"] if cell["score"] == "class_spread"]
     assert len(cells) == 4  # two models, two random-weight controls
     assert all(0 <= cell["value"] <= 1 and cell["low"] is not None for cell in cells)
@@ -65,26 +91,9 @@ def test_the_score_takes_part_in_a_ranking(installed, workspace):
 
 
 @pytest.mark.slow
-def test_plugins_of_fine_tuning_are_listed_keep_their_promises_and_train(installed, workspace):
-    in_one_process = (
-        "from crossgraft.cli.main import main\n"
-        "for slot in ('regularizers', 'augmentations'):\n"
-        "    assert main(['list', slot, '--json']) == 0\n"
-        "from crossgraft.testing import check_augmentation, check_regularizer\n"
-        "from crossgraft.tune import AUGMENTATIONS, REGULARIZERS\n"
-        "check_regularizer(REGULARIZERS.get('quiet_logits')(0.5))\n"
-        "check_augmentation(AUGMENTATIONS.get('dimming')())\n"
-    )
-    command = [sys.executable, "-c", in_one_process]
-    out = subprocess.run(command, env=installed, capture_output=True, text=True, check=True).stdout
+def test_plugins_of_fine_tuning_are_listed_keep_their_promises_and_train(told):
     for slot, name in (("regularizers", "quiet_logits"), ("augmentations", "dimming")):
-        listed, end = json.JSONDecoder().raw_decode(out)
-        out = out[end:].lstrip()
-        assert next(row for row in listed[slot] if row["name"] == name)["from"] == "crossgraft-stranger"
-    environment = {**installed, "PYTHONPATH": os.pathsep.join([installed["PYTHONPATH"], str(workspace)])}
-    flags = ["--regularizer", "quiet_logits:0.5", "--augmentation", "dimming:0.2", "--epochs", "1", "--json", "--quiet"]
-    record = json.loads(
-        crossgraft(environment, "tune", "images", "--model", "tiny_models:tiny", *flags, "--workers", "1")
-    )
+        assert next(row for row in told[slot][slot] if row["name"] == name)["from"] == "crossgraft-stranger"
+    record = told["tuning"]
     assert {"quiet_logits:strength=0.5", "dimming:depth=0.2"} <= {plugin["spelling"] for plugin in record["plugins"]}
     assert all(row["terms"]["quiet_logits/logits"] > 0 for row in record["history"])

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli.main import main
+from crossgraft.runs.jobs import Executor
 from crossgraft.verbs.audit_model import EXIT_GATE
 from support.documented import fill_hub_cache, forget_examples, make_documented_workspace
+from support.short_demo import shorten
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
@@ -22,7 +24,10 @@ FAILS_ON_PURPOSE = {
     "crossgraft check breastmnist.npz": 3,
 }
 """Commands that a page prints to show their error, and the exit code."""
-SEVERAL_TRAININGS = {"--compare", "--folds", "--grid"}
+NAMED = "mobilenetv2_100"
+SMALLEST = "weights/smallest.safetensors"
+BY_NAME = "crossgraft tune my_images --model mobilenetv2_100"
+"""Looks up the network that pages name; other commands run with the smallest one, whose trainings take half the time."""
 
 
 def label(page):
@@ -75,14 +80,14 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
         runs.rename(documented / f"runs-before-{page.stem}")
     for command in commands(page):
         arguments = shlex.split(command)[1:]
+        if arguments[0] in ("tune", "compare") and command != BY_NAME:
+            arguments = [SMALLEST if word == NAMED else word for word in arguments]
         if arguments[0] == "rank" and "--published" not in arguments:
             arguments += in_little_time(page, arguments)
         if arguments[0] == "tune":
             arguments += ["--workers", "1", "--epochs", "1", "--image-size", "32", "--weights-dir", "weights"]
             if "--seeds" in arguments:
                 arguments += ["--seeds", "2"]  # the last one counts
-            if not SEVERAL_TRAININGS.isdisjoint(arguments):
-                arguments += ["--model", "weights/smallest.safetensors"]
         if arguments[0] == "select":
             arguments += ["--workers", "1", "--epochs", "1", "--image-size", "32", "--weights-dir", "weights"]
         if arguments[0] == "fewshot":
@@ -98,6 +103,7 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
             arguments += ["--workers", "1", "--weights-dir", "weights", "--image-size", "32"]
         if arguments[0] == "demo":
             arguments += ["--fast"]
+            shorten(monkeypatch, Executor())
         code = main(arguments)
         expected = {FAILS_ON_PURPOSE.get(command, 0), *([EXIT_GATE] if "--fail-on" in arguments else [])}
         assert code in expected, f"{command}\n{capsys.readouterr().err}"  # on noise, a condition may hold

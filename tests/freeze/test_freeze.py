@@ -4,14 +4,17 @@ import copy
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from freeze import commands
 from freeze.collecting import MOST_VALUES, OUT, PROSE, collect, reduced
 from freeze.commands import COMMANDS, FINISHED_RUN, RESUMED, command_named, untouched
 from freeze.comparing import differences, fingerprint
 from freeze.freeze import main, read
 from freeze.scene import make_scene
+from support import forked
 
 FROZEN = Path(__file__).parent / "frozen.json.gz"
 HASH, OTHER_HASH = "0123456789abcdef" * 4, "f123456789abcdef" * 4
@@ -178,9 +181,16 @@ def test_frozen_values_are_those_of_all_commands_that_ended_well():
     assert all(frozen["commands"]["tune-full"]["files"][file][key] for file, key in keys.items())
 
 
+def run_forked(words, *, cwd, env, timeout, **_):
+    assert words[1:3] == ["-m", "crossgraft"]
+    return forked.run("crossgraft", *words[3:], environment=env, cwd=cwd, timeout=timeout, figures=True)
+
+
 @pytest.mark.slow
+@pytest.mark.xdist_group(forked.GROUP)
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS if command.is_quick])
 def test_a_quick_command_does_what_it_did(command, monkeypatch, capsys):
+    monkeypatch.setattr(commands, "subprocess", SimpleNamespace(run=run_forked))
     monkeypatch.setattr("sys.argv", ["freeze.py", "compare", str(FROZEN), "--only", command])
     assert main() == 0, capsys.readouterr().out
 

@@ -1,6 +1,7 @@
 """The checks find in public data sets what is known to be wrong with them, and what is published in docs/results."""
 
 import tarfile
+from functools import cache
 
 import pytest
 
@@ -26,9 +27,10 @@ def findings(record):
     return {finding.title: finding for finding in reversed(record.findings)}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def check_npz(real_data):
-    return lambda name, **more: check_data(real_data / "datasets" / f"{name}.npz", **more).record
+    """The record of a file, which is checked once for all tests."""
+    return cache(lambda name, **more: check_data(real_data / "datasets" / f"{name}.npz", **more).record)
 
 
 def test_pneumoniamnist_has_eight_pictures_in_train_and_val(real_data, check_npz, tmp_path, capsys):

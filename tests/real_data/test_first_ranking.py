@@ -8,7 +8,7 @@ from crossgraft.cli.main import main
 from crossgraft.records import RankingRecord
 
 ZOO = Path(__file__).parents[2] / "examples" / "own_models" / "mobilenets.yaml"
-DATA_SETS = {"breastmnist": (2, 20), "retinamnist": (5, 8), "pneumoniamnist": (2, 20)}
+DATA_SETS = {"breastmnist": (2, 20), "retinamnist": (5, 8)}
 
 
 @pytest.mark.real_data

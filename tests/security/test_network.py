@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 from crossgraft.cli.commands import COMMANDS
 from support.tiny import make_images
 
-SUPPORT = Path(__file__).parents[1] / "support" / "no_network"
+TESTS = Path(__file__).parents[1]
+SUPPORT = TESTS / "support" / "no_network"
 SRC = Path(__file__).parents[2] / "src"
 RUN_ALL = """
 import json, sys
@@ -22,7 +23,9 @@ from dataclasses import replace
 from crossgraft.cli.main import main
 from crossgraft.demo import steps
 from crossgraft.runs.jobs import Executor
+from support.few_figures import leave_out_figures_for_good
 
+leave_out_figures_for_good()
 steps.worker_pool = lambda: nullcontext(Executor())
 short = {"pretraining": replace(steps.FAST.pretraining, steps=3), "fine_tuning": replace(steps.FAST.fine_tuning, steps=4)}
 steps.FAST = replace(steps.FAST, **short, num_seeds=1, tune_epochs=1)
@@ -38,7 +41,7 @@ SMALL_AUDIT = ("--confounder", "tag:0.4", "--folds", "2", "--shares", "0,0.5,1",
 
 def run_offline(folder, *python):
     log = folder / "network.log"
-    path = os.pathsep.join([str(SUPPORT), str(SRC), str(folder)])
+    path = os.pathsep.join([str(SUPPORT), str(SRC), str(folder), str(TESTS)])
     environment = {**os.environ, "PYTHONPATH": path, "NETWORK_LOG": str(log), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, *python], cwd=folder, env=environment, capture_output=True, text=True, check=False

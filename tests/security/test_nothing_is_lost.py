@@ -8,22 +8,19 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from support import forked
 from support.tiny import make_workspace
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("disturbed commands"),  # all of them are run at once, for all tests of this file
+    pytest.mark.xdist_group(forked.GROUP),  # all of them are run at once, for all tests of this file
     pytest.mark.skipif(not hasattr(os, "fork"), reason="disturbs forks of one process"),
 ]
 
-SUPPORT = Path(__file__).parents[1]
 DRAWN = random.Random("nothing is lost")
 POINTS = int(os.environ.get("CROSSGRAFT_POINTS", "30"))
 COMMON = ["--workers", "1", "--device", "cpu", "--quiet"]
@@ -106,10 +103,9 @@ def outcomes(tmp_path_factory):
     (base / "tiny_models.py").rename(modules / "tiny_models.py")  # one module for the copies of the folder
     scenarios = list(plan(root))
     (root / "scenarios.json").write_text(json.dumps(scenarios))
-    path = os.pathsep.join([str(modules), str(SUPPORT), *sys.path])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "support.disturbed_commands", str(root / "scenarios.json")]
-    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, timeout=580, check=False)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(modules)}
+    words = ("support.disturbed_commands", str(root / "scenarios.json"))
+    done = forked.run(*words, environment=environment, cwd=root, timeout=580)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     by_name = {}

@@ -12,6 +12,7 @@ import pytest
 
 from crossgraft.cli import main as cli
 from crossgraft.cli.signals import StopSignals
+from support import forked
 from support.tiny import make_workspace
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals of POSIX")
@@ -73,31 +74,23 @@ def test_what_is_said_after_a_hangup_goes_nowhere(monkeypatch):
     os.close(reader)
 
 
-def start_training(folder, **options):
-    """``tune --devices 2`` with a network of a module beside the zoo file; from a folder where Python does not look."""
+def training_in(folder):
+    """Words of ``tune --devices 2`` with a network of a module beside the zoo file."""
     make_workspace(folder)
-    arguments = [
-        "tune",
-        "images",
-        "--model",
-        "zoo.yaml",
-        "--code",
-        "tiny_models.py",
-        "--method",
-        "partial:1",
-        "--devices",
-        "2",
-        "--device",
-        "cpu",
-    ]
-    arguments += ["--workers", "2", "--batch-size", "4", "--no-images", "--no-store", "--out", "run"]
-    arguments += [str(word) for name, value in options.items() for word in (f"--{name}", value)]
     zoo = folder / "zoo.yaml"
     zoo.write_text(zoo.read_text().strip().splitlines()[0] + "\n")  # one model
+    network = ("--model", "zoo.yaml", "--code", "tiny_models.py", "--method", "partial:1")
+    processes = ("--devices", "2", "--device", "cpu", "--workers", "2")
+    long = ("--batch-size", "4", "--epochs", "100000", "--no-images", "--no-store", "--out", "run")
+    return ["tune", "images", *network, *processes, *long]
+
+
+def start_training(folder):
+    """From a folder where Python does not look."""
     script = "import sys; sys.path.remove(''); from crossgraft.cli.main import run; run(sys.argv[1:])"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(
-        [sys.executable, "-c", script, *arguments],
+        [sys.executable, "-c", script, *training_in(folder)],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -107,16 +100,17 @@ def start_training(folder, **options):
     )
 
 
-def wait_for_checkpoint(process, folder):
+def wait_for_checkpoint(training, folder):
+    process = psutil.Process(training.pid)
     while not list(folder.glob("run/jobs/only/checkpoint/checkpoint.safetensors")):
-        assert process.poll() is None, process.communicate()
+        assert process.is_running() and process.status() != psutil.STATUS_ZOMBIE, training
         time.sleep(0.1)
-    return psutil.Process(process.pid).children(recursive=True)
+    return process.children(recursive=True)
 
 
 @pytest.mark.slow
 def test_processes_of_a_training_find_a_network_beside_the_zoo_file_and_end_with_the_first(tmp_path):
-    training = start_training(tmp_path, epochs=100000)
+    training = start_training(tmp_path)
     try:
         children = wait_for_checkpoint(training, tmp_path)
         assert len(children) >= 2
@@ -131,12 +125,14 @@ def test_processes_of_a_training_find_a_network_beside_the_zoo_file_and_end_with
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group(forked.GROUP)
 def test_processes_of_a_killed_training_end_by_themselves(tmp_path):
-    training = start_training(tmp_path, epochs=100000)
+    training = forked.start("crossgraft", *training_in(tmp_path), environment=os.environ, cwd=tmp_path)
     try:
         children = wait_for_checkpoint(training, tmp_path)
+        assert len(children) >= 2
         training.kill()
-        training.communicate()
+        training.join()
         assert psutil.wait_procs(children, timeout=60)[1] == []
     finally:
         training.kill()

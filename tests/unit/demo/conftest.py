@@ -1,6 +1,3 @@
-from contextlib import contextmanager
-from dataclasses import replace
-
 import pytest
 
 from crossgraft.data import open_dataset
@@ -8,7 +5,7 @@ from crossgraft.demo import steps
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.target_task import divide_digits
 from crossgraft.runs.jobs import Executor
-from crossgraft.tune.variants import curves
+from support.short_demo import shorten
 
 
 class InProcessPool(Executor):
@@ -40,27 +37,6 @@ def demo_data(digits):
 @pytest.fixture(scope="session")
 def source_tasks(demo_data):
     return make_source_tasks(demo_data.source, seed=0)
-
-
-def shorten(monkeypatch, pool):
-    """The whole path in this process, with hardly any training."""
-
-    @contextmanager
-    def in_process():
-        yield pool
-
-    monkeypatch.setattr(steps, "worker_pool", in_process)
-    monkeypatch.setattr(curves, "ALPHAS", (0.0, 0.5, 1.0))
-    for name in ("FULL", "FAST"):
-        plan = getattr(steps, name)
-        plan = replace(
-            plan,
-            pretraining=replace(plan.pretraining, steps=3),
-            fine_tuning=replace(plan.fine_tuning, steps=4),
-            num_seeds=1,
-            tune_epochs=1,
-        )
-        monkeypatch.setattr(steps, name, plan)
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import pytest
 
 from crossgraft.demo import run_demo, steps
 from crossgraft.demo.toy_zoo import FAMILIES
+from support.short_demo import shorten
 
-from .conftest import InProcessPool, shorten, skip_best_model
+from .conftest import InProcessPool, skip_best_model
 
 STEPS = [
     "compare splits",
@@ -131,7 +132,7 @@ SCRIPT = """
 from dataclasses import replace
 from crossgraft.demo import run_demo, steps
 
-steps.FAST = replace(  # the whole of it is run by the tests of the documentation
+steps.FAST = replace(  # what is left out runs in tests of the documentation and of the best model
     steps.FAST,
     pretraining=replace(steps.FAST.pretraining, steps=3),
     fine_tuning=replace(steps.FAST.fine_tuning, steps=4),

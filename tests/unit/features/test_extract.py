@@ -4,9 +4,6 @@ import io
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 import threading
 import time
 from itertools import count
@@ -22,6 +19,7 @@ from crossgraft.errors import DataError, OutOfMemoryError, StorageError, UsageEr
 from crossgraft.features import cost, extract, extract_features
 from crossgraft.features.store import FeatureStore
 from crossgraft.progress import Reporter
+from support import forked
 
 from .conftest import ROWS, Images, Net, make_backbone, only_folder
 
@@ -177,16 +175,18 @@ extract.extract_features(Slow(), helpers.make_backbone(), cache_dir=Path({cache!
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group(forked.GROUP)
 def test_a_process_that_is_really_killed(tmp_path):
     helpers = Path(__file__).with_name("conftest.py")
-    script = SLOW_RUN.format(helpers=str(helpers), cache=str(tmp_path / "cut"))
-    process = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "OMP_NUM_THREADS": "1"})
+    script = tmp_path / "slow_run.py"
+    script.write_text(SLOW_RUN.format(helpers=str(helpers), cache=str(tmp_path / "cut")))
+    process = forked.start(script, environment={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=tmp_path)
     deadline = time.monotonic() + 120
     while not list(tmp_path.rglob("shard-00000.safetensors")):
-        assert process.poll() is None and time.monotonic() < deadline
+        assert process.exitcode is None and time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     images = Images()
     resumed = extract_into(tmp_path / "cut", images)
     assert min(images.reads) == ROWS

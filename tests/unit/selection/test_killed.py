@@ -5,34 +5,23 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from support import forked
 from support.tiny import make_images, make_workspace
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of one process")]
-
-SUPPORT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group(forked.GROUP),
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of one process"),
+]
 
 
 def attempts(folder, pairs):
-    command = [
-        sys.executable,
-        "-m",
-        "support.killed_selection",
-        str(folder),
-        json.dumps([[str(o), n] for o, n in pairs]),
-    ]
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "CROSSGRAFT_CACHE": str(folder / "cache"),
-        "PYTHONPATH": os.pathsep.join([str(SUPPORT), *sys.path]),
-    }
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400)
+    words = ("support.killed_selection", str(folder), json.dumps([[str(o), n] for o, n in pairs]))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CROSSGRAFT_CACHE": str(folder / "cache")}
+    done = forked.run(*words, environment=environment, cwd=folder, timeout=400)
     return [int(line) for line in done.stdout.split()], done.stderr
 
 

@@ -1,11 +1,19 @@
-"""A tiny network of the user's own in the current folder."""
+"""A tiny network of the user's own in the current folder; processes of a training that start in a moment."""
 
 import sys
 import textwrap
 
 import pytest
 
+from crossgraft.tune.engine import launch
+from support import forked
 from support.tiny import NORMED_MODELS, TINY_MODELS
+
+
+@pytest.fixture
+def forked_processes(monkeypatch):
+    """Processes of a training are forks; those of ``test_a_script_without_main_guard_is_not_run_again`` start as users' do."""
+    monkeypatch.setattr(launch, "get_context", lambda _: forked.context())
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from crossgraft.tune.engine import trainer
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.planning import fold_networks
 from crossgraft.tune.saving.saved_model import load_saved_model
+from support import forked
 from support.rows import rows_of
 from support.tiny import NORMED_MODELS
 
@@ -185,6 +186,8 @@ def test_processes_on_the_cpu_need_statistics_that_stay(folder, mode):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_processes")
+@pytest.mark.xdist_group(forked.GROUP)
 def test_two_processes_train_what_one_does_where_statistics_stay(folder):
     call = {**FAST, "precision": "64", "batch_norm": "frozen", "regularizer": "repsim,l2_sp"}
     one, two = (fine_tune(squares(), **call, devices=number) for number in (1, 2))

@@ -4,19 +4,18 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from support import forked
+
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("killed trainings"),  # all of them are made at once, for all tests of this file
+    pytest.mark.xdist_group(forked.GROUP),  # all trainings are made at once, for all tests of this file
     pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forks of one process"),
 ]
 
-SUPPORT = Path(__file__).parents[2]
 STEPS = 9  # 22 images in batches of 7, 7 and 8, for three epochs
 DRAWN = random.Random(5)
 
@@ -95,9 +94,9 @@ def outcomes(tmp_path_factory):
     for attempt in attempts:
         Path(attempt["folder"]).mkdir(parents=True, exist_ok=True)
     (root / "scenarios.json").write_text(json.dumps(attempts))
-    command = [sys.executable, "-m", "support.killed_training", str(root / "scenarios.json")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(SUPPORT), *sys.path])}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    scenarios = str(root / "scenarios.json")
+    done = forked.run("support.killed_training", scenarios, environment=environment, cwd=root, timeout=300)
     assert done.returncode == 0, done.stderr
     signals = [int(line) for line in done.stdout.split()]
     assert len(signals) == len(attempts), done.stderr

@@ -17,6 +17,7 @@ from crossgraft.tune.engine.gradient_norms import (
     read_gradient_norms,
     trained_blocks,
 )
+from support import forked
 from support.training import (
     CLASSES,
     DoubleFeed,
@@ -96,6 +97,8 @@ def test_parts_of_a_batch_have_the_gradient_of_the_whole():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_processes")
+@pytest.mark.xdist_group(forked.GROUP)
 def test_two_processes_have_the_gradient_of_one():
     common = {"feed": DoubleFeed(7), "precision": "64-true", "regularizers": [PullToStart()]}
     one, two = (norms_of("plain", **common, num_processes=number) for number in (1, 2))

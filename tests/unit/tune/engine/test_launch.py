@@ -19,6 +19,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.sending import packed, sendable, unpacked
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.regularizers import L2SP, RepSim
+from support import forked
 from support.training import (
     BrokenInOneProcess,
     DoubleFeed,
@@ -45,6 +46,8 @@ def job(name="plain", *, selection=everything, **changes):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_processes")
+@pytest.mark.xdist_group(forked.GROUP)
 @pytest.mark.parametrize(("precision", "tolerance"), [("64-true", 1e-10), ("32-true", 1e-5)])
 def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision, tolerance, tmp_path):
     rows, feed = [], DoubleFeed(7) if precision == "64-true" else build_feed(batch_size=7)
@@ -66,6 +69,8 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_processes")
+@pytest.mark.xdist_group(forked.GROUP)
 def test_two_processes_keep_statistics_of_batch_norm_and_a_similarity_as_one_does():
     """``--batch-norm frozen`` and ``--keep``: the same factor, and the same epoch in spite of a rule that wants another."""
     common = {"feed": DoubleFeed(7), "precision": "64-true", "selection": with_kept_statistics, "epochs": 3}
@@ -91,6 +96,8 @@ def test_two_processes_keep_statistics_of_batch_norm_and_a_similarity_as_one_doe
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_processes")
+@pytest.mark.xdist_group(forked.GROUP)
 def test_statistics_of_the_whole_batch_have_the_gradient_of_one_process():
     common = {"feed": DoubleFeed(7), "precision": "64-true", "regularizers": [SpreadOfAll()]}
     one, alone = train_one("plain", **common)
@@ -102,6 +109,8 @@ def test_statistics_of_the_whole_batch_have_the_gradient_of_one_process():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_processes")
+@pytest.mark.xdist_group(forked.GROUP)
 @pytest.mark.parametrize(
     ("regularizer", "error", "message"),
     [

@@ -10,6 +10,7 @@ from crossgraft.errors import DataError, DivergedError, UsageError
 from crossgraft.similarity import linear_cka
 from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.regularizers import REGULARIZERS, Regularizer, RepSim
+from support import forked
 from support.regularizing import context_of
 from support.training import DoubleFeed, build_classifier, build_feed, largest_difference, same_bits, train_one
 
@@ -324,6 +325,8 @@ def test_q_moves_and_stays_orthogonal_in_a_training(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_processes")
+@pytest.mark.xdist_group(forked.GROUP)
 @pytest.mark.parametrize("batch_size", [7, 11], ids=["rows are exchanged", "sums are exchanged"])
 def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(batch_size):
     """Eight features: below them rows go from process to process, above them sums."""

@@ -3,6 +3,7 @@
 import pytest
 
 from crossgraft.tune.regularizers import BSS, DELTA, HCS, L2SP, SelfIdentityMapping
+from support import forked
 from support.training import DoubleFeed, largest_difference, train_one
 
 
@@ -37,6 +38,8 @@ def regularizers():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("forked_processes")
+@pytest.mark.xdist_group(forked.GROUP)
 def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch():
     common = {"feed": DoubleFeed(7), "precision": "64-true"}
     one, alone = train_one("plain", **common, regularizers=regularizers())

@@ -3,19 +3,18 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crossgraft import compare_fine_tunings
 from crossgraft.records import TuningRecord
+from support import forked
 from unit.tune.variants.test_compare import FAST, without_time
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group(forked.GROUP),
     pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a signal that nothing survives"),
     pytest.mark.usefixtures("tiny_models"),
 ]
@@ -41,11 +40,11 @@ def test_a_killed_comparison_ends_like_a_whole_one(squares, tmp_path):
     pixels = np.stack([squares.read(row) for row in range(len(squares))])
     np.savez(tmp_path / "squares.npz", images=pixels, labels=squares.targets, patient=squares.groups)
     call = {**FAST, "group_column": "patient"}
-    support = Path(__file__).parents[3]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([".", str(support), *sys.path])}
-    script = KILLS_ITSELF.replace("**FAST", f"**{call!r}")
-    killed = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, timeout=600, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)}
+    script = tmp_path / "kills_itself.py"
+    script.write_text(KILLS_ITSELF.replace("**FAST", f"**{call!r}"))
+    killed = forked.run(script, environment=environment, cwd=tmp_path, timeout=600)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     first = tmp_path / "run" / "trainings" / "full-0" / "report.json"
     before = first.stat().st_mtime_ns
     TuningRecord.model_validate_json(first.read_bytes())
