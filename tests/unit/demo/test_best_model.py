@@ -11,6 +11,7 @@ from crossgraft.cli.main import main
 from crossgraft.data import open_dataset
 from crossgraft.demo.audited import CONFOUNDERS, audit_best_model
 from crossgraft.demo.best_model import BestModelOptions, best_candidate, best_of_others, tune_best_model
+from crossgraft.demo.files import DATA_FILE, write_data
 from crossgraft.demo.toy_models import toy_cnn
 from crossgraft.demo.training import seeded_initialisation
 from crossgraft.models import ModelSpec
@@ -35,6 +36,7 @@ def made(tmp_path_factory, demo_data):
             save_file(toy_cnn(num_classes=2).state_dict(), weights)
         spec = ModelSpec("toy · test", "crossgraft.demo.toy_models:toy_cnn", str(weights), {"num_classes": 2}, "toy")
         folder = tmp_path_factory.mktemp("demo")
+        write_data(demo_data, folder / DATA_FILE)
         record = tune_best_model(spec, demo_data, OPTIONS, folder=folder, reporter=Reporter(quiet=True))
         record = audit_best_model(record, folder, no_images=True, reporter=Reporter(quiet=True))
         assert not known_results_file().exists(), "a toy is no known result"
@@ -75,6 +77,7 @@ def test_another_model_gets_its_own_comparison_page(made, demo_data, tmp_path):
     weights = folder / "best_model.safetensors"
     spec = ModelSpec("toy · test", "crossgraft.demo.toy_models:toy_cnn", str(weights), {"num_classes": 2}, "toy")
     brief = replace(OPTIONS, epochs=1)
+    write_data(demo_data, tmp_path / DATA_FILE)
     record = tune_best_model(
         spec, demo_data, brief, other=replace(spec, name="other"), folder=tmp_path, reporter=Reporter(quiet=True)
     )
