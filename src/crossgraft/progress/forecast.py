@@ -108,7 +108,8 @@ class Forecast:
         """
         current, share = self._current, self._share
         pairs = [(piece.kind, piece.seconds, seconds) for piece, seconds in self._done]
-        unsure = 0.0 if any(of == kind for of, _, _ in pairs) else sum(piece.seconds for piece in self.pieces)
+        to_come = sum(piece.seconds for piece in self.pieces) - sum(seconds for _, seconds, _ in pairs)
+        unsure = 0.0 if any(of == kind for of, _, _ in pairs) else to_come
         if current is not None and share > 0:
             pairs.append((current.kind, share * current.seconds, self._clock() - self._start))
             unsure = min(unsure, (1 - share) * current.seconds) if current.kind == kind else unsure
