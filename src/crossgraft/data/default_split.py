@@ -77,8 +77,7 @@ def complete_split(
     for part, share, present in missing:
         if present.size or part in elsewhere:
             continue
-        drawn_from = "the training rows" if given is not None else "the rest" if part == "val" else "all rows"
-        origins[part] = f"{share:.0%} of {drawn_from}, {how}" if share > 0 else "none"
+        origins[part] = f"{share:.0%} of the training rows, {how}" if share > 0 else "none"
         if share > 0:
             drawn = True
             train, chosen = draw_part(targets, groups, train, share, seed=seed, purpose=part, class_names=class_names)

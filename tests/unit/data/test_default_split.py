@@ -36,7 +36,7 @@ def test_shares_are_a_fifth_and_a_fifth_of_the_rest():
     assert (len(found.test), len(found.val), len(found.train)) == (20, 16, 64)
     assert np.bincount(np.repeat([0, 1], 50)[found.rows("test")]).tolist() == [10, 10]
     assert (TEST_SHARE, VAL_SHARE) == (0.2, 0.2)
-    assert found.origins["test"] == "20% of all rows, drawn by image"
+    assert found.origins["test"] == "20% of the training rows, drawn by image"
     assert found.method.endswith("; stratified by class")
 
 
