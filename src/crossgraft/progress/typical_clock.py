@@ -14,7 +14,7 @@ _FEWEST_SECONDS = 0.5
 
 
 class ThreadTimes(NamedTuple):
-    """Of one thread since it began.
+    """Times of one thread since it began.
 
     Attributes:
         computing_seconds: Time that it had a core.
@@ -26,7 +26,7 @@ class ThreadTimes(NamedTuple):
 
 
 def thread_times() -> ThreadTimes | None:
-    """Of the calling thread; None where the system does not say (it does on Linux).
+    """Times of the calling thread; None where the system does not say (it does on Linux).
 
     Source: Documentation/scheduler/sched-stats.rst of Linux, ``/proc/<pid>/schedstat``.
     """
