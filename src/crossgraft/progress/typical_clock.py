@@ -31,10 +31,10 @@ def thread_times() -> ThreadTimes | None:
     Source: Documentation/scheduler/sched-stats.rst of Linux, ``/proc/<pid>/schedstat``.
     """
     try:
-        computing, waiting, *_ = _OF_THIS_THREAD.read_text(encoding="ascii").split()
+        _, waiting, *_ = _OF_THIS_THREAD.read_text(encoding="ascii").split()
     except (OSError, ValueError):
         return None
-    return ThreadTimes(int(computing) * _NANOSECONDS, int(waiting) * _NANOSECONDS)
+    return ThreadTimes(time.thread_time(), int(waiting) * _NANOSECONDS)  # the file's first number is some ms old
 
 
 class TypicalClock:
