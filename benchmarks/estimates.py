@@ -2,9 +2,11 @@
 
 Each command says once how long all of it will take, after it has measured that on this machine. The ratio is that time over what
 went by from then to the end of the same process; CPU seconds are those of the whole process, what comes before included. The load
-is the average of the last minute, when the command began and when it ended. Target: a ratio between 1/1.5 and 1.5, or, because
-seconds are all that matters in short commands, a difference of at most 3 s. With ``--load 2``, two other programs that never wait
-keep the machine busy all the time, so that what a load costs can be measured again.
+is the average of the last minute, when the command began and when it ended. *Half-way* is what the command said at about half of
+that time (between 30 and 70 %) to be left in all, over what was left; commands that are done within seconds say it no more.
+Target: a ratio between 1/1.5 and 1.5, or, because seconds are all that matters in short commands, a difference of at most 3 s.
+With ``--load 2``, two other programs that never wait keep the machine busy all the time, so that what a load costs can be
+measured again.
 
 Images are the digits of scikit-learn, networks two of timm with weights drawn by chance: speed does not depend on weights.
 """
@@ -46,12 +48,17 @@ UNITS = {"s": 1, "min": 60, "h": 3600}
 
 
 class Measured(NamedTuple):
-    """One command: seconds that it said, that went by since then, and of the processor; load before and after."""
+    """One command: seconds that it said, that went by since then, and of the processor; load before and after.
+
+    Attributes:
+        half_way: Ratio of what was said to be left to what was, where something was said about half-way.
+    """
 
     said: float
     wall: float
     cpu: float
     load: tuple[float, float]
+    half_way: float | None
 
     @property
     def is_near(self) -> bool:
@@ -86,18 +93,36 @@ def measure(command: list[str], folder: Path) -> Measured:
     )
     assert process.stderr is not None
     said, since, lines, before = 0.0, 0.0, [], os.getloadavg()[0]
+    later: list[tuple[float, float]] = []
     with process.stderr as told:
         for line in told:
             lines.append(line)
             found = re.match(r"About ([^:]*?)(?: at most)?: ", line)
             if found and not since:
                 said, since = seconds_of(found[1]), time.monotonic()
+            left = re.search(r"\(([^()]*) left in all\)", line)
+            if left and since:
+                later.append((time.monotonic(), seconds_of(left[1])))
     _, status, usage = os.wait4(process.pid, 0)
     end = time.monotonic()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0 or not since:
         sys.exit(f"{' '.join(command)} failed:\n{''.join(lines)}")
-    return Measured(said, end - since, usage.ru_utime + usage.ru_stime, (before, os.getloadavg()[0]))
+    load = before, os.getloadavg()[0]
+    return Measured(said, end - since, usage.ru_utime + usage.ru_stime, load, half_way(later, since, end))
+
+
+def half_way(later: list[tuple[float, float]], since: float, end: float) -> float | None:
+    """What was said nearest to the middle to be left, over what was left.
+
+    >>> half_way([(11.0, 8.0), (14.0, 9.0), (19.0, 1.0)], 10.0, 20.0)
+    1.5
+    """
+    near = [(at, left) for at, left in later if 0.3 <= (at - since) / (end - since) <= 0.7]
+    if not near:
+        return None
+    at, left = min(near, key=lambda told: abs(told[0] - (since + end) / 2))
+    return left / (end - at)
 
 
 def seconds_of(words: str) -> float:
@@ -126,13 +151,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="few images, one epoch, a tiny network, two commands")
     parser.add_argument("--workers", type=int, help="threads of each command; by default all cores")
+    parser.add_argument(
+        "--images", type=int, default=600, help="number of them, where there is a choice; 600 by default"
+    )
+    parser.add_argument("--epochs", type=int, default=4, help="epochs of each training; 4 by default")
     parser.add_argument("--load", type=int, default=0, help="other programs that each want a core; 0 by default")
     given = parser.parse_args()
-    limit, epochs = (100, 1) if given.smoke else (600, 4)
+    limit, epochs = (100, 1) if given.smoke else (given.images, given.epochs)
     small, large = ("test_resnet", "test_resnet") if given.smoke else ("mobilenetv3_small_050", "mobilenetv2_100")
-    print(
-        "| command | said | went by | said / went by | near | CPU seconds of all | load |\n|---|---|---|---|---|---|---|"
-    )
+    titles = ("command", "said", "went by", "said / went by", "near", "half-way", "CPU seconds of all", "load")
+    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
     with tempfile.TemporaryDirectory() as name, busy(given.load):
         folder = Path(name)
         (folder / "networks.py").write_text(NETWORKS.format(small=small, large=large))
@@ -144,8 +172,9 @@ def main() -> None:
             found = measure(words, folder)
             ratio, near = found.said / found.wall, "yes" if found.is_near else "no"
             load = f"{found.load[0]:.1f} to {found.load[1]:.1f}"
-            row = f"| {command} | {found.said:.0f} s | {found.wall:.1f} s | {ratio:.2f} | {near} | {found.cpu:.0f} | {load} |"
-            print(row, flush=True)
+            later = "" if found.half_way is None else f"{found.half_way:.2f}"
+            times = f"{found.said:.0f} s | {found.wall:.1f} s | {ratio:.2f}"
+            print(f"| {command} | {times} | {near} | {later} | {found.cpu:.0f} | {load} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ class UnknownNameError(UsageError, KeyError):
         near = nearest_names(name, known) if meant is None else [meant]
         if near:
             advice = "Did you mean " + " or ".join(near) + "?"
+        elif not known:
+            advice = ""
         elif len(known) <= 20:
             advice = "Known: " + ", ".join(known) + "."
         else:

@@ -103,8 +103,9 @@ class Preprocessing:
         policy = f"{self.resize_policy} {self.crop_fraction:g}" if self.resize_policy == "crop" else self.resize_policy
         mean = " ".join(f"{value:.3g}" for value in self.mean)
         std = " ".join(f"{value:.3g}" for value in self.std)
+        channels = f"{self.channels} channel{'' if self.channels == 1 else 's'}"
         return (
-            f"{self.height_pixels}×{self.width_pixels} px, {self.channels} channels, {self.interpolation}, {policy}, "
+            f"{self.height_pixels}×{self.width_pixels} px, {channels}, {self.interpolation}, {policy}, "
             f"mean {mean}, std {std}"
         )
 

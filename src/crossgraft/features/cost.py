@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from statistics import median
 from typing import NamedTuple
@@ -10,10 +9,13 @@ from typing import NamedTuple
 from crossgraft.compute import rounded_size
 from crossgraft.features.batches import BatchLoader
 from crossgraft.models import Backbone
+from crossgraft.progress import TypicalClock
 from crossgraft.words.durations import rounded_time
 
 _LEAST_SECONDS, _SHARE, _MOST_SECONDS = 0.15, 1 / 25, 1.0
-"""Timing goes on within this share of the work that is announced, between these seconds, and takes two tries in any case."""
+"""Timing goes on within this share of the work that is announced, and takes two tries in any case.
+
+The seconds are those of an idle machine: on a busy one as much is looked at, which takes longer."""
 _GROWTH = 4
 _FEWEST_TRIES, _MOST_TRIES = 2, 9
 
@@ -56,11 +58,7 @@ def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num
 
 
 def seconds_a_row(
-    look: Callable[[int], object],
-    *,
-    most: int,
-    num_rows: int,
-    clock: Callable[[], float] = time.perf_counter,
+    look: Callable[[int], object], *, most: int, num_rows: int, clock: TypicalClock | None = None
 ) -> float:
     """Seconds on the clock that each row takes: the median of a few tries, on a busy machine all of them longer.
 
@@ -71,34 +69,34 @@ def seconds_a_row(
         look: Does the work for so many rows; what it returns is in main memory, so that an accelerator has come to its end.
         most: Size of the batches of the real work.
         num_rows: Rows that the real work has.
-        clock: Seconds of a clock that never goes back.
+        clock: Clock of this thread; by default a new one.
     """
+    now = TypicalClock() if clock is None else clock
+
+    def affordable(seconds_of_all: float) -> float:
+        least, most_seconds = now.slowdown * _LEAST_SECONDS, now.slowdown * _MOST_SECONDS
+        return min(most_seconds, max(least, _SHARE * seconds_of_all))
 
     def timed(size: int) -> float:
-        start = clock()
+        start = now()
         look(size)
-        return clock() - start
+        return now() - start
 
     look(1)
     size, took = 1, timed(1)
     spent, a_row_more = took, took
     while size < most:
         larger = min(most, _GROWTH * size)
-        if spent + took + a_row_more * (larger - size) > _affordable(took / size * num_rows):
+        if spent + took + a_row_more * (larger - size) > affordable(took / size * num_rows):
             break
         before, took = took, timed(larger)
         a_row_more = max(0.0, took - before) / (larger - size)  # a look has a price of its own, however few the rows
         size, spent = larger, spent + took
     tries: list[float] = []
     while len(tries) < _FEWEST_TRIES or (
-        len(tries) < _MOST_TRIES and spent + took <= _affordable(median(tries) / size * num_rows)
+        len(tries) < _MOST_TRIES and spent + took <= affordable(median(tries) / size * num_rows)
     ):
         took = timed(size)
         spent += took
         tries.append(took)
     return median(tries) / size
-
-
-def _affordable(seconds_of_all: float) -> float:
-    """Seconds that may be spent on timing so much work."""
-    return min(_MOST_SECONDS, max(_LEAST_SECONDS, _SHARE * seconds_of_all))

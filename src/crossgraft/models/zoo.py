@@ -53,8 +53,8 @@ def read_zoo(
 
     Args:
         models: None for the default zoo; names, ``torchvision:NAME``, ``package.module:factory``, checkpoint paths or
-            folders of checkpoints, as a list or separated by commas; or the path of a YAML file, or of one entry of
-            it, ``zoo.yaml:NAME``.
+            folders of checkpoints, as a list or separated by commas; or the path of a YAML file; ``zoo.yaml:NAME`` and
+            ``FOLDER:NAME`` are one of their models.
         weights_dir: Folder in which checkpoint files are looked up first.
         allow_code: Python files and folders whose functions a YAML file may name, see ``trusted_code``. A function that
             ``models`` names itself needs no more than that.
@@ -99,6 +99,9 @@ def _resolve(spec: ModelSpec, weights_dir: Path | None, reporter: Reporter) -> M
 def _read_item_or_folder(item: str | Path | ModelSpec, trusted: TrustedCode, reporter: Reporter) -> list[ModelSpec]:
     if isinstance(item, ModelSpec):
         return [item]
+    folder, _, name = str(item).rpartition(":")
+    if folder and is_folder(Path(folder)):
+        return _only(name, _read_folder(Path(folder), reporter), f"model in the folder {Path(folder).name}")
     path = Path(item)
     if not is_folder(path) or _is_foreign(path) or (isinstance(item, str) and library_of(item).knows(item)):
         return _read_item(item, trusted)
@@ -172,10 +175,13 @@ def is_zoo_entry(item: str) -> bool:
 
 def _read_entry(path: Path, name: str, trusted: TrustedCode) -> list[ModelSpec]:
     """The entry of a zoo file that is called ``name``; several, where a name that must be there once is there twice."""
-    specs = _read_yaml(path, trusted)
+    return _only(name, _read_yaml(path, trusted), f"entry of {path.name}")
+
+
+def _only(name: str, specs: Sequence[ModelSpec], kind: str) -> list[ModelSpec]:
     found = [spec for spec in specs if spec.name == name]
     if not found:
-        raise UnknownNameError(f"entry of {path.name}", name, [spec.name for spec in specs])
+        raise UnknownNameError(kind, name, [spec.name for spec in specs])
     return found
 
 

@@ -15,15 +15,21 @@ class Piece:
         place: Names of the parts that lead to it, the largest first, see ``Reporter.part``.
         seconds: Expected duration on the clock.
         kind: Pieces of one kind are put right by each other.
+        is_measured: Whether this machine said so as busy as it is; otherwise ``seconds`` are those of one that does nothing else.
     """
 
     place: tuple[str, ...]
     seconds: float
     kind: str
+    is_measured: bool = True
 
     def under(self, *parts: str) -> Piece:
         """The same as a piece of a larger part."""
         return replace(self, place=(*parts, *self.place))
+
+    def slowed_down(self, slowdown: float) -> Piece:
+        """The same on a machine that takes so many times as long as an idle one."""
+        return self if self.is_measured else replace(self, seconds=slowdown * self.seconds, is_measured=True)
 
 
 class Forecast:
@@ -102,7 +108,8 @@ class Forecast:
         """
         current, share = self._current, self._share
         pairs = [(piece.kind, piece.seconds, seconds) for piece, seconds in self._done]
-        unsure = 0.0 if any(of == kind for of, _, _ in pairs) else sum(piece.seconds for piece in self.pieces)
+        to_come = sum(piece.seconds for piece in self.pieces) - sum(seconds for _, seconds, _ in pairs)
+        unsure = 0.0 if any(of == kind for of, _, _ in pairs) else to_come
         if current is not None and share > 0:
             pairs.append((current.kind, share * current.seconds, self._clock() - self._start))
             unsure = min(unsure, (1 - share) * current.seconds) if current.kind == kind else unsure

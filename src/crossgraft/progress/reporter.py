@@ -21,6 +21,7 @@ from rich.live import Live
 from crossgraft.progress.bar import BarStage
 from crossgraft.progress.forecast import Forecast, Piece
 from crossgraft.progress.rates import describe_rate
+from crossgraft.progress.typical_clock import TypicalClock
 from crossgraft.words.durations import rounded_time
 from crossgraft.words.visible import visible
 
@@ -99,7 +100,9 @@ class Reporter:
         """
         if not self.wants_forecast:
             return
-        here = [piece.under(*self._parts) for piece in (*pieces, *self._afterwards)]
+        slowdown = TypicalClock().slowdown
+        all_pieces = (*pieces, *self._afterwards)
+        here = [piece.slowed_down(slowdown).under(*self._parts) for piece in all_pieces]
         self._forecast = Forecast(here, clock=self.clock)
         limit = " at most" if at_most else ""
         self.say(f"About {rounded_time(self._forecast.seconds_left())}{limit}: {what}.")

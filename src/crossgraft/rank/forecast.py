@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ from crossgraft.features.cost import estimate_cost
 from crossgraft.features.extract import default_batch_size, features_are_kept
 from crossgraft.features.feature_set import FeatureSet
 from crossgraft.models import Backbone
-from crossgraft.progress import Piece
+from crossgraft.progress import Piece, TypicalClock
 from crossgraft.rank.evaluate import evaluate_scores
 from crossgraft.rank.resampling import Resampling
 from crossgraft.rank.zoo import Member, Zoo, score_inputs
@@ -71,9 +70,10 @@ def foresee(zoo: Zoo, members: Sequence[Member], *, with_measuring: bool) -> Non
         zoo.reporter.stage("Checking the weights", total=len(candidates), unit="models") as stage,
     ):
         for spec in candidates:
-            start = time.perf_counter()
+            now = TypicalClock()
+            start = now()
             backbone = zoo.load(spec)
-            loading = time.perf_counter() - start
+            loading = now() - start
             wanted = zoo.reporter.wants_forecast
             cost = stopwatch.measure(Member(spec, "candidate"), backbone, loading=loading) if wanted else None
             del backbone
@@ -147,18 +147,19 @@ class _Laps:
     """A stage that notes when each round is done; in measuring, when it begins."""
 
     def __init__(self) -> None:
-        self._times = [time.perf_counter()]
+        self._now = TypicalClock()
+        self._times = [self._now()]
 
     def advance(self, amount: int = 1) -> None:
         """A round is done, or begins."""
-        self._times.append(time.perf_counter())
+        self._times.append(self._now())
 
     def note(self, text: str) -> None:
         """Nothing to tell."""
 
     def seconds_of(self, num_blocks: int, whole: Resampling, *, at_the_start: bool) -> float:
         """Time of all rounds of ``whole``, from one round of each kind."""
-        times = [*self._times[1:], time.perf_counter()] if at_the_start else self._times
+        times = [*self._times[1:], self._now()] if at_the_start else self._times
         first, *rest = np.diff(times).tolist()
         blocks, shuffled = rest[:num_blocks], rest[num_blocks:]
         return first + sum(blocks) * len(whole.blocks) + (shuffled[0] * len(whole.shuffled_labels) if shuffled else 0.0)

@@ -125,13 +125,20 @@ class TypedCommand:
         inputs = self.inputs if self.verb else (DATA,)
         return _line(self.verb, inputs, [*kept, *flags])
 
-    def model_called(self, name: str) -> str:
-        """How ``--model`` names one of the models that ``--models`` has named, where need be as an entry of a zoo file."""
-        items = (self.value("--models") or "").split(",")
+    def model_called(self, name: str, *, among: Sequence[str] = ()) -> str:
+        """How ``--model`` names one of the models that ``--models`` has named, where need be as one of a zoo file or folder.
+
+        Args:
+            name: The model.
+            among: Names of all of them; what was typed and is none of them is a zoo file or a folder.
+        """
+        items = [item for item in (self.value("--models") or "").split(",") if item]
         for item in items:
             if PurePath(item).name.startswith(f"{name}.") or item.rpartition(":")[2] == name:
                 return item
         zoos = [item for item in items if item.lower().endswith(_ZOO_SUFFIXES)]
+        typed = {item for item in items for each in among if item == each or PurePath(item).name.startswith(f"{each}.")}
+        zoos += [item for item in items if name in among and ":" not in item and item not in {*zoos, *typed}]
         return name if not zoos else f"{zoos[0] if len(zoos) == 1 else ZOO}:{name}"
 
 

@@ -17,6 +17,7 @@ from crossgraft.tune.saving.inference import Answering, in_words, thresholds_of
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.types import Targets
 from crossgraft.words.formatting import counted, joined
+from crossgraft.words.looks_words import NOT_SEEN
 
 _UNKNOWN = -1
 MEASURED_ON = "these images"
@@ -51,10 +52,9 @@ def true_classes(images: ImageRows, facts: Answering, reporter: Reporter, *, see
     found = find(images, images.targets, facts)
     warnings = list(found.warnings)
     if found.targets is not None and seen_before is not None:
-        warnings.append(
-            f"{seen_before}, so the metrics are too high. Predict images that had no part in it (for data "
-            "with splits: --use-split test)."
-        )
+        has_test = images.splits is not None and "test" in images.splits
+        rows_of_test = " (the test rows: --use-split test)" if has_test else ""
+        warnings.append(f"{seen_before}, so the metrics are too high. {NOT_SEEN}{rows_of_test}.")
     for warning in warnings:
         reporter.warn(warning)
     return found._replace(warnings=tuple(warnings))

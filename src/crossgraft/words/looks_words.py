@@ -5,6 +5,9 @@ from __future__ import annotations
 from crossgraft.records import LooksRecord
 from crossgraft.words.metric_words import metric_name_in_words
 
+NOT_SEEN = "Predict images that had no part in it"
+"""What to do where images of a fine-tuning are predicted."""
+
 
 def looks_in_words(looks: LooksRecord | None, metric: str) -> str | None:
     """What a choice among several results costs; None for a first look, or where looks were not counted.

@@ -4,7 +4,8 @@ import pytest
 
 from crossgraft.features.batches import BatchLoader
 from crossgraft.features.cost import CostEstimate, estimate_cost, seconds_a_row
-from crossgraft.progress import Reporter
+from crossgraft.progress import Reporter, TypicalClock
+from crossgraft.progress.typical_clock import ThreadTimes
 
 from .conftest import Images, Net, make_backbone
 
@@ -38,7 +39,7 @@ class Looks:
 
     def __init__(self, *, a_call=0.0, a_row=0.0, first=0.0, disturbed=()):
         self.a_call, self.a_row, self.first, self.disturbed = a_call, a_row, first, disturbed
-        self.now, self.sizes = 0.0, []
+        self.now, self.sizes, self.times = 0.0, [], None
 
     def __call__(self, number):
         self.now += self.a_call + self.a_row * number + (0 if number in self.sizes else self.first)
@@ -46,7 +47,9 @@ class Looks:
         self.sizes.append(number)
 
     def measure(self, *, most, num_rows):
-        return seconds_a_row(self, most=most, num_rows=num_rows, clock=lambda: self.now)
+        return seconds_a_row(
+            self, most=most, num_rows=num_rows, clock=TypicalClock(clock=lambda: self.now, times=lambda: self.times)
+        )
 
 
 def test_batches_grow_to_those_of_the_real_work_and_their_first_look_does_not_count():
@@ -66,3 +69,11 @@ def test_timing_costs_little_of_the_work_once_that_is_long(a_row, num_rows):
     looks.measure(most=64, num_rows=num_rows)
     assert looks.now <= max(4 * a_row, 0.45, 0.13 * a_row * num_rows)
     assert looks.now <= max(4 * a_row, 3)
+
+
+def test_on_a_busy_machine_as_much_is_looked_at_and_usual_waiting_counts():
+    idle, busy = (Looks(a_call=0.01, a_row=0.001 * slowdown) for slowdown in (1, 10))
+    busy.times = ThreadTimes(1.0, 9.0)
+    busy.a_call *= 10
+    assert busy.measure(most=64, num_rows=600) == pytest.approx(10 * idle.measure(most=64, num_rows=600))
+    assert busy.sizes == idle.sizes

@@ -179,3 +179,14 @@ def test_nothing_is_said_without_a_reporter(folder, put, capsys):
     read_zoo(folder)
     read_zoo(TINY, weights_dir=folder, reporter=Reporter(quiet=True))
     assert capsys.readouterr() == ("", "")
+
+
+def test_one_checkpoint_of_a_folder_is_called_by_both(folder, put):
+    put(f"{TINY}.first.safetensors")
+    path = put(f"{TINY}.second.safetensors")
+    (spec,) = read_zoo([f"{folder}:{TINY}.second"])
+    assert (spec.name, spec.weights) == (f"{TINY}.second", str(path.resolve()))
+    with pytest.raises(
+        UnknownNameError, match=rf"^Unknown model in the folder {folder.name}: {TINY}.secnd. Did you mean"
+    ):
+        read_zoo([f"{folder}:{TINY}.secnd"])

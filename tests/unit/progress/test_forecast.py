@@ -34,7 +34,7 @@ def test_before_the_start_it_is_the_sum():
 def test_pieces_of_one_kind_are_put_right_by_those_that_are_done():
     forecast, clock = forecast_of(("a", 10, "look"), ("b", 10, "look"), ("c", 10, "score"))
     do(forecast, clock, "a", 20)
-    assert forecast.seconds_left() == pytest.approx(20 + 10 * (20 + 30) / (10 + 30))
+    assert forecast.seconds_left() == pytest.approx(20 + 10 * (20 + 20) / (10 + 20))
 
 
 def test_a_small_piece_says_little_about_other_kinds():

@@ -15,7 +15,7 @@ def whole(text):
     ("text", "kept"),
     [
         ("with --group-column.", ["--group-column"]),
-        ("(for data with splits: --use-split test)", ["--use-split"]),
+        ("(the test rows: --use-split test)", ["--use-split"]),
         ("its 95 % interval, +3.2 % of 7", ["95 %", "+3.2 %"]),
         ("a -- b, pre--fix, --2, x% and 1 model", []),
     ],

@@ -52,3 +52,18 @@ def test_the_same_command_goes_into_a_directory_of_its_own():
 def test_a_model_is_called_as_it_was_typed(models, name, typed):
     flags = () if models is None else (("--models", models),)
     assert TypedCommand("rank", ("x",), flags).model_called(name) == typed
+
+
+@pytest.mark.parametrize(
+    ("models", "name", "typed"),
+    [
+        ("weights", "b", "weights:b"),
+        ("a,weights", "b", "weights:b"),
+        ("a,weights", "a", "a"),
+        ("c.safetensors,weights", "b", "weights:b"),
+        ("weights,zoo.yaml", "b", "ZOO.yaml:b"),
+    ],
+)
+def test_a_model_of_a_folder_is_called_by_both(models, name, typed):
+    command = TypedCommand("rank", ("x",), (("--models", models),))
+    assert command.model_called(name, among=["a", "b", "c"]) == typed

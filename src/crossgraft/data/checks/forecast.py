@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,7 +10,7 @@ from crossgraft.data._image_facts import THUMBNAIL_SIDE
 from crossgraft.data.checks.near_duplicates import find_near_duplicates
 from crossgraft.data.checks.survey import LOOKING
 from crossgraft.data.inspection import inspect_images
-from crossgraft.progress import Piece, Reporter
+from crossgraft.progress import Piece, Reporter, TypicalClock
 from crossgraft.seeding import generator
 from crossgraft.words.formatting import counted
 
@@ -41,7 +40,8 @@ def foresee(
         return
     number = len(names)
     rows = np.linspace(0, number - 1, max(1, min(_MOST_IMAGES, number // _SHARE)), dtype=int)
-    start = time.perf_counter()
+    now = TypicalClock()
+    start = now()
     inspect_images(
         [names[int(row)] for row in rows],
         lambda place: decode(int(rows[place])),
@@ -49,7 +49,7 @@ def foresee(
         num_threads=num_threads,
         reporter=Reporter(quiet=True),
     )
-    looking = (time.perf_counter() - start) / len(rows) * number
+    looking = (now() - start) / len(rows) * number
     pieces = [Piece((LOOKING,), looking, LOOKING), Piece((CHECKING,), _seconds_of_search(number), CHECKING)]
     reporter.expect(pieces, f"{counted(number, 'image')}, each looked at once and compared with the others")
 
@@ -57,6 +57,7 @@ def foresee(
 def _seconds_of_search(number: int) -> float:
     few = min(number, _FEW)
     thumbnails = generator(0, "made-up thumbnails").integers(0, 256, (few, THUMBNAIL_SIDE, THUMBNAIL_SIDE), np.uint8)
-    start = time.perf_counter()
+    now = TypicalClock()
+    start = now()
     find_near_duplicates(thumbnails)
-    return (time.perf_counter() - start) * (number / few) ** _EXPONENT
+    return (now() - start) * (number / few) ** _EXPONENT

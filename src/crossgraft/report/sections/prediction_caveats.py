@@ -10,6 +10,7 @@ from crossgraft.report.source import Source
 from crossgraft.runs.typed_command import DATA, RUN, TypedCommand
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted
+from crossgraft.words.looks_words import NOT_SEEN
 from crossgraft.words.metric_words import guessing, metric_in_words, overall
 
 OTHER_IMAGES = (
@@ -49,11 +50,12 @@ def _warned(source: Source[PredictionRecord]) -> Caveat | None:
     record = source.record
     if not record.warnings:
         return None
-    seen = next((text for text in record.warnings if _TEST_ROWS[0] in text), None)
+    seen = next((text for text in record.warnings if NOT_SEEN in text), None)
     if seen is None:
         return Caveat(" ".join(record.warnings))
     typed = source.typed
-    line = typed.again(_TEST_ROWS) if typed.verb == "predict" and not typed.has(_TEST_ROWS[0]) else _of_others(typed)
+    has_test = _TEST_ROWS[0] in seen and typed.verb == "predict" and not typed.has(_TEST_ROWS[0])
+    line = typed.again(_TEST_ROWS) if has_test else _of_others(typed)
     return Caveat(seen, Following(line, "to predict images that had no part in it"))
 
 

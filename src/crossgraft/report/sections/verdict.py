@@ -82,7 +82,7 @@ def after_ranking(source: Source[RankingRecord]) -> Following:
     advised = ranked if record.advised is None else record.advised
     if not advised:
         return Following(typed.then("check", data, options=CheckOptions), "to look for what is wrong with the images")
-    best = typed.model_called(advised[0])
+    best = typed.model_called(advised[0], among=[model.name for model in record.models])
     line = typed.then("tune", data, options=TuneOptions, flags=[("--model", best)])
     return Following(line, f"to fine-tune {advised[0]}")
 

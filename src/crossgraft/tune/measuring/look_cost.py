@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from crossgraft.data import Dataset
 from crossgraft.errors import CrossgraftError
 from crossgraft.features.cost import seconds_a_row
 from crossgraft.models.classifier import Classifier
+from crossgraft.progress import TypicalClock
 from crossgraft.seeding import generator
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.logits import BATCH_SIZE
@@ -99,11 +99,12 @@ def _seconds_of_metrics(dataset: Dataset, parts: FoldRows, *, num_outputs: int) 
     rng = generator(0, "made-up logits")
     val, test = (parts.train[np.arange(len(part)) % len(parts.train)] for part in (parts.val, parts.test))
     of_val, of_test = (rng.standard_normal((len(part), num_outputs), dtype=np.float32) for part in (val, test))
-    start = time.perf_counter()
+    now = TypicalClock()
+    start = now()
     try:
         temperature = fit_temperature(of_val, dataset.targets[val], task=dataset.task) if len(val) else None
         predictions = FoldPredictions(FoldRows(parts.train, val, test), of_val, of_test, temperature, [])
         evaluate_alone(predictions, dataset, task=dataset.task)
     except CrossgraftError:
         return 0.0  # if the metrics cannot be computed, that is said when they are
-    return time.perf_counter() - start
+    return now() - start

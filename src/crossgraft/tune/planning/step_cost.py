@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from crossgraft.errors import CrossgraftError, OutOfMemoryError
 from crossgraft.features.cost import seconds_a_row
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
+from crossgraft.progress import TypicalClock
 from crossgraft.tune.engine.contract import StepReport
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
@@ -135,7 +135,8 @@ def measure_step(
         clock.note()
 
     most_steps = _SHARE * feed.steps_per_epoch * settings.epochs
-    batches = _FewBatches(feed, lambda: len(clock.seconds) >= most_steps or sum(clock.seconds) >= _ENOUGH_SECONDS)
+    enough_seconds = clock.slowdown * _ENOUGH_SECONDS
+    batches = _FewBatches(feed, lambda: len(clock.seconds) >= most_steps or sum(clock.seconds) >= enough_seconds)
     try:
         with torch.autograd.graph.saved_tensors_hooks(kept.pack, kept.unpack):
             train(
@@ -202,7 +203,7 @@ def _measure_features(classifier: Classifier, feed: BatchMaker, settings: Traine
     size = len(feed.images) * classifier.num_features * weight.element_size()
     return StepCost(
         seconds_per_image=seconds,
-        seconds_of_head_step=_HEAD_STEP_SECONDS,
+        seconds_of_head_step=TypicalClock().slowdown * _HEAD_STEP_SECONDS,
         features_once=True,
         peak_bytes=_bytes_of(classifier.parameters()) + size + 3 * images.nbytes,
         time_reason="from timing the features of one batch, which are computed once",
@@ -211,7 +212,7 @@ def _measure_features(classifier: Classifier, feed: BatchMaker, settings: Traine
 
 
 _HEAD_STEP_SECONDS = 2e-3
-"""Duration of one step of a linear layer on features in memory; nearly all of it is overhead."""
+"""Duration of one step of a linear layer on features in memory, on an idle machine; nearly all of it is overhead."""
 
 
 class _Clock:
@@ -220,12 +221,14 @@ class _Clock:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._notes: list[float] = []
+        self._now = TypicalClock()
+        self.slowdown = self._now.slowdown
 
     def note(self) -> None:
         """A piece of work begins, ends, or both."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-        self._notes.append(time.perf_counter())
+        self._notes.append(self._now())
 
     @property
     def seconds(self) -> list[float]:

@@ -17,6 +17,7 @@ from crossgraft.report.markdown import blocks_as_markdown
 from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
+from crossgraft.words.looks_words import NOT_SEEN
 from support.comparison_records import comparison_record, variant
 from support.few_figures import leave_out_drawings
 from support.tuning_records import metric, prediction_record, tuning_record
@@ -191,13 +192,16 @@ def test_a_page_shows_no_more_of_a_path_than_its_command_does(ranking, examples)
 
 
 def test_the_page_says_that_images_had_a_part_in_the_fine_tuning():
-    seen = "9 of 40 images had a part in the fine-tuning (training or validation), so … (for data with splits: --use-split test)."
+    seen = f"9 of 40 images had a part in the fine-tuning, so … {NOT_SEEN} (the test rows: --use-split test)."
     record = prediction_record(warnings=["Odd.", seen])
     verdict, _ = verdict_of(record, "crossgraft predict runs/tune images --label-column dx --out runs/p")
     assert verdict.caveat == seen
     assert verdict.following == "crossgraft predict runs/tune images --label-column dx --use-split test"
     narrowed, _ = verdict_of(record, "crossgraft predict runs/tune images --use-split train --out runs/p")
     assert narrowed.following == "crossgraft predict runs/tune OTHER_IMAGES"
+    without_test = prediction_record(warnings=[f"9 of 40 images … {NOT_SEEN}."])
+    asked, _ = verdict_of(without_test, "crossgraft predict runs/tune images --out runs/p")
+    assert asked.following == "crossgraft predict runs/tune OTHER_IMAGES"
     assert verdict_of(prediction_record(warnings=["Odd."]))[0].caveat == "Odd."
 
 
