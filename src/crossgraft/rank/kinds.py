@@ -65,7 +65,7 @@ def without_outliers(values: np.ndarray) -> np.ndarray:
 
 
 @cache
-def kind_model(kind: str, without_group: str | None = None) -> KindModel:
+def kind_model(kind: str, without_group: str | None = None, metric: str | None = None) -> KindModel:
     """What ``kind`` says, learned from all targets but those of a group.
 
     A share between two that were published (``low:size=0.4``) is read off the line between them; a low fidelity of another sort,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from crossgraft.rank.belief import Observation, believe
+from crossgraft.rank.foresight import Look
 
 MODELS = ("resnet18", "densenet121", "vgg16", "mine")
 KIND = "low:size=0.286"
@@ -35,17 +36,17 @@ def test_before_anything_is_seen_it_is_the_belief(belief):
 
 def test_what_is_foreseen_of_cheap_trainings_comes_true(belief):
     """The covariance does not depend on values, but for their scale; without errors it does not depend on that either."""
-    foreseen = belief.foresight().covariance_after(KIND, [0, 1, 2], None)
+    foreseen = belief.foresight().covariance_after([Look(KIND, (0, 1, 2), None)])
     came = belief.after(observed(0.7, 0.9, 0.8))
     assert np.allclose(contrasts(foreseen), contrasts(came.covariance), atol=1e-4)
-    further = came.foresight().covariance_after(KIND, [3], None)
+    further = came.foresight().covariance_after([Look(KIND, (3,), None)])
     assert np.allclose(contrasts(further), contrasts(belief.after(observed(0.7, 0.9, 0.8, 0.75)).covariance), atol=1e-4)
 
 
 def test_exact_full_results_leave_no_doubt_about_differences(belief):
-    foreseen = contrasts(belief.foresight().covariance_after("full", [0, 1, 2, 3], None))
+    foreseen = contrasts(belief.foresight().covariance_after([Look("full", (0, 1, 2, 3), None)]))
     assert np.allclose(foreseen, 0, atol=1e-3)
-    one = belief.foresight().covariance_after("full", [0], None)
+    one = belief.foresight().covariance_after([Look("full", (0,), None)])
     assert np.allclose(
         contrasts(one), contrasts(belief.covariance), atol=1e-3
     )  # a lone result has no level to stand on
@@ -53,7 +54,8 @@ def test_exact_full_results_leave_no_doubt_about_differences(belief):
 
 def test_an_error_of_val_leaves_doubt(belief):
     exact, doubtful = (
-        np.trace(contrasts(belief.foresight().covariance_after("full", [0, 1, 2, 3], error))) for error in (None, 0.05)
+        np.trace(contrasts(belief.foresight().covariance_after([Look("full", (0, 1, 2, 3), error)])))
+        for error in (None, 0.05)
     )
     assert doubtful > exact + 0.1
 
