@@ -65,6 +65,7 @@ def what_it_says(kind: str, without_group: str | None, metric: str | None) -> Ki
 
 
 def read_kind(prior: Standing, observed: Observed, model: KindModel) -> Read:
+    """A kind with its scale, the mean under its restricted likelihood."""
     values = without_outliers(observed.values)
     scales, logs = _scale_likelihood(prior, observed, values, model)
     weights = np.exp(logs - logs.max())
