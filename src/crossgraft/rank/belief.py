@@ -43,7 +43,8 @@ class Observation(NamedTuple):
         model: Name as in ``Belief.models``.
         kind: ``score:logme``, ``low:epochs=0.2``, ``low:size=0.5``, ``curve:epoch=3``, ``full``.
         value: In the metric's (or the score's) own unit, larger = better.
-        standard_error: Standard error of the value, in its unit; None = unknown, taken as 0.
+        standard_error: Standard error of the value, in its unit, without what is the same for all networks; None = unknown, taken
+            as 0.
     """
 
     model: str

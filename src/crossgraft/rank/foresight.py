@@ -54,6 +54,7 @@ class Foresight:
         self._read += [Read(each, models[each.kind], each.values, self._scale) for each in alone]
         self.mean, self.covariance = prior.mean, prior.general + prior.specific * np.eye(len(prior.mean))
         self._root, self._white = np.zeros((0, 0)), np.zeros((0, len(prior.mean)))
+        self._kept: dict[tuple[tuple[str, float | None], ...], tuple[np.ndarray, Square]] = {}
         if self._read:
             cross, v, surprise = joint(prior, self._read)
             self._root = np.linalg.cholesky(v)
@@ -78,13 +79,23 @@ class Foresight:
         return self.covariance - sum(rows.T @ rows for rows in self._added(looks))
 
     def _added(self, looks: Sequence[Look]) -> list[np.ndarray]:
-        new = [self._to_come(look) for look in looks]
-        cross, v, _ = joint(self._prior, [*self._read, *new])
-        root = np.linalg.cholesky(v)
-        white = np.linalg.solve(root, cross.T)
-        ends = np.cumsum([len(each.values) for each in [*self._read, *new]])
-        start = 0 if not self._read else int(ends[len(self._read) - 1])
-        return np.split(white[start:], [int(end) - start for end in ends[len(self._read) : -1]])
+        sizes = [len(look.places) for look in looks]
+        number = len(self.mean)
+        rows = np.concatenate([i * number + np.asarray(look.places) for i, look in enumerate(looks)])
+        cross, v = self._of_all(tuple((look.kind, look.standard_error) for look in looks))
+        white = np.linalg.solve(np.linalg.cholesky(v[np.ix_(rows, rows)]), cross[rows])
+        return np.split(white, np.cumsum(sizes)[:-1].tolist())
+
+    def _of_all(self, kinds: tuple[tuple[str, float | None], ...]) -> tuple[np.ndarray, Square]:
+        """Covariance of looks at all networks with results, and their own, given what was seen; many ladders share it."""
+        if kinds not in self._kept:
+            every = tuple(range(len(self.mean)))
+            new = [self._to_come(Look(kind, every, error)) for kind, error in kinds]
+            cross, v, _ = joint(self._prior, [*self._read, *new])
+            seen = len(self._root)
+            known = np.linalg.solve(self._root, v[:seen, seen:]) if seen else np.zeros((0, len(v)))
+            self._kept[kinds] = cross.T[seen:] - known.T @ self._white, v[seen:, seen:] - known.T @ known
+        return self._kept[kinds]
 
     def _to_come(self, look: Look) -> Read:
         """A look as more of its kind, at the scale of those that were seen: their common level ties them together."""

@@ -63,7 +63,7 @@ class _Moments(NamedTuple):
     general: float
 
     def slopes(self) -> np.ndarray:
-        """c and d."""
+        """C and d."""
         pp, pz, pg, zg = (self.covariance[i, j] for i, j in ((0, 0), (0, 1), (0, 2), (1, 2)))
         c = pg / pp
         return np.array([c, ((zg - pg) - c * (pz - pp) - c * self.general) / self.specific])

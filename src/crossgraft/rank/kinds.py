@@ -7,10 +7,11 @@ In the unit of one target's spread, kind k of network m is
 with ω what the network brings to every target and z its final result (normal scores). c, d and ν are learned from the targets of
 the tables that have the kind: each target against the prior of the other groups.
 
-A score of frozen features (``_fit_score``) has slopes by least squares, each shrunk by its uncertainty, the jackknife over groups,
-to 0 where it says nothing. It says nothing until two publications show that it does, and the jackknife over publications counts
-too: what ranks one zoo on one set of targets has failed outright on others. Training at low fidelity is a noisy measurement of
-the same thing, so its slopes are those of errors in variables (``kind_slopes``), for the metric at hand as far as metrics differ.
+A score of frozen features (``_fit_score``) has slopes by least squares, each shrunk by its uncertainty, the jackknife over
+groups, to 0 where it says nothing. It says nothing until two publications show that it does, and the jackknife over publications
+counts too: what ranks one zoo on one set of targets has failed outright on others. Training at low fidelity is a noisy
+measurement of the same thing, so its slopes are those of errors in variables (``kind_slopes``), for the metric at hand as far
+as metrics differ.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from crossgraft.selection.value import Finishable, Sees, expected_gain, leading_
 
 MOST_RUNGS = 3
 """Rungs that are looked ahead; longer ladders come about because each decision looks ahead anew."""
-ALIKE = 0.95
-"""Ladders with at least this share of the largest gain are alike, and the cheapest is taken."""
+ALIKE = 0.99
+"""Ladders with at least this share of the largest gain differ by no more than the error of draws, and the cheapest is taken."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,9 @@ def best_rung(state: State, models: Sequence[str], foresight: Sees, *, least: fl
         remaining = state.remaining - sum(seconds) + 1e-9
         finishable = Finishable(now, of_full <= remaining, after[kinds] <= remaining)
         members = tuple(places[model] for model in rungs[0].models)
-        looks = [Look(rung.kind, members, state.plan.standard_errors.get(rung.kind)) for rung in rungs]
+        looks = [
+            Look(rung.kind, members, state.plan.own_error(state.plan.standard_errors.get(rung.kind))) for rung in rungs
+        ]
         gain = expected_gain(foresight, looks, [len(rung.models) for rung in rungs], finishable, seed=seed)
         if gain > least:
             found.append(Ladder(rungs, seconds, gain))
@@ -106,7 +108,8 @@ def _sizes(number: int, num_rungs: int) -> Iterator[tuple[int, ...]]:
             yield (first,)
             continue
         for last in leading_sizes(number):
-            sizes = tuple(round(float(each)) for each in np.geomspace(first, last, num_rungs))
+            factor = (last / first) ** (1 / (num_rungs - 1))
+            sizes = tuple(round(first * factor**rung) for rung in range(num_rungs))
             if all(a > b for a, b in pairwise(sizes)):
                 yield sizes
 

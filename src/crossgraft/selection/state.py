@@ -60,9 +60,9 @@ class State:
 
     @property
     def observations(self) -> list[Observation]:
-        """What was seen."""
+        """What was seen, with the errors that differ between models."""
         return [
-            Observation(trial.action.model, trial.action.kind, trial.value, trial.standard_error)
+            Observation(trial.action.model, trial.action.kind, trial.value, self.plan.own_error(trial.standard_error))
             for trial in self.trials
             if trial.value is not None
         ]
