@@ -83,7 +83,7 @@ def select_section(rows: Sequence[Regret], reliabilities: Sequence[Reliability])
         "standard deviation, the truth the mean; on SHiFT val (200 images) is the evidence and test the truth. No method "
         "sees the truth. A dash: the budget is below one training. `halving` and `random` begin with models in random "
         "order. The last row is what one run of every model gives, at four times the cost and more: no method that sees one "
-        "run can be expected to do better on evidence alone.",
+        "run can be expected to do better on evidence alone, so that a goal below it is out of reach of any budget.",
     ]
     for table in dict.fromkeys(row.table for row in rows):
         some = [row for row in rows if row.table == table]
@@ -114,7 +114,8 @@ def _reliability_section(rows: Sequence[Reliability]) -> str:
     text = (
         "Of every model that `select` did not hand over it says the chance that it is better. Here is how often it was, over all "
         "targets, budgets and runs, with and without the table. *Tried* models had at least one training, however cheap. The "
-        "models of one selection are judged together, so that the numbers are not independent."
+        "models of one selection are judged together, so that the numbers are not independent: on SHiFT one target on which "
+        "the prior misleads moves dozens of models, and there small chances of models that were not tried are said too low."
     )
     return "\n\n".join(["## Chance that another model was better", text, "\n".join([head, *lines])])
 

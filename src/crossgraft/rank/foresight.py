@@ -72,19 +72,12 @@ class Foresight:
         With the Cholesky root L of the covariance of all observations and W = L⁻¹ Cov(observations, results), the rows W_j of
         one look are what it adds: the mean moves by W_jᵀ ξ with ξ ~ N(0, I), and the covariance falls by W_jᵀ W_j.
         """
-        return [rows.T for rows in self._added(looks)]
-
-    def covariance_after(self, looks: Sequence[Look]) -> Square:
-        """Covariance once networks were observed."""
-        return self.covariance - sum(rows.T @ rows for rows in self._added(looks))
-
-    def _added(self, looks: Sequence[Look]) -> list[np.ndarray]:
         sizes = [len(look.places) for look in looks]
         number = len(self.mean)
         rows = np.concatenate([i * number + np.asarray(look.places) for i, look in enumerate(looks)])
         cross, v = self._of_all(tuple((look.kind, look.standard_error) for look in looks))
         white = np.linalg.solve(np.linalg.cholesky(v[np.ix_(rows, rows)]), cross[rows])
-        return np.split(white, np.cumsum(sizes)[:-1].tolist())
+        return [part.T for part in np.split(white, np.cumsum(sizes)[:-1].tolist())]
 
     def _of_all(self, kinds: tuple[tuple[str, float | None], ...]) -> tuple[np.ndarray, Square]:
         """Covariance of looks at all networks with results, and their own, given what was seen; many ladders share it."""
