@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -57,8 +56,7 @@ class Chance(NamedTuple):
     is_better: bool
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """One target with one run of every network.
 
     Attributes:

@@ -15,7 +15,7 @@ SCALE_RESULTS = 4
 """Results that the expected scale counts for, where it is foreseen what further ones will tell; fixed, not fitted."""
 
 
-class Look(NamedTuple):
+class NextLook(NamedTuple):
     """Observations of one kind that are still to come.
 
     Attributes:
@@ -66,7 +66,7 @@ class Foresight:
         """Whether an observation of this kind changes any belief."""
         return what_it_says(kind, self._without_group, self._metric).says_something
 
-    def moves(self, looks: Sequence[Look]) -> list[Float64[np.ndarray, "num_models num_observed"]]:
+    def moves(self, looks: Sequence[NextLook]) -> list[Float64[np.ndarray, "num_models num_observed"]]:
         """How much each look moves the mean after those before it.
 
         With the Cholesky root L of the covariance of all observations and W = L⁻¹ Cov(observations, results), the rows W_j of
@@ -83,14 +83,14 @@ class Foresight:
         """Covariance of looks at all networks with results, and their own, given what was seen; many ladders share it."""
         if kinds not in self._kept:
             every = tuple(range(len(self.mean)))
-            new = [self._to_come(Look(kind, every, error)) for kind, error in kinds]
+            new = [self._to_come(NextLook(kind, every, error)) for kind, error in kinds]
             cross, v, _ = joint(self._prior, [*self._read, *new])
             seen = len(self._root)
             known = np.linalg.solve(self._root, v[:seen, seen:]) if seen else np.zeros((0, len(v)))
             self._kept[kinds] = cross.T[seen:] - known.T @ self._white, v[seen:, seen:] - known.T @ known
         return self._kept[kinds]
 
-    def _to_come(self, look: Look) -> Read:
+    def _to_come(self, look: NextLook) -> Read:
         """A look as more of its kind, at the scale of those that were seen: their common level ties them together."""
         before = next((each for each in self._read if each.observed.kind == look.kind), None)
         model = what_it_says(look.kind, self._without_group, self._metric)

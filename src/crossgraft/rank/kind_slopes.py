@@ -30,7 +30,7 @@ LEAST_NOISE = 0.05
 """Variance that is left to all else, where moments leave none; of 1."""
 
 
-class Measured(NamedTuple):
+class CheapTraining(NamedTuple):
     """A cheap training of some networks on one target.
 
     Attributes:
@@ -74,13 +74,13 @@ class _Moments(NamedTuple):
         return gg - 2 * c * pg + c**2 * pp - c**2 * self.general - d**2 * self.specific - self.error
 
 
-def training_slopes(measured: Sequence[Measured], metric: str | None) -> tuple[float, float, float]:
+def training_slopes(measured: Sequence[CheapTraining], metric: str | None) -> tuple[float, float, float]:
     """c, d and ν of one kind, for results in ``metric``; of all metrics together where it is None."""
     own = [each for each in measured if each.metric == metric] if metric is not None else list(measured)
     whole, variance = _estimated(measured, lambda kept: _moments(kept).slopes())
     if len(own) < len(measured):
 
-        def difference(kept: Sequence[Measured]) -> np.ndarray:
+        def difference(kept: Sequence[CheapTraining]) -> np.ndarray:
             mine = [each for each in kept if each.metric == metric]
             return _moments(mine).slopes() - _moments(kept).slopes()
 
@@ -102,14 +102,14 @@ def jackknife_variance(estimate: Callable[[Sequence[int]], np.ndarray], labels: 
 
 
 def _estimated(
-    measured: Sequence[Measured], estimate: Callable[[Sequence[Measured]], np.ndarray]
+    measured: Sequence[CheapTraining], estimate: Callable[[Sequence[CheapTraining]], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """An estimate and its variance by the jackknife over groups."""
     groups = [each.group for each in measured]
     return estimate(measured), jackknife_variance(lambda kept: estimate([measured[i] for i in kept]), groups)
 
 
-def _moments(measured: Sequence[Measured]) -> _Moments:
+def _moments(measured: Sequence[CheapTraining]) -> _Moments:
     rows = [np.stack([each.prior, each.results, each.values]) for each in measured]
     centred = [each - each.mean(axis=1, keepdims=True) for each in rows]
     freedom = sum(each.shape[1] - 1 for each in rows)

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crossgraft.rank.aggregate import normal_scores
-from crossgraft.rank.kind_slopes import Measured, jackknife_variance, training_slopes
+from crossgraft.rank.kind_slopes import CheapTraining, jackknife_variance, training_slopes
 from crossgraft.rank.published.benchmark import Results
 from crossgraft.rank.published.sources import REVERSED
 from crossgraft.rank.published.tables import PublishedTable, published_tables
@@ -121,12 +121,12 @@ class _Pairs(NamedTuple):
     result_error: float
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> CheapTraining:
         """The networks that have the kind."""
         known = np.isfinite(self.values)
         z = self.prior + self.residual
         shown = self.values[known], self.prior[known], z[known]
-        return Measured(self.group, self.metric, *shown, self.num_known, self.error, self.result_error)
+        return CheapTraining(self.group, self.metric, *shown, self.num_known, self.error, self.result_error)
 
 
 @cache

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from crossgraft.rank.foresight import Look
+from crossgraft.rank.foresight import NextLook
 from crossgraft.selection.state import Decision, State
 from crossgraft.selection.trials import Action, Rung
 from crossgraft.selection.value import Finishable, Sees, expected_gain, leading_sizes
@@ -51,7 +51,8 @@ def best_rung(state: State, models: Sequence[str], foresight: Sees, *, least: fl
         finishable = Finishable(now, of_full <= remaining, after[kinds] <= remaining)
         members = tuple(places[model] for model in rungs[0].models)
         looks = [
-            Look(rung.kind, members, state.plan.own_error(state.plan.standard_errors.get(rung.kind))) for rung in rungs
+            NextLook(rung.kind, members, state.plan.own_error(state.plan.standard_errors.get(rung.kind)))
+            for rung in rungs
         ]
         gain = expected_gain(foresight, looks, [len(rung.models) for rung in rungs], finishable, seed=seed)
         if gain > least:

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from crossgraft.rank.foresight import Look
+from crossgraft.rank.foresight import NextLook
 from crossgraft.seeding import generator
 
 NUM_DRAWS = 512
@@ -35,7 +35,7 @@ class Sees(Protocol):
         """Whether an observation of this kind changes any belief."""
         ...
 
-    def moves(self, looks: Sequence[Look]) -> list[Float64[np.ndarray, "num_models num_observed"]]:
+    def moves(self, looks: Sequence[NextLook]) -> list[Float64[np.ndarray, "num_models num_observed"]]:
         """What each look adds: the mean moves by this matrix times as many standard normal numbers."""
         ...
 
@@ -55,7 +55,7 @@ class Finishable(NamedTuple):
 
 
 def expected_gain(
-    foresight: Sees, looks: Sequence[Look], sizes: Sequence[int], finishable: Finishable, *, seed: int
+    foresight: Sees, looks: Sequence[NextLook], sizes: Sequence[int], finishable: Finishable, *, seed: int
 ) -> float:
     """Expected improvement of the model that is handed over, in normal scores; below 0 where it costs a better one.
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crossgraft.rank.kind_slopes import Measured, jackknife_variance, training_slopes
+from crossgraft.rank.kind_slopes import CheapTraining, jackknife_variance, training_slopes
 
 C, D, NOISE = 1.1, 0.6, 0.5
 SPECIFIC, GENERAL, ERROR, RESULT_ERROR = 0.5, 0.5 / 10, 0.2, 0.4
@@ -17,7 +17,7 @@ def drawn(*, slope=D, metric="auc", seed=0, num_targets=60, num_models=40):
         e = np.sqrt(SPECIFIC) * other
         z = omega + e + np.sqrt(RESULT_ERROR) * rng.standard_normal(num_models)
         g = 3.0 + C * omega + slope * e + NOISE * left + np.sqrt(ERROR) * rng.standard_normal(num_models)
-        found.append(Measured(f"group {target % 12}", metric, g, prior, z, 9, ERROR, RESULT_ERROR))
+        found.append(CheapTraining(f"group {target % 12}", metric, g, prior, z, 9, ERROR, RESULT_ERROR))
     return found
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crossgraft.rank.foresight import Look
+from crossgraft.rank.foresight import NextLook
 from crossgraft.selection import Action, TrialPlan
 from crossgraft.selection.ladders import best_rung
 from crossgraft.selection.state import State
@@ -24,7 +24,7 @@ def test_a_ladder_is_worth_what_drawing_it_out_gives():
     """One after the other: eight independent models looked at cheaply, the best two again, the best of all handed over."""
     belief = plain_belief(dict.fromkeys(MODELS, 0.0), noise=NOISE)
     every = np.ones(len(MODELS), dtype=bool)
-    looks = [Look("low:size=0.5", tuple(range(8)), None), Look("full", tuple(range(8)), None)]
+    looks = [NextLook("low:size=0.5", tuple(range(8)), None), NextLook("full", tuple(range(8)), None)]
     found = expected_gain(belief, looks, [8, 2], Finishable(every, every, every), seed=0)
     rng = np.random.default_rng(0)
     truth = rng.standard_normal((4000, 8))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.rank.foresight import Look
+from crossgraft.rank.foresight import NextLook
 from crossgraft.selection import Action, Rung, TableTrials, Trial, TrialPlan, parse_budget, run_selection
 from crossgraft.selection.value import Finishable, expected_gain, leading_sets
 from support.beliefs import plain_belief
@@ -134,7 +134,7 @@ def test_the_smaller_or_faster_of_models_that_are_not_told_apart(prefer, taken):
 def test_the_gain_is_that_of_the_knowledge_gradient():
     """Frazier, Powell and Dayanik (2009), eq. 10, for one observation of the second of two models."""
     now = plain_belief({"a": 0.3, "b": 0.0}, deviation=1.0, noise={"full": 0.5})
-    look, every = [Look("full", (1,), None)], np.array([True, True])
+    look, every = [NextLook("full", (1,), None)], np.array([True, True])
     moved = 1 / np.sqrt(1 + 0.25)
     z = -0.3 / moved
     expected = moved * (stats.norm.pdf(z) + z * stats.norm.cdf(z))
