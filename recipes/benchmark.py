@@ -29,10 +29,12 @@ from crossgraft.rank.published.contenders import fitted, held_out_prior
 from crossgraft.rank.published.sources import REVERSED
 from crossgraft.rank.published.tables import PublishedTable, imagenet_results, published_table, published_tables
 from crossgraft.rank.results_store import published_results
+from crossgraft.rank.shared_images import NUM_VALIDATION as VAL_IMAGES
+from crossgraft.rank.shared_images import shared_share
 from crossgraft.records import KnownResult
 from crossgraft.statistics import top_1_regret, weighted_kendall
 
-NUM_VALIDATION = 200
+NUM_VALIDATION = VAL_IMAGES["shift"]
 """Validation images of a SHiFT target."""
 SMOKE = ("dart",)
 SOURCES = "thesis-datasets"
@@ -167,7 +169,8 @@ def beliefs(replay: Replay, target: int, models: np.ndarray) -> dict[str, np.nda
             found[f"Belief without this table + {pixels}"] = cold.after(seen).mean
     if table and table.validation is not None:
         accuracy = table.validation[target, models]
-        errors = np.sqrt(np.maximum(accuracy * (1 - accuracy), 0.25 / NUM_VALIDATION) / NUM_VALIDATION)
+        own_share = 1 - shared_share(replay.benchmark.groups[target])
+        errors = np.sqrt(own_share * np.maximum(accuracy * (1 - accuracy), 0.25 / NUM_VALIDATION) / NUM_VALIDATION)
         seen = [Observation(*each) for each in zip(names, ["full"] * len(names), accuracy, errors, strict=True)]
         found["Validation alone"] = accuracy
         found["Belief + validation"] = known.after(seen).mean

@@ -4,68 +4,60 @@
     python recipes/benchmark_select.py --smoke      # two targets; the same code
 
 The scheduler is that of ``select``; a table stands in place of trainings, so that all of it takes minutes. Nothing of the
-target, nor of related ones, is known beforehand. Nothing is fitted to these tables beyond what ``select`` has for everybody.
+target, nor of related ones, is known beforehand. No constant is fitted to these tables, but the model of ``select`` was changed after
+replays of them had been seen; the page says so.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from benchmark import NUM_VALIDATION, Replay, replay_of
+from benchmark_select_page import (
+    ALL_TRAINED,
+    BUDGETS,
+    HEAD,
+    TABLES,
+    Regret,
+    Reliability,
+    read_rows,
+    select_section,
+    write_rows,
+)
 
 from crossgraft.compute import limit_threads
 from crossgraft.rank.belief import Belief, believe
 from crossgraft.rank.published.tables import imagenet_results
+from crossgraft.rank.shared_images import shared_share
 from crossgraft.seeding import generator
-from crossgraft.selection import Action, TableTrials, run_selection
+from crossgraft.selection import Action, Selected, TableTrials, run_selection
 
-TABLES = ("medmnistplus_auc", "medmnistplus_accuracy", "shift")
 SIZES = {"low:size=0.125": 28 / 224, "low:size=0.286": 64 / 224, "low:size=0.571": 128 / 224}
 PROBE = "score:linear_probe"
-BUDGETS = (0.03, 0.10, 0.25, 0.50)
 NUM_RUNS = 2
 """Drawn runs of every network on MedMNIST+, whose table has means and standard deviations of three seeds."""
 NUM_ORDERS = 50
 """Random orders of models of the baselines."""
-METHODS = (
-    "select",
-    "select, without this table",
-    "prior alone",
-    "largest ImageNet model",
-    "halving without prior",
-    "linear probe",
-    "random",
-)
+BINS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 1.0)
+"""Ends of the bins of chances; what is handed over leads, so that few are above a half."""
 
 
-HEAD = (
-    "# What a selection within a budget hands over, on published tables\n\n"
-    "Written by `recipes/benchmark_select.py`, which keeps the numbers beside this page as a CSV file. What the command does: "
-    "[which model, in one hour?](../how-to/which-model-in-one-hour.md)"
-)
-
-
-class Regret(NamedTuple):
-    """One method on one target within one budget; a mean over drawn runs and orders, in points."""
+class Chance(NamedTuple):
+    """Of one model that was not handed over: the chance that it is better, and whether it is."""
 
     table: str
-    target: str
-    group: str
-    method: str
-    budget: float
-    regret_points: float
-    cost_share: float
+    is_tried: bool
+    chance: float
+    is_better: bool
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """One target with one run of every network.
 
     Attributes:
@@ -89,6 +81,10 @@ class Case:
         """Cost of tuning each."""
         return {name: self.trials.seconds[Action(name, "full")] for name in self.names}
 
+    def best_run(self, names: Sequence[str]) -> str:
+        """The best of fully trained models on what their runs show."""
+        return max(names, key=lambda name: self.trials.values.get(Action(name, "full"), -np.inf))
+
     def regret(self, name: str) -> float:
         """Points below the best."""
         return float(self.truth.max() - self.truth[self.names.index(name)])
@@ -102,30 +98,34 @@ def main(command_line: Sequence[str] | None = None) -> None:
     parser.add_argument("--page-only", action="store_true", help="Write the page of the numbers that are kept.")
     arguments = parser.parse_args(command_line)
     kept = arguments.out.with_suffix(".csv")
+    of_chances = kept.with_name(f"{kept.stem}_chances.csv")
     if not arguments.page_only:
-        write_rows(kept, list(measure_all(smoke=arguments.smoke)))
-    arguments.out.write_text(f"{HEAD}\n\n{select_section(read_rows(kept))}", encoding="utf-8")
+        chances: list[Chance] = []
+        write_rows(kept, Regret, measure_all(chances, smoke=arguments.smoke))
+        write_rows(of_chances, Reliability, reliability(chances))
+    section = select_section(read_rows(kept, Regret), read_rows(of_chances, Reliability))
+    arguments.out.write_text(f"{HEAD}\n\n{section}", encoding="utf-8")
     print(f"Page: {arguments.out.name}")
 
 
-def measure_all(*, smoke: bool = False) -> Iterator[Regret]:
-    """Every method on every target within every budget."""
+def measure_all(chances: list[Chance], *, smoke: bool = False) -> Iterator[Regret]:
+    """Every method on every target within every budget; chances of models that were not handed over are added to the list."""
     with limit_threads(1):
         for table in TABLES[:1] if smoke else TABLES:
             replay = replay_of(table)
             targets = range(2) if smoke else range(len(replay.benchmark.targets))
             for target in targets:
-                yield from measure(replay, target)
+                yield from measure(replay, target, chances)
                 print(f"{table}: {replay.benchmark.targets[target]}", flush=True)
 
 
-def measure(replay: Replay, target: int) -> Iterator[Regret]:
+def measure(replay: Replay, target: int, chances: list[Chance]) -> Iterator[Regret]:
     """Every method on one target within every budget; what one training costs more than is left out."""
     benchmark = replay.benchmark
     models = benchmark.known(target)
     names = [replay.names[model] for model in models]
     own = [row.model_copy(update={"origin": "replay"}) for row in replay.rows]
-    name = benchmark.targets[target]
+    name, group = benchmark.targets[target], benchmark.groups[target]
     priors = {
         "select": believe(names, known=own, target=name, metric=replay.metric),
         "select, without this table": believe(names, target=name, metric=replay.metric, without=[replay.origin]),
@@ -133,6 +133,8 @@ def measure(replay: Replay, target: int) -> Iterator[Regret]:
     cases = [
         case_of(replay, target, models, names, run) for run in range(NUM_RUNS if replay.table.validation is None else 1)
     ]
+    regrets = [case.regret(case.best_run(case.names)) for case in cases]
+    yield Regret(benchmark.name, name, group, ALL_TRAINED, 1.0, float(np.mean(regrets)), 1.0)
     for budget in BUDGETS:
         found: dict[str, list[tuple[float, float]]] = {}
         for run, case in enumerate(cases):
@@ -140,12 +142,40 @@ def measure(replay: Replay, target: int) -> Iterator[Regret]:
             if seconds < min(case.costs.values()):
                 continue
             for method, prior in priors.items():
-                found.setdefault(method, []).append(selected(case, prior, seconds))
+                done = run_selection(case.trials, prior, seconds)
+                found.setdefault(method, []).append((case.regret(done.model), done.state.booked / case.seconds))
+                chances += chances_of(benchmark.name, case, done)
             for method, pairs in baselines(replay, target, models, case, priors["select"], seconds, run).items():
                 found.setdefault(method, []).extend(pairs)
         for method, pairs in found.items():
             regret, cost = np.mean(pairs, axis=0)
-            yield Regret(benchmark.name, name, benchmark.groups[target], method, budget, float(regret), float(cost))
+            yield Regret(benchmark.name, name, group, method, budget, float(regret), float(cost))
+
+
+def chances_of(table: str, case: Case, done: Selected) -> Iterator[Chance]:
+    """What ``select`` says of every model that it does not hand over, and what is true."""
+    taken = case.truth[case.names.index(done.model)]
+    for name, truth in zip(case.names, case.truth, strict=True):
+        if name != done.model and truth != taken:
+            chance = done.belief.probability_better(name, done.model)
+            yield Chance(table, bool(done.state.done(name)), chance, bool(truth > taken))
+
+
+def reliability(chances: Sequence[Chance]) -> Iterator[Reliability]:
+    """Chances in bins, for each table, of models that were tried and of those that were not."""
+    for table in dict.fromkeys(each.table for each in chances):
+        for is_tried in (True, False):
+            for least, below in pairwise(BINS):
+                some = [
+                    each
+                    for each in chances
+                    if (each.table, each.is_tried) == (table, is_tried)
+                    and (least <= each.chance < below or each.chance == below == 1)
+                ]
+                if some:
+                    mean, share = np.mean([(each.chance, each.is_better) for each in some], axis=0)
+                    models = "tried" if is_tried else "not tried"
+                    yield Reliability(table, models, least, below, len(some), float(mean), float(share))
 
 
 def case_of(replay: Replay, target: int, models: np.ndarray, names: list[str], run: int) -> Case:
@@ -157,7 +187,9 @@ def case_of(replay: Replay, target: int, models: np.ndarray, names: list[str], r
         seconds = dict(zip(names, seconds_of(replay, target, models), strict=True))
         error = float(np.sqrt(np.mean(accuracy * (1 - accuracy)) / NUM_VALIDATION))
         values = {Action(name, "full"): float(value) for name, value in zip(names, accuracy, strict=True)}
-        return Case(names, truth, TableTrials({Action(n, "full"): seconds[n] for n in names}, values, {"full": error}))
+        costs = {Action(name, "full"): seconds[name] for name in names}
+        shared = shared_share(replay.benchmark.groups[target])
+        return Case(names, truth, TableTrials(costs, values, {"full": error}, shared_error=shared))
     cells, values, errors = {}, {}, {}
     kinds = {kind: (table.kinds[kind], table.kind_deviations[kind], share**2) for kind, share in SIZES.items()}
     kinds["full"] = (table.results, table.standard_deviations, 1.0)
@@ -190,12 +222,6 @@ def _shift_models() -> list[str]:
     from crossgraft.rank.published.tables import published_table
 
     return list(published_table("shift").models)
-
-
-def selected(case: Case, prior: Belief, seconds: float) -> tuple[float, float]:
-    """Regret of ``select``, and the share of all that it booked."""
-    found = run_selection(case.trials, prior, seconds)
-    return case.regret(found.model), found.state.booked / case.seconds
 
 
 def baselines(
@@ -231,8 +257,7 @@ def searched(case: Case, order: Sequence[str], seconds: float) -> tuple[float, f
         if spent + case.costs[name] <= seconds:
             spent += case.costs[name]
             tried.append(name)
-    best = max(tried, key=lambda name: case.trials.values[Action(name, "full")])
-    return case.regret(best), spent / case.seconds
+    return case.regret(case.best_run(tried)), spent / case.seconds
 
 
 def halved(case: Case, order: Sequence[str], seconds: float) -> tuple[float, float]:
@@ -250,71 +275,6 @@ def halved(case: Case, order: Sequence[str], seconds: float) -> tuple[float, flo
         if spent <= seconds:
             return case.regret(kept[0]), spent / case.seconds
     return case.regret(order[0]), case.costs[order[0]] / case.seconds
-
-
-def write_rows(file: Path, rows: Sequence[Regret]) -> None:
-    """Keep what was measured."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(Regret._fields)
-        writer.writerows([*row[:5], f"{row.regret_points:.4f}", f"{row.cost_share:.4f}"] for row in rows)
-
-
-def read_rows(file: Path) -> list[Regret]:
-    """What was measured before."""
-    with file.open(encoding="utf-8", newline="") as stream:
-        _, *rows = csv.reader(stream)
-    return [Regret(*row[:4], *map(float, row[4:])) for row in rows]
-
-
-def select_section(rows: Sequence[Regret]) -> str:
-    """The section as Markdown: mean and worst regret of every method within every budget, a table per published table."""
-    parts = [
-        "## Selecting within a budget",
-        "Mean (worst) regret in points over the targets, of the model that is handed over; the mean is one of targets, "
-        "each a mean over drawn runs and random orders. The budget is a share of the cost of tuning all models: of pixels "
-        "on MedMNIST+, of published seconds on SHiFT. `select` is the scheduler of `crossgraft select` with the table in "
-        "place of trainings; it knows the other targets of the table, as a user's own results, or, *without this table*, "
-        "other publications only. Evidence on MedMNIST+ is one run drawn around the published mean with the published "
-        "standard deviation, the truth the mean; on SHiFT val (200 images) is the evidence and test the truth. No method "
-        "sees the truth. A dash: the budget is below one training. `halving` and `random` begin with models in random "
-        "order.",
-    ]
-    for table in dict.fromkeys(row.table for row in rows):
-        some = [row for row in rows if row.table == table]
-        number = len({row.target for row in some})
-        head = [f"| {table}, {number} targets | " + " | ".join(f"{100 * budget:.0f} %" for budget in BUDGETS) + " |"]
-        head.append("|---" * (1 + len(BUDGETS)) + "|")
-        lines = [
-            f"| {method} | " + " | ".join(_cell(some, method, budget) for budget in BUDGETS) + " |"
-            for method in METHODS
-            if any(row.method == method for row in some)
-        ]
-        parts += ["\n".join([*head, *lines]), _in_words(some)]
-    if missing := [table for table in TABLES if table not in {row.table for row in rows}]:
-        parts.append(f"Not measured yet: {', '.join(missing)}.")
-    return "\n\n".join(parts) + "\n"
-
-
-def _in_words(rows: Sequence[Regret]) -> str:
-    """Who has the least mean regret within each budget, and whether that is `select`."""
-    said = []
-    for budget in BUDGETS:
-        means = {
-            method: float(np.mean(found))
-            for method in METHODS
-            if (found := [row.regret_points for row in rows if row.method == method and row.budget == budget])
-        }
-        if means:
-            least = min(means, key=lambda method: means[method])
-            said.append(f"{100 * budget:.0f} %: {least} ({means[least]:.2f}; select {means['select']:.2f})")
-    return f"Least mean regret: {'; '.join(said)}."
-
-
-def _cell(rows: Sequence[Regret], method: str, budget: float) -> str:
-    found = [row.regret_points for row in rows if row.method == method and row.budget == budget]
-    return f"{np.mean(found):.2f} ({max(found):.2f})" if found else "—"
 
 
 if __name__ == "__main__":

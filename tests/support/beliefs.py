@@ -38,11 +38,19 @@ class PlainBelief:
     def says_something(self, kind):
         return np.isfinite(self.noise.get(kind.split("=")[0], np.inf))
 
-    def covariance_after(self, kind, places, standard_error):
-        seen = [
-            SimpleNamespace(model=self.models[at], kind=kind, value=0.0, standard_error=standard_error) for at in places
-        ]
-        return self.after(seen).covariance
+    def moves(self, looks):
+        now, found = self, []
+        for look in looks:
+            seen = [
+                SimpleNamespace(model=self.models[at], kind=look.kind, value=0.0, standard_error=look.standard_error)
+                for at in look.places
+            ]
+            after = now.after(seen)
+            values, vectors = np.linalg.eigh(now.covariance - after.covariance)
+            order = np.argsort(-values)[: len(seen)]
+            found.append(vectors[:, order] * np.sqrt(np.clip(values[order], 0, None)))
+            now = after
+        return found
 
     def probability_better(self, first, second):
         one, other = self.models.index(first), self.models.index(second)

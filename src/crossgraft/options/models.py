@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
 from crossgraft.plain_types import AllowedCode, ResizePolicy
+
+
+@options
+class Candidates(Options):
+    """Which models are compared."""
+
+    group: ClassVar[str] = "Models"
+
+    models: str | Path | Sequence[str | ModelSpec] | None = option(
+        "Names, checkpoints or folders of them with commas, or a zoo YAML file.",
+        default=None,
+        default_text="models whose weights are on this machine",
+        is_common=True,
+    )
 
 
 @options

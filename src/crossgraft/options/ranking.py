@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from crossgraft.options._objects import AnyScore, ModelSpec
+from crossgraft.options._objects import AnyScore
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
-from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
+from crossgraft.options.models import Candidates, CodeOptions, Download, InputSize, Weights
 from crossgraft.options.running import Cache, Device, Output, Page, Seed, Strictness, Workers
 
 
@@ -19,12 +19,6 @@ class ZooOptions(Options):
 
     group: ClassVar[str] = "Models and scores"
 
-    models: str | Path | Sequence[str | ModelSpec] | None = option(
-        "Names, checkpoints or folders of them with commas, or a zoo YAML file.",
-        default=None,
-        default_text="models whose weights are on this machine",
-        is_common=True,
-    )
     scores: str | AnyScore | Sequence[str | AnyScore] = option(
         "default, all, or names with commas.", default="default", is_common=True
     )
@@ -70,6 +64,7 @@ class RankOptions(
     ClassOptions,
     TableOptions,
     ZooOptions,
+    Candidates,
 ):
     """Options of ``rank_models``."""
 

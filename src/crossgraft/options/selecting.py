@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import ClassVar, Literal
 
-from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.editing import EditsBefore
-from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
+from crossgraft.options.models import Candidates, CodeOptions, Download, InputSize, Weights
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
 from crossgraft.options.tuning import Choosing, Deciding, Execution, Slots, Subgroups, TrainingOptions, Validating
 
@@ -23,12 +20,6 @@ class Selecting(Options):
 
     group: ClassVar[str] = "Selection"
 
-    models: str | Path | Sequence[str | ModelSpec] | None = option(
-        "Names, checkpoints or folders of them with commas, or a zoo YAML file.",
-        default=None,
-        default_text="models whose weights are on this machine",
-        is_common=True,
-    )
     budget: str = option(
         "Time for everything that is trained (30min, 2h), or share of the time to fine-tune all models (25%).",
         default="30min",
@@ -68,5 +59,6 @@ class SelectOptions(
     TrainingOptions,
     Slots,
     Selecting,
+    Candidates,
 ):
     """Options of ``select_model``."""

@@ -15,7 +15,7 @@ the same network but what the closer one lacks: their errors are nested.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +24,8 @@ from scipy import stats
 
 from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.rank.aggregate import NUM_DRAWS, PerModel
-from crossgraft.rank.conditioning import Foresight, Observed, condition
+from crossgraft.rank.conditioning import Observed, condition
+from crossgraft.rank.foresight import Foresight
 from crossgraft.rank.known_names import full_name
 from crossgraft.rank.prior_of_names import prior_of_names
 from crossgraft.rank.standing import Standing
@@ -42,7 +43,8 @@ class Observation(NamedTuple):
         model: Name as in ``Belief.models``.
         kind: ``score:logme``, ``low:epochs=0.2``, ``low:size=0.5``, ``curve:epoch=3``, ``full``.
         value: In the metric's (or the score's) own unit, larger = better.
-        standard_error: Standard error of the value, in its unit; None = unknown, taken as 0.
+        standard_error: Standard error of the value, in its unit, without what is the same for all networks; None = unknown, taken
+            as 0.
     """
 
     model: str
@@ -62,6 +64,9 @@ class Belief:
         unit: ``metric`` once a full result is known, else ``normal score`` (0 = middling, 1 = one standard deviation).
         spoke: Publications (or commands) with results of exactly these weights, for each model; empty: relatives and ImageNet.
         observations: All that it was conditioned on.
+        without_group: Group of targets that nothing was learned from: that of the target.
+        metric: Metric of the results, where it is known.
+        prior: Standing before the observations.
     """
 
     models: tuple[str, ...]
@@ -71,6 +76,7 @@ class Belief:
     spoke: tuple[tuple[str, ...], ...] = ()
     observations: tuple[Observation, ...] = ()
     without_group: str | None = None
+    metric: str | None = None
     prior: Standing | None = field(default=None, repr=False)
 
     def after(self, observations: Sequence[Observation]) -> Belief:
@@ -91,14 +97,17 @@ class Belief:
             latest[each.model, each.kind] = each
         every = tuple(latest[key] for key in sorted(latest))
         prior = self.prior or Standing(self.mean, self.covariance, 0.0, self.spoke)
-        mean, covariance, in_metric = condition(prior, _by_kind(self.models, every), without_group=self.without_group)
+        mean, covariance, in_metric = condition(
+            prior, _by_kind(self.models, every), without_group=self.without_group, metric=self.metric
+        )
         unit: Unit = "metric" if in_metric else "normal score"
-        return Belief(self.models, mean, covariance, unit, self.spoke, every, self.without_group, prior)
+        return replace(self, mean=mean, covariance=covariance, unit=unit, observations=every, prior=prior)
 
     def foresight(self) -> Foresight:
         """What observations that are still to come will tell."""
         prior = self.prior or Standing(self.mean, self.covariance, 0.0, self.spoke)
-        return Foresight(prior, _by_kind(self.models, self.observations), without_group=self.without_group)
+        kinds = _by_kind(self.models, self.observations)
+        return Foresight(prior, kinds, without_group=self.without_group, metric=self.metric)
 
     def probability_best(self, *, seed: int) -> PerModel:
         """Chance of each network of being the best of all, from 4 000 draws."""
@@ -160,7 +169,7 @@ def believe(
         [full_name(name) for name in names], known, target=target, metric=metric, without=without
     )
     covariance = prior.general + prior.specific * np.eye(len(names))
-    return Belief(names, prior.mean, covariance, "normal score", prior.spoke, (), group, prior)
+    return Belief(names, prior.mean, covariance, "normal score", prior.spoke, (), group, metric, prior)
 
 
 def _by_kind(models: Sequence[str], observations: Sequence[Observation]) -> list[Observed]:

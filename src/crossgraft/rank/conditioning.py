@@ -17,8 +17,6 @@ FULL = "full"
 NUM_SCALES = 25
 FREE_LEVEL = 1e5
 """Variance of an unknown level, in squared spreads of its observations."""
-SCALE_RESULTS = 4
-"""Results that the expected scale counts for, where it is foreseen what further ones will tell; fixed, not fitted."""
 WIDEST = 6.0
 """Scales are tried from a sixth of that of the observations to six times it."""
 ROUNDING = 1e-12
@@ -40,7 +38,7 @@ class Observed(NamedTuple):
         return self.kind.partition(":")[0]
 
 
-class _Read(NamedTuple):
+class Read(NamedTuple):
     """One kind with what it says and its scale."""
 
     observed: Observed
@@ -50,29 +48,31 @@ class _Read(NamedTuple):
 
 
 def condition(
-    prior: Standing, kinds: Sequence[Observed], *, without_group: str | None
+    prior: Standing, kinds: Sequence[Observed], *, without_group: str | None, metric: str | None = None
 ) -> tuple[Float64[np.ndarray, " num_models"], Square, bool]:
     """Mean and covariance of the final results; in the metric's unit (True) where a full result is among the observations."""
-    models = {each.kind: _model(each.kind, without_group) for each in kinds}
+    models = {each.kind: what_it_says(each.kind, without_group, metric) for each in kinds}
     full = [each for each in kinds if each.kind == FULL]
     cheap = [each for each in kinds if each.kind != FULL and len(each.places) > 1 and models[each.kind].says_something]
-    read = [_read(prior, each, models[each.kind]) for each in cheap]
+    read = [read_kind(prior, each, models[each.kind]) for each in cheap]
     if not full:
-        mean, covariance = _posterior(prior, read, None)
+        mean, covariance = posterior(prior, read, None)
         return mean, covariance, False
     return (*_in_metric(prior, read, full[0]), True)
 
 
-def _model(kind: str, without_group: str | None) -> KindModel:
-    return KindModel(1.0, 1.0, 0.0, 0) if kind == FULL else kind_model(kind, without_group)
+def what_it_says(kind: str, without_group: str | None, metric: str | None) -> KindModel:
+    """What one kind says, a whole fine-tuning among them."""
+    return KindModel(1.0, 1.0, 0.0, 0) if kind == FULL else kind_model(kind, without_group, metric)
 
 
-def _read(prior: Standing, observed: Observed, model: KindModel) -> _Read:
+def read_kind(prior: Standing, observed: Observed, model: KindModel) -> Read:
+    """A kind with its scale, the mean under its restricted likelihood."""
     values = without_outliers(observed.values)
     scales, logs = _scale_likelihood(prior, observed, values, model)
     weights = np.exp(logs - logs.max())
     scale = float(np.exp(weights @ np.log(scales) / weights.sum()))
-    return _Read(observed, model, values, scale)
+    return Read(observed, model, values, scale)
 
 
 def _scale_likelihood(
@@ -94,36 +94,36 @@ def _scale_likelihood(
     unit = model.general**2 * prior.general[np.ix_(places, places)]
     unit = unit + (model.specific**2 * prior.specific + model.noise**2 + 1e-9) * np.eye(len(places))
     logs = np.zeros(len(scales))
-    for number, scale in enumerate(scales):
-        v = scale**2 * unit + np.diag(observed.errors**2)
-        left = values - scale * model.general * prior.mean[places]
-        logs[number] = _restricted(left, v) if len(places) > 1 else 0.0
+    if len(places) > 1:
+        v = scales[:, None, None] ** 2 * unit + np.diag(observed.errors**2)
+        logs = _restricted(values - scales[:, None] * model.general * prior.mean[places], v)
     if centre is not None:
         logs += -0.5 * (np.log(scales / centre) / width) ** 2
     return scales, logs
 
 
-def _restricted(left: np.ndarray, v: Square) -> float:
-    """Logarithm of the likelihood of what does not depend on the level."""
+def _restricted(left: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Logarithm of the likelihood of what does not depend on the level, for each of several covariances."""
     root = np.linalg.cholesky(v)
-    white, one = np.linalg.solve(root, np.stack([left, np.ones(len(left))], axis=1)).T
-    inside = float(one @ one)
-    fit = float(one @ white) / inside
-    rest = white - fit * one
-    return float(-np.log(np.diag(root)).sum() - 0.5 * np.log(inside) - 0.5 * rest @ rest)
+    white = np.linalg.solve(root, np.stack([left, np.ones_like(left)], axis=2))
+    residual, one = white[..., 0], white[..., 1]
+    inside = (one**2).sum(axis=1)
+    rest = residual - ((one * residual).sum(axis=1) / inside)[:, None] * one
+    logs = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
+    return -logs - 0.5 * np.log(inside) - 0.5 * (rest**2).sum(axis=1)
 
 
-def _in_metric(prior: Standing, read: Sequence[_Read], full: Observed) -> tuple[np.ndarray, Square]:
+def _in_metric(prior: Standing, read: Sequence[Read], full: Observed) -> tuple[np.ndarray, Square]:
     """A mixture over the scale of the full results; its first two moments."""
     cut = without_outliers(full.values)
-    centre, width = _expected_scale(read)
+    centre, width = expected_scale(read)
     model = KindModel(1.0, 1.0, 0.0, 0)
     scales, logs = _scale_likelihood(prior, full, cut, model, centre=centre, width=width)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     kept = weights > 1e-4
     parts = [
-        (weight, *_posterior(prior, read, (_Read(full, model, cut, float(scale)))))
+        (weight, *posterior(prior, read, (Read(full, model, cut, float(scale)))))
         for weight, scale in zip(weights[kept], scales[kept], strict=True)
     ]
     total = sum(weight for weight, _, _ in parts)
@@ -133,7 +133,7 @@ def _in_metric(prior: Standing, read: Sequence[_Read], full: Observed) -> tuple[
     return mean, covariance
 
 
-def _expected_scale(read: Sequence[_Read]) -> tuple[float, float]:
+def expected_scale(read: Sequence[Read]) -> tuple[float, float]:
     """Spread of full results before they speak for themselves: that of cheaper trainings, else of the published tables."""
     trained = [each for each in read if each.observed.family in ("low", "curve") and len(each.values) > 2]
     centre, width = _published_scale()
@@ -149,56 +149,45 @@ def _published_scale() -> tuple[float, float]:
     return float(np.exp(np.median(rows))), float(np.std(rows))
 
 
-def _posterior(prior: Standing, read: Sequence[_Read], full: _Read | None) -> tuple[np.ndarray, Square]:
+def posterior(prior: Standing, read: Sequence[Read], full: Read | None) -> tuple[np.ndarray, Square]:
     """Moments of the results given all kinds at their scales: normal scores, or level + scale · score where ``full`` is given."""
-    number = len(prior.mean)
     every = [*read, *([full] if full else [])]
-    states = 2 * number + 1  # general, specific, and the level of the full results
-    mean = np.concatenate([prior.mean, np.zeros(number), np.array([full.values.mean() if full else 0.0])])
-    covariance = np.zeros((states, states))
-    covariance[:number, :number] = prior.general
-    covariance[number : 2 * number, number : 2 * number] = prior.specific * np.eye(number)
-    if full:
-        covariance[-1, -1] = FREE_LEVEL * (full.scale**2 + float(np.var(full.values)))
-    if every:
-        h, y, r = _equations(every, number)
-        gain = covariance @ h.T
-        v = h @ gain + r
-        solved = np.linalg.solve(v, gain.T)
-        mean = mean + (y - h @ mean) @ solved
-        covariance = covariance - gain @ solved
     scale = full.scale if full else 1.0
-    out = np.concatenate(
-        [scale * np.eye(number), scale * np.eye(number), np.full((number, 1), 1.0 if full else 0.0)], axis=1
+    level = FREE_LEVEL * (full.scale**2 + float(np.var(full.values))) if full else 0.0
+    mean = scale * prior.mean + (full.values.mean() if full else 0.0)
+    covariance = scale**2 * (prior.general + prior.specific * np.eye(len(prior.mean))) + level
+    if every:
+        cross, v, surprise = joint(prior, every)
+        cross = scale * cross
+        if full:
+            cross[:, -len(full.values) :] += level
+        solved = np.linalg.solve(v, cross.T)
+        mean, covariance = mean + surprise @ solved, covariance - cross @ solved
+    return mean, (covariance + covariance.T) / 2
+
+
+def joint(prior: Standing, every: Sequence[Read]) -> tuple[np.ndarray, Square, np.ndarray]:
+    """Covariance of normal scores with all observations; that of the observations, with levels and errors; their surprise."""
+    places = np.concatenate([each.observed.places for each in every])
+    kind = np.repeat(np.arange(len(every)), [len(each.values) for each in every])
+    general = np.array([each.scale * each.model.general for each in every])[kind]
+    specific = np.array([each.scale * each.model.specific for each in every])[kind]
+    same = places[:, None] == places[None]
+    free = {each.observed.kind: each.scale**2 + float(np.var(each.values)) for each in reversed(every)}
+    level = np.array(
+        [[FREE_LEVEL * free[a.observed.kind] * (a.observed.kind == b.observed.kind) for b in every] for a in every]
     )
-    result = out @ covariance @ out.T
-    return out @ mean, (result + result.T) / 2
+    noise = np.array([[a.scale * b.scale * _shared_noise(a, b) for b in every] for a in every])
+    errors = np.concatenate([each.observed.errors**2 + 1e-9 * each.scale**2 for each in every])
+    v = np.outer(general, general) * prior.general[np.ix_(places, places)] + level[np.ix_(kind, kind)] + np.diag(errors)
+    v += same * (prior.specific * np.outer(specific, specific) + noise[np.ix_(kind, kind)])
+    cross = general * prior.general[:, places]
+    cross[places, np.arange(len(places))] += prior.specific * specific
+    surprise = np.concatenate([each.values - each.values.mean() for each in every]) - general * prior.mean[places]
+    return cross, v, surprise
 
 
-def _equations(every: Sequence[_Read], number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of all observations: what they load on, their values, the covariance of their errors with levels and noise."""
-    size = sum(len(each.values) for each in every)
-    h, y, r = np.zeros((size, 2 * number + 1)), np.zeros(size), np.zeros((size, size))
-    starts = np.cumsum([0, *(len(each.values) for each in every)])
-    for each, start in zip(every, starts, strict=False):
-        rows = np.arange(start, start + len(each.values))
-        h[rows, each.observed.places] = each.scale * each.model.general
-        h[rows, number + each.observed.places] = each.scale * each.model.specific
-        y[rows] = each.values
-        if each.observed.kind == FULL:
-            h[rows, -1] = 1.0
-        else:
-            y[rows] -= each.values.mean()
-            r[np.ix_(rows, rows)] += FREE_LEVEL * (each.scale**2 + float(np.var(each.values)))
-        r[rows, rows] += each.observed.errors**2 + 1e-9 * each.scale**2
-        for other, begin in zip(every, starts, strict=False):
-            same = each.observed.places[:, None] == other.observed.places[None]
-            shared = each.scale * other.scale * _shared_noise(each, other)
-            r[start : start + len(each.values), begin : begin + len(other.values)] += shared * same
-    return h, y, r
-
-
-def _shared_noise(first: _Read, second: _Read) -> float:
+def _shared_noise(first: Read, second: Read) -> float:
     """Covariance of what two kinds of one network leave unexplained, in units of their scales."""
     if first.observed.kind == second.observed.kind:
         return first.model.noise**2
@@ -212,68 +201,3 @@ def _shared_noise(first: _Read, second: _Read) -> float:
         return 0.0
     closest = min(each.model.noise / slope for each, slope in zip((first, second), slopes, strict=True))
     return slopes[0] * slopes[1] * closest**2
-
-
-class Foresight:
-    """What observations that are still to come will tell, whatever their values, in normal scores.
-
-    Everything is in normal scores, full results too, so that a belief before the first of them and one after it can be compared.
-    Only differences between networks mean something: a common level is not known.
-
-    Attributes:
-        mean: Expected normal score.
-        covariance: Its covariance.
-    """
-
-    def __init__(self, prior: Standing, kinds: Sequence[Observed], *, without_group: str | None) -> None:
-        self._prior, self._without_group = prior, without_group
-        models = {each.kind: _model(each.kind, without_group) for each in kinds}
-        several = [each for each in kinds if models[each.kind].says_something and len(each.places) > 1]
-        read = [_read(prior, each, models[each.kind]) for each in several]
-        centre, width = _expected_scale(read)
-        self._scale = centre * float(np.exp(width**2 / 2))  # the mean: where results differ much, more is at stake
-        self._read = [self._steadied(each) for each in read]
-        alone = [each for each in kinds if models[each.kind].says_something and len(each.places) == 1]
-        self._read += [_Read(each, models[each.kind], each.values, self._scale) for each in alone]
-        self.mean, self.covariance = _posterior(prior, [_in_scores(each) for each in self._read], None)
-
-    def _steadied(self, read: _Read) -> _Read:
-        """With the expected scale as if it had been seen in some results: two that are alike by chance tell little of it."""
-        if read.observed.family == "score":
-            return read
-        number = len(read.values) - 1
-        logs = number * np.log(max(read.scale, 1e-12)) + SCALE_RESULTS * np.log(self._scale)
-        return read._replace(scale=float(np.exp(logs / (number + SCALE_RESULTS))))
-
-    def says_something(self, kind: str) -> bool:
-        """Whether an observation of this kind changes any belief."""
-        return _model(kind, self._without_group).says_something
-
-    def covariance_after(self, kind: str, places: Sequence[int], standard_error: float | None) -> Square:
-        """Covariance once networks were observed.
-
-        Args:
-            kind: Kind of the observations.
-            places: Numbers of the networks.
-            standard_error: Standard error of each, in the metric's unit; None counts as 0.
-        """
-        before = next((each for each in self._read if each.observed.kind == kind), None)
-        model = _model(kind, self._without_group)
-        scale = before.scale if before is not None else 1.0 if kind.startswith("score:") else self._scale
-        known = (
-            before.observed if before is not None else Observed(kind, np.zeros(0, dtype=np.int64), *2 * [np.zeros(0)])
-        )
-        more = Observed(
-            kind,
-            np.concatenate([known.places, np.asarray(places, dtype=np.int64)]),
-            np.concatenate([known.values, np.zeros(len(places))]),
-            np.concatenate([known.errors, np.full(len(places), standard_error or 0.0)]),
-        )
-        read = [each for each in self._read if each is not before]
-        read.append(_Read(more, model, more.values, scale))
-        return _posterior(self._prior, [_in_scores(each) for each in read], None)[1]
-
-
-def _in_scores(read: _Read) -> _Read:
-    """The same with a level of its own, also of full results."""
-    return read if read.observed.kind != FULL else read._replace(observed=read.observed._replace(kind=f"{FULL}:"))

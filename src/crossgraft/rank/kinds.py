@@ -4,29 +4,36 @@ In the unit of one target's spread, kind k of network m is
 
     g_mk = level + scale · (c_k · ω_m + d_k · (z_m − ω_m) + ε_mk),    ε_mk ~ N(0, ν_k²)
 
-with ω what the network brings to every target and z its final result (normal scores). c, d and ν are regressions over the targets
-of the tables that have the kind: each target against the prior of the other groups. Each slope is shrunk by its uncertainty, the
-jackknife over groups, and is 0 where it says nothing. A score of frozen features says nothing until two publications show that it
-does, and the jackknife over publications counts too: what ranks one zoo on one set of targets has failed outright on others.
-Training at low fidelity is held to the first rule alone.
+with ω what the network brings to every target and z its final result (normal scores). c, d and ν are learned from the targets of
+the tables that have the kind: each target against the prior of the other groups.
+
+A score of frozen features (``_fit_score``) has slopes by least squares, each shrunk by its uncertainty, the jackknife over
+groups, to 0 where it says nothing. It says nothing until two publications show that it does, and the jackknife over publications
+counts too: what ranks one zoo on one set of targets has failed outright on others. Training at low fidelity is a noisy
+measurement of the same thing, so its slopes are those of errors in variables (``kind_slopes``), for the metric at hand as far
+as metrics differ.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from crossgraft.rank.aggregate import normal_scores
+from crossgraft.rank.kind_slopes import CheapTraining, jackknife_variance, training_slopes
 from crossgraft.rank.published.benchmark import Results
 from crossgraft.rank.published.sources import REVERSED
 from crossgraft.rank.published.tables import PublishedTable, published_tables
+from crossgraft.seeding import generator
 
 OUTLIER = 3.0
 """Robust standard deviations below the median at which a value is cut: a training that went wrong is last, however far."""
+NUM_REDRAWN = 200
+"""Draws of other seeds, from which the error of published normal scores is computed."""
 _SHARE = re.compile(r"(size|epochs|images)=([0-9.]+)")
 
 
@@ -65,13 +72,13 @@ def without_outliers(values: np.ndarray) -> np.ndarray:
 
 
 @cache
-def kind_model(kind: str, without_group: str | None = None) -> KindModel:
-    """What ``kind`` says, learned from all targets but those of a group.
+def kind_model(kind: str, without_group: str | None = None, metric: str | None = None) -> KindModel:
+    """What ``kind`` says of results in ``metric``, learned from all targets but those of a group.
 
     A share between two that were published (``low:size=0.4``) is read off the line between them; a low fidelity of another sort,
     or an epoch of a learning curve, counts as the smallest published share; a score that no table has says nothing.
     """
-    learned = _learned(without_group)
+    learned = _learned(without_group, metric if metric in _metrics() else None)
     if kind in learned:
         return learned[kind]
     family = kind.partition(":")[0]
@@ -105,9 +112,21 @@ class _Pairs(NamedTuple):
     table: str
     publication: str
     group: str
+    metric: str
     values: np.ndarray
     prior: np.ndarray
     residual: np.ndarray
+    num_known: float
+    error: float
+    result_error: float
+
+    @property
+    def measured(self) -> CheapTraining:
+        """The networks that have the kind."""
+        known = np.isfinite(self.values)
+        z = self.prior + self.residual
+        shown = self.values[known], self.prior[known], z[known]
+        return CheapTraining(self.group, self.metric, *shown, self.num_known, self.error, self.result_error)
 
 
 @cache
@@ -119,7 +138,9 @@ def _pairs() -> dict[str, list[_Pairs]]:
             continue
         z = normal_scores(table.results)
         prior = _held_out(z, table.groups)
+        num_known = len(set(table.groups)) - 1
         for kind, matrix in kinds.items():
+            deviations = table.kind_deviations.get(kind)
             for target, group in enumerate(table.groups):
                 values = without_outliers(matrix[target])
                 both = np.isfinite(values) & np.isfinite(z[target]) & np.isfinite(prior[target])
@@ -127,7 +148,12 @@ def _pairs() -> dict[str, list[_Pairs]]:
                     continue
                 g = (values - values[both].mean()) / values[both].std()
                 ends = np.where(both, g, np.nan), prior[target], z[target] - prior[target]
-                found.setdefault(kind, []).append(_Pairs(table.name, table.origin, group, *ends))
+                of_mean = (
+                    0.0 if deviations is None else float(np.nanmean(deviations[target, both] ** 2)) / table.num_seeds
+                )
+                errors = min(of_mean / float(values[both].var()), 1.0), _error_of_scores(table, target)
+                labels = table.name, table.origin, group, table.metric
+                found.setdefault(kind, []).append(_Pairs(*labels, *ends, num_known, *errors))
     return found
 
 
@@ -156,25 +182,44 @@ def _held_out(z: Results, groups: Sequence[str]) -> Results:
     return prior
 
 
+def _error_of_scores(table: PublishedTable, target: int) -> float:
+    """Variance of the normal scores of a target between means over other seeds; 0 where no standard deviations are printed."""
+    if table.standard_deviations is None:
+        return 0.0
+    known = np.isfinite(table.results[target]) & np.isfinite(table.standard_deviations[target])
+    error = table.standard_deviations[target, known] / np.sqrt(table.num_seeds)
+    drawn = generator(0, "seeds", table.name, target).standard_normal((NUM_REDRAWN, int(known.sum())))
+    return float(normal_scores(table.results[target, known] + error * drawn).var(axis=0).mean())
+
+
 @cache
-def _learned(without_group: str | None) -> dict[str, KindModel]:
+def _metrics() -> frozenset[str]:
+    return frozenset(pair.metric for pairs in _pairs().values() for pair in pairs)
+
+
+@cache
+def _learned(without_group: str | None, metric: str | None = None) -> dict[str, KindModel]:
     found: dict[str, KindModel] = {}
     for kind, pairs in _pairs().items():
         kept = [pair for pair in pairs if pair.group != without_group]
-        if len({pair.group for pair in kept}) >= 4:
-            found[kind] = _fit(kept, is_score=kind.startswith("score:"))
+        num_groups = len({pair.group for pair in kept})
+        if num_groups >= 4 and kind.startswith("score:"):
+            found[kind] = _fit_score(kept)
+        elif num_groups >= 4:
+            slopes = training_slopes([pair.measured for pair in kept], metric)
+            found[kind] = KindModel(*slopes, num_groups)
     return found
 
 
-def _fit(pairs: Sequence[_Pairs], *, is_score: bool) -> KindModel:
-    """Both slopes by least squares, each shrunk by the jackknife over groups (scores: and publications), not below 0."""
+def _fit_score(pairs: Sequence[_Pairs]) -> KindModel:
+    """Both slopes by least squares, each shrunk by the jackknife over groups and over publications, not below 0."""
     design = [np.stack([pair.prior, pair.residual], axis=1)[np.isfinite(pair.values)] for pair in pairs]
     design = [rows - rows.mean(axis=0) for rows in design]
     values = [pair.values[np.isfinite(pair.values)] for pair in pairs]
     values = [rows - rows.mean() for rows in values]
-    labels = [[pair.group for pair in pairs], *([[pair.publication for pair in pairs]] if is_score else [])]
+    labels = [[pair.group for pair in pairs], [pair.publication for pair in pairs]]
     num_groups = len(set(labels[0]))
-    if is_score and len(set(labels[1])) < 2:
+    if len(set(labels[1])) < 2:
         return NOTHING._replace(num_groups=num_groups)
 
     def slopes(kept: Sequence[int]) -> np.ndarray:
@@ -182,18 +227,11 @@ def _fit(pairs: Sequence[_Pairs], *, is_score: bool) -> KindModel:
         return np.linalg.lstsq(x, y, rcond=None)[0]
 
     whole = slopes(range(len(pairs)))
-    variance = np.max([_jackknife(slopes, each) for each in labels], axis=0)
+    variance = np.max([jackknife_variance(slopes, each) for each in labels], axis=0)
     shrunk = np.where(whole > 0, whole * np.maximum(0.0, 1 - variance / np.maximum(whole**2, 1e-12)), 0.0)
     x, y = np.concatenate(design), np.concatenate(values)
     noise = float(np.sqrt(np.mean((y - x @ shrunk) ** 2)))
     return KindModel(float(shrunk[0]), float(shrunk[1]), noise, num_groups)
-
-
-def _jackknife(slopes: Callable[[Sequence[int]], np.ndarray], labels: Sequence[str]) -> np.ndarray:
-    """Variance of the slopes, leaving out all pairs of one label at a time."""
-    names = list(dict.fromkeys(labels))
-    without = np.array([slopes([i for i, label in enumerate(labels) if label != name]) for name in names])
-    return (len(names) - 1) / len(names) * ((without - without.mean(axis=0)) ** 2).sum(axis=0)
 
 
 @cache

@@ -12,6 +12,7 @@ from crossgraft.models import ModelSpec
 from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.rank.known_names import full_name, weights_of_identity
+from crossgraft.rank.published.aliases import weights_called
 from crossgraft.rank.published.sources import TARGETS, shipped
 from crossgraft.rank.published.tables import COMPRESSED, compressed
 from crossgraft.rank.results_store import (
@@ -81,10 +82,11 @@ def check_known_names(specs: Sequence[ModelSpec], rows: Sequence[KnownResult]) -
 
     Raises:
         UnknownNameError: With the nearest names.
+        DataError: Published tables mean different weights by it; the message names them.
     """
     known = {row.identity for row in rows}
     for spec in specs:
-        if spec.known_as is not None and spec.known_as not in known:
+        if spec.known_as is not None and spec.known_as not in known and weights_called(spec.known_as) is None:
             raise UnknownNameError(f"known result (known_as of {spec.name})", spec.known_as, sorted(known))
 
 

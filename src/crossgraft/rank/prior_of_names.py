@@ -8,11 +8,12 @@ from functools import cache
 from crossgraft.rank.known_names import names_of
 from crossgraft.rank.model_history import group_of_target
 from crossgraft.rank.results_store import one_metric, published_results
-from crossgraft.rank.standing import Standing, TableMean, Variances, fit_variances, stand, table_means
+from crossgraft.rank.standing import Standing, Variances, fit_variances, stand
+from crossgraft.rank.table_means import TableMean, table_means
 from crossgraft.records import KnownResult
 
-START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, slopes=0.1, target=0.45)
-"""Where the fit begins; ``target`` is the mean variance of a network between the targets of a published table."""
+START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, slopes=0.1, target=0.45, target_freedom=4.0)
+"""Where the fit begins; that of targets stays where fewer than three tables tell of it."""
 
 
 def prior_of_names(

@@ -11,7 +11,7 @@ results outweigh. A network that no table knows stands where its top-1, size and
 either stands at the middle, with the variance of all.
 
 Variances are fitted by maximum likelihood (Searle, Casella and McCulloch, Variance components, 1992, ch. 6) to the means of each
-network over the targets of a table.
+network over the targets of a table; that of e, which differs between tables, by ``target_variance``.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from jaxtyping import Float64
 from scipy import optimize
 
 from crossgraft.models.spec import TORCHVISION_PREFIX, family_of
-from crossgraft.rank.aggregate import normal_scores
 from crossgraft.rank.published.tables import imagenet_results
-from crossgraft.records import KnownResult
+from crossgraft.rank.table_means import OWN, TableMean
+from crossgraft.rank.target_variance import typical_variance, variance_at_hand, variance_of_tables
 
 TOP1_CENTRE_PERCENT, TOP1_UNIT_PERCENT = 80.0, 5.0
 SIZE_CENTRE_MILLIONS = 25.0
@@ -35,7 +35,6 @@ FREE_LEVEL = 25.0
 """Variance of what is not known at all, the level of a table; large beside 1, the spread of ranks."""
 SLOPE = 0.25
 """Prior variance of w₁ and w₂: half a normal score for 5 points of top-1, or a factor of ten in size."""
-OWN = "own"
 Square = Float64[np.ndarray, "num_models num_models"]
 Between = Float64[np.ndarray, "num_first num_second"]
 
@@ -49,7 +48,8 @@ class Variances(NamedTuple):
         weights: Variance of what one network has beyond that.
         table: Variance of one network between tables.
         slopes: Variance between tables of both slopes, on 5 points of ImageNet top-1 and on a factor of ten in parameters.
-        target: Variance of one network between the targets of a table.
+        target: Variance of one network between the targets of a table, typical of tables.
+        target_freedom: Degrees of freedom that ``target`` counts for, beside those of a table's own variance.
     """
 
     family: float
@@ -58,6 +58,7 @@ class Variances(NamedTuple):
     table: float
     slopes: float
     target: float
+    target_freedom: float
 
 
 class Described(NamedTuple):
@@ -69,15 +70,6 @@ class Described(NamedTuple):
     top1: float
     size: float
     is_known_to_imagenet: bool
-
-
-class TableMean(NamedTuple):
-    """Mean normal score of one network over the groups of targets of one table."""
-
-    network: str
-    table: str
-    value: float
-    num_groups: int
 
 
 class Standing(NamedTuple):
@@ -112,59 +104,23 @@ def described(name: str) -> Described:
     return Described(name, architecture, family, top1, size, True)
 
 
-def table_means(
-    rows: Sequence[KnownResult], names: Mapping[tuple[str, ...], str], own: frozenset[tuple[str, ...]]
-) -> list[TableMean]:
-    """Mean normal score of each network in each table, related targets counted once.
-
-    Args:
-        rows: Known results; rows of one protocol and metric are a table.
-        names: Name of the weights of each row, by its key.
-        own: Keys of the rows that are the user's own.
-    """
-    tables: dict[tuple[bool, str, str], list[KnownResult]] = {}
-    for row in rows:
-        tables.setdefault((row.key in own, row.protocol, row.metric), []).append(row)
-    found: list[TableMean] = []
-    for number, ((is_own, _, _), members) in enumerate(tables.items()):
-        label = f"{OWN}/{number}" if is_own else str(number)
-        found += _means_of(label, members, names)
-    return found
-
-
-def _means_of(label: str, rows: Sequence[KnownResult], names: Mapping[tuple[str, ...], str]) -> list[TableMean]:
-    networks = list(dict.fromkeys(names[row.key] for row in rows))
-    targets = list(dict.fromkeys(row.target_fingerprint or row.target for row in rows))
-    place, of_target = {name: i for i, name in enumerate(networks)}, {name: i for i, name in enumerate(targets)}
-    values = np.full((len(targets), len(networks)), np.nan)
-    groups = [""] * len(targets)
-    for row in rows:
-        target = of_target[row.target_fingerprint or row.target]
-        values[target, place[names[row.key]]] = row.value
-        groups[target] = row.target_group or row.target
-    ranked = np.isfinite(values).sum(axis=1) > 1
-    if not ranked.any():
-        return []
-    z, kept = normal_scores(values[ranked]), np.asarray(groups)[ranked]
-    found: list[TableMean] = []
-    for network, column in zip(networks, z.T, strict=True):
-        of_group = [column[kept == group][np.isfinite(column[kept == group])] for group in dict.fromkeys(kept.tolist())]
-        means = [float(values.mean()) for values in of_group if len(values)]
-        if means:
-            found.append(TableMean(network, label, float(np.mean(means)), len(means)))
-    return found
-
-
 def fit_variances(means: Sequence[TableMean], start: Variances) -> Variances:
     """Maximum likelihood of all variances but that between targets, from networks with an ImageNet result."""
+    target, freedom = typical_variance(means, (start.target, start.target_freedom))
+    start = start._replace(target=target, target_freedom=freedom)
     kept = [mean for mean in means if described(mean.network).is_known_to_imagenet]
     if len(kept) < 10:
         return start
+    between = variance_of_tables(means, target, freedom)
     networks, tables = [described(mean.network) for mean in kept], _tables(kept)
     same_table = (tables[:, None] == tables[None]).astype(np.float64)
     y = np.array([mean.value for mean in kept])
     products, same = _parts(networks, networks)
-    fixed = SLOPE * sum(products) + FREE_LEVEL * same_table + np.diag([start.target / mean.num_groups for mean in kept])
+    fixed = (
+        SLOPE * sum(products)
+        + FREE_LEVEL * same_table
+        + np.diag([between[mean.table] / mean.num_groups for mean in kept])
+    )
     fitted = np.stack([*same, *(same_table * part for part in (same[-1], sum(products)))])
 
     def negative_likelihood(logs: np.ndarray) -> float:
@@ -173,8 +129,8 @@ def fit_variances(means: Sequence[TableMean], start: Variances) -> Variances:
         return float(np.log(np.diag(root)).sum() + 0.5 * white @ white)
 
     bounds = [(np.log(1e-3), np.log(4.0))] * len(fitted)
-    found = optimize.minimize(negative_likelihood, np.log(np.array(start[:-1])), method="L-BFGS-B", bounds=bounds)
-    return Variances._make([*np.exp(found.x).tolist(), start.target])
+    found = optimize.minimize(negative_likelihood, np.log(np.array(start[:-2])), method="L-BFGS-B", bounds=bounds)
+    return Variances._make([*np.exp(found.x).tolist(), *start[-2:]])
 
 
 def stand(
@@ -187,12 +143,18 @@ def stand(
     if means:
         levels = _tables(means)
         v = _covariance(known, known, tables, tables, variances) + FREE_LEVEL * (levels[:, None] == levels[None])
-        v[np.diag_indices(len(known))] += [variances.target / mean.num_groups for mean in means]
+        between = variance_of_tables(means, variances.target, variances.target_freedom)
+        v[np.diag_indices(len(known))] += [between[mean.table] / mean.num_groups for mean in means]
         cross = _covariance(at_hand, known, here, tables, variances)
         solved = np.linalg.solve(v, cross.T)
         mean, covariance = np.array([each.value for each in means]) @ solved, covariance - cross @ solved
     spoken = tuple(tuple(spoke.get(model, ())) for model in models)
-    return Standing(mean, (covariance + covariance.T) / 2, variances.target, spoken)
+    return Standing(
+        mean,
+        (covariance + covariance.T) / 2,
+        variance_at_hand(means, variances.target, variances.target_freedom),
+        spoken,
+    )
 
 
 def _tables(means: Sequence[TableMean]) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 import signal
 import threading
 from collections.abc import Callable, Generator, Sequence
@@ -10,10 +11,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from crossgraft.compute import available_cores, end_with_parent, nothing_imported_unasked
-from crossgraft.errors import CrossgraftError
+from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.runs.jobs import Executor
 
 Item = TypeVar("Item")
@@ -35,17 +36,18 @@ class WorkerPool(Executor):
         """As in this process; ``function`` stands at the top level of a module, and items can be sent to another process.
 
         Raises:
+            UsageError: An item, or the function, cannot be sent to another process.
             CrossgraftError: A worker process died, or what ``function`` raised.
         """
         upcoming = iter(enumerate(items))
-        running: dict[Future[Result], int] = {}
+        running: dict[Future[Any], int] = {}
         results: dict[int, Result] = {}
         try:
             while len(results) < len(items):
                 # No more than one item a worker is handed out, so that Ctrl-C waits for those at work only.
                 with _ctrl_c_ignored(), nothing_imported_unasked():
                     for index, item in islice(upcoming, self._num_workers - len(running)):
-                        running[self._executor.submit(function, item)] = index
+                        running[self._executor.submit(_do, _packed(function, item))] = index
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     told(results.setdefault(running.pop(future), future.result()))
         except BrokenProcessPool as error:
@@ -54,6 +56,23 @@ class WorkerPool(Executor):
                 "same command again: what was finished is kept."
             ) from error
         return [results[index] for index in range(len(items))]
+
+
+def _packed(function: Callable[[Item], Result], item: Item) -> bytes:
+    """A job as it is sent, packed in this process: the thread that sends jobs waits for ever for one that it cannot pack."""
+    try:
+        return pickle.dumps((function, item))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UsageError(
+            f"Several jobs at a time are done in processes of their own, and something cannot be sent to them: {error}. "
+            "Define functions and classes at the top of a module, or do one job at a time with --workers 1."
+        ) from error
+
+
+def _do(content: bytes) -> object:
+    """In the other process."""
+    function, item = pickle.loads(content)
+    return function(item)
 
 
 @contextmanager

@@ -10,6 +10,8 @@ import numpy as np
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models.spec import PRETRAINED, ModelSpec
 from crossgraft.rank.belief import Belief, believe
+from crossgraft.rank.known_names import weights_of
+from crossgraft.rank.published.aliases import weights_called
 from crossgraft.rank.results_store import published_results
 from crossgraft.records import KnownResult, PlannedModel, RungRecord, SelectionPlanRecord
 from crossgraft.runs.jobs import Executor, Job, run_jobs
@@ -113,9 +115,10 @@ def prior_belief(specs: Sequence[ModelSpec], *, known: Sequence[KnownResult], ta
     """
     shipped = {id(row) for row in published_results()}
     own = [row for row in known if id(row) not in shipped]
+    called = {row.identity: weights_of(row) for row in known}
     names: dict[str, str] = {}
     for spec in specs:
-        name = _published_name(spec)
+        name = _published_name(spec, called)
         names[spec.name] = name if name not in names.values() else f"{spec.source}.{spec.name}"
     if len(set(names.values())) < len(names):
         names = {spec.name: spec.name for spec in specs}
@@ -123,10 +126,10 @@ def prior_belief(specs: Sequence[ModelSpec], *, known: Sequence[KnownResult], ta
     return replace(belief, models=tuple(names))
 
 
-def _published_name(spec: ModelSpec) -> str:
+def _published_name(spec: ModelSpec, called: Mapping[str, str]) -> str:
     """By what timm, torchvision or the hub call these weights; of a file of one's own, its architecture and its name."""
     if spec.known_as is not None:
-        return spec.known_as
+        return called.get(spec.known_as) or weights_called(spec.known_as) or spec.known_as
     return spec.source if spec.weights in (None, PRETRAINED) else f"{spec.source}.{spec.name}"
 
 

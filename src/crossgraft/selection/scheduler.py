@@ -1,13 +1,14 @@
 """Decides what to try next from what is believed, until nothing is worth its cost; then one model is finished.
 
-Each round, every kind of action is considered for the leading 1, 2, 3, 4, 6, 8 … models, and the rung with the largest expected
-gain per second is done (``value``). What is booked are the costs of the plan, never the clock, so that a selection that was
-stopped goes on with the same decisions.
+Each round, ladders are considered: the leading 1, 2, 3, 4, 6, 8 … models, looked at with one kind of action after the other, of
+which the best go on. The first rung of the ladder with the largest expected gain within the budget is done (``value``), and what
+was seen decides anew. What is booked are the costs of the plan, never the clock, so that a selection that was stopped goes on
+with the same decisions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -16,10 +17,10 @@ from jaxtyping import Bool
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.rank.belief import Belief
+from crossgraft.selection.ladders import best_rung
 from crossgraft.selection.preference import Preference, choose
 from crossgraft.selection.state import Decision, State
 from crossgraft.selection.trials import FULL, Action, Rung, Trial, TrialPlan, Trials
-from crossgraft.selection.value import Sees, expected_gain, leading_sets
 from crossgraft.words.formatting import duration
 
 LEAST_GAIN = 1e-3
@@ -120,7 +121,7 @@ def run_selection(
             if decision is None and state.is_finished(preference.model):
                 preference = finished.get(preference.model, preference)
                 hour = replace(state, seconds=state.booked + 3600.0)
-                next_hour = None if is_blind else best_rung(hour, belief, least=least, seed=seed, per_second=False)
+                next_hour = _decide(hour, belief, least, seed, is_blind)
                 return Selected(preference.model, belief, prior, state, preference, next_hour)
             finished[preference.model] = preference
             decision = decision or _finish(state, preference.model)
@@ -155,60 +156,7 @@ def refuse_small_budget(plan: TrialPlan, seconds: float) -> None:
 def _decide(state: State, belief: Belief, least: float, seed: int, is_blind: bool) -> Decision | None:
     if is_blind or len(belief.models) == 1:
         return None
-    return best_rung(state, belief, least=least, seed=seed)
-
-
-def best_rung(state: State, belief: Belief, *, least: float, seed: int, per_second: bool = True) -> Decision | None:
-    """The rung with the largest expected gain (per second); None where none is worth it or fits into the budget."""
-    best: Decision | None = None
-    before = state.finishable(belief)
-    if not before.any():
-        return None
-    foresight = belief.foresight()
-    places = {model: number for number, model in enumerate(belief.models)}
-    for kind in state.plan.kinds:
-        if not foresight.says_something(kind):
-            continue
-        error = state.plan.standard_errors.get(kind)
-        for rung in _rungs(state, belief.models, foresight, kind):
-            cost = _cost(state, rung)
-            after = state.finishable(belief, rung, cost)
-            if cost > state.remaining or not after.any():
-                continue
-            covariance = foresight.covariance_after(kind, [places[model] for model in rung.models], error)
-            gain = expected_gain(foresight, covariance, before, after, seed=seed)
-            found = Decision(rung, cost, gain)
-            if gain > least and (best is None or _worth(found, per_second) > _worth(best, per_second)):
-                best = found
-    return best
-
-
-def _worth(decision: Decision, per_second: bool) -> float:
-    return decision.gain / max(decision.seconds, 1e-9) if per_second else decision.gain
-
-
-def _rungs(state: State, models: Sequence[str], foresight: Sees, kind: str) -> list[Rung]:
-    """Sets of models that one kind of action may be done with: the leading ones, also by what they may gain per second."""
-    dropped = state.dropped
-    left = {
-        model: seconds
-        for model in models
-        if model not in dropped and (seconds := state.plan.left(Action(model, kind), state.done(model))) is not None
-    }
-    if not left:
-        return []
-    hopes = dict(zip(models, foresight.mean + np.sqrt(np.diag(foresight.covariance)), strict=True))
-    lowest = min(hopes[model] for model in left)
-    orders: list[Collection[str]] = [
-        sorted(left, key=lambda model: -hopes[model]),
-        sorted(left, key=lambda model: -(hopes[model] - lowest) / max(left[model], 1e-9)),
-    ]
-    return [Rung(kind, models) for models in dict.fromkeys(s for order in orders for s in leading_sets(list(order)))]
-
-
-def _cost(state: State, rung: Rung) -> float:
-    seconds = [state.plan.left(action, state.done(action.model)) or 0.0 for action in rung.actions]
-    return state.plan.makespan(seconds)
+    return best_rung(state, belief.models, belief.foresight(), least=least, seed=seed)
 
 
 def _finish(state: State, model: str) -> Decision:
@@ -218,11 +166,11 @@ def _finish(state: State, model: str) -> Decision:
 
 def _within_budget(state: State, belief: Belief) -> Bool[np.ndarray, " num_models"]:
     """Models that can be handed over; where failures have left none, the one that is finished soonest."""
-    found = state.finishable(belief)
-    if found.any():
-        return found
-    left = [
-        np.inf if model in state.dropped else state.plan.left(Action(model, FULL), state.done(model)) or 0.0
-        for model in belief.models
-    ]
-    return np.arange(len(left)) == int(np.argmin(left))
+    left = np.array(state.left_of_full(belief.models))
+    found = left <= state.remaining + 1e-9
+    return found if found.any() else np.arange(len(left)) == int(np.argmin(left))
+
+
+def _cost(state: State, rung: Rung) -> float:
+    seconds = [state.plan.left(action, state.done(action.model)) or 0.0 for action in rung.actions]
+    return state.plan.makespan(seconds)

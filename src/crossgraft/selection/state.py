@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from jaxtyping import Bool
-
-from crossgraft.rank.belief import Belief, Observation
+from crossgraft.rank.belief import Observation
 from crossgraft.selection.trials import FULL, Action, Rung, Trial, TrialPlan
 
 
@@ -63,9 +60,9 @@ class State:
 
     @property
     def observations(self) -> list[Observation]:
-        """What was seen."""
+        """What was seen, with the errors that differ between models."""
         return [
-            Observation(trial.action.model, trial.action.kind, trial.value, trial.standard_error)
+            Observation(trial.action.model, trial.action.kind, trial.value, self.plan.own_error(trial.standard_error))
             for trial in self.trials
             if trial.value is not None
         ]
@@ -82,14 +79,13 @@ class State:
         """With one more decision and its outcome."""
         return replace(self, decisions=(*self.decisions, decision), trials=(*self.trials, *trials))
 
-    def finishable(
-        self, belief: Belief, rung: Rung | None = None, cost: float = 0.0
-    ) -> Bool[np.ndarray, " num_models"]:
-        """Models whose training ends within the budget, after a rung that costs so much."""
-        found: list[bool] = []
+    def left_of_full(self, models: Sequence[str], *, after: Sequence[str] = ()) -> list[float]:
+        """Seconds until the training of each model ends, also after further kinds of actions; infinite where one failed."""
         dropped = self.dropped
-        for model in belief.models:
-            done = [*self.done(model), *([rung.kind] if rung is not None and model in rung.models else [])]
-            left = self.plan.left(Action(model, FULL), done)
-            found.append(model not in dropped and (left is None or left <= self.remaining - cost + 1e-9))
-        return np.array(found)
+        done = {model: list(after) for model in models}
+        for trial in self.trials:
+            done[trial.action.model].append(trial.action.kind)
+        return [
+            float("inf") if model in dropped else self.plan.left(Action(model, FULL), kinds) or 0.0
+            for model, kinds in done.items()
+        ]

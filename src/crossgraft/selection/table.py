@@ -18,12 +18,14 @@ class TableTrials:
         values: What each action shows, larger = better; an action without one fails.
         standard_errors: Standard error of what each kind shows.
         num_parallel: Actions at the same time.
+        shared_error: Share of the variance of errors that is the same for all models.
     """
 
     seconds: Mapping[Action, float]
     values: Mapping[Action, float]
     standard_errors: Mapping[str, float] = field(default_factory=dict[str, float])
     num_parallel: int = 1
+    shared_error: float = 0.0
 
     def __post_init__(self) -> None:
         models = {action.model for action in self.seconds}
@@ -33,7 +35,7 @@ class TableTrials:
 
     def plan(self) -> TrialPlan:
         """Costs of the table."""
-        return TrialPlan(self.seconds, self.standard_errors, self.num_parallel)
+        return TrialPlan(self.seconds, self.standard_errors, self.num_parallel, self.shared_error)
 
     def run(self, actions: Sequence[Action]) -> list[Trial]:
         """Look every action up."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from crossgraft.errors import DataError
 from crossgraft.features import extract_features
+from crossgraft.rank.shared_images import shared_share
 from crossgraft.records import SelectionPlanRecord
 from crossgraft.runs.jobs import Executor, Job, Outcome, Work, run_jobs
 from crossgraft.scores import logme
@@ -128,7 +129,7 @@ def trial_plan(record: SelectionPlanRecord) -> TrialPlan:
     }
     error = record.standard_error
     errors = {action.kind: error for action in seconds if action.kind != SCORE} if error is not None else {}
-    return TrialPlan(seconds, errors, record.num_parallel)
+    return TrialPlan(seconds, errors, record.num_parallel, shared_share())
 
 
 def _is_smaller(action: Action) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -70,11 +71,18 @@ class TrialPlan:
         seconds: Seconds of every action that can be done, from nothing; every model has ``full``.
         standard_errors: Expected standard error of the value of each kind; a kind without one is exact, or its error unknown.
         num_parallel: Actions that are done at the same time.
+        shared_error: Share in [0, 1) of the variance of errors that is the same for all models, which are measured on the same
+            images; it tells nothing apart.
     """
 
     seconds: Mapping[Action, float]
     standard_errors: Mapping[str, float]
     num_parallel: int = 1
+    shared_error: float = 0.0
+
+    def own_error(self, standard_error: float | None) -> float | None:
+        """The part of an error of one value that differs between models."""
+        return None if standard_error is None else standard_error * math.sqrt(1 - self.shared_error)
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def standard_error(metric: str, value: float, targets: Targets, num_classes: int
 
     The AUC of each class against the others by Hanley and McNeil (Radiology 143 (1982) 29), their mean with the classes as
     independent; shares by the binomial distribution, balanced ones with the mean variance over classes. Models are measured on
-    the same images, so that differences between them are known better than this says.
+    the same images, so that differences between them are known better than this says: see ``TrialPlan.shared_error``.
 
     Args:
         metric: Name of the metric.

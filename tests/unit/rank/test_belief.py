@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.rank.belief import Observation, believe
-from crossgraft.rank.conditioning import Observed, _posterior, _Read
+from crossgraft.rank.conditioning import Observed, Read, posterior
 from crossgraft.rank.kinds import KindModel, kind_model
 from crossgraft.rank.standing import Standing
 from crossgraft.records import KnownResult
@@ -36,8 +36,8 @@ def test_the_posterior_is_conditioning_on_contrasts_which_know_no_level():
     prior = Standing(rng.normal(size=4), root @ root.T, 0.4, ((),) * 4)
     model, scale, places = KindModel(0.9, 0.5, 0.6, 9), 0.03, np.array([0, 2, 3])
     values, errors = np.array([0.81, 0.77, 0.84]), np.array([0.01, 0.0, 0.02])
-    mean, covariance = _posterior(
-        prior, [_Read(Observed("low:size=0.5", places, values, errors), model, values, scale)], None
+    mean, covariance = posterior(
+        prior, [Read(Observed("low:size=0.5", places, values, errors), model, values, scale)], None
     )
 
     contrasts = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])

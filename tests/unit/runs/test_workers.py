@@ -1,11 +1,12 @@
 import os
+import pickle
 import subprocess
 import sys
 from unittest.mock import Mock
 
 import pytest
 
-from crossgraft.errors import CrossgraftError
+from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.runs.workers import worker_pool
 
 # Worker processes cannot import this file, so that the jobs are expressions for `eval`.
@@ -39,10 +40,20 @@ def test_a_worker_that_dies_is_a_named_error_and_ends_the_work(monkeypatch):
     submitted = []
     with worker_pool(1) as pool:
         submit = pool._executor.submit
-        monkeypatch.setattr(pool._executor, "submit", lambda f, job: submitted.append(job) or submit(f, job))
+        monkeypatch.setattr(
+            pool._executor, "submit", lambda f, job: submitted.append(pickle.loads(job)[1]) or submit(f, job)
+        )
         with pytest.raises(CrossgraftError, match="ended from outside"):
             pool.run(os._exit, [1, 2, 3], told=Mock())
     assert submitted == [1], "one job a worker is handed out, so that Ctrl-C waits for that one only"
+
+
+def test_what_cannot_be_sent_is_a_named_error_and_the_workers_go_on():
+    with worker_pool(1) as pool:
+        for function, job in ((lambda job: job, 1), (len, [lambda: None])):
+            with pytest.raises(UsageError, match=r"cannot be sent to them: .*--workers 1"):
+                pool.run(function, [job], told=Mock())
+        assert pool.run(eval, ["2"], told=Mock()) == [2]
 
 
 SCRIPT = """

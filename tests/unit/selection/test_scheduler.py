@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crossgraft.errors import DataError, UsageError
+from crossgraft.rank.foresight import NextLook
 from crossgraft.selection import Action, Rung, TableTrials, Trial, TrialPlan, parse_budget, run_selection
-from crossgraft.selection.value import expected_gain, leading_sets
+from crossgraft.selection.value import Finishable, expected_gain, leading_sets
 from support.beliefs import plain_belief
 
 MODELS = ("large", "middling", "small")
@@ -133,14 +134,16 @@ def test_the_smaller_or_faster_of_models_that_are_not_told_apart(prefer, taken):
 def test_the_gain_is_that_of_the_knowledge_gradient():
     """Frazier, Powell and Dayanik (2009), eq. 10, for one observation of the second of two models."""
     now = plain_belief({"a": 0.3, "b": 0.0}, deviation=1.0, noise={"full": 0.5})
-    after, every = now.covariance_after("full", [1], None), np.array([True, True])
+    look, every = [NextLook("full", (1,), None)], np.array([True, True])
     moved = 1 / np.sqrt(1 + 0.25)
     z = -0.3 / moved
     expected = moved * (stats.norm.pdf(z) + z * stats.norm.cdf(z))
-    assert expected_gain(now, after, every, every, seed=0) == pytest.approx(expected, rel=0.1)
-    assert expected_gain(now, now.covariance, every, every, seed=0) == 0
-    assert expected_gain(now, after, every, np.array([False, True]), seed=0) == pytest.approx(-0.3)
-    assert expected_gain(now, after, every, np.array([False, False]), seed=0) == -np.inf
+    assert expected_gain(now, look, [1], Finishable(every, every, every), seed=0) == pytest.approx(expected, rel=0.1)
+    second, none = np.array([False, True]), np.array([False, False])
+    assert expected_gain(now, look, [1], Finishable(every, second, second), seed=0) == pytest.approx(-0.3)
+    assert expected_gain(now, look, [1], Finishable(every, none, none), seed=0) == -np.inf
+    blind = plain_belief({"a": 0.3, "b": 0.0}, noise={"full": 1e9})
+    assert expected_gain(blind, look, [1], Finishable(every, every, every), seed=0) == pytest.approx(0, abs=1e-6)
 
 
 def test_sets_of_leading_models():

@@ -8,7 +8,7 @@ import pytest
 from safetensors.torch import save_file
 
 import crossgraft
-from crossgraft.errors import MissingWeightsError, UsageError
+from crossgraft.errors import DataError, MissingWeightsError, UsageError
 from support.tiny import make_images, make_workspace, tiny_weights
 
 FAST = {"workers": 1, "device": "cpu", "epochs": 3, "store": False, "no_images": True, "allow_code": "tiny_models.py"}
@@ -113,6 +113,25 @@ def test_one_model_is_fine_tuned(folder):
     found = crossgraft.select_model("many", models="zoo.yaml:wide", budget="1h", ledger=False, **FAST)
     assert found.record.selected == "wide" and found.record.next_hour is None
     assert "only model" in found.summary()
+
+
+def test_a_name_that_tables_disagree_on_is_refused_and_one_table_speaks_for_what_it_means(folder):
+    """ITM leaves open which weights its ``ResNet-18`` has, others do not; the identity in one table is not ambiguous."""
+
+    def planned(*names):
+        network = '- {{source: "tiny_models:tiny", family: tiny, name: {0}, weights: {0}.safetensors, '
+        network += 'kwargs: {{width: {1}}}, known_as: "{2}"}}'
+        text = "\n".join(network.format(*each) for each in zip(("narrow", "wide"), (8, 12), names, strict=True))
+        (folder / "names.yaml").write_text(text)
+        plan = crossgraft.select_model("many", models="names.yaml", plan=True, **FAST).plan
+        return [model.known_from for model in plan.models]
+
+    with pytest.raises(DataError, match=r"ResNet-18 is ambiguous: .*medmnistplus.* and .*itm"):
+        planned("ResNet-18", "resnet/imagenet")
+    of_itm, of_thesis = planned("ResNet-18/as published", "resnet/imagenet")
+    assert (
+        of_itm == ["ITM, Table 3"] and "ITM, Table 3" not in of_thesis and any("thesis" in each for each in of_thesis)
+    )
 
 
 def test_missing_weights_are_named_before_anything_is_trained(folder):
