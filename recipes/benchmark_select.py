@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from benchmark import NUM_VALIDATION, Replay, replay_of
+from ground_truth_table import trained_tables
 
 from crossgraft.compute import limit_threads
 from crossgraft.rank.belief import Belief, believe
@@ -26,7 +27,7 @@ from crossgraft.rank.published.tables import imagenet_results
 from crossgraft.seeding import generator
 from crossgraft.selection import Action, TableTrials, run_selection
 
-TABLES = ("medmnistplus_auc", "medmnistplus_accuracy", "shift")
+TABLES = ("medmnistplus_auc", "medmnistplus_accuracy", "shift", *trained_tables())
 SIZES = {"low:size=0.125": 28 / 224, "low:size=0.286": 64 / 224, "low:size=0.571": 128 / 224}
 PROBE = "score:linear_probe"
 BUDGETS = (0.03, 0.10, 0.25, 0.50)
@@ -149,9 +150,14 @@ def measure(replay: Replay, target: int) -> Iterator[Regret]:
 
 
 def case_of(replay: Replay, target: int, models: np.ndarray, names: list[str], run: int) -> Case:
-    """What one run of every network shows: on SHiFT accuracy on val, on MedMNIST+ a draw around the mean of the seeds."""
+    """What one run of every network shows: on SHiFT accuracy on val, on MedMNIST+ a draw around the mean of the seeds.
+
+    On the trained table it is the metric on val, of cheap trainings too, at the CPU seconds that they took.
+    """
     table = replay.table
     truth = 100 * table.results[target, models]
+    if table.name in trained_tables():
+        return Case(names, truth, trained_tables()[table.name].trials(target, models, names))
     if table.validation is not None:
         accuracy = table.validation[target, models]
         seconds = dict(zip(names, seconds_of(replay, target, models), strict=True))
@@ -281,6 +287,8 @@ def select_section(rows: Sequence[Regret]) -> str:
         "sees the truth. A dash: the budget is below one training. `halving` and `random` begin with models in random "
         "order.",
     ]
+    if trained_tables().keys() & {row.table for row in rows}:
+        parts.append("On the tables that were trained here val is the evidence, at the CPU seconds that it took.")
     for table in dict.fromkeys(row.table for row in rows):
         some = [row for row in rows if row.table == table]
         number = len({row.target for row in some})
