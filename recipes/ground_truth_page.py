@@ -36,8 +36,7 @@ HEAD = """\
 
 ```
 python recipes/ground_truth.py --data-dir datasets --weights-dir weights --out docs/results/ground_truth.md
-crossgraft rank --published docs/results/ground_truth/table_auc.csv
-```
+{published}```
 
 {progress}
 
@@ -56,6 +55,8 @@ crossgraft rank --published docs/results/ground_truth/table_auc.csv
 - Accuracy and balanced accuracy are of the most probable class. CPU seconds are of one core, for the whole call, on a machine
   that had other work, which makes them larger than they would be alone.
 - Patients are not known in any of the sets but HAM10000 (lesions): **patient leakage not checked** elsewhere."""
+
+PUBLISHED = "crossgraft rank --published docs/results/ground_truth/table_auc.csv\n"
 
 
 class Progress(NamedTuple):
@@ -81,6 +82,7 @@ def page_of(rows: Path, targets: Sequence[TargetSet], *, smoke: bool = False) ->
     progress = {target.name: progress_of(rows, target, smoke=smoke) for target in targets}
     head = HEAD.format(
         progress=_progress(targets, progress),
+        published=PUBLISHED if any(each.complete for each in progress.values()) else "",
         networks=NETWORKS,
         rates=" and ".join(f"{rate:g}" for rate in LEARNING_RATES),
         best={3: "three"}[NUM_BEST],
