@@ -217,8 +217,7 @@ def baselines(
         return [] if best is None else [(case.regret(best), costs[best] / case.seconds)]
 
     found = {"prior alone": one(dict(zip(prior.models, prior.mean, strict=True)))}
-    known = imagenet_results()
-    found["largest ImageNet model"] = one({name: known[name].parameters_millions for name in fitting if name in known})
+    found["largest ImageNet model"] = one(imagenet_sizes(replay.table.name, fitting))
     probe = replay.table.kinds.get(PROBE)
     if probe is not None:
         found["linear probe"] = one(dict(zip(case.names, probe[target, models], strict=True)))
@@ -228,6 +227,14 @@ def baselines(
     if any(action.kind != "full" for action in case.trials.seconds):
         found["halving without prior"] = [halved(case, order, seconds) for order in orders]
     return {method: pairs for method, pairs in found.items() if pairs}
+
+
+def imagenet_sizes(table: str, names: Sequence[str]) -> Mapping[str, float]:
+    """Parameters of the networks that were pretrained on ImageNet."""
+    if table in trained_tables():
+        return trained_tables()[table].imagenet_sizes
+    known = imagenet_results()
+    return {name: known[name].parameters_millions for name in names if name in known}
 
 
 def searched(case: Case, order: Sequence[str], seconds: float) -> tuple[float, float]:

@@ -89,6 +89,25 @@ class CellRow(Measured):
         return getattr(self, metric)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScoreRow:
+    """One score of the frozen features of a network, on the training images of a set.
+
+    Attributes:
+        model: Network.
+        score: Name of the score.
+        value: Larger = better; None where there is none.
+        cpu_seconds: Of the processor, without the features.
+        reason: Why there is no value.
+    """
+
+    model: str
+    score: str
+    value: float | None = None
+    cpu_seconds: float | None = None
+    reason: str = ""
+
+
 Cells = Mapping[tuple[str, str, float, int], CellRow]
 
 
@@ -101,6 +120,17 @@ def write_cells(folder: Path, name: str, cells: Cells) -> None:
     """All rows of one set, in the order in which they came."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / f"{name}.csv", as_csv(CellRow, list(cells.values())))
+
+
+def read_scores(folder: Path, name: str) -> list[ScoreRow]:
+    """Scores of one set; empty where there are none."""
+    return read_rows(folder / f"{name}-scores.csv", ScoreRow)
+
+
+def write_scores(folder: Path, name: str, rows: Sequence[ScoreRow]) -> None:
+    """All scores of one set."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / f"{name}-scores.csv", as_csv(ScoreRow, rows))
 
 
 def picked(cells: Cells, model: str, fidelity: str, seed: int = 0) -> CellRow | None:

@@ -5,12 +5,24 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from ground_truth_rows import FIDELITIES, FULL, NUM_BEST, SEEDS, CellRow, Trained, read_cells, seed_deviation, trained
+from ground_truth_rows import (
+    FIDELITIES,
+    FULL,
+    NUM_BEST,
+    SEEDS,
+    CellRow,
+    Trained,
+    read_cells,
+    read_scores,
+    seed_deviation,
+    trained,
+)
 from ground_truth_sets import SETS, TargetSet
 
 from crossgraft.rank.published.tables import PublishedTable
@@ -33,11 +45,13 @@ class TrainedTable(NamedTuple):
         table: As if it had been published.
         val_errors: Standard error of each value on val, from the number of images; targets × models.
         kind_seconds: CPU seconds of each kind of cheap training, targets × models.
+        imagenet_sizes: Parameters of the networks from ImageNet, by name.
     """
 
     table: PublishedTable
     val_errors: np.ndarray
     kind_seconds: Mapping[str, np.ndarray]
+    imagenet_sizes: Mapping[str, int]
 
     def trials(self, target: int, models: np.ndarray, names: Sequence[str]) -> TableTrials:
         """What a selection on this target would see: values on val, at the CPU seconds that they took."""
@@ -92,11 +106,29 @@ def trained_table(metric: str, *, rows: Path = ROWS, targets: Sequence[TargetSet
         kinds={kind: matrix(lambda each, kind=kind: each.low[kind]) for kind in FIDELITIES[1:]},
     )
     errors = matrix(lambda each: val_error(each.first, metric))
+    table = replace(table, kinds={**table.kinds, **score_kinds(rows, [target.name for target in complete], models)})
     return TrainedTable(
         table,
         errors,
         {kind: matrix(lambda each, kind=kind: each.cpu_seconds[kind]) for kind in FIDELITIES[1:]},
+        {
+            each.model: each.first.num_parameters or 0
+            for each in (each for found in complete.values() for each in found)
+            if each.model.endswith("· ImageNet")
+        },
     )
+
+
+def score_kinds(rows: Path, targets: Sequence[str], models: Sequence[str]) -> dict[str, np.ndarray]:
+    """Scores of frozen features as kinds of evidence, targets × models; NaN where a score has no value."""
+    found = {(target, row.score, row.model): row.value for target in targets for row in read_scores(rows, target)}
+    names = list(dict.fromkeys(score for _, score, _ in found))
+    return {
+        f"score:{name}": np.array(
+            [[found.get((target, name, model)) for model in models] for target in targets], dtype=np.float64
+        )
+        for name in names
+    }
 
 
 def val_error(row: CellRow, metric: str) -> float | None:
@@ -147,10 +179,20 @@ def table_csv(rows: Path, targets: Sequence[TargetSet], metric: str) -> str:
     """What ``crossgraft rank --published FILE.csv`` reads, of the sets that are complete."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["target", "model", "result", "group", "family", *FIDELITIES[1:]])
-    for target in targets:
-        for each in complete_set(rows, target, metric):
+    complete = {target: found for target in targets if (found := complete_set(rows, target, metric))}
+    scores = {
+        (target.name, row.score, row.model): row.value for target in complete for row in read_scores(rows, target.name)
+    }
+    names = list(dict.fromkeys(score for _, score, _ in scores))
+    writer.writerow(["target", "model", "result", "group", "family", *FIDELITIES[1:], *names])
+    for target, found in complete.items():
+        for each in found:
             cheap = [f"{each.low[kind]:.6f}" for kind in FIDELITIES[1:]]
+            cheap += [_cell(scores.get((target.name, name, each.model))) for name in names]
             group = target.group or target.name
             writer.writerow([target.name, each.model, f"{each.result:.6f}", group, each.family, *cheap])
     return text.getvalue()
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.8g}"

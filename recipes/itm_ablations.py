@@ -19,9 +19,10 @@ from pathlib import Path
 
 import numpy as np
 from data_folders import add_folders, check_folders
-from ground_truth import CIFAR_SIDE, SIDE, fitting, zoo
+from ground_truth import fitting, zoo
 from ground_truth_rows import read_cells, trained
-from ground_truth_sets import SETS, SMOKE_SETS, TargetSet, parts_of
+from ground_truth_scores import features_of, training_part
+from ground_truth_sets import SETS, SMOKE_SETS, TargetSet
 from ground_truth_table import ROWS, networks_of
 from itm_ablations_page import (
     BASE,
@@ -40,9 +41,7 @@ from study_trainings import RESULTS
 
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
-from crossgraft.features import extract_features
-from crossgraft.models import ModelSpec, load_backbone
-from crossgraft.progress import Reporter
+from crossgraft.models import ModelSpec
 from crossgraft.scores import adaptive_etas, itm, itm_dispersion
 
 SEEDS = (0, 1, 2)
@@ -72,27 +71,14 @@ def measure(target: TargetSet, specs: Sequence[ModelSpec], arguments: argparse.N
     if read_scores(arguments.rows, target.name):
         return
     began = time.process_time()
-    images = parts_of(target, arguments.data_dir)
-    train = images.take(np.asarray(images.splits) == "train")
-    features = {spec.name: features_of(train, spec, arguments) for spec in specs}
+    train = training_part(target, arguments.data_dir)
+    features = {spec.name: np.asarray(features_of(train, spec, arguments).features) for spec in specs}
     variants = list(dict.fromkeys([*table_variants(), *batch_variants(), *centre_variants()]))
     if arguments.smoke:
         variants = [replace(BASE, iterations=100)]
     rows = list(scores(features, train, variants))
     write_scores(arguments.rows, target.name, rows)
     print(f"{target.title}: {len(rows)} scores, {time.process_time() - began:.0f} CPU seconds", flush=True)
-
-
-def features_of(train: Dataset, spec: ModelSpec, arguments: argparse.Namespace) -> np.ndarray:
-    """At the resolution of the whole trainings, kept on disk."""
-    side = CIFAR_SIDE if spec.name.endswith("CIFAR-10") else SIDE
-    if not arguments.smoke:
-        spec = replace(spec, preprocessing={**spec.preprocessing, "input_size": side})
-    backbone = load_backbone(spec, weights_dir=arguments.weights_dir)
-    cache = arguments.work / "features"
-    return np.asarray(
-        extract_features(train, backbone, cache_dir=cache, num_threads=1, reporter=Reporter(quiet=True)).features
-    )
 
 
 def scores(features: Mapping[str, np.ndarray], train: Dataset, variants: Sequence[Variant]) -> Iterator[ScoreRow]:
@@ -125,7 +111,7 @@ def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Names
     add_folders(parser)
     parser.add_argument("--rows", type=Path, default=RESULTS / "itm", help="tables of scores")
     parser.add_argument("--truth", type=Path, default=ROWS, help="rows of recipes/ground_truth.py")
-    parser.add_argument("--work", type=Path, default=Path("runs") / "itm", help="features")
+    parser.add_argument("--work", type=Path, default=Path("runs") / "ground_truth", help="features")
     parser.add_argument("--out", type=Path, help="the page to write")
     names = [target.name for target in SETS]
     parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these sets; none: write the page only")

@@ -1,5 +1,6 @@
 """recipes/ground_truth.py trains nothing twice; its page and tables say what its rows say, and the benchmark replays them."""
 
+import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,11 @@ import yaml
 
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.rank.published.user_table import read_benchmark_table
+from crossgraft.scores import adaptive_etas, etran, itm, itm_dispersion, logme
 
 REPOSITORY = Path(__file__).parents[2]
 RESULTS = REPOSITORY / "docs" / "results"
-NETWORKS = [f"net{number}" for number in range(17)]
+NETWORKS = [f"net{number} · ImageNet" for number in range(17)]
 
 
 @pytest.fixture
@@ -115,6 +117,7 @@ def test_the_page_and_the_tables_hold_complete_sets(recipe, tmp_path):
         ("retinamnist", values[:9]),
     ):
         rows.write_cells(tmp_path, name, rows_of(rows, order))
+    rows.write_scores(tmp_path, "breastmnist", [rows.ScoreRow(model=NETWORKS[1], score="logme", value=1.5)])
     trained = table.trained_table("auc", rows=tmp_path)
     assert trained.table.targets == ("breastmnist", "brain_mri", "busi")
     assert trained.table.groups == ("breast ultrasound", "brain_mri", "breast ultrasound")
@@ -127,21 +130,49 @@ def test_the_page_and_the_tables_hold_complete_sets(recipe, tmp_path):
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert "Begun: RetinaMNIST (66 of 114)" in text
     assert "| BreastMNIST | 17 | 1.00 (0.0) | 1.00 (0.0) | 20 % | 1.00 (0.0) | 20 % |" in text
-    assert "| net0 | 0.910 ± 0.010 | 0.900 ± 0.000 |" in text
+    assert "| net0 · ImageNet | 0.910 ± 0.010 | 0.900 ± 0.000 |" in text
     read = read_benchmark_table(tmp_path / "table_auc.csv")
     assert read.results == pytest.approx(trained.table.results)
-    assert list(read.columns) == ["low:epochs=0.2", "low:size=0.5"]
+    assert list(read.columns) == ["low:epochs=0.2", "low:size=0.5", "logme"]
+    assert read.columns["logme"].values[:, 1] == pytest.approx([1.5, np.nan, np.nan], nan_ok=True)
+    assert trained.table.kinds["score:logme"] == pytest.approx(read.columns["logme"].values, nan_ok=True)
 
 
-def test_the_benchmark_replays_what_is_complete(load_recipe, tmp_path, monkeypatch):
-    benchmark = load_recipe("benchmark")
+def test_scores_of_a_set_are_those_of_their_functions(load_recipe, tmp_path):
+    recipe = load_recipe("ground_truth_scores")
+    (rows,) = modules("rows")
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    features = {name: rng.normal(size=(40, 6)) + 0.3 * place * labels[:, None] for place, name in enumerate("abc")}
+    inputs = {name: recipe.ScoreInputs(features=x, labels=labels) for name, x in features.items()}
+    assert [row.value for row in recipe.scored("logme", inputs)] == pytest.approx(
+        [logme(features=x, labels=labels) for x in features.values()], abs=1e-6
+    )
+    zoo = etran.combine([etran.parts(features=x, labels=labels) for x in features.values()])
+    assert [row.value for row in recipe.scored("etran", inputs)] == pytest.approx(zoo, abs=1e-6)
+    chosen = adaptive_etas([itm_dispersion(x, labels) for x in features.values()])
+    expected = [itm(features=x, labels=labels, eta=eta) for x, eta in zip(features.values(), chosen, strict=True)]
+    assert [row.value for row in recipe.scored("itm", inputs)] == pytest.approx(expected, abs=1e-6)
+    missing = list(recipe.scored("leep", inputs))
+    assert [row.value for row in missing] == [None] * 3
+    assert all(row.reason for row in missing)
+    rows.write_scores(tmp_path, "some", missing)
+    assert rows.read_scores(tmp_path, "some") == missing
+
+
+def test_the_benchmark_replays_what_is_complete(recipe, tmp_path, monkeypatch):
+    select, benchmark = (importlib.import_module(name) for name in ("benchmark_select", "benchmark"))
     rows, table = modules("rows", "table")
     rng = np.random.default_rng(1)
     for target in ("breastmnist", "brain_mri", "retinamnist"):
         rows.write_cells(tmp_path, target, rows_of(rows, rng.uniform(0.6, 0.9, 17)))
     table.trained_tables.cache_clear()
     found = {"trained_auc": table.trained_table("auc", rows=tmp_path)}
-    monkeypatch.setattr(benchmark, "trained_tables", lambda: found)
+    for module in (benchmark, select):
+        monkeypatch.setattr(module, "trained_tables", lambda: found)
+    regrets = list(select.measure(benchmark.replay_of("trained_auc"), 0))
+    assert {each.method for each in regrets} >= {"select", "largest ImageNet model", "halving without prior", "random"}
+    assert {each.budget for each in regrets} == {0.1, 0.25, 0.5}
     methods = {line.method for line in benchmark.measure(benchmark.replay_of("trained_auc"))}
     assert {"Belief", "Belief + a fifth of the epochs", "Belief + validation", "Noise ceiling"} <= methods
 
