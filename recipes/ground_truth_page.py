@@ -117,7 +117,7 @@ def _progress(targets: Sequence[TargetSet], progress: dict[str, Progress]) -> st
     missing = [target.title for target in targets if not progress[target.name].done]
     said = [f"**The study is not finished: {done} of {wanted} trainings are there**, of {spent:.1f} CPU-hours."]
     said += [
-        f"{what}: {', '.join(names) or 'none'}."
+        f"{what}: {'; '.join(names) or 'none'}."
         for what, names in (("Complete", complete), ("Begun", begun), ("Missing", missing))
     ]
     said.append(

@@ -188,12 +188,12 @@ def _tau(scores: Mapping[str, ScoreRow], results: Mapping[str, float]) -> float 
 def _rests(judged: Mapping[TargetSet, object], targets: Sequence[TargetSet]) -> str:
     if not judged:
         return "**Nothing is scored yet**: no set has a result of every network."
-    names = ", ".join(target.title for target in judged)
+    names = "; ".join(target.title for target in judged)
     groups = len({target.group or target.name for target in judged})
     missing = [target.title for target in targets if target not in judged]
     few = " **So few that no difference below is decided.**" if groups < 3 else ""
     return f"It rests on {len(judged)} of {len(targets)} sets ({names}) in {groups} groups.{few}" + (
-        f" Missing: {', '.join(missing)}." if missing else ""
+        f" Missing: {'; '.join(missing)}." if missing else ""
     )
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import numpy as np
 from data_folders import add_folders, check_folders
 from ground_truth import Cell, Cells, do_all, zoo
 from ground_truth_rows import FULL, LEARNING_RATES
-from ground_truth_sets import TargetSet, parts_of, smoke_noise
+from ground_truth_sets import TargetSet, smoke_noise
 from shortcut_sources_network import pretrain, spec_of
 from sources_images import MEDICAL, RANDOM, Opener, described, effective_rank, scores_on, similarity, sources_of
 from sources_page import SEEDS, PairRow, SourceRow, read_pairs, read_sources, write_page, write_pairs, write_sources
@@ -84,7 +83,6 @@ def main(command_line: Sequence[str] | None = None) -> None:
     if arguments.only != ["none"]:
         study = Study(arguments, targets)
         work = Cells(arguments)
-        work.images = cache(lambda target: parts_of(target, arguments.data_dir))
         with limit_threads(1):
             for target in targets:
                 if (not arguments.only or target.name in arguments.only) and time.monotonic() < arguments.deadline:

@@ -35,8 +35,9 @@ Opener = Callable[[Path], Dataset]
 def sources_of(target: TargetSet, medical: Sequence[TargetSet] = MEDICAL) -> dict[str, Opener | None]:
     """Name → what reads its images (None: none, weights are random): no source has images of the target."""
     others = [each for each in medical if not related(each, target)]
-    found: dict[str, Opener | None] = {each.name: each.opened for each in others}
-    return {**found, NATURAL: cifar_train, f"{ALL_BUT}{target.name}": pooled(others), RANDOM: None}
+    found: dict[str, Opener | None] = {each.name: pooled(each.name, [each]) for each in others}
+    all_but = f"{ALL_BUT}{target.name}"
+    return {**found, NATURAL: cifar_train, all_but: pooled(all_but, others), RANDOM: None}
 
 
 def related(one: TargetSet, other: TargetSet) -> bool:
@@ -44,19 +45,21 @@ def related(one: TargetSet, other: TargetSet) -> bool:
     return one.name == other.name or (one.group != "" and one.group == other.group)
 
 
-def pooled(sets: Sequence[TargetSet]) -> Opener:
-    """All images of several sets; a class is a set and its class. Of sets with common images the first comes alone."""
+def pooled(name: str, sets: Sequence[TargetSet]) -> Opener:
+    """All images of one or several sets; a class is a set and its class. Of sets with common images the first comes alone."""
     distinct = [each for place, each in enumerate(sets) if not any(related(each, before) for before in sets[:place])]
 
     def opened(folder: Path) -> Dataset:
         pixels: list[np.ndarray] = []
         labels: list[str] = []
+        groups: list[str] = []
         for target in distinct:
             images = target.opened(folder)
-            for row in range(len(images)):
-                pixels.append(resized(images.read(row), SOURCE_SIDE))
-                labels.append(f"{target.name} {images.class_names[images.targets[row]]}")
-        return dataset_from_arrays(pixels, labels, name="pooled")
+            own = range(len(images)) if images.groups is None else images.groups
+            pixels += [resized(images.read(row), SOURCE_SIDE) for row in range(len(images))]
+            labels += [f"{target.name} {images.class_names[each]}" for each in images.targets]
+            groups += [f"{target.name} {each}" for each in own]
+        return dataset_from_arrays(pixels, labels, groups=groups, name=name)
 
     return opened
 

@@ -140,7 +140,7 @@ def page_of(rows: Path, targets: Sequence[TargetSet]) -> str:
     hours += sum(row.cpu_seconds or 0.0 for row in read_sources(rows)) / 3600
     progress = f"{trainings} fine-tunings, {hours:.1f} CPU-hours with the pretraining."
     if missing:
-        progress = f"**The study is not finished.** {progress} Not complete: {', '.join(missing)}."
+        progress = f"**The study is not finished.** {progress} Not complete: {'; '.join(missing)}."
     rates = " and ".join(f"{rate:g}" for rate in LEARNING_RATES)
     parts = [
         HEAD.format(progress=progress, rates=rates, seeds=len(SEEDS)),

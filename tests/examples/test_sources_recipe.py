@@ -59,9 +59,10 @@ def test_pooled_classes_are_those_of_each_set_and_related_sets_come_once(recipe)
     images, sets = sys.modules["sources_images"], sys.modules["ground_truth_sets"]
     one, two = (sets.TargetSet(name, name, sets.smoke_noise, group="a") for name in ("one", "two"))
     other = sets.TargetSet("other", "other", sets.smoke_noise)
-    pooled = images.pooled([one, two, other])(None)
+    pooled = images.pooled("all", [one, two, other])(None)
     assert pooled.class_names == ("one 0", "one 1", "other 0", "other 1")
     assert pooled.class_counts == (30, 30, 30, 30)
+    assert len(np.unique(pooled.groups)) == 120
 
 
 def test_measures_of_a_source_are_what_they_say(recipe):
