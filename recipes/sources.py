@@ -153,7 +153,8 @@ def describe_pairs(target: TargetSet, specs: Sequence[ModelSpec], images: Datase
         if opened is not None and spec.name != RANDOM:
             seen = study.seen(spec.name, study.images(spec.name, opened))
             alike = similarity(seen, study.seen(f"target {target.name}", train))
-        pairs[spec.name, target.name] = PairRow(source=spec.name, target=target.name, **alike, **scores)
+        known = {name: round(value, 8) for name, value in {**alike, **scores}.items()}
+        pairs[spec.name, target.name] = PairRow(source=spec.name, target=target.name, **known)
     write_pairs(arguments.rows, list(pairs.values()))
 
 

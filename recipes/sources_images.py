@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 from fewshot_student import cifar_train
 from ground_truth_sets import SETS, TargetSet
-from scipy.linalg import sqrtm
 from shortcut_sources_images import resized
 from shortcut_sources_network import SOURCE_SIDE
 
@@ -82,12 +81,15 @@ def effective_rank(features: np.ndarray) -> float:
 
 
 def frechet_distance(first: np.ndarray, second: np.ndarray) -> float:
-    """Between normal distributions with the means and covariances of both (Dowson and Landau, 1982); 0 = the same."""
-    means = [each.mean(axis=0) for each in (first, second)]
-    covariances = [np.cov(each, rowvar=False) for each in (first, second)]
-    root = np.real(sqrtm(covariances[0] @ covariances[1]))
-    gap = means[0] - means[1]
-    return float(gap @ gap + np.trace(covariances[0]) + np.trace(covariances[1]) - 2 * np.trace(root))
+    """Between normal distributions with the means and covariances of both (Dowson and Landau, 1982); 0 = the same.
+
+    With centred features A and B, divided by the roots of their numbers less one, tr (AᵀA BᵀB)^½ is the sum of the singular values
+    of A Bᵀ, which needs no root of a singular covariance.
+    """
+    centred = [(each - each.mean(axis=0)) / np.sqrt(len(each) - 1) for each in (first, second)]
+    gap = first.mean(axis=0) - second.mean(axis=0)
+    shared = np.linalg.svd(centred[0] @ centred[1].T, compute_uv=False).sum()
+    return float(gap @ gap + sum((each**2).sum() for each in centred) - 2 * shared)
 
 
 def similarity(source: tuple[np.ndarray, np.ndarray], target: tuple[np.ndarray, np.ndarray]) -> Mapping[str, float]:

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.linalg import sqrtm
 
 from crossgraft.statistics import spearman
 
@@ -72,7 +73,11 @@ def test_measures_of_a_source_are_what_they_say(recipe):
     assert images.effective_rank(np.outer(np.arange(9.0), [1.0, 2.0])) == pytest.approx(1)
     first, second = rng.normal(size=(500, 3)), rng.normal(size=(500, 3)) + 2
     assert images.frechet_distance(first, first) == pytest.approx(0, abs=1e-8)
-    assert images.frechet_distance(first, second) == pytest.approx(12, rel=0.15)  # three coordinates, 2² each
+    roots = sqrtm(np.cov(first, rowvar=False) @ np.cov(second, rowvar=False))
+    gap = first.mean(axis=0) - second.mean(axis=0)
+    literal = gap @ gap + np.trace(np.cov(first, rowvar=False) + np.cov(second, rowvar=False) - 2 * np.real(roots))
+    assert images.frechet_distance(first, second) == pytest.approx(literal)
+    assert literal == pytest.approx(12, rel=0.15)  # three coordinates, 2² each
 
 
 def test_the_page_ranks_sources_by_what_was_known_of_them(recipe, tmp_path):
