@@ -83,8 +83,8 @@ def effective_rank(features: np.ndarray) -> float:
 def frechet_distance(first: np.ndarray, second: np.ndarray) -> float:
     """Between normal distributions with the means and covariances of both (Dowson and Landau, 1982); 0 = the same.
 
-    With centred features A and B, divided by the roots of their numbers less one, tr (AᵀA BᵀB)^½ is the sum of the singular values
-    of A Bᵀ, which needs no root of a singular covariance.
+    With centred features A and B, divided by the roots of their numbers less one, tr (AᵀA BᵀB)^½ is the sum of the singular
+    values of A Bᵀ, which needs no root of a singular covariance.
     """
     centred = [(each - each.mean(axis=0)) / np.sqrt(len(each) - 1) for each in (first, second)]
     gap = first.mean(axis=0) - second.mean(axis=0)
