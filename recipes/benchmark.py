@@ -3,9 +3,9 @@
     python recipes/benchmark.py --out docs/results/benchmark.md
     python recipes/benchmark.py --smoke             # one small table; the same code
 
-It needs the package alone, no data and no network. On each target of each table nothing is known of that target, nor of related
-ones, in any table; parameters are fitted anew without them. What is measured is kept beside the page as a CSV file, one line per
-table, target and method.
+It needs the package alone, no data and no network; what recipes/ground_truth.py has trained is replayed as one more table. On
+each target of each table nothing is known of that target, nor of related ones, in any table; parameters are fitted anew without
+them. What is measured is kept beside the page as a CSV file, one line per table, target and method.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from benchmark_page import write_page
+from ground_truth_table import known_rows, trained_tables
 
 from crossgraft.compute import limit_threads
 from crossgraft.rank.belief import Observation, believe
@@ -38,8 +39,11 @@ NUM_VALIDATION = VAL_IMAGES["shift"]
 """Validation images of a SHiFT target."""
 SMOKE = ("dart",)
 SOURCES = "thesis-datasets"
-ALL = (*(table.name for table in published_tables()), SOURCES)
-CHEAP = {"low:size=0.125": "28 pixels", "low:size=0.286": "64 pixels", "low:size=0.571": "128 pixels"}
+ALL = (*(table.name for table in published_tables()), SOURCES, *trained_tables())
+CHEAP = {
+    "low:size=0.125": "28 pixels", "low:size=0.286": "64 pixels", "low:size=0.571": "128 pixels",
+    "low:size=0.5": "half the pixels", "low:epochs=0.2": "a fifth of the epochs",
+}  # fmt: skip
 
 
 class Line(NamedTuple):
@@ -103,6 +107,9 @@ def read_lines(file: Path) -> list[Line]:
 
 def replay_of(name: str) -> Replay:
     """A table by its name; of SHiFT the networks that were tuned on every target."""
+    if name in trained_tables():
+        table = trained_tables()[name].table
+        return Replay(table.benchmark(), known_rows(table), list(table.models), table.origin, table.metric, table)
     if name == SOURCES:
         benchmark, origin, metric, table = thesis_datasets(), "thesis, Table 6.4", "auc", None
     else:
@@ -170,11 +177,19 @@ def beliefs(replay: Replay, target: int, models: np.ndarray) -> dict[str, np.nda
     if table and table.validation is not None:
         accuracy = table.validation[target, models]
         own_share = 1 - shared_share(replay.benchmark.groups[target])
-        errors = np.sqrt(own_share * np.maximum(accuracy * (1 - accuracy), 0.25 / NUM_VALIDATION) / NUM_VALIDATION)
+        errors = np.sqrt(own_share) * val_errors(table, target, models)
         seen = [Observation(*each) for each in zip(names, ["full"] * len(names), accuracy, errors, strict=True)]
         found["Validation alone"] = accuracy
         found["Belief + validation"] = known.after(seen).mean
     return found
+
+
+def val_errors(table: PublishedTable, target: int, models: np.ndarray) -> np.ndarray:
+    """Standard errors of values on val, from the number of its images."""
+    if table.name in trained_tables():
+        return trained_tables()[table.name].val_errors[target, models]
+    accuracy = table.validation[target, models]
+    return np.sqrt(np.maximum(accuracy * (1 - accuracy), 0.25 / NUM_VALIDATION) / NUM_VALIDATION)
 
 
 def _observed(names: Sequence[str], kinds: dict[str, np.ndarray], target: int, models: np.ndarray) -> list[Observation]:

@@ -30,6 +30,7 @@ from benchmark_select_page import (
     select_section,
     write_rows,
 )
+from ground_truth_table import trained_tables
 
 from crossgraft.compute import limit_threads
 from crossgraft.rank.belief import Belief, believe
@@ -179,16 +180,21 @@ def reliability(chances: Sequence[Chance]) -> Iterator[Reliability]:
 
 
 def case_of(replay: Replay, target: int, models: np.ndarray, names: list[str], run: int) -> Case:
-    """What one run of every network shows: on SHiFT accuracy on val, on MedMNIST+ a draw around the mean of the seeds."""
+    """What one run of every network shows: on SHiFT accuracy on val, on MedMNIST+ a draw around the mean of the seeds.
+
+    On the trained table it is the metric on val, of cheap trainings too, at the CPU seconds that they took.
+    """
     table = replay.table
     truth = 100 * table.results[target, models]
+    shared = shared_share(replay.benchmark.groups[target])
+    if table.name in trained_tables():
+        return Case(names, truth, trained_tables()[table.name].trials(target, models, names, shared_error=shared))
     if table.validation is not None:
         accuracy = table.validation[target, models]
         seconds = dict(zip(names, seconds_of(replay, target, models), strict=True))
         error = float(np.sqrt(np.mean(accuracy * (1 - accuracy)) / NUM_VALIDATION))
         values = {Action(name, "full"): float(value) for name, value in zip(names, accuracy, strict=True)}
         costs = {Action(name, "full"): seconds[name] for name in names}
-        shared = shared_share(replay.benchmark.groups[target])
         return Case(names, truth, TableTrials(costs, values, {"full": error}, shared_error=shared))
     cells, values, errors = {}, {}, {}
     kinds = {kind: (table.kinds[kind], table.kind_deviations[kind], share**2) for kind, share in SIZES.items()}
@@ -237,8 +243,7 @@ def baselines(
         return [] if best is None else [(case.regret(best), costs[best] / case.seconds)]
 
     found = {"prior alone": one(dict(zip(prior.models, prior.mean, strict=True)))}
-    known = imagenet_results()
-    found["largest ImageNet model"] = one({name: known[name].parameters_millions for name in fitting if name in known})
+    found["largest ImageNet model"] = one(imagenet_sizes(replay.table.name, fitting))
     probe = replay.table.kinds.get(PROBE)
     if probe is not None:
         found["linear probe"] = one(dict(zip(case.names, probe[target, models], strict=True)))
@@ -248,6 +253,14 @@ def baselines(
     if any(action.kind != "full" for action in case.trials.seconds):
         found["halving without prior"] = [halved(case, order, seconds) for order in orders]
     return {method: pairs for method, pairs in found.items() if pairs}
+
+
+def imagenet_sizes(table: str, names: Sequence[str]) -> Mapping[str, float]:
+    """Parameters of the networks that were pretrained on ImageNet."""
+    if table in trained_tables():
+        return trained_tables()[table].imagenet_sizes
+    known = imagenet_results()
+    return {name: known[name].parameters_millions for name in names if name in known}
 
 
 def searched(case: Case, order: Sequence[str], seconds: float) -> tuple[float, float]:

@@ -22,6 +22,8 @@ KIND_TITLES: Mapping[str, str] = {
     "low:size=0.125": "Fine-tuning at 28 pixels",
     "low:size=0.286": "Fine-tuning at 64 pixels",
     "low:size=0.571": "Fine-tuning at 128 pixels",
+    "low:size=0.5": "Fine-tuning at half the resolution",
+    "low:epochs=0.2": "Fine-tuning for a fifth of the epochs",
     "linear_probe": "Linear probe",
     "knn_probe": "11 nearest neighbours",
     "h_score": "H-score",
