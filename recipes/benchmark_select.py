@@ -4,8 +4,8 @@
     python recipes/benchmark_select.py --smoke      # two targets; the same code
 
 The scheduler is that of ``select``; a table stands in place of trainings, so that all of it takes minutes. Nothing of the
-target, nor of related ones, is known beforehand. No constant is fitted to these tables, but the model of ``select`` was changed after
-replays of them had been seen; the page says so.
+target, nor of related ones, is known beforehand. No constant is fitted to these tables, but the model of
+``select`` was changed after replays of them had been seen; the page says so.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def test_the_page_and_the_tables_hold_complete_sets(recipe, tmp_path):
     assert trained.table.results[0, 0] == pytest.approx(0.91)  # the mean of 0.90, 0.91 and 0.92
     assert trained.table.standard_deviations[0] == pytest.approx(0.01)
     assert trained.kind_seconds["low:size=0.5"][0, 0] == 4.0
-    trials = trained.trials(0, np.arange(17), NETWORKS)
+    trials = trained.trials(0, np.arange(17), NETWORKS, shared_error=0.4)
     assert trials.plan().seconds_of_all == pytest.approx(17 * 20.0)
     page.write_page(tmp_path / "page.md", tmp_path, recipe.SETS)
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
@@ -170,9 +170,9 @@ def test_the_benchmark_replays_what_is_complete(recipe, tmp_path, monkeypatch):
     found = {"trained_auc": table.trained_table("auc", rows=tmp_path)}
     for module in (benchmark, select):
         monkeypatch.setattr(module, "trained_tables", lambda: found)
-    regrets = list(select.measure(benchmark.replay_of("trained_auc"), 0))
+    regrets = list(select.measure(benchmark.replay_of("trained_auc"), 0, []))
     assert {each.method for each in regrets} >= {"select", "largest ImageNet model", "halving without prior", "random"}
-    assert {each.budget for each in regrets} == {0.1, 0.25, 0.5}
+    assert {each.budget for each in regrets} == {0.1, 0.25, 0.5, 1.0}  # the last: all were trained
     methods = {line.method for line in benchmark.measure(benchmark.replay_of("trained_auc"))}
     assert {"Belief", "Belief + a fifth of the epochs", "Belief + validation", "Noise ceiling"} <= methods
 
