@@ -24,7 +24,7 @@ from crossgraft.selection.state import Decision, State
 from crossgraft.selection.study import SelectionStudy
 from crossgraft.selection.trials import FULL, Action, Trial, goes_on
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER
-from crossgraft.words.formatting import duration, joined
+from crossgraft.words.formatting import duration, joined, percent
 from crossgraft.words.metric_words import overall
 from crossgraft.words.selection_words import kind_in_words
 
@@ -170,7 +170,7 @@ def _fate(name: str, selected: Selected, tried: Sequence[str]) -> tuple[_Fate, s
         return "failed", state.dropped[name]
     after = joined([kind_in_words(kind) for kind in tried])
     chance = selected.belief.probability_better(name, selected.model)
-    said = f"better than {selected.model} with a chance of {chance:.0%}"
+    said = f"better than {selected.model} with a chance of {percent(chance)}"
     if state.is_finished(name):
         return "finished", f"trained to the end; {said}"
     if name == preference.leader:
