@@ -1,0 +1,230 @@
+"""The page docs/results/similarity.md, written of the rows that recipes/similarity.py keeps; trains nothing."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from similarity_figure import MEASURES, write_gains, write_layers, write_mistakes, write_planes
+from similarity_methods import METHOD_TITLES, claims_table, methods_table, said
+from similarity_numbers import (
+    PARTS,
+    Gaps,
+    Study,
+    after_minus_before,
+    after_minus_random,
+    after_minus_untrained,
+    aucs,
+    changed_less,
+    chosen,
+    correlation,
+    gains,
+    minus,
+    mistakes,
+    points_of,
+    within_sets,
+)
+from similarity_sets import RANDOM, SOURCES
+from similarity_text import PAGE
+from studies import Target, difference_of
+from study_tables import in_numbers, mean_and_interval
+from study_vit import VIT_NAME
+
+WAYS = ("full", "head-first", "linear")
+LAYER_CLAIMS = (  # of the thesis, differences that it has above (+1) or below 0 (−1), or at 0
+    ("ImageNet changes less than the other source (3.3a)", changed_less, 1),
+    ("After fine-tuning two sources are less alike than before (3.3b)", after_minus_before, -1),
+    ("… and less alike than two random initialisations (3.3b)", after_minus_untrained, -1),
+    ("… and about as alike as each is to a random initialisation (3.3b)", after_minus_random, 0),
+)
+
+
+def write_page(path: Path, rows: Path, targets: Sequence[Target], *, seeds: int) -> None:
+    """The page and, in a folder beside it, its figures; what is missing is said."""
+    study, titles = Study.read(rows, targets), {target.name: target.title for target in targets}
+    folder = path.with_suffix("")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_layers(folder / "layers.svg", study, titles)
+    write_mistakes(folder / "mistakes.svg", study, titles)
+    write_gains(folder / "gains.svg", study, titles)
+    drawn = [point for point in next(iter(study.points.values()), ()) if point.model == VIT_NAME]
+    for kind in ("pca", "tsne"):
+        write_planes(folder / f"{kind}.svg", drawn, kind, METHOD_TITLES)
+    text = PAGE.format(
+        folder=folder.name,
+        first_set=next(iter(titles.values())),
+        progress=_progress(study, len(titles), seeds),
+        aucs=_aucs(study, titles),
+        layers=_layers(study),
+        mistakes=_mistakes(study),
+        mistakes_claims=_mistakes_claims(study),
+        gains=_gains(study),
+        statistics=_statistics(study),
+        positions=_positions(study),
+        methods=methods_table(study, titles),
+        claims=claims_table(study),
+    )
+    path.write_text(text, encoding="utf-8")
+
+
+def _progress(study: Study, sets: int, seeds: int) -> str:
+    """What of the whole study is there."""
+    there = sum(row.state == "done" for table in study.trainings.values() for row in table.trainings)
+    pairs = {(name, row.key[:4]) for name, rows in study.mistakes.items() for row in rows if row.variant != "before"}
+    networks = sum(len(rows) for rows in study.geometry.values())
+    counts = [
+        ("trainings", there, sets * seeds * (1 + 3 * len(WAYS))),
+        ("comparisons of two sources", len(pairs), sets * seeds * 3 * len(WAYS)),
+        ("networks of the second part", networks, sets * seeds * 2 * len(METHOD_TITLES)),
+    ]
+    missing = [f"{found} of {wanted} {words}" for words, found, wanted in counts if found < wanted]
+    return f"**The study is not finished: there are {', '.join(missing)}.**\n" if missing else ""
+
+
+def _aucs(study: Study, titles: Mapping[str, str]) -> str:
+    lines = ["| Set | Source | Way | AUC | Gain, absolute | Gain, relative |", "|---" * 6 + "|"]
+    for name, title in titles.items():
+        own = study._replace(trainings={name: study.trainings[name]})
+        lines.append(f"| {title} | random weights | scratch | {_over(aucs(own, 'scratch', RANDOM))} | | |")
+        for source, words in SOURCES.items():
+            for way in WAYS:
+                cells = [
+                    _over(aucs(own, way, source)),
+                    *(_over(gains(own, way, source, relative=relative)) for relative in (False, True)),
+                ]
+                lines.append(f"| {title} | {words} | {way} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _over(found: Gaps) -> str:
+    return mean_and_interval(list(found.values()))
+
+
+def _layers(study: Study) -> str:
+    """The claims of Fig. 3.3, for each measure, way and part of the network."""
+    lines = ["| Claim | Way | Layers | " + " | ".join(f"{words} | |" for words in MEASURES.values())]
+    lines += ["|---" * 7 + "|"]
+    for claim, gaps_of, sign in LAYER_CLAIMS:
+        for way in ("full", "head-first"):
+            for part in PARTS:
+                cells: list[str] = []
+                for measure in MEASURES:
+                    gaps = gaps_of(study, measure, way, part)
+                    cells += [in_numbers(difference_of(list(gaps.values()))), said(gaps, sign)]
+                lines.append(f"| {claim} | {way} | {part} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _mistakes(study: Study) -> str:
+    lines = [
+        "| Predictions | P(both right or both wrong) | Independent | Difference | κ | Accuracy |",
+        "|---" * 6 + "|",
+    ]
+    for variant, words in (
+        ("before", "before, linear probe"),
+        ("linear", "LINEAR, trained head"),
+        *((w, w) for w in WAYS[:2]),
+    ):
+        value = mistakes(study, variant, lambda row: row.value)
+        independent = mistakes(study, variant, lambda row: row.independent)
+        cells = [
+            _over(value),
+            _over(independent),
+            in_numbers(difference_of(list(minus(value, independent).values()))),
+            _over(mistakes(study, variant, lambda row: row.kappa)),
+            _over(mistakes(study, variant, lambda row: (row.accuracy + row.other_accuracy) / 2)),
+        ]
+        lines.append(f"| {words} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _mistakes_claims(study: Study) -> str:
+    lines = ["| Claim | Way | Difference | Here |", "|---" * 4 + "|"]
+    for way in WAYS[:2]:
+        value = mistakes(study, way, lambda row: row.value)
+        rows = [
+            ("more alike than independent (3.5)", minus(value, mistakes(study, way, lambda row: row.independent))),
+            ("more alike than before (3.5)", minus(value, mistakes(study, "before", lambda row: row.value))),
+            (
+                "the same in κ, which is free of accuracy",
+                minus(mistakes(study, way, lambda row: row.kappa), mistakes(study, "before", lambda row: row.kappa)),
+            ),
+        ]
+        lines += [
+            f"| {claim} | {way} | {in_numbers(difference_of(list(gaps.values())))} | {said(gaps, 1)} |"
+            for claim, gaps in rows
+        ]
+    return "\n".join(lines)
+
+
+def _gains(study: Study) -> str:
+    """Spearman of similarity and relative gain, of each source and layer."""
+    lines = ["| Measure | Layer | " + " | ".join(f"{words} | within sets" for words in SOURCES.values()) + " |"]
+    lines += ["|---" * (2 + 2 * len(SOURCES)) + "|"]
+    for measure, words in MEASURES.items():
+        names = {row.place: row.layer for _, row in chosen(study, measure=measure, of="change", variant="full")}
+        for place in sorted(names, key=lambda at: (at < 0, at)):
+            cells: list[str] = []
+            for source in SOURCES:
+                points = points_of(study, measure, source, place)
+                for form, kind in ((points, "all"), (within_sets(points), "within")):
+                    cells.append(_in_brackets(correlation(form, f"{measure} {source} {place} {kind}")))
+            lines.append(f"| {words} | {names[place]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _in_brackets(found: tuple[float, float, float] | None) -> str:
+    return "–" if found is None else f"{found[0]:+.2f} [{found[1]:+.2f}, {found[2]:+.2f}]"
+
+
+def _statistics(study: Study) -> str:
+    """CKA of penultimate features to the pretrained network, and what statistics of BatchNorm do on their own."""
+    lines = ["| Source | full | head-first | statistics alone |", "|---" * 4 + "|"]
+    for source, words in SOURCES.items():
+        cells = [_over(_trained(study, way, source)) for way in WAYS[:2]]
+        moved = [
+            row.cka_debiased_untouched
+            for table in study.trainings.values()
+            for row in table.kept
+            if (row.model, row.variant) == (source, "full") and row.cka_debiased_untouched is not None
+        ]
+        lines.append(f"| {words} | {' | '.join(cells)} | {mean_and_interval(moved)} |")
+    return "\n".join(lines)
+
+
+def _trained(study: Study, way: str, source: str) -> dict[tuple[str, int], float]:
+    return {
+        (name, row.seed): row.cka_debiased
+        for name, table in study.trainings.items()
+        for row in table.trainings
+        if (row.variant, row.model) == (way, source) and row.cka_debiased is not None
+    }
+
+
+def _positions(study: Study) -> str:
+    lines = ["| Set | " + " | ".join(f"{name}" for name in _cca_layers(study)) + " |"]
+    lines += ["|---" * (1 + len(_cca_layers(study))) + "|"]
+    for name in study.layers:
+        own = study._replace(layers={name: study.layers[name]})
+        rows = {row.layer: row for _, row in chosen(own, measure="cca", of="change", variant="full")}
+        cells = [
+            f"{rows[layer].positions} × {rows[layer].channels}, floor {_floor(own, layer)}" if layer in rows else "–"
+            for layer in _cca_layers(study)
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cca_layers(study: Study) -> list[str]:
+    found = {row.place: row.layer for _, row in chosen(study, measure="cca", of="change", variant="full")}
+    return [found[place] for place in sorted(found)]
+
+
+def _floor(study: Study, layer: str) -> str:
+    values = [
+        row.untrained
+        for _, row in chosen(study, measure="cca", of="change", variant="full")
+        if row.layer == layer and row.untrained is not None
+    ]
+    return f"{statistics.fmean(values):.2f}" if values else "–"
