@@ -63,13 +63,14 @@ class Measuring(NamedTuple):
 
 def networks(arguments: argparse.Namespace) -> list[ModelSpec]:
     """A ViT with LayerNorm, and a network with BatchNorm."""
-    if arguments.smoke:
-        return [*smoke_specs(), pretrained_vit(arguments, "cifar10", VIT_EPOCHS)]
-    zoo = read_zoo(EXAMPLES / "mobilenets.yaml", weights_dir=arguments.weights_dir, allow_code=EXAMPLES)
-    batch_norm = next(spec for spec in zoo if short(spec) == BATCH_NORM_NETWORK)
     wanted = arguments.networks or [VIT_NAME, BATCH_NORM_NETWORK]
-    vit = [pretrained_vit(arguments, "cifar10", VIT_EPOCHS)] if VIT_NAME in wanted else []
-    return [*vit, *([batch_norm] if BATCH_NORM_NETWORK in wanted else [])]
+    found = [pretrained_vit(arguments, "cifar10", VIT_EPOCHS)] if VIT_NAME in wanted else []
+    if BATCH_NORM_NETWORK not in wanted:
+        return found
+    if arguments.smoke:
+        return [*found, *smoke_specs()]
+    zoo = read_zoo(EXAMPLES / "mobilenets.yaml", weights_dir=arguments.weights_dir, allow_code=EXAMPLES)
+    return [*found, next(spec for spec in zoo if short(spec) == BATCH_NORM_NETWORK)]
 
 
 def kept_jobs(chosen: Sequence[Target], arguments: argparse.Namespace) -> list[Measuring]:
