@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from similarity_figure import MEASURES, write_gains, write_layers, write_mistakes, write_planes
-from similarity_methods import METHOD_TITLES, claims_table, methods_table, said
+from similarity_methods import METHOD_TITLES, claims_table, methods_table, models_of, said
 from similarity_numbers import (
     PARTS,
     Gaps,
@@ -48,12 +48,15 @@ def write_page(path: Path, rows: Path, targets: Sequence[Target], *, seeds: int)
     write_layers(folder / "layers.svg", study, titles)
     write_mistakes(folder / "mistakes.svg", study, titles)
     write_gains(folder / "gains.svg", study, titles)
-    drawn = [point for point in next(iter(study.points.values()), ()) if point.model == VIT_NAME]
+    of_set = next(iter(study.points.values()), ())
+    network = next((name for name in models_of(study) if any(point.model == name for point in of_set)), "")
+    drawn = [point for point in of_set if point.model == network]
     for kind in ("pca", "tsne"):
         write_planes(folder / f"{kind}.svg", drawn, kind, METHOD_TITLES)
     text = PAGE.format(
         folder=folder.name,
         first_set=next(iter(titles.values())),
+        network=network or "no network yet",
         progress=_progress(study, len(titles), seeds),
         aucs=_aucs(study, titles),
         layers=_layers(study),
@@ -79,7 +82,9 @@ def _progress(study: Study, sets: int, seeds: int) -> str:
         ("networks of the second part", networks, sets * seeds * 2 * len(METHOD_TITLES)),
     ]
     missing = [f"{found} of {wanted} {words}" for words, found, wanted in counts if found < wanted]
-    return f"**The study is not finished: there are {', '.join(missing)}.**\n" if missing else ""
+    if VIT_NAME not in models_of(study):
+        missing.append("no ViT, so that nothing is said of LayerNorm and of attention (Fig. 5)")
+    return f"**The study is not finished: there are {'; '.join(missing)}.**\n" if missing else ""
 
 
 def _aucs(study: Study, titles: Mapping[str, str]) -> str:
@@ -88,7 +93,7 @@ def _aucs(study: Study, titles: Mapping[str, str]) -> str:
         own = study._replace(trainings={name: study.trainings[name]})
         lines.append(f"| {title} | random weights | scratch | {_over(aucs(own, 'scratch', RANDOM))} | | |")
         for source, words in SOURCES.items():
-            for way in WAYS:
+            for way in [way for way in WAYS if aucs(own, way, source)]:
                 cells = [
                     _over(aucs(own, way, source)),
                     *(_over(gains(own, way, source, relative=relative)) for relative in (False, True)),
@@ -102,18 +107,23 @@ def _over(found: Gaps) -> str:
 
 
 def _layers(study: Study) -> str:
-    """The claims of Fig. 3.3, for each measure, way and part of the network."""
-    lines = ["| Claim | Way | Layers | " + " | ".join(f"{words} | |" for words in MEASURES.values())]
-    lines += ["|---" * 7 + "|"]
+    """The claims of Fig. 3.3, for each measure, way and part of the network, and their means in each set."""
+    titles = " | ".join(f"{words} | {' | '.join(study.layers)} | Here" for words in MEASURES.values())
+    lines = [f"| Claim | Way | Layers | {titles} |", "|---" * (3 + len(MEASURES) * (2 + len(study.layers))) + "|"]
     for claim, gaps_of, sign in LAYER_CLAIMS:
-        for way in ("full", "head-first"):
+        for way in WAYS[:2]:
             for part in PARTS:
-                cells: list[str] = []
-                for measure in MEASURES:
-                    gaps = gaps_of(study, measure, way, part)
-                    cells += [in_numbers(difference_of(list(gaps.values()))), said(gaps, sign)]
-                lines.append(f"| {claim} | {way} | {part} | {' | '.join(cells)} |")
+                found = {measure: gaps_of(study, measure, way, part) for measure in MEASURES}
+                if any(found.values()):
+                    cells = [cell for gaps in found.values() for cell in _layer_cells(gaps, sign, list(study.layers))]
+                    lines.append(f"| {claim} | {way} | {part} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _layer_cells(gaps: Gaps, sign: int, sets: Sequence[str]) -> list[str]:
+    of_sets = [[gap for (name, _), gap in gaps.items() if name == wanted] for wanted in sets]
+    means = [f"{statistics.fmean(each):+.3f}" if each else "–" for each in of_sets]
+    return [in_numbers(difference_of(list(gaps.values()))), *means, said(gaps, sign)]
 
 
 def _mistakes(study: Study) -> str:
@@ -127,6 +137,8 @@ def _mistakes(study: Study) -> str:
         *((w, w) for w in WAYS[:2]),
     ):
         value = mistakes(study, variant, lambda row: row.value)
+        if not value:
+            continue
         independent = mistakes(study, variant, lambda row: row.independent)
         cells = [
             _over(value),
@@ -141,7 +153,7 @@ def _mistakes(study: Study) -> str:
 
 def _mistakes_claims(study: Study) -> str:
     lines = ["| Claim | Way | Difference | Here |", "|---" * 4 + "|"]
-    for way in WAYS[:2]:
+    for way in [way for way in WAYS[:2] if mistakes(study, way, lambda row: row.value)]:
         value = mistakes(study, way, lambda row: row.value)
         rows = [
             ("more alike than independent (3.5)", minus(value, mistakes(study, way, lambda row: row.independent))),

@@ -27,9 +27,9 @@ seeds. Both sets have two classes. None says which images belong to one patient:
 
 Test images (156 and 624), without augmentation, networks in eval mode. *CKA* is linear and debiased, of means over positions,
 over all test images, at 12 building blocks. *CCA* is that of the thesis (eq. 3.1, mean over channels and five draws) at five
-layers. Each number stands beside that of two random initialisations of the same architecture, others in each seed. Intervals
-are 95 %, Student's t over sets and seeds (six values; the means over layers, sources and pairs of sources are taken first), so
-they say how another seed would fall out, not another set.
+layers. Each number stands beside that of two random initialisations of the same architecture, others in each comparison.
+Intervals are 95 %, Student's t over sets and seeds; the means over layers, sources and pairs of sources are taken first. Values
+of one set lie closer together than those of two, so that these intervals are rough; the mean of each set stands beside them.
 
 ### AUC
 
@@ -108,7 +108,7 @@ Differences from FULL, paired by set and seed. The verdict is of RepSim alone.
 
 ![Features in one plane]({folder}/pca.svg)
 
-Test features of {first_set} by the ViT, seed 0, in the plane of the principal components of all of them (Fig. 3); grey: LINEAR.
+Test features of {first_set} by {network}, seed 0, in the plane of the principal components of all of them (Fig. 3); grey: LINEAR.
 
 ![Features of one class]({folder}/tsne.svg)
 
