@@ -2,10 +2,16 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
+
+from crossgraft.data import dataset_from_arrays
+from crossgraft.geometry import centre_quality, parameter_distance, sharpness
+from support.small_classifiers import SIZE, small_classifier
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "similarity.md"
 
@@ -122,6 +128,50 @@ def test_correlations_are_spearmans_and_sets_can_be_taken_out(numbers):
     same = numbers.Points(units, list(x), list(x))
     assert numbers.correlation(same, "x") == pytest.approx((1, 1, 1))
     assert numbers.correlation(numbers.Points(units[:6], list(x[:6]), list(y[:6])), "x") is None
+
+
+def moved(seed):
+    network, draw = small_classifier("vit"), torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.add_(0.1 * torch.randn(weight.shape, generator=draw))
+    return network
+
+
+def test_methods_are_measured_against_linear_and_centres_over_sets(recipe, rows, tmp_path, monkeypatch):
+    kept, labels = sys.modules["similarity_kept"], np.arange(40) % 3
+    images = np.random.default_rng(0).integers(0, 255, (40, SIZE, SIZE, 3), dtype=np.uint8)
+    test = dataset_from_arrays(images, labels, name="x")
+    made = {
+        name: {
+            "linear": small_classifier("vit"),
+            **{key: moved(at) for at, key in enumerate(("full", "repsim", "l2_sp"), start)},
+        }
+        for start, name in ((1, "a"), (11, "b"))
+    }
+    monkeypatch.setattr(kept, "networks", lambda _: [SimpleNamespace(name=f"{kept.VIT_NAME} · x")])
+    monkeypatch.setattr(kept, "trained_networks", lambda job, _: made[job.target.name])
+    monkeypatch.setattr(kept.Images, "of", lambda *_: kept.Images(test, test, None))
+    targets = [sys.modules["studies"].Target(name, name, "") for name in "ab"]
+    asked = SimpleNamespace(smoke=True, rows=tmp_path)
+    assert kept.measure_all(targets, asked) == 0
+    kept.measure_centres(targets, asked)
+    found = {row.variant: row for row in rows.read_all(tmp_path, "a", rows.GeometryRow)}
+    assert set(found) == set(kept.SHOWN)
+    linear, full, between = (found[name] for name in ("linear", "full", "interpolated"))
+    own = made["a"]
+    assert full.to_start == pytest.approx(parameter_distance(own["full"], own["linear"]).l2, rel=1e-4)
+    assert between.to_start == pytest.approx(full.to_start / 2, rel=1e-4)
+    assert full.one_step == pytest.approx(sharpness(own["full"], test, batch_size=64).value, rel=1e-4)
+    apart = parameter_distance(own["full"], made["b"]["full"]).l2
+    assert (linear.to_centre, full.to_centre) == (0, pytest.approx(apart / 2, rel=1e-4))
+    quality = centre_quality({name: each["full"] for name, each in made.items()}, {"a": test, "b": test})["a"]
+    assert full.accuracy_at_centre == pytest.approx(full.accuracy + quality.accuracy_change.value, abs=1e-4)
+    assert (linear.cka_debiased, linear.distance, linear.attention) == (pytest.approx(1), 0, 1)
+    assert full.attention < 1 and full.source_attention is None
+    monkeypatch.setattr(kept, "trained_networks", lambda *_: pytest.fail("a finished piece was done again"))
+    assert kept.measure_all(targets, asked) == 0
+    kept.measure_centres(targets, asked)
 
 
 def test_rows_come_back_and_replace_their_own(rows, tmp_path):
