@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from similarity_kept import BATCH_NORM_NETWORK, measure_all, measure_centres
+from similarity_classes import all_there, classes_rows
+from similarity_kept import BATCH_NORM_NETWORK, Images, Measuring, measure_all, measure_centres
 from similarity_page import write_page
-from similarity_rows import LayerRow, MistakesRow, add_rows, layer_rows, mistakes_row, read_all
+from similarity_rows import ClassesRow, LayerRow, MistakesRow, add_rows, layer_rows, mistakes_row, read_all
 from similarity_sets import RANDOM, TARGETS, sources
 from studies import SMOKE_TARGETS, Target, short
 from study_rows import KeptRow, read_predictions, read_table
@@ -105,9 +106,27 @@ def change(target: Target, seed: int, arguments: argparse.Namespace) -> int:
         Job(in_words(each), each, f"{settings_of(training_of(each, each.first), arguments)} comparison")
         for each in comparings(target, seed, specs, arguments)
     ]
+    if not arguments.variants or {"full", "linear"} <= set(arguments.variants):
+        measure_classes(target, seed, specs, arguments)
     return failed + sum(
         bool(outcome.reason) for outcome in run_jobs(jobs, Comparisons(arguments), keep_going=True, told=tell_failure)
     )
+
+
+def measure_classes(target: Target, seed: int, specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> None:
+    """How much of the similarity is what tells classes apart, where all trainings of the seed are there."""
+    names = [short(spec) for spec in specs]
+    if all_there(read_all(arguments.rows, target.name, ClassesRow), seed, names):
+        return
+    runs = {
+        when: {
+            short(spec): run_of(Training(target, spec, variant, seed, VARIANTS[variant]), arguments) for spec in specs
+        }
+        for when, variant in (("before", "linear"), ("full", "full"))
+    }
+    if all((run / "run.json").is_file() for folders in runs.values() for run in folders.values()):
+        images = Images.of(Measuring(target, specs[0], seed), arguments)
+        add_rows(arguments.rows, target.name, classes_rows(runs, images.test, seed=seed))
 
 
 def trainings(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
-from similarity_rows import GeometryRow, LayerRow, MistakesRow, PointRow, read_all
+from similarity_rows import ClassesRow, GeometryRow, LayerRow, MistakesRow, PointRow, read_all
 from similarity_sets import RANDOM, SOURCES
 from studies import Target
 from study_rows import Table, read_table
@@ -32,6 +32,7 @@ class Study(NamedTuple):
     mistakes: Mapping[str, Sequence[MistakesRow]]
     geometry: Mapping[str, Sequence[GeometryRow]]
     points: Mapping[str, Sequence[PointRow]]
+    classes: Mapping[str, Sequence[ClassesRow]]
 
     @classmethod
     def read(cls, folder: Path, targets: Sequence[Target]) -> Study:
@@ -43,6 +44,7 @@ class Study(NamedTuple):
             {name: read_all(folder, name, MistakesRow) for name in names},
             {name: read_all(folder / "kept", name, GeometryRow) for name in names},
             {name: read_all(folder / "kept", name, PointRow) for name in names},
+            {name: read_all(folder, name, ClassesRow) for name in names},
         )
 
 

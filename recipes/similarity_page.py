@@ -25,6 +25,7 @@ from similarity_numbers import (
     points_of,
     within_sets,
 )
+from similarity_rows import ClassesRow
 from similarity_sets import RANDOM, SOURCES
 from similarity_text import PAGE
 from studies import Target, difference_of
@@ -35,8 +36,8 @@ WAYS = ("full", "head-first", "linear")
 LAYER_CLAIMS = (  # of the thesis, differences that it has above (+1) or below 0 (−1), or at 0
     ("ImageNet changes less than the other source (3.3a)", changed_less, 1),
     ("After fine-tuning two sources are less alike than before (3.3b)", after_minus_before, -1),
-    ("… and less alike than two random initialisations (3.3b)", after_minus_untrained, -1),
-    ("… and about as alike as each is to a random initialisation (3.3b)", after_minus_random, 0),
+    ("Two fine-tuned sources are less alike than two random initialisations (3.3b)", after_minus_untrained, -1),
+    ("Two fine-tuned sources are about as alike as each is to a random initialisation (3.3b)", after_minus_random, 0),
 )
 
 
@@ -58,12 +59,14 @@ def write_page(path: Path, rows: Path, targets: Sequence[Target], *, seeds: int)
         first_set=next(iter(titles.values())),
         network=network or "no network yet",
         progress=_progress(study, len(titles), seeds),
+        in_short=_in_short(study),
         aucs=_aucs(study, titles),
         layers=_layers(study),
         mistakes=_mistakes(study),
         mistakes_claims=_mistakes_claims(study),
         gains=_gains(study),
         statistics=_statistics(study),
+        classes=_classes(study),
         positions=_positions(study),
         methods=methods_table(study, titles),
         claims=claims_table(study),
@@ -85,6 +88,47 @@ def _progress(study: Study, sets: int, seeds: int) -> str:
     if VIT_NAME not in models_of(study):
         missing.append("no ViT, so that nothing is said of LayerNorm and of attention (Fig. 5)")
     return f"**The study is not finished: there are {'; '.join(missing)}.**\n" if missing else ""
+
+
+def _in_short(study: Study) -> str:
+    """Each claim in a line, of full fine-tuning and all layers."""
+    lines: list[str] = []
+    for claim, gaps_of, sign in LAYER_CLAIMS:
+        found = {words: gaps_of(study, measure, "full", "all") for measure, words in MEASURES.items()}
+        lines.append(f"- **{claim}**: {_told(found, sign)}.")
+    value = mistakes(study, "full", lambda row: row.value)
+    independent = minus(value, mistakes(study, "full", lambda row: row.independent))
+    lines.append(f"- **Mistakes are shared more than independent ones (3.5)**: {_told({'P': independent}, 1)}.")
+    before = minus(value, mistakes(study, "before", lambda row: row.value))
+    kappas = [mistakes(study, way, lambda row: row.kappa) for way in ("full", "before")]
+    found = {"P": before, "κ, which is free of accuracy": minus(*kappas)}
+    lines.append(f"- **… and more than before fine-tuning (3.5)**: {_told(found, 1)}.")
+    for measure, words in MEASURES.items():
+        below, around, above = excluded(study, measure)
+        lines.append(
+            f"- **Similarity does not go with the gain (3.6)**, {words}: of {below + around + above} correlations (source, "
+            f"layer) {around} have an interval with 0 in it, {below} lie below, {above} above."
+        )
+    return "\n".join(lines)
+
+
+def _told(found: Mapping[str, Gaps], sign: int) -> str:
+    return "; ".join(
+        f"{words} {in_numbers(difference_of(list(gaps.values())))}, {said(gaps, sign)}" for words, gaps in found.items()
+    )
+
+
+def excluded(study: Study, measure: str) -> tuple[int, int, int]:
+    """Correlations of all points with an interval below 0, around 0 and above 0."""
+    places = {row.place for _, row in chosen(study, measure=measure, of="change", variant="full")}
+    known = [
+        found
+        for source in SOURCES
+        for place in sorted(places)
+        if (found := correlation(points_of(study, measure, source, place), f"{measure} {source} {place} all"))
+    ]
+    below, above = sum(high < 0 for _, _, high in known), sum(low > 0 for _, low, _ in known)
+    return below, len(known) - below - above, above
 
 
 def _aucs(study: Study, titles: Mapping[str, str]) -> str:
@@ -212,6 +256,26 @@ def _trained(study: Study, way: str, source: str) -> dict[tuple[str, int], float
         for row in table.trainings
         if (row.variant, row.model) == (way, source) and row.cka_debiased is not None
     }
+
+
+def _classes(study: Study) -> str:
+    """CKA of penultimate features of two sources with and without what tells classes apart."""
+    lines = ["| Set | | Share of the classes in the variance | CKA | CKA within classes |", "|---" * 5 + "|"]
+    for name, rows in study.classes.items():
+        for when in ("before", "full"):
+            own = [row for row in rows if row.variant == when]
+            shares = [share for row in own for share in (row.share, row.other_share)]
+            cells = [mean_and_interval(_by_seed(own, column)) for column in ("cka", "cka_within")]
+            if own:
+                words = "before" if when == "before" else "after, full"
+                lines.append(f"| {name} | {words} | {statistics.fmean(shares):.2f} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _by_seed(rows: Sequence[ClassesRow], column: str) -> list[float]:
+    """Mean over pairs of sources of each seed."""
+    seeds = sorted({row.seed for row in rows})
+    return [statistics.fmean(getattr(row, column) for row in rows if row.seed == seed) for seed in seeds]
 
 
 def _positions(study: Study) -> str:

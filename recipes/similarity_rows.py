@@ -100,6 +100,36 @@ class MistakesRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClassesRow:
+    """How much of the similarity of penultimate features is what tells classes apart.
+
+    Attributes:
+        variant: ``before``, or how both were fine-tuned.
+        seed: Of the training.
+        first: Source of the first network.
+        second: Of the second.
+        share: Share of the variance of the first network's features that lies between classes.
+        other_share: Of the second's.
+        cka: Debiased CKA on test.
+        cka_within: The same with the mean of its class taken from each feature.
+    """
+
+    variant: str
+    seed: int
+    first: str
+    second: str
+    share: float
+    other_share: float
+    cka: float
+    cka_within: float
+
+    @property
+    def key(self) -> tuple[str, int, str, str]:
+        """One number has it."""
+        return self.variant, self.seed, self.first, self.second
+
+
+@dataclass(frozen=True, kw_only=True)
 class GeometryRow:
     """Where one fine-tuned network lies.
 
@@ -183,8 +213,14 @@ class PointRow:
         return self.model, self.variant, self.kind, self.image
 
 
-RowT = TypeVar("RowT", LayerRow, MistakesRow, GeometryRow, PointRow)
-ENDINGS: dict[type, str] = {LayerRow: "layers", MistakesRow: "mistakes", GeometryRow: "geometry", PointRow: "points"}
+RowT = TypeVar("RowT", LayerRow, MistakesRow, ClassesRow, GeometryRow, PointRow)
+ENDINGS: dict[type, str] = {
+    LayerRow: "layers",
+    MistakesRow: "mistakes",
+    ClassesRow: "classes",
+    GeometryRow: "geometry",
+    PointRow: "points",
+}
 
 
 def file_of(folder: Path, name: str, kind: type) -> Path:

@@ -31,6 +31,12 @@ layers. Each number stands beside that of two random initialisations of the same
 Intervals are 95 %, Student's t over sets and seeds; the means over layers, sources and pairs of sources are taken first. Values
 of one set lie closer together than those of two, so that these intervals are rough; the mean of each set stands beside them.
 
+### In short
+
+Full fine-tuning, all layers; *holds* and *the opposite* where the interval excludes 0. The tables below have the parts.
+
+{in_short}
+
 ### AUC
 
 {aucs}
@@ -49,6 +55,13 @@ Where 0 is published (*about as alike as*), *not told apart* agrees with it.
 no weight is changed, only means and variances are those of the training images.
 
 {statistics}
+
+**What tells classes apart.** CKA weighs directions by their variance, CCA counts all alike. Where two networks are trained to
+tell the same classes apart, features of both stretch along that difference, and CKA grows by it, whatever the rest does. *Share*:
+between classes, of the variance of penultimate test features. *Within classes*: with the mean of its class taken from each
+feature. Means over pairs of sources.
+
+{classes}
 
 **What CCA can tell.** Positions × channels in each draw, of the 20 000 × 64 that the thesis asks for, and what two random
 initialisations reach:
