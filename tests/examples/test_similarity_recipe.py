@@ -76,7 +76,7 @@ def made_up_study(numbers, rows):
             for of, variant in (("before", "before"), ("models", "full"))
             for place in (-1, 0, 1)
         ]  # fmt: skip
-    return numbers.Study({}, layers, {}, {}, {})
+    return numbers.Study({}, layers, {}, {}, {}, {})
 
 
 def test_claims_are_means_over_layers_and_intervals_over_sets_and_seeds(recipe, numbers, rows):
@@ -128,6 +128,18 @@ def test_correlations_are_spearmans_and_sets_can_be_taken_out(numbers):
     same = numbers.Points(units, list(x), list(x))
     assert numbers.correlation(same, "x") == pytest.approx((1, 1, 1))
     assert numbers.correlation(numbers.Points(units[:6], list(x[:6]), list(y[:6])), "x") is None
+
+
+def test_what_tells_classes_apart_is_taken_out_of_the_similarity(recipe):
+    random, classes = np.random.default_rng(0), np.arange(300) % 2
+    axis = 4.0 * classes[:, None] * np.ones(5)
+    one, other = axis + random.normal(size=(300, 5)), axis + random.normal(size=(300, 5))
+    found = sys.modules["similarity_classes"].pairs_of({"a": one, "b": other}, classes, variant="full", seed=0)
+    (row,) = found
+    assert (row.first, row.second, row.variant) == ("a", "b", "full")
+    assert row.cka > 0.8 and abs(row.cka_within) < 0.05
+    means = np.stack([one[classes == each].mean(axis=0) for each in classes])
+    assert row.share == pytest.approx(1 - ((one - means) ** 2).sum() / ((one - one.mean(axis=0)) ** 2).sum(), abs=1e-5)
 
 
 def moved(seed):
