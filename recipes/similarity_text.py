@@ -52,8 +52,8 @@ Lines are means over seeds (and over pairs of sources), bands go from the smalle
 Where 0 is published (*about as alike as*), *not told apart* agrees with it.
 
 **What statistics of BatchNorm do.** Debiased CKA of penultimate features to those of the pretrained network, on test. *Alone*:
-no weight is changed, only means and variances are those of the training images. Where *alone* is as low as *full*, moved statistics
-suffice for the change, and it says nothing of weights. The thesis' ResNet50 has BatchNorm, too.
+no weight is changed, only means and variances are those of the training images. Where *alone* is as low as *full*, moved
+statistics suffice for the change, and it says nothing of weights. The thesis' ResNet50 has BatchNorm, too.
 
 {statistics}
 
