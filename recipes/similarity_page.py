@@ -104,10 +104,13 @@ def _in_short(study: Study) -> str:
     found = {"P": before, "κ, which is free of accuracy": minus(*kappas)}
     lines.append(f"- **… and more than before fine-tuning (3.5)**: {_told(found, 1)}.")
     for measure, words in MEASURES.items():
-        below, around, above = excluded(study, measure)
+        counts: list[str] = []
+        for kind, is_within in (("all points", False), ("within sets", True)):
+            below, around, above = excluded(study, measure, is_within=is_within)
+            counts.append(f"{kind} {around} of {below + around + above} with 0 inside, {below} below, {above} above")
         lines.append(
-            f"- **Similarity does not go with the gain (3.6)**, {words}: of {below + around + above} correlations (source, "
-            f"layer) {around} have an interval with 0 in it, {below} lie below, {above} above."
+            f"- **Similarity does not go with the gain (3.6)**, {words}, intervals of the correlations of each source and "
+            f"layer: {'; '.join(counts)}."
         )
     return "\n".join(lines)
 
@@ -118,14 +121,15 @@ def _told(found: Mapping[str, Gaps], sign: int) -> str:
     )
 
 
-def excluded(study: Study, measure: str) -> tuple[int, int, int]:
-    """Correlations of all points with an interval below 0, around 0 and above 0."""
+def excluded(study: Study, measure: str, *, is_within: bool) -> tuple[int, int, int]:
+    """Correlations with an interval below 0, around 0 and above 0."""
+    form, kind = (within_sets, "within") if is_within else (lambda points: points, "all")
     places = {row.place for _, row in chosen(study, measure=measure, of="change", variant="full")}
     known = [
         found
         for source in SOURCES
         for place in sorted(places)
-        if (found := correlation(points_of(study, measure, source, place), f"{measure} {source} {place} all"))
+        if (found := correlation(form(points_of(study, measure, source, place)), f"{measure} {source} {place} {kind}"))
     ]
     below, above = sum(high < 0 for _, _, high in known), sum(low > 0 for _, low, _ in known)
     return below, len(known) - below - above, above
