@@ -84,7 +84,9 @@ def _line(
 
 def write_mistakes(path: Path, study: Study, titles: Mapping[str, str]) -> None:
     """Fig. 3.5: prediction similarity, and that of independent mistakes with its central 95 %."""
-    shown = {"before": "before\n(probe)", "linear": "LINEAR", "full": "full", "head-first": "head-first"}
+    ways = {"before": "before\n(probe)", "linear": "LINEAR", "full": "full", "head-first": "head-first"}
+    there = {row.variant for rows in study.mistakes.values() for row in rows}
+    shown = {way: words for way, words in ways.items() if way in there}
     with style("mistakes"):
         figure = Figure(figsize=(3.6 * len(titles), 3.0), layout="constrained")
         for axes, (name, title) in zip(

@@ -79,8 +79,9 @@ all the same, because an untrained network passes brightness and contrast of an 
 
 ![Prediction similarity]({folder}/mistakes.svg)
 
-Predictions before fine-tuning are those of a linear probe on the pretrained features (logistic regression): the released code
-has none. LINEAR is the same idea with a head that was trained by gradient steps. κ is (P − independent) / (1 − independent).
+Predictions before fine-tuning are those of a linear probe on the pretrained features (logistic regression, the same in every
+seed): the released code has none. LINEAR is the same idea with a head that was trained by gradient steps. κ is
+(P − independent) / (1 − independent).
 
 {mistakes}
 
@@ -93,9 +94,9 @@ has none. LINEAR is the same idea with a head that was trained by gradient steps
 Points are sets, seeds and the ways *full* and *head-first*; the figure has five of the layers. Spearman's ρ of the similarity
 before and after with the relative gain over random weights, and a 95 % bootstrap interval over sets and seeds. *Within sets*:
 both numbers less the mean of their set, because a set that is easier from random weights has smaller gains whatever layers do.
-The thesis finds no association. Many correlations are computed here; one in twenty would exclude 0 by chance, and more than that,
-because a bootstrap of at most six units makes intervals too narrow. Where all points correlate and those within sets do not, it is
-the sets that differ: one gains much, its layers change much, and nothing is said of layers.
+The thesis finds no association. Many correlations are computed here; one in twenty would exclude 0 by chance, and more than
+that, because a bootstrap of at most six units makes intervals too narrow. Where all points correlate and those within sets do
+not, it is the sets that differ: one gains much, its layers change much, and nothing is said of layers.
 
 {gains}
 
