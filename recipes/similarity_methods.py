@@ -17,6 +17,7 @@ COLUMNS = {
     "loss": "Loss",
     "one_step": "Sharpness, 1 step",
     "many_steps": "Sharpness, 5 steps",
+    "gradient": "Gradient",
     "to_start": "To start",
     "to_centre": "To centre",
     "accuracy_at_centre": "Accuracy at centre",

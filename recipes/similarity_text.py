@@ -119,6 +119,10 @@ a fifth of it. Means and 95 % intervals over sets and seeds.
 
 {methods}
 
+At this radius one step is nearly ρ times the length of the gradient (*Gradient*): it says how well a network fits these images,
+and how sure it is of them, as much as how curved the loss is. A network that moved less is closer to any centre (*To start*), and
+LINEAR is at it. So both numbers can only be judged beside accuracy and the way that was gone.
+
 Differences from FULL, paired by set and seed. The verdict is of RepSim alone.
 
 {claims}
