@@ -197,10 +197,10 @@ def correlation(points: Points, name: str) -> tuple[float, float, float] | None:
 
 
 def of_method(study: Study, model: str, method: str, column: str) -> dict[Unit, float]:
-    """A column of the geometry of one network."""
+    """A column of the geometry of one network; the distance to the centre of two sets is one number, not one of each set."""
+    rows = [(name, row) for name, rows in study.geometry.items() for row in rows]
     return {
-        (name, row.seed): value
-        for name, rows in study.geometry.items()
-        for row in rows
+        ("" if column == "to_centre" and len(study.geometry) == 2 else name, row.seed): value
+        for name, row in rows
         if (row.model, row.variant) == (model, method) and (value := getattr(row, column)) is not None
     }

@@ -112,16 +112,20 @@ the training images.
 
 Sharpness is that of Table 2: the largest rise of the loss on all test images within ρ = 0.01 around all weights, head and body,
 by one step along the gradient and by the best of five. The centre of a method is the mean of its weights over both sets (the
-paper has five), its accuracy that under the head of each set. The probe is a linear one, on 1 000 natural images, measured on
-500 others. Distance, overlap and gap compare test features with those of LINEAR, which are the pretrained ones; the gap is the
-silhouette of two clusters within the commonest class. Attention is the last block's (ViT only): overlap of the patches that hold
-a fifth of it. Means and 95 % intervals over sets and seeds.
+paper has five), so that its distance is half of that between the two, one number a seed; its accuracy is that under the head of
+each set. The probe is a linear one, on 1 000 natural images, measured on 500 others. Distance, overlap and gap compare test
+features with those of LINEAR, which are the pretrained ones; the gap is the silhouette of two clusters within the commonest class.
+CKA, which RepSim keeps, takes the mean of features away, and distance and overlap do not: moved statistics of BatchNorm shift all
+features at once. Attention is the last block's (ViT only): overlap of the patches that hold a fifth of it. Means and 95 %
+intervals over sets and seeds.
 
 {methods}
 
-At this radius one step is nearly ρ times the length of the gradient (*Gradient*): it says how well a network fits these images,
-and how sure it is of them, as much as how curved the loss is. A network that moved less is closer to any centre (*To start*), and
-LINEAR is at it. So both numbers can only be judged beside accuracy and the way that was gone.
+On a plane the rise would be ρ times the length of the gradient (*Gradient*). Where one step gives another number, and five steps
+several times that, a ball of this radius is not small for the network, and one step, as in Table 2, can miss most of the rise.
+Sharpness also says how sure a network is of these images, not only how curved its loss is. A network that moved less is closer to
+any centre (*To start*), and LINEAR is at it. So these numbers can only be judged beside accuracy and the way that was gone,
+and not against those of another architecture: the paper's are of a ViT-B.
 
 Differences from FULL, paired by set and seed. The verdict is of RepSim alone.
 

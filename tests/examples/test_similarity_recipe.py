@@ -181,6 +181,15 @@ def test_methods_are_measured_against_linear_and_centres_over_sets(recipe, rows,
     assert full.accuracy_at_centre == pytest.approx(full.accuracy + quality.accuracy_change.value, abs=1e-4)
     assert (linear.cka_debiased, linear.distance, linear.attention) == (pytest.approx(1), 0, 1)
     assert full.attention < 1 and full.source_attention is None
+    numbers, of_sets = (
+        sys.modules["similarity_numbers"],
+        {name: rows.read_all(tmp_path, name, rows.GeometryRow) for name in "ab"},
+    )
+    study = numbers.Study({}, {}, {}, of_sets, {}, {})
+    assert set(numbers.of_method(study, kept.VIT_NAME, "full", "to_start")) == {("a", 0), ("b", 0)}
+    assert numbers.of_method(study, kept.VIT_NAME, "full", "to_centre") == {
+        ("", 0): full.to_centre
+    }  # one number of both
     monkeypatch.setattr(kept, "trained_networks", lambda *_: pytest.fail("a finished piece was done again"))
     assert kept.measure_all(targets, asked) == 0
     kept.measure_centres(targets, asked)
