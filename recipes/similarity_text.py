@@ -113,8 +113,8 @@ the training images.
 Sharpness is that of Table 2: the largest rise of the loss on all test images within ρ = 0.01 around all weights, head and body,
 by one step along the gradient and by the best of five. The centre of a method is the mean of its weights over both sets (the
 paper has five), so that its distance is half of that between the two, one number a seed; its accuracy is that under the head of
-each set. The probe is a linear one, on 1 000 natural images, measured on 500 others. Distance, overlap and gap compare test
-features with those of LINEAR, which are the pretrained ones; the gap is the silhouette of two clusters within the commonest class.
+each set. The probe is a linear one, on 1 000 natural images, measured on 500 others. Distance, overlap and gap compare
+test features with those of LINEAR, the pretrained ones; the gap is the silhouette of two clusters within the commonest class.
 CKA, which RepSim keeps, takes the mean of features away, and distance and overlap do not: moved statistics of BatchNorm shift all
 features at once. Attention is the last block's (ViT only): overlap of the patches that hold a fifth of it. Means and 95 %
 intervals over sets and seeds.
