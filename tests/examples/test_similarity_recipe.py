@@ -31,6 +31,11 @@ def rows(recipe):
     return sys.modules["similarity_rows"]
 
 
+def without_figures(monkeypatch):
+    for name in ("write_layers", "write_mistakes", "write_gains", "write_planes"):
+        monkeypatch.setattr(sys.modules["similarity_page"], name, lambda *_, **__: None)
+
+
 @pytest.mark.slow
 def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys, monkeypatch):
     out = tmp_path / "page.md"
@@ -48,6 +53,7 @@ def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys
     }  # fmt: skip
     same = [row.value for row in found if row.of == "before" and row.measure == "cka"]
     assert same == pytest.approx([1.0] * len(same))  # without weights of any source both are the network as built
+    without_figures(monkeypatch)
     for module in (recipe, sys.modules["similarity_kept"], sys.modules["study_trainings"]):
         monkeypatch.setattr(module, "tune", lambda *_, **__: pytest.fail("a finished training was made again"))
     recipe.main(command)
@@ -55,10 +61,8 @@ def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys
 
 
 def test_the_page_is_that_of_its_rows(recipe, tmp_path, monkeypatch):
-    page = sys.modules["similarity_page"]
-    for name in ("write_layers", "write_mistakes", "write_gains", "write_planes"):
-        monkeypatch.setattr(page, name, lambda *_, **__: None)
-    page.write_page(tmp_path / "similarity.md", PAGE.with_suffix(""), recipe.TARGETS, seeds=3)
+    without_figures(monkeypatch)
+    sys.modules["similarity_page"].write_page(tmp_path / "similarity.md", PAGE.with_suffix(""), recipe.TARGETS, seeds=3)
     assert (tmp_path / "similarity.md").read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8")
 
 
