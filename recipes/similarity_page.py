@@ -79,10 +79,12 @@ def _progress(study: Study, sets: int, seeds: int) -> str:
     there = sum(row.state == "done" for table in study.trainings.values() for row in table.trainings)
     pairs = {(name, row.key[:4]) for name, rows in study.mistakes.items() for row in rows if row.variant != "before"}
     networks = sum(len(rows) for rows in study.geometry.values())
+    centred = sum(row.to_centre is not None for rows in study.geometry.values() for row in rows)
     counts = [
         ("trainings", there, sets * seeds * (1 + 3 * len(WAYS))),
         ("comparisons of two sources", len(pairs), sets * seeds * 3 * len(WAYS)),
         ("networks of the second part", networks, sets * seeds * 2 * len(METHOD_TITLES)),
+        ("distances to a centre", centred, sets * seeds * 2 * len(METHOD_TITLES)),
     ]
     missing = [f"{found} of {wanted} {words}" for words, found, wanted in counts if found < wanted]
     if VIT_NAME not in models_of(study):
