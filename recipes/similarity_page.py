@@ -11,6 +11,7 @@ from similarity_methods import METHOD_TITLES, claims_table, methods_table, model
 from similarity_numbers import (
     PARTS,
     Gaps,
+    Points,
     Study,
     after_minus_before,
     after_minus_random,
@@ -125,16 +126,20 @@ def _told(found: Mapping[str, Gaps], sign: int) -> str:
 
 def excluded(study: Study, measure: str, *, is_within: bool) -> tuple[int, int, int]:
     """Correlations with an interval below 0, around 0 and above 0."""
-    form, kind = (within_sets, "within") if is_within else (lambda points: points, "all")
     places = {row.place for _, row in chosen(study, measure=measure, of="change", variant="full")}
     known = [
         found
         for source in SOURCES
         for place in sorted(places)
-        if (found := correlation(form(points_of(study, measure, source, place)), f"{measure} {source} {place} {kind}"))
+        if (found := correlation(_points(study, measure, source, place, is_within=is_within)))
     ]
     below, above = sum(high < 0 for _, _, high in known), sum(low > 0 for _, low, _ in known)
     return below, len(known) - below - above, above
+
+
+def _points(study: Study, measure: str, source: str, place: int, *, is_within: bool) -> Points:
+    points = points_of(study, measure, source, place)
+    return within_sets(points) if is_within else points
 
 
 def _aucs(study: Study, titles: Mapping[str, str]) -> str:
@@ -229,9 +234,9 @@ def _gains(study: Study) -> str:
         for place in sorted(names, key=lambda at: (at < 0, at)):
             cells: list[str] = []
             for source in SOURCES:
-                points = points_of(study, measure, source, place)
-                for form, kind in ((points, "all"), (within_sets(points), "within")):
-                    cells.append(_in_brackets(correlation(form, f"{measure} {source} {place} {kind}")))
+                for is_within in (False, True):
+                    points = _points(study, measure, source, place, is_within=is_within)
+                    cells.append(_in_brackets(correlation(points)))
             lines.append(f"| {words} | {names[place]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

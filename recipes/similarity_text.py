@@ -46,6 +46,8 @@ Full fine-tuning, all layers; *holds* and *the opposite* where the interval excl
 ![Similarity over layers]({folder}/layers.svg)
 
 Lines are means over seeds (and over pairs of sources), bands go from the smallest to the largest value.
+In CKA the grey band is wide: one pair of random initialisations is no baseline, another of the same architecture can lie far from
+it.
 
 {layers}
 
@@ -92,11 +94,12 @@ seed): the released code has none. LINEAR is the same idea with a head that was 
 ![AUC gain against similarity]({folder}/gains.svg)
 
 Points are sets, seeds and the ways *full* and *head-first*; the figure has five of the layers. Spearman's ρ of the similarity
-before and after with the relative gain over random weights, and a 95 % bootstrap interval over sets and seeds. *Within sets*:
-both numbers less the mean of their set, because a set that is easier from random weights has smaller gains whatever layers do.
-The thesis finds no association. Many correlations are computed here; one in twenty would exclude 0 by chance, and more than
-that, because a bootstrap of at most six units makes intervals too narrow. Where all points correlate and those within sets do
-not, it is the sets that differ: one gains much, its layers change much, and nothing is said of layers.
+before and after with the relative gain over random weights, and a 95 % interval (Fisher's z with the standard error of Bonett and
+Wright; n is the number of sets and seeds, which is small). *Within sets*: both numbers less the mean of their set, because a set
+that is easier from random weights has smaller gains whatever layers do; that costs a value of each set, which the interval does
+not know. The thesis finds no association. Many correlations are computed here; one in twenty would exclude 0 by chance. Where all
+points correlate and those within sets do not, it is the sets that differ: one gains much, its layers change much, and nothing is
+said of layers.
 
 {gains}
 

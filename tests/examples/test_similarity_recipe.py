@@ -123,15 +123,20 @@ def test_correlations_are_spearmans_and_sets_can_be_taken_out(numbers):
     y += 10 * (np.arange(12) >= 6)
     x += 10 * (np.arange(12) >= 6)
     points = numbers.Points(units, list(x), list(y))
-    value, low, high = numbers.correlation(points, "x")
+    value, low, high = numbers.correlation(points)
     assert value == pytest.approx(stats.spearmanr(x, y)[0])
-    assert -1 <= low <= value <= high <= 1
+    z, error = np.arctanh(value), np.sqrt((1 + value**2 / 2) / (6 - 3))
+    assert (low, high) == pytest.approx((np.tanh(z - 1.959964 * error), np.tanh(z + 1.959964 * error)), rel=1e-5)
     inside = numbers.within_sets(points)
     centred = [np.concatenate([part - part.mean() for part in np.split(column, 2)]) for column in (x, y)]
-    assert numbers.correlation(inside, "x")[0] == pytest.approx(stats.spearmanr(*centred)[0])
+    assert numbers.correlation(inside)[0] == pytest.approx(stats.spearmanr(*centred)[0])
     same = numbers.Points(units, list(x), list(x))
-    assert numbers.correlation(same, "x") == pytest.approx((1, 1, 1))
-    assert numbers.correlation(numbers.Points(units[:6], list(x[:6]), list(y[:6])), "x") is None
+    assert numbers.correlation(same) == (
+        pytest.approx(1),
+        pytest.approx(np.tanh(np.arctanh(0.999) - 1.385929)),
+        pytest.approx(1, abs=1e-3),
+    )
+    assert numbers.correlation(numbers.Points(units[:6], list(x[:6]), list(y[:6]))) is None
 
 
 def test_what_tells_classes_apart_is_taken_out_of_the_similarity(recipe):
