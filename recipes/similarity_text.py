@@ -74,8 +74,9 @@ initialisations reach:
 With n independent positions and d channels a side, CCA of unrelated features has a mean of about √(d / n); positions of one
 image are not independent, so that it is more, and it tends to 1 as n approaches 2 d. Where a map has 2 × 2 positions, as the
 last ones do at this size, the floor of BreastMNIST stands on 624 positions of 64 channels; only values above the floor of the
-same layer mean anything. CKA of the same layers is debiased and has no such floor; that of two random initialisations is high
-all the same, because an untrained network passes brightness and contrast of an image on to all its layers.
+same layer mean anything.
+CKA of the same layers is debiased and tends to 0 for unrelated features; those of two random initialisations see the same images
+through the same layers, and are not unrelated.
 
 ### Do networks fail alike? (Fig. 3.5)
 
@@ -118,8 +119,8 @@ by one step along the gradient and by the best of five. The centre of a method i
 paper has five), so that its distance is half of that between the two, one number a seed; its accuracy is that under the head of
 each set. The probe is a linear one, on 1 000 natural images, measured on 500 others. Distance, overlap and gap compare
 test features with those of LINEAR, the pretrained ones; the gap is the silhouette of two clusters within the commonest class.
-CKA, which RepSim keeps, takes the mean of features away, and distance and overlap do not: moved statistics of BatchNorm shift all
-features at once. Attention is the last block's (ViT only): overlap of the patches that hold a fifth of it. Means and 95 %
+CKA, which RepSim keeps, takes the mean of features away, and distance and overlap do not: a shift of all features at once, which
+moved statistics of BatchNorm can be, costs nothing in CKA and all of the overlap. Attention is the last block's (ViT only): overlap of the patches that hold a fifth of it. Means and 95 %
 intervals over sets and seeds.
 
 {methods}
