@@ -120,8 +120,8 @@ paper has five), so that its distance is half of that between the two, one numbe
 each set. The probe is a linear one, on 1 000 natural images, measured on 500 others. Distance, overlap and gap compare
 test features with those of LINEAR, the pretrained ones; the gap is the silhouette of two clusters within the commonest class.
 CKA, which RepSim keeps, takes the mean of features away, and distance and overlap do not: a shift of all features at once, which
-moved statistics of BatchNorm can be, costs nothing in CKA and all of the overlap. Attention is the last block's (ViT only): overlap
-of the patches that hold a fifth of it. Means and 95 % intervals over sets and seeds.
+moved statistics of BatchNorm can be, costs nothing in CKA and all of the overlap. Attention is the last block's (ViT only):
+overlap of the patches that hold a fifth of it. Means and 95 % intervals over sets and seeds.
 
 {methods}
 
