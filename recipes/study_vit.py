@@ -18,17 +18,18 @@ NATURAL_FILE = "cifar10_jpeg_5000_1000.npz"
 NATURAL_EPOCHS, NATURAL_CLASSES = 40, 10
 
 
-def pretrained_vit(arguments: argparse.Namespace, pretraining: str) -> ModelSpec:
+def pretrained_vit(arguments: argparse.Namespace, pretraining: str, epochs: int = NATURAL_EPOCHS) -> ModelSpec:
     """The ViT with weights of natural images, which are trained where they are not there.
 
     Args:
         arguments: Of the command line of a study.
         pretraining: Name of its row, and of the folder of its run.
+        epochs: Of natural images.
     """
     bare = ModelSpec(f"{VIT_NAME} · as built", "vit_tiny_patch16_224", "random", VIT, preprocessing=VIT_PREPROCESSING)
     natural = Target(pretraining, "Natural images", NATURAL_FILE)
     target = SMOKE_TARGETS[0]._replace(name=pretraining) if arguments.smoke else natural
-    options = {"method": "scratch", "epochs": NATURAL_EPOCHS, "image_size": VIT["img_size"]}
+    options = {"method": "scratch", "epochs": epochs, "image_size": VIT["img_size"]}
     run: Path = arguments.results / pretraining
     no_weights = argparse.Namespace(**{**vars(arguments), "weights_dir": None})  # where they lie is nothing to this run
     job = Training(target, bare, "scratch", SEEDS[0], options)

@@ -104,6 +104,21 @@ def test_a_start_and_its_fine_tuning_by_every_measure_that_applies(runs):
     assert [html.index(f">{title}<") for title in titles] == sorted(html.index(f">{title}<") for title in titles)
 
 
+def test_looks_at_the_images_of_probes_are_counted(runs, monkeypatch):
+    monkeypatch.setenv("CROSSGRAFT_CACHE", str(runs / "ledger"))
+    asked = {"geometry": "none", "data": "images", **QUICK, "ledger": True}
+    first = package.compare_models("one", "other", probe="elsewhere", **asked).record
+    assert (first.looks.number, first.probe_looks.number) == (1, 1)
+    again = package.compare_models("one", "other", probe="elsewhere", **asked).record
+    assert (again.looks.number, again.probe_looks.number) == (1, 1)  # the same networks on the same images
+    (start,) = read_zoo("zoo.yaml:narrow", allow_code="tiny_models.py")
+    third = package.compare_models(start, "one", probe="elsewhere", out="probed", **asked).record
+    assert third.probe_looks.number == 2 and third.probe_looks.by_command == {"compare": 2}
+    html = (runs / "probed" / "report.html").read_text()
+    assert "Linear probes on elsewhere: this is the 2nd look at these test images (2 × compare)" in html
+    assert package.compare_models("one", "other", **asked).record.probe_looks is None
+
+
 def test_one_start_of_both_stands_once(runs):
     asked = {
         "data": "images",

@@ -133,6 +133,9 @@ class ModelComparisonRecord(Record):
     checks: list[CheckRecord] = []
     notes: list[str] = []
     looks: LooksRecord | None = None
+    probe_looks: LooksRecord | None = Field(
+        default=None, description="Looks at the test images of the linear probes on other images."
+    )
     references: list[Reference] = []
     seconds: float
 

@@ -10,7 +10,14 @@ from typing import Any
 
 import pandas as pd
 
-from crossgraft.compare import AskedGeometry, Comparison, HowToCompare, StoredFeatures, read_geometry
+from crossgraft.compare import (
+    AskedGeometry,
+    Comparison,
+    HowToCompare,
+    OtherImages,
+    StoredFeatures,
+    read_geometry,
+)
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.checks import check_rows
 from crossgraft.data.thumbnails import thumbnail_png
@@ -109,11 +116,25 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
                 rows.dataset, rows.rows, rows.train, targets, in_words=_images_in_words(rows), others=others
             )
             record = comparison_record(given, found, rows, options, list(checks), seconds=time.perf_counter() - began)
-            if options.ledger and rows.dataset is not None:
-                measured = [_fingerprint(each) for each in given.values()]
-                looks = count_test_look(rows.dataset, rows.rows, measured, None, command="compare", reporter=reporter)
-                record = record.model_copy(update={"looks": looks})
+            if options.ledger:
+                record = _with_looks(record, list(given.values()), rows, others, reporter)
             return _finish(ModelComparison(record), rows, directory, options, reporter)
+
+
+def _with_looks(
+    record: ModelComparisonRecord, given: Sequence[Given], rows: ComparedRows, others: OtherImages, reporter: Reporter
+) -> ModelComparisonRecord:
+    """Test images that were looked at, also those of linear probes on other data."""
+    seen = {"looks": (rows.dataset, rows.rows)}
+    if record.geometry is not None and record.geometry.forgetting is not None:
+        seen["probe_looks"] = (others.probe, others.probe_test)
+    measured = [_fingerprint(each) for each in given]
+    looks = {
+        name: count_test_look(images, tested, measured, None, command="compare", reporter=reporter)
+        for name, (images, tested) in seen.items()
+        if images is not None
+    }
+    return record.model_copy(update=looks)
 
 
 def _open_all(

@@ -41,6 +41,15 @@ def looked_before(source: Source[ModelComparisonRecord]) -> Caveat | None:
     return None if text is None else Caveat(text)
 
 
+def probed_before(source: Source[ModelComparisonRecord]) -> Caveat | None:
+    """A choice among models by the images of linear probes."""
+    geometry = source.record.geometry
+    text = looks_in_words(source.record.probe_looks, "accuracy")
+    if text is None or geometry is None or geometry.forgetting is None:
+        return None
+    return Caveat(f"Linear probes on {geometry.forgetting.data}: {text[0].lower()}{text[1:]}")
+
+
 def few_images(source: Source[ModelComparisonRecord]) -> Caveat | None:
     """Noise is large."""
     num_images = source.record.num_images
@@ -75,6 +84,7 @@ MODEL_COMPARISON_CAVEATS: tuple[CaveatOf[ModelComparisonRecord], ...] = (
     no_more_than_untrained,
     by_linear_probes,
     looked_before,
+    probed_before,
     few_images,
     without_patients,
 )
