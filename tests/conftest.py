@@ -38,6 +38,9 @@ FOREIGN = (
 )
 """What crossgraft builds upon and takes longest to import."""
 
+collect_ignore = ["support/no_network"]
+"""Looking there for doctests would put its hook, which ends processes that open a connection, into this one."""
+
 WHOLE_COMMANDS = (
     *("cli", "examples", "security", "unit/demo", "unit/selection", "unit/tune/variants", "unit/verbs"),
     *(
