@@ -38,7 +38,7 @@ class DemoResult(Result[DemoRecord]):
 
 INTRODUCTION = (
     "crossgraft finds the pretrained model that suits your images without fine-tuning them all, fine-tunes it, and says how far "
-    "each number can be trusted. Here is all of that on real handwriting, offline, in about two minutes."
+    "each number can be trusted. Here is all of that on real handwriting, offline, in about a minute."
 )
 
 

@@ -85,7 +85,7 @@ def run_demo(
         StorageError: The cache or ``out`` cannot be written.
 
     Cost:
-        About two minutes of one core, shared by two; 95 seconds once the zoo is in the cache.
+        About 85 seconds of one core, shared by two; 70 once the zoo is in the cache.
     """
     plan = FAST if fast else FULL
     reporter = reporter or Reporter(quiet=True)
