@@ -5,6 +5,7 @@ import re
 import pytest
 
 from crossgraft.progress import Forecast
+from crossgraft.tune import forecast
 from crossgraft.tune.variants import curves
 from support.few_pages import leave_out_pages
 
@@ -53,12 +54,12 @@ def test_rank_says_it_before_it_looks_with_scoring_and_controls(workspace, cross
     (line,) = announced(outcome)
     assert line.endswith(": 2 models × 16 images, 2 scores, 2 random controls, 22 rounds each.")
     assert outcome.err.index(line) < outcome.err.index("Looking at 16 images with")
-    (forecast,) = forecasts
-    assert goes_through_all(forecast)
+    (made,) = forecasts
+    assert goes_through_all(made)
     walks = {"measuring", "scoring"} if "itm" in scores else {"scoring"}
-    assert {piece.place[0] for piece in forecast.pieces} == {*walks, "page"}
-    assert {piece.place[-1] for piece in forecast.pieces} == {"loading", "looking", "rounds", "page"}
-    assert min(piece.seconds for piece in forecast.pieces if piece.place[-1] == "rounds") > 0
+    assert {piece.place[0] for piece in made.pieces} == {*walks, "page"}
+    assert {piece.place[-1] for piece in made.pieces} == {"loading", "looking", "rounds", "page"}
+    assert min(piece.seconds for piece in made.pieces if piece.place[-1] == "rounds") > 0
 
 
 def test_a_resumed_ranking_expects_only_what_is_left(workspace, crossgraft, forecasts):
@@ -94,9 +95,14 @@ def test_tune_says_it_for_all_trainings_and_leaves_a_line_an_epoch_of_each(works
 
 def test_a_comparison_says_it_once_and_names_the_training_of_each_epoch(workspace, crossgraft, forecasts, monkeypatch):
     monkeypatch.setattr(curves, "ALPHAS", (0.0, 1.0))
+    measure, looks = forecast.measure_cost, []
+    monkeypatch.setattr(
+        forecast, "measure_cost", lambda *a, number, **k: looks.append(number) or measure(*a, number=number, **k)
+    )
     outcome = crossgraft(*TUNE, "--compare", "full,linear", "--out", "run")
     (line,) = announced(outcome)
     assert "2 variants × 1 seed" in line
+    assert min(looks) > 100  # those at eleven networks between two: few timed images would stand for all of them
     assert goes_through_all(forecasts[0]) and len(forecasts) == 1
     assert len(re.findall(r"^full with seed 0, epoch \d of 2: ", outcome.err, re.MULTILINE)) == 2
     assert len(re.findall(r"^linear with seed 0, epoch \d of 2: ", outcome.err, re.MULTILINE)) == 2

@@ -66,14 +66,19 @@ def foresee_networks(
     reporter.expect([Piece((NETWORKS,), seconds, NETWORKS)], words)
 
 
-def cost_of_measuring(prepared: Preparation) -> MeasuringCost:
-    """What it takes to measure a network, from looks of the one before training."""
+def cost_of_measuring(prepared: Preparation, *, further_looks: int = 0) -> MeasuringCost:
+    """What it takes to measure a network, from looks of the one before training.
+
+    Args:
+        prepared: What is to be trained.
+        further_looks: Looks that are to come beyond those after this training; the more, the more images are timed.
+    """
     parts = prepared.rows.parts[0]
     return measure_cost(
         prepared.new_classifier(),
         prepared.rows.dataset,
         parts,
-        number=num_looks_after(parts, adapts=prepared.compares_adapted),
+        number=num_looks_after(parts, adapts=prepared.compares_adapted) + further_looks,
         device=prepared.settings.device,
         num_threads=prepared.num_threads,
     )

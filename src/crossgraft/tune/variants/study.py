@@ -119,7 +119,11 @@ def foresee(study: Study, plans: ComparisonPlanRecord, run: RunDirectory) -> Non
         return
     quiet = replace(study, reporter=Reporter(quiet=True))
     prepared, _ = quiet.prepare(study.variants[0], study.seeds[0], None)
-    cost, parts, has_norms = cost_of_measuring(prepared), study.rows.parts[0], bool(prepared.batch_norm.num_layers)
+    parts, has_norms = study.rows.parts[0], bool(prepared.batch_norm.num_layers)
+    has_curves = any(variant.is_full for variant in study.variants)
+    estimates = bool(training_batch_norms(prepared.classifier, prepared.selection))
+    looks = count_looks(parts, ALPHAS, estimates=estimates, adapts=has_norms) if has_curves else 0
+    cost = cost_of_measuring(prepared, further_looks=looks)
     of_variant = {each.variant: each.plan for each in plans.variants}
     pieces: list[Piece] = []
     for seed in study.seeds:
@@ -132,9 +136,7 @@ def foresee(study: Study, plans: ComparisonPlanRecord, run: RunDirectory) -> Non
             own = [*training_pieces(points, study.rows, of_variant[variant.name], cost, adapts=adapts), PAGE]
             pieces += [piece.under(training_name(variant, seed)) for piece in own]
     words = f"{counted(len(study.variants), 'variant')} × {counted(len(study.seeds), 'seed')}"
-    if any(variant.is_full for variant in study.variants):
-        estimates = bool(training_batch_norms(prepared.classifier, prepared.selection))
-        looks = count_looks(parts, ALPHAS, estimates=estimates, adapts=has_norms)
+    if has_curves:
         seconds = cost.look * looks + cost.metrics * len(ALPHAS)
         pieces += [Piece((curve_name(seed), NETWORKS), seconds, NETWORKS) for seed in study.seeds]
         words += f", and {counted(len(ALPHAS) * len(study.seeds), 'network')} between pretrained and full"
