@@ -190,3 +190,16 @@ SETS = (
     FewshotSet("spoken_digits", "Spoken digits, by speaker", spoken_digits),
 )
 SMOKE_SETS = (FewshotSet("noise", "Noise", lambda _: Images(noise("noise")), shots=(1, 5)),)
+
+
+def brain(folder: Path) -> Dataset:
+    """253 slices; those that look alike are one group, because patients are not known."""
+    pictures: list[np.ndarray] = []
+    labels: list[str] = []
+    with tarfile.open(folder / "brain_mri_tumor_yes_no_253.tar.gz") as archive:
+        for member in sorted(archive.getmembers(), key=lambda each: each.name):
+            opened = archive.extractfile(member) if member.isfile() else None
+            if opened is not None and PurePosixPath(member.name).parent.name in ("yes", "no"):
+                pictures.append(np.asarray(Image.open(io.BytesIO(opened.read())).convert("L")))
+                labels.append(PurePosixPath(member.name).parent.name)
+    return dataset_from_arrays(pictures, labels, groups=alike(pictures), name="brain_mri")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from fewshot_sets import alike, busi, ham10000, medical_mnist, omniglot
+from fewshot_sets import brain, busi, ham10000, medical_mnist, omniglot
 from fewshot_student import cifar_train
 from PIL import Image
 from studies import noise
@@ -57,19 +55,6 @@ def medmnist(name: str) -> Callable[[Path], Dataset]:
         return replace(whole, splits=np.repeat(PARTS, sizes), split_method="as published")
 
     return opened
-
-
-def brain(folder: Path) -> Dataset:
-    """253 slices; those that look alike are one group, because patients are not known."""
-    pictures: list[np.ndarray] = []
-    labels: list[str] = []
-    with tarfile.open(folder / "brain_mri_tumor_yes_no_253.tar.gz") as archive:
-        for member in sorted(archive.getmembers(), key=lambda each: each.name):
-            opened = archive.extractfile(member) if member.isfile() else None
-            if opened is not None and PurePosixPath(member.name).parent.name in ("yes", "no"):
-                pictures.append(np.asarray(Image.open(io.BytesIO(opened.read())).convert("L")))
-                labels.append(PurePosixPath(member.name).parent.name)
-    return dataset_from_arrays(pictures, labels, groups=alike(pictures), name="brain_mri")
 
 
 def greek(folder: Path) -> Dataset:

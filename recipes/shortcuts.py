@@ -14,22 +14,19 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import tarfile
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from data_folders import add_folders, check_folders
-from fewshot_sets import alike, busi, ham10000
-from PIL import Image
+from fewshot_sets import brain, busi, ham10000
 from shortcuts_page import write_page
 from studies import EXAMPLES, noise, smoke_specs
 
 from crossgraft import audit_model
 from crossgraft.compute import limit_threads
-from crossgraft.data import Dataset, dataset_from_arrays
+from crossgraft.data import Dataset
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.storage.atomic import write_atomically
 
@@ -63,19 +60,6 @@ class AuditedSet(NamedTuple):
     title: str
     load: Callable[[Path], Dataset]
     positive: str
-
-
-def brain(folder: Path) -> Dataset:
-    """253 brain slices; those that look alike are one group."""
-    pictures: list[np.ndarray] = []
-    labels: list[str] = []
-    with tarfile.open(folder / "brain_mri_tumor_yes_no_253.tar.gz") as archive:
-        for member in sorted(archive.getmembers(), key=lambda each: each.name):
-            opened = archive.extractfile(member) if member.isfile() else None
-            if opened is not None and PurePosixPath(member.name).parent.name in ("yes", "no"):
-                pictures.append(np.asarray(Image.open(io.BytesIO(opened.read())).convert("L")))
-                labels.append(PurePosixPath(member.name).parent.name)
-    return dataset_from_arrays(pictures, labels, groups=alike(pictures), name="brain")
 
 
 SETS = (

@@ -42,7 +42,7 @@ def select_from_zoo(
         StorageError: ``folder`` cannot be written.
 
     Cost:
-        About 25 seconds of one core; which models are tried depends on how long a step of each takes on this machine.
+        About 10 seconds on two cores; which models are tried depends on how long a step of each takes on this machine.
     """
     pretrained = [spec for spec in specs if spec.weights != "random"]
     write_zoo(pretrained, folder / ZOO_FILE)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from crossgraft.rank.table_means import OWN, TableMean
 
@@ -62,9 +62,9 @@ def _within(means: Sequence[TableMean]) -> dict[str, tuple[float, float]]:
 
 
 def _trigamma_inverse(value: float) -> float:
-    """Where the trigamma function takes a value > 0."""
-    low, high = np.log(1e-8), np.log(1e8)
-    for _ in range(80):  # falls everywhere
-        middle = (low + high) / 2
-        low, high = (middle, high) if float(special.polygamma(1, np.exp(middle))) > value else (low, middle)
-    return float(np.exp((low + high) / 2))
+    """Where the trigamma function takes a value > 0; it falls everywhere."""
+
+    def beyond(log: float) -> float:
+        return float(special.polygamma(1, np.exp(log))) - value
+
+    return float(np.exp(optimize.root_scalar(beyond, bracket=(np.log(1e-8), np.log(1e8)), xtol=1e-12).root))
