@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from similarity_numbers import Gaps, Study, minus, of_method
 from studies import difference_of
-from study_tables import in_numbers, mean_and_interval
+from study_tables import in_numbers, mean_and_interval, share_and_interval
 
 METHOD_TITLES = {
     "linear": "LINEAR", "full": "FULL", "repsim": "RepSim", "l2_sp": "L2-SP", "interpolated": "interpolated, α = 0.5",
@@ -32,6 +32,8 @@ SEEN = {
     "attention": "Attention kept, test",
     "source_attention": "Attention kept, source",
 }
+SHARES = ("accuracy", "accuracy_at_centre", "probe_natural", "overlap", "attention", "source_attention")
+"""Columns of numbers from 0 to 1."""
 CLAIMS = (  # column, words, sign that keeping should have against FULL, what the paper has
     ("one_step", "flatter than FULL, 1 step", -1, "Table 2: 0.0158 and 0.0271"),
     ("many_steps", "flatter than FULL, 5 steps", -1, "Table 2"),
@@ -72,7 +74,7 @@ def _cell(found: Gaps, column: str) -> str:
     if column in ("one_step", "many_steps") and found:
         mean = sum(found.values()) / len(found)
         return f"{mean:.4f}"
-    return mean_and_interval(list(found.values()))
+    return (share_and_interval if column in SHARES else mean_and_interval)(list(found.values()))
 
 
 def claims_table(study: Study) -> str:

@@ -30,7 +30,7 @@ from similarity_rows import ClassesRow
 from similarity_sets import RANDOM, SOURCES
 from similarity_text import PAGE
 from studies import Target, difference_of
-from study_tables import in_numbers, mean_and_interval
+from study_tables import in_numbers, mean_and_interval, share_and_interval
 from study_vit import VIT_NAME
 
 WAYS = ("full", "head-first", "linear")
@@ -146,15 +146,19 @@ def _aucs(study: Study, titles: Mapping[str, str]) -> str:
     lines = ["| Set | Source | Way | AUC | Gain, absolute | Gain, relative |", "|---" * 6 + "|"]
     for name, title in titles.items():
         own = study._replace(trainings={name: study.trainings[name]})
-        lines.append(f"| {title} | random weights | scratch | {_over(aucs(own, 'scratch', RANDOM))} | | |")
+        lines.append(f"| {title} | random weights | scratch | {_shares(aucs(own, 'scratch', RANDOM))} | | |")
         for source, words in SOURCES.items():
             for way in [way for way in WAYS if aucs(own, way, source)]:
                 cells = [
-                    _over(aucs(own, way, source)),
+                    _shares(aucs(own, way, source)),
                     *(_over(gains(own, way, source, relative=relative)) for relative in (False, True)),
                 ]
                 lines.append(f"| {title} | {words} | {way} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _shares(found: Gaps) -> str:
+    return share_and_interval(list(found.values()))
 
 
 def _over(found: Gaps) -> str:

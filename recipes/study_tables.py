@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -87,6 +88,16 @@ def mean_and_interval(found: Sequence[float]) -> str:
         return f"{mean:.3f}"
     half = half_width(found)
     return f"{mean:.3f} [{mean - half:.3f}, {mean + half:.3f}]"
+
+
+def share_and_interval(found: Sequence[float]) -> str:
+    """The same of shares, where an interval must end within [0, 1]: that of their arcsine square roots, turned back."""
+    if len(found) < 2:
+        return mean_and_interval(found)
+    angles = [math.asin(math.sqrt(min(max(value, 0.0), 1.0))) for value in found]
+    middle, half = statistics.fmean(angles), half_width(angles)
+    low, high = (math.sin(min(max(middle + way, 0.0), math.pi / 2)) ** 2 for way in (-half, half))
+    return f"{statistics.fmean(found):.3f} [{low:.3f}, {high:.3f}]"
 
 
 def orderings_table(tables: Tables, orderings: Sequence[Ordering], *, by_seed: bool = False) -> str:

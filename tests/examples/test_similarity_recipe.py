@@ -116,6 +116,16 @@ def test_a_verdict_needs_an_interval_that_excludes_0(recipe, gaps, sign, verdict
     assert found == verdict
 
 
+def test_the_interval_of_shares_ends_within_them(recipe):
+    of_shares = sys.modules["study_tables"].share_and_interval
+    assert of_shares([0.5]) == "0.500" and of_shares([]) == "–"
+    interval = stats.ttest_1samp(np.arcsin(np.sqrt([0.2, 0.3, 0.25])), 0).confidence_interval(0.95)
+    assert of_shares([0.2, 0.3, 0.25]) == f"0.250 [{np.sin(interval.low) ** 2:.3f}, {np.sin(interval.high) ** 2:.3f}]"
+    for near in ([0.93, 0.97], [1.0, 1.0, 0.8], [0.0, 0.4]):
+        low, high = map(float, of_shares(near).split("[")[1].strip("]").split(", "))
+        assert 0 <= low <= high <= 1
+
+
 def test_correlations_are_spearmans_and_sets_can_be_taken_out(numbers):
     random = np.random.default_rng(0)
     units = [(name, seed) for name in "ab" for seed in range(3) for _ in range(2)]
