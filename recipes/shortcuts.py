@@ -49,6 +49,8 @@ STRENGTHS = {
     "bias_field": ("0.15", "0.3"),
     "gibbs": ("0.9", "0.7"),
     "resample": ("0.75", "0.5"),
+    "mr_motion": ("3", "8"),
+    "collimation": ("0.04", "0.08"),
 }
 """Confounder → options at two strengths, the weaker one first."""
 

@@ -1,6 +1,11 @@
 """recipes/shortcuts.py runs without data and does nothing twice; its page says what its rows say."""
 
+import sys
+from pathlib import Path
+
 import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "shortcuts.md"
 
 
 @pytest.fixture
@@ -19,6 +24,21 @@ def test_without_data_it_runs_and_does_nothing_twice(recipe, tmp_path, capsys, m
     assert "noise gamma" not in told and "noise jpeg" in told and "2 rows are there" in told
     page = (tmp_path / "page.md").read_text()
     assert "| gamma:1.1 |" in page and "| jpeg:60 |" in page and "{" not in page
+
+
+def test_the_page_is_that_of_its_rows(recipe, tmp_path):
+    found = [(each.title, recipe.read_rows(PAGE.with_suffix(""), each.name)) for each in recipe.SETS]
+    sys.modules["shortcuts_page"].write_page(tmp_path / "shortcuts.md", found)
+    assert (tmp_path / "shortcuts.md").read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8")
+    wanted = {(name, options) for name, strengths in recipe.STRENGTHS.items() for options in strengths}
+    for title, rows in found:
+        assert {(row["confounder"], row["options"]) for row in rows} == wanted, title
+
+
+def test_every_confounder_is_tried_but_that_of_tomograms(recipe):
+    from crossgraft.audit.confounders import CONFOUNDERS
+
+    assert set(CONFOUNDERS.names()) - set(recipe.STRENGTHS) == {"poisson_projection"}
 
 
 @pytest.mark.slow
