@@ -21,8 +21,9 @@ pass.
 
 The class in question is malignant (BUSI; frames that look alike are one group), tumour (brain MRI; slices that look alike
 are one group) or melanoma (HAM10000, by lesion). Every artefact has its options behind its name; those of the thesis come
-first. No set here is of computed tomograms, so that photon noise of projections is shown on [others](frequency.md). The rows,
-with all intervals, are in [shortcuts/](shortcuts/); {count} are there.
+first. No set here is of computed tomograms, so that photon noise of projections is
+[shown on others](frequency.md#projection-noise-on-computed-tomograms). The rows, with all intervals, are in
+[shortcuts/](shortcuts/); {count} are there.
 """
 
 
