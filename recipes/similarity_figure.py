@@ -19,10 +19,10 @@ COLOURS = {"imagenet": "#D55E00", "birds": "#0072B2", "insects": "#009E73"}
 """Safe for the colour-blind; dashes and markers differ, too."""
 MARKERS = {"imagenet": "o", "birds": "s", "insects": "^"}
 BETWEEN = {  # of, variant: words, colour, dashes
-    ("before", "before"): ("before", "#CC79A7", "-"),
-    ("models", "full"): ("after, full", "#009E73", "-"),
-    ("models", "head-first"): ("after, head-first", "#D55E00", "--"),
-    ("random", "full"): ("fine-tuned and random", "#56B4E9", "-."),
+    ("before", "before"): ("two sources, before", "#CC79A7", "-"),
+    ("models", "full"): ("two sources, full", "#E69F00", "-"),
+    ("models", "head-first"): ("two sources, head-first", "#E69F00", "--"),
+    ("random", "full"): ("source, full, and random", "#56B4E9", "-."),
 }
 UNTRAINED = ("two random initialisations", "#000000", ":")
 MEASURES = {"cka": "CKA, debiased", "cca": "CCA of the thesis"}
@@ -45,7 +45,7 @@ def write_layers(path: Path, study: Study, titles: Mapping[str, str]) -> None:
                 panels[2 * place].set(title=f"{MEASURES[measure]}: before and after", xlabel="Layer")
                 panels[2 * place + 1].set(title=f"{MEASURES[measure]}: two sources", xlabel="Layer")
             panels[0].set(ylabel=title, ylim=(-0.02, 1.02))
-        _legend(figure, list(grid.flat))
+        _legend(figure, list(grid.flat), columns=3)
         save(figure, path)
 
 
@@ -162,10 +162,10 @@ def _scatter(axes: Axes, points: Sequence[PointRow], colour: str) -> None:
     axes.plot([p.x for p in points], [p.y for p in points], ".", color=colour, markersize=2.5, alpha=0.7)
 
 
-def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
+def _legend(figure: Figure, panels: Sequence[Axes], columns: int = 4) -> None:
     shown = {label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if shown:
-        figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=4, frameon=False)
+        figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=columns, frameon=False)
 
 
 def style(salt: str) -> AbstractContextManager[None]:
