@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from data_folders import add_folders, check_folders
+from data_folders import add_folders
 from ground_truth_page import write_page
 from ground_truth_rows import (
     FIDELITIES,
@@ -37,7 +37,7 @@ from ground_truth_rows import (
 from ground_truth_sets import SETS, SMOKE_SETS, TargetSet, parts_of
 from studies import EXAMPLES, smoke_specs
 from study_rows import measured, most_probable
-from study_trainings import RESULTS, tell_failure, versions
+from study_trainings import RESULTS, read_arguments, tell_failure, versions
 
 from crossgraft import fine_tune
 from crossgraft.compute import limit_threads
@@ -259,11 +259,7 @@ def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Names
     parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these sets; none: write the page only")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no training after that")
     parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")
-    parsed = parser.parse_args(command_line)
-    if parsed.only != ["none"]:
-        check_folders(parser, parsed)
-    if parsed.smoke and parsed.rows == parser.get_default("rows"):
-        parser.error("--smoke needs another --rows than the tables of the study")
+    parsed = read_arguments(parser, command_line)
     parsed.deadline = time.monotonic() + 60 * parsed.minutes
     return parsed
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from data_folders import add_folders, check_folders
+from data_folders import add_folders
 from ground_truth import Cell, Cells, do_all, zoo
 from ground_truth_rows import FULL, LEARNING_RATES
 from ground_truth_sets import TargetSet, smoke_noise
@@ -27,7 +27,7 @@ from shortcut_sources_network import pretrain, spec_of
 from sources_images import MEDICAL, RANDOM, Opener, described, effective_rank, scores_on, similarity, sources_of
 from sources_page import SEEDS, PairRow, SourceRow, read_pairs, read_sources, write_page, write_pairs, write_sources
 from studies import smoke_specs
-from study_trainings import RESULTS
+from study_trainings import RESULTS, read_arguments
 
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
@@ -168,11 +168,7 @@ def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Names
     parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="these targets; none: write the page only")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no fine-tuning after that")
     parser.add_argument("--smoke", action="store_true", help="noise and one epoch; the numbers mean nothing")
-    parsed = parser.parse_args(command_line)
-    if parsed.only != ["none"]:
-        check_folders(parser, parsed)
-    if parsed.smoke and parsed.rows == parser.get_default("rows"):
-        parser.error("--smoke needs another --rows than the tables of the study")
+    parsed = read_arguments(parser, command_line)
     parsed.deadline = time.monotonic() + 60 * parsed.minutes
     return parsed
 
