@@ -45,6 +45,17 @@ def record_of(workspace, run="run"):
     return FewshotRecord.model_validate_json((workspace / run / "report.json").read_bytes())
 
 
+def test_the_next_command_names_the_model_as_it_was_typed(compared):
+    assert "crossgraft tune images --model zoo.yaml:narrow --code tiny_models.py" in " ".join(compared.out.split())
+
+
+def test_too_few_classes_are_said_before_a_network_looks(workspace, crossgraft):
+    flags = [each if each != SAMPLER else "meta_dataset" for each in FLAGS]
+    outcome = crossgraft("fewshot", "images", *flags, "--out", "few")
+    assert outcome.code == DataError.exit_code
+    assert "images with narrow" not in outcome.err
+
+
 def numbers(record):
     """Without what differs from run to run."""
     return [row.model_copy(update={"seconds": 0.0}) for row in record.heads]
@@ -115,7 +126,11 @@ def test_python_gives_the_same_and_takes_objects(compared, workspace, monkeypatc
         ({"baseline": "url"}, UnknownNameError, "Unknown baseline: url"),
         ({"sampler": "meta"}, UnknownNameError, "Unknown episode sampler: meta. Did you mean meta_dataset"),
         ({"model": "zoo.yaml"}, UsageError, "fewshot takes one model"),
-        ({"sampler": "meta_dataset"}, DataError, "needs 5 classes, and there are 2"),
+        (
+            {"sampler": "meta_dataset"},
+            DataError,
+            "needs 5 classes, and there are 2. Lower that number: --sampler meta_dataset:min_ways=2.",
+        ),
     ],
 )
 def test_bad_input(workspace, monkeypatch, options, error, said):

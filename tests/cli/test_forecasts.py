@@ -11,6 +11,7 @@ from support.few_pages import leave_out_pages
 
 RANK = ("rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--workers", "1")
 TUNE = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "2", "--workers", "1", "--no-store", "--no-images")
+FEW = "n_way_k_shot:ways=2,shots=2,queries=2"
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,18 @@ def test_check_says_it_before_it_looks(workspace, crossgraft, forecasts):
     assert outcome.err.index(line) < outcome.err.index("Looking at the images")
     assert [piece.place for piece in forecasts[0].pieces] == [("looking",), ("checking",), ("page",)]
     assert goes_through_all(forecasts[0])
+
+
+def test_fewshot_says_it_before_it_looks_with_all_episodes(workspace, crossgraft, forecasts):
+    words = ("--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1", "--heads", "ncc,logistic")
+    outcome = crossgraft("fewshot", "images", *words, "--sampler", FEW, "--episodes", "12", "--out", "run")
+    (line,) = announced(outcome)
+    assert line.endswith(": 16 images, then 12 episodes × 2 heads.")
+    assert outcome.err.index(line) < outcome.err.index("Looking at 16 images with narrow")
+    (made,) = forecasts
+    assert [piece.place for piece in made.pieces] == [("looking",), ("episodes",), ("page",)]
+    assert goes_through_all(made)
+    assert made.pieces[1].seconds > 0
 
 
 def test_tune_says_it_for_all_trainings_and_leaves_a_line_an_epoch_of_each(workspace, crossgraft, forecasts):

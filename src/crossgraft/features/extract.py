@@ -101,6 +101,28 @@ def features_are_kept(dataset: ImageSource, backbone: Backbone, *, cache_dir: st
     return _store_of(dataset, backbone, cache_dir).path.is_file()
 
 
+def foresee_extraction(
+    dataset: ImageSource,
+    backbone: Backbone,
+    *,
+    cache_dir: str | Path | None = None,
+    batch_size: int | None = None,
+    reporter: Reporter,
+) -> float:
+    """Seconds that ``extract_features`` of the same arguments will take, after a look at a few images; 0 where they are kept."""
+    if features_are_kept(dataset, backbone, cache_dir=cache_dir):
+        return 0.0
+    number = len(dataset)
+    loader = BatchLoader(
+        dataset,
+        backbone.preprocessing,
+        [range(number)],
+        batch_size=default_batch_size(backbone) if batch_size is None else batch_size,
+        reporter=reporter,
+    )
+    return estimate_cost(backbone, loader, num_left=number, num_samples=number).seconds
+
+
 def _store_of(dataset: ImageSource, backbone: Backbone, cache_dir: str | Path | None) -> FeatureStore:
     key = feature_key(dataset.fingerprint, backbone)
     folder = cache_folder(cache_dir) / key[:2] / key

@@ -112,10 +112,7 @@ def evaluate_in_parts(
         run: Where parts are kept, or None.
         told: Callback with the number of episodes that are done, part by part.
     """
-    spans = [
-        EpisodeSpan(first, min(EPISODES_A_PART, num_episodes - first))
-        for first in range(0, num_episodes, EPISODES_A_PART)
-    ]
+    spans = _spans(num_episodes)
     parts: dict[EpisodeSpan, EpisodesPart] = {}
 
     def take(span: EpisodeSpan, part: EpisodesPart) -> None:
@@ -137,10 +134,26 @@ def evaluate_in_parts(
         for span in spans
         if span not in parts
     ]
-    several = num_workers > 1 and len(jobs) > 1
-    with worker_pool(min(num_workers, len(jobs))) if several else nullcontext() as pool:
+    processes = _processes(len(jobs), num_workers)
+    with worker_pool(processes) if processes > 1 else nullcontext() as pool:
         run_jobs(jobs, work, keep_going=False, told=keep, executor=pool)
     return joined([_table(work.heads, parts[span]) for span in spans])
+
+
+def num_processes(num_episodes: int, num_workers: int) -> int:
+    """How many share so many episodes; 1: this one does them all."""
+    return _processes(len(_spans(num_episodes)), num_workers)
+
+
+def _spans(num_episodes: int) -> list[EpisodeSpan]:
+    return [
+        EpisodeSpan(first, min(EPISODES_A_PART, num_episodes - first))
+        for first in range(0, num_episodes, EPISODES_A_PART)
+    ]
+
+
+def _processes(num_parts: int, num_workers: int) -> int:
+    return max(1, min(num_workers, num_parts))
 
 
 def _file(span: EpisodeSpan) -> str:

@@ -9,9 +9,7 @@ import numpy as np
 
 from crossgraft.compute import is_out_of_memory, limit_threads, reuse_freed_memory
 from crossgraft.errors import CrossgraftError
-from crossgraft.features.batches import BatchLoader
-from crossgraft.features.cost import estimate_cost
-from crossgraft.features.extract import default_batch_size, features_are_kept
+from crossgraft.features.extract import foresee_extraction
 from crossgraft.features.feature_set import FeatureSet
 from crossgraft.models import Backbone
 from crossgraft.progress import Piece, TypicalClock
@@ -113,17 +111,13 @@ class _Stopwatch:
 
     def _looking(self, backbone: Backbone) -> float:
         zoo, options = self.zoo, self.zoo.options
-        number = len(zoo.dataset)
-        if features_are_kept(zoo.dataset, backbone, cache_dir=options.cache_dir):
-            return 0.0
-        loader = BatchLoader(
+        return foresee_extraction(
             zoo.dataset,
-            backbone.preprocessing,
-            [range(number)],
-            batch_size=options.batch_size or default_batch_size(backbone),
+            backbone,
+            cache_dir=options.cache_dir,
+            batch_size=options.batch_size,
             reporter=zoo.reporter,
         )
-        return estimate_cost(backbone, loader, num_left=number, num_samples=number).seconds
 
     def _rounds(self, member: Member, backbone: Backbone) -> tuple[float, float]:
         """Seconds of all rounds: those of scoring, and those of measuring."""

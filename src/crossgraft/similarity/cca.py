@@ -73,13 +73,13 @@ def cca(
     )
 
 
-def warn_of_few(num_rows: int, ranks: tuple[int, int]) -> list[str]:
-    """That correlations tend to 1 where there are hardly more rows than features."""
+def warn_of_few(num_rows: int, ranks: tuple[int, int], *, instead: str = ", or SVCCA") -> list[str]:
+    """That correlations tend to 1 where there are hardly more rows than features, and what to do, or to use ``instead``."""
     if num_rows > sum(ranks):
         return []
     return [
         f"{num_rows} rows for {ranks[0]} + {ranks[1]} independent features: canonical correlations tend to 1 whatever the "
-        f"features are. Use more than {sum(ranks)} rows, or SVCCA."
+        f"features are. Use more than {sum(ranks)} rows{instead}."
     ]
 
 

@@ -42,7 +42,7 @@ def svcca(x: Features, y: Features, *, variance: float = 0.99) -> Similarity:
         estimator=f"svcca, {variance:.0%} of the variance",
         n=len(sides[0]),
         parts={"components_x": found.ranks[0], "components_y": found.ranks[1]},
-        warnings=warn_of_few(len(sides[0]), found.ranks),
+        warnings=warn_of_few(len(sides[0]), found.ranks, instead=""),
     )
 
 

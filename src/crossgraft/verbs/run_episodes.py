@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from crossgraft.compute import available_cores, limit_threads, resolve_device
 from crossgraft.data import Dataset
@@ -20,10 +15,12 @@ from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import CrossgraftWarning, UnknownNameError, UsageError
 from crossgraft.features import extract_features
+from crossgraft.features.extract import foresee_extraction
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite_heads, describe_heads, describe_sizes
-from crossgraft.fewshot.episodes import SAMPLERS, Sampler
+from crossgraft.fewshot.episodes import SAMPLERS
 from crossgraft.fewshot.evaluate import episode_of
+from crossgraft.fewshot.forecast import EPISODES, foresee_episodes, made_up_features
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.fewshot.look import look_at_episode
@@ -32,27 +29,20 @@ from crossgraft.fewshot.result import FewshotResult
 from crossgraft.models import Backbone, load_as_asked
 from crossgraft.options import FewshotOptions, configuration, narrowed
 from crossgraft.options.data import DatasetOptions
-from crossgraft.progress import Reporter
+from crossgraft.progress import Piece, Reporter
 from crossgraft.rank.describe import describe_model
 from crossgraft.records import CheckRecord, EpisodeLookRecord, FewshotRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import choose, spell
 from crossgraft.verbs._data_first import data_errors_first
+from crossgraft.verbs._episode_work import Chosen, Drawn, draw_from, episode_work
 from crossgraft.verbs._one_model import one_model
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
-from crossgraft.version import __version__
+from crossgraft.words.formatting import counted
 
 _USUAL_BASELINE = "logistic"
-
-
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    """What the options name, looked up before any image is opened."""
-
-    heads: Mapping[str, Any]
-    sampler: Sampler
-    baseline: str
+_LOOKING = "looking"
 
 
 @verb("fewshot", FewshotOptions)
@@ -98,17 +88,25 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             directory.describe_data(dataset.fingerprint)
             directory.describe_machine(reporter, threads=threads, device=device)
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
+        drawn = draw_from(dataset, options)
+        drawn.first_episode(chosen.sampler, options.seed)  # whether there is one at all, before the network looks
         backbone = load_as_asked(spec, options, device=device)
-        found = extract_features(
-            dataset,
-            backbone,
-            cache_dir=options.cache_dir,
-            batch_size=options.batch_size,
-            num_threads=threads,
-            reporter=reporter,
-        )
-        work = _work(dataset, found.features, backbone, chosen, options)
-        with reporter.stage("Adapting heads to episodes", total=options.episodes, unit="episodes") as stage:
+        _foresee(dataset, drawn, backbone, chosen, options, threads=threads, reporter=reporter)
+        with reporter.part(_LOOKING):
+            found = extract_features(
+                dataset,
+                backbone,
+                cache_dir=options.cache_dir,
+                batch_size=options.batch_size,
+                num_threads=threads,
+                reporter=reporter,
+                is_announced=not reporter.wants_forecast,
+            )
+        work = episode_work(dataset, drawn, found.features, backbone, chosen, options)
+        with (
+            reporter.part(EPISODES),
+            reporter.stage("Adapting heads to episodes", total=options.episodes, unit="episodes") as stage,
+        ):
             table = evaluate_in_parts(
                 work,
                 options.episodes,
@@ -136,7 +134,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         return _finish(FewshotResult(record, table=table), dataset, directory, reporter, no_images=options.no_images)
 
 
-def _choose(options: FewshotOptions) -> _Chosen:
+def _choose(options: FewshotOptions) -> Chosen:
     """Heads, sampler and baseline.
 
     Raises:
@@ -155,62 +153,32 @@ def _choose(options: FewshotOptions) -> _Chosen:
     baseline = options.baseline or usual
     if baseline not in heads:
         raise UnknownNameError("baseline", baseline, heads, hint="It must be one of the heads.")
-    return _Chosen(heads, choose(SAMPLERS, options.sampler), baseline)
+    return Chosen(heads, choose(SAMPLERS, options.sampler), baseline)
 
 
-def _work(
-    dataset: Dataset, features: np.ndarray, backbone: Backbone, chosen: _Chosen, options: FewshotOptions
-) -> EpisodeWork:
-    """Rows of the classes that episodes are drawn from, and heads that have learned on the others."""
-    labels = np.array(dataset.class_names)[dataset.targets]
-    base = list(options.base_classes or [])
-    for name in base:
-        if name not in dataset.class_names:
-            raise UnknownNameError("class", name, dataset.class_names)
-    is_base = np.isin(labels, base)
-    heads = {name: _ready(head, backbone, features[is_base], labels[is_base]) for name, head in chosen.heads.items()}
-    groups = None if dataset.groups is None else dataset.groups[~is_base]
-    superclasses = _superclasses(dataset, options.superclass_column)
-    facts = [
-        __version__,
-        dataset.fingerprint,
-        dataset.class_names,
-        hashlib.sha256(labels.tobytes()).hexdigest(),
-        None if groups is None else hashlib.sha256(np.unique(groups, return_inverse=True)[1].tobytes()).hexdigest(),
-        None if superclasses is None else hashlib.sha256("\n".join(map(str, superclasses)).encode()).hexdigest(),
-        backbone.weights_fingerprint,
-        backbone.preprocessing.describe(),
-        list(heads),
-        base,
-        spell(chosen.sampler),
-        options.seed,
-    ]
-    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
-    superclasses = None if superclasses is None else superclasses[~is_base]
-    return EpisodeWork(
-        features[~is_base], labels[~is_base], heads, chosen.sampler, options.seed, groups, superclasses, key
+def _foresee(
+    dataset: Dataset,
+    drawn: Drawn,
+    backbone: Backbone,
+    chosen: Chosen,
+    options: FewshotOptions,
+    *,
+    threads: int,
+    reporter: Reporter,
+) -> None:
+    """Say how long all of it will take, but where heads learn on base classes first, which takes as long as they need."""
+    if not reporter.wants_forecast or drawn.is_base.any():
+        return
+    look = foresee_extraction(
+        dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter
     )
-
-
-def _superclasses(dataset: Dataset, column: str | None) -> np.ndarray | None:
-    """The column of the superclass of each row; None where none was asked for.
-
-    Raises:
-        UnknownNameError: There is no such column.
-    """
-    if column is None:
-        return None
-    if column not in dataset.attributes:
-        raise UnknownNameError("column of superclasses", column, dataset.attributes)
-    return dataset.attributes[column]
-
-
-def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarray) -> Any:
-    """The head with what it needs besides a support set: the backbone, or classes to learn on."""
-    if reads_images(head):
-        copied: Any = clone(head)
-        return copied.set_params(backbone=backbone)
-    return head.meta_fit(features, labels) if len(labels) and hasattr(head, "meta_fit") else head
+    made_up = made_up_features(drawn.labels, backbone.num_features, seed=options.seed)
+    work = episode_work(dataset, drawn, made_up, backbone, chosen, options)
+    images = _images(dataset, backbone, work)
+    episodes = foresee_episodes(work, options.episodes, images=images, num_workers=threads)
+    seen, adapted = counted(len(dataset), "image"), counted(options.episodes, "episode")
+    heads = counted(len(chosen.heads), "head")
+    reporter.expect([Piece((_LOOKING,), look, _LOOKING), episodes], f"{seen}, then {adapted} × {heads}")
 
 
 def _look(work: EpisodeWork) -> EpisodeLookRecord | None:

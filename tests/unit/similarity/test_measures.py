@@ -169,6 +169,9 @@ def test_few_images_are_warned_of():
             .warnings[0]
             .startswith("9 rows for 5 + 4 independent features: canonical correlations tend to 1")
         )
+    assert cca(x, y).warnings[0].endswith("Use more than 9 rows, or SVCCA.")
+    (of_svcca,) = svcca(x, y, variance=1).warnings
+    assert of_svcca.endswith("Use more than 9 rows.")  # not itself instead of itself
     assert cca(features(40, 5), features(40, 4)).warnings == ()
     assert cca(features(6, 20), features(6, 20, seed=1)) == pytest.approx(1)
 

@@ -89,8 +89,18 @@ class Sampler(ABC):
         """Support images that every class gets at least."""
 
 
-def draw_ways(sizes: Counts, fewest: int, most: int, superclasses: np.ndarray | None, random: Random) -> np.ndarray:
+def draw_ways(
+    sizes: Counts, fewest: int, most: int, superclasses: np.ndarray | None, random: Random, *, option: str
+) -> np.ndarray:
     """Classes without replacement, their number uniform between two bounds; of one superclass where there are some.
+
+    Args:
+        sizes: (C,) images of each class.
+        fewest: Fewest classes.
+        most: Most classes.
+        superclasses: (C,) group of classes that each belongs to; None: one for all.
+        random: Source of random numbers.
+        option: The option of the sampler that ``fewest`` is, such as ``meta_dataset:min_ways``.
 
     Raises:
         DataError: There are fewer classes than ``fewest``.
@@ -102,15 +112,20 @@ def draw_ways(sizes: Counts, fewest: int, most: int, superclasses: np.ndarray | 
         if len(large) == 0:
             raise DataError(
                 f"An episode needs {fewest} classes of one superclass; the largest, {names[counts.argmax()]}, has "
-                f"{counts.max()}. Lower the number of ways."
+                f"{counts.max()}.{_fewer_ways(option, int(counts.max()))}"
             )
         candidates = np.flatnonzero(numbers == large[_below(random, len(large))])
     if len(candidates) < fewest:
         raise DataError(
-            f"An episode needs {fewest} classes, and there are {len(candidates)}. Lower the number of ways (min_ways=, ways=)."
+            f"An episode needs {fewest} classes, and there are {len(candidates)}.{_fewer_ways(option, len(candidates))}"
         )
     num_ways = fewest + _below(random, min(most, len(candidates)) - fewest + 1)
     return candidates[random.choice(len(candidates), num_ways, replace=False)]
+
+
+def _fewer_ways(option: str, num_classes: int) -> str:
+    """What to type, where there are enough classes for any episode."""
+    return f" Lower that number: --sampler {option}={num_classes}." if num_classes > 1 else ""
 
 
 def _below(random: Random, bound: int) -> int:

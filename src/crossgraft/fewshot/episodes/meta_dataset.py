@@ -54,7 +54,8 @@ class MetaDataset(Sampler):
 
     def draw_classes(self, sizes: Counts, superclasses: np.ndarray | None, random: Random) -> np.ndarray:
         """Step 1 and 2."""
-        return draw_ways(sizes, self.min_ways, self.max_ways, superclasses, random)
+        option = f"{self.name}:min_ways"
+        return draw_ways(sizes, self.min_ways, self.max_ways, superclasses, random, option=option)
 
     def num_query(self, sizes: Counts) -> int:
         """Step 3: q = min(10, min_c ⌊s_c / 2⌋)."""

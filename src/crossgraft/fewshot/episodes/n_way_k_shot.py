@@ -48,7 +48,8 @@ class NWayKShot(Sampler):
 
     def draw_classes(self, sizes: Counts, superclasses: np.ndarray | None, random: Random) -> np.ndarray:
         """N classes, or more with ``varying``."""
-        return draw_ways(sizes, self.ways, self.max_ways if self.varying else self.ways, superclasses, random)
+        most = self.max_ways if self.varying else self.ways
+        return draw_ways(sizes, self.ways, most, superclasses, random, option=f"{self.name}:ways")
 
     def num_query(self, sizes: Counts) -> int:
         """Q = min(queries, min_c s_c − K)."""

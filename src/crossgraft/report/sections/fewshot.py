@@ -185,7 +185,8 @@ def after_episodes(source: Source[FewshotRecord]) -> Following:
     data = next(iter(typed.inputs), DATA) if typed.verb == "fewshot" else DATA
     if found_by_checks(record.checks, "unsound") is not None:
         return Following(typed.then("check", data, options=CheckOptions), "to see what is unsound")
-    line = typed.then("tune", data, "--model", record.model.name, options=TuneOptions)
+    model = typed.value("--model") or record.model.name
+    line = typed.then("tune", data, options=TuneOptions, flags=[("--model", model)])
     return Following(line, "to see what fine-tuning on all images gives")
 
 
