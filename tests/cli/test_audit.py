@@ -194,6 +194,7 @@ def test_a_condition_that_holds_ends_with_5_and_the_report_is_there(study, audit
     assert json.loads((study / "failed" / "run.json").read_bytes())["state"] == "done"
     passed = audit(*QUICK, *TAG, "--fail-on", "shortcut_reliance_index>0.9", "--out", "passed")
     assert passed.code == 0 and [gate.state for gate in record_of(study / "passed").gates] == ["passed"]
+    assert "The condition shortcut_reliance_index>0.9 of --fail-on does not hold." in " ".join(passed.out.split())
 
 
 def test_what_could_not_be_assessed_is_no_pass(study, audit):
@@ -245,6 +246,7 @@ def test_mitigations_stand_beside_plain_training(study, audit):
     assert [entry.mitigation for entry in record.entries] == ["erm", "balanced_sampling", "dfr:draws=2"]
     plain, *others = (entry.metric("shortcut_reliance_index").value for entry in record.entries)
     assert min(others) < plain
+    assert record.entries[1].reason.endswith("Refused at the share 1, which is left out.")
     manifest = pd.read_csv(study / "out" / "manifest.csv")
     assert not manifest[manifest["carries_from_share"].notna()]["positive"].all()
 
@@ -379,6 +381,16 @@ def test_an_attribute_is_audited_by_choosing_images(study, audit):
     assert (entry.confounder, entry.detectability) == ("sex:F", None)
     assert record.confounders[0].title == "sex F" and "not proof of a wrong model" in record.confounders[0].said
     assert entry.metric("ood_auc").value < 0.5 < entry.metric("iid_auc").value
+    page = (study / "seen" / "report.html").read_text(encoding="utf-8")
+    assert "data:image/png" in page and "none were kept" not in page  # nothing was drawn, and nobody said --no-images
+
+
+def test_negatives_of_which_none_is_without_the_artefact_are_said(study, audit):
+    flags = ("--shares", "0,0.5,1", "--no-images")
+    for share, is_said in (("1", True), ("0.9", False)):
+        assert audit(*QUICK, *TAG, *flags, "--negatives", share, "--out", f"out{share}").code == 0
+        notes = record_of(study / f"out{share}").notes
+        assert any("no model has seen a negative without it" in note for note in notes) == is_said
 
 
 def test_an_attribute_that_no_pixel_shows_is_not_relied_on(study, audit):

@@ -19,6 +19,7 @@ from crossgraft.errors import UsageError
 from crossgraft.models import Backbone
 from crossgraft.records import AuditEntry, AuditMetric
 from crossgraft.tune.choice import spell
+from crossgraft.words.formatting import joined
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +122,14 @@ class QuickSweep:
         entry = sweep.entry(self.model, confounded, swept.scores, self.backbone, features.reach, mitigation=title)
         beside = sweep.reliance(swept.plain).shortcut_reliance_index
         of_erm = AuditMetric(name="shortcut_reliance_index_of_erm", value=beside.mean, low=beside.low, high=beside.high)
-        left = [f"{share:g}" for share in swept.left_out]
-        reason = entry.reason + (f" Refused at the share {', '.join(left)}, which is left out." if left else "")
+        reason = entry.reason + _left_out_in_words(swept.left_out)
         return entry.model_copy(update={"metrics": [*entry.metrics, of_erm], "reason": reason})
+
+
+def _left_out_in_words(shares: Sequence[float]) -> str:
+    """At which shares a mitigation was refused."""
+    if not shares:
+        return ""
+    named = joined([f"{share:g}" for share in shares])
+    which = f"the share {named}, which is" if len(shares) == 1 else f"the shares {named}, which are"
+    return f" Refused at {which} left out."

@@ -165,12 +165,27 @@ def _in_batches(ask: Callable[[Any], Any], images: ImageRows, reporter: Reporter
     with reporter.stage(f"Asking {name}", total=len(images)) as stage:
         parts: list[np.ndarray] = []
         for batch in _batches(images):
-            found = np.asarray(ask(batch), dtype=np.float64)
-            parts.append(np.column_stack([1 - found, found]) if found.ndim == 1 else found)
+            parts.append(_one_row_each(ask(batch), len(batch), name))
             stage.advance(len(batch))
     if len({part.shape[1:] for part in parts}) > 1:
         raise DataError(f"{name} gave another number of classes for some images.")
     return np.concatenate(parts)
+
+
+def _one_row_each(answer: object, number: int, name: str) -> np.ndarray:
+    """What was said of a batch, (number, C)."""
+    try:
+        found = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError) as error:  # texts, rows of different lengths, anything
+        raise DataError(
+            f"{name} gave {type(answer).__name__} that is no array of numbers: one row of probabilities per image is needed."
+        ) from error
+    if found.ndim not in (1, 2) or len(found) != number:
+        raise DataError(
+            f"{name} gave an answer of shape {found.shape} for a batch of {number} images: (images, classes) is needed, or "
+            "(images,) for the second of two classes."
+        )
+    return np.column_stack([1 - found, found]) if found.ndim == 1 else found
 
 
 def _batches(images: ImageRows) -> Iterator[list[np.ndarray]]:

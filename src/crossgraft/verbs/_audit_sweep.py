@@ -73,7 +73,7 @@ def audit(call: AuditCall) -> Audited:
         dataset, options.positive, num_folds=options.audit_folds, seed=options.seed, method=options.fold_method
     )
     found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
-    found.notes += _notes(rows, asked.shares)
+    found.notes += _notes(rows, asked.shares, options.negatives)
     found.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()
     native = _confounded(rows, call, found, specs, dataset) if options.stage == "native" else []
     designs = _designs(rows, call, found, specs)
@@ -156,13 +156,19 @@ def _root(options: AuditOptions) -> Path | None:
     return Path(folder) if isinstance(folder, str | Path) and Path(folder).is_dir() else None
 
 
-def _notes(rows: AuditRows, shares: Sequence[float]) -> list[str]:
+def _notes(rows: AuditRows, shares: Sequence[float], negatives: float) -> list[str]:
     names = rows.dataset.class_names
     notes = [f"{rows.positive} is told from all {len(names) - 1} other classes together."] if len(names) > 2 else []
     fewest = min(int(rows.is_positive[fold.train].sum()) for fold in rows.folds)
     empty = [f"{share:g}" for share in shares if share > 0 and round(share * fewest) == 0]
     if empty:
         notes.append(f"At the share {', '.join(empty)} no image of {fewest} positives carries the artefact.")
+    sizes = [int((~rows.is_positive[fold.train]).sum()) for fold in rows.folds]
+    if any(round(negatives * size) == size for size in sizes):
+        notes.append(
+            "Every training negative carries the artefact: at share 0 it speaks for the negative class, and no model has seen a "
+            "negative without it."
+        )
     return notes
 
 

@@ -19,6 +19,7 @@ from crossgraft.compute import available_cores, limit_threads, resolve_device, r
 from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.errors import UsageError
 from crossgraft.options import AuditOptions, configuration
+from crossgraft.records import Thumbnail
 from crossgraft.records.audit import AuditRecord
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory
@@ -156,7 +157,8 @@ def _shares(given: str | Sequence[float]) -> tuple[float, ...]:
         raise UsageError(f"--shares are numbers with commas, for example 0,0.5,1; got {given!r}.") from None
     if len(shares) < 3 or shares[0] != 0 or list(shares) != sorted(set(shares)) or shares[-1] > 1:
         raise UsageError(
-            f"--shares must ascend from 0 to at most 1, at least three; got {', '.join(map(str, shares))}."
+            "--shares must ascend from 0 to at most 1, at least three: reliance is what changes from the share 0 on; got "
+            f"{', '.join(f'{share:g}' for share in shares)}."
         )
     return shares
 
@@ -234,6 +236,11 @@ def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: A
         reporter,
         tables={name: table for name, table in tables.items() if len(table)},
         split=found.dataset.split,
-        thumbnails=None if options.no_images else found.pictures or (lambda: make_thumbnails(found.dataset)),
+        thumbnails=None if options.no_images else lambda: _pictures(found),
     )
     return replace(result, out=run.path, report=page)
+
+
+def _pictures(found: Audited) -> list[Thumbnail]:
+    """Images without and with each artefact; where none was drawn, a few of each class."""
+    return (found.pictures() if found.pictures else []) or make_thumbnails(found.dataset)

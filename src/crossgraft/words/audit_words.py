@@ -44,11 +44,12 @@ def answer_in_words(record: AuditRecord) -> str:
 
 
 def _gates_in_words(record: AuditRecord) -> str:
-    """What ``--fail-on`` found; nothing where every condition passed."""
+    """What ``--fail-on`` found, condition by condition."""
     said = ""
     for state, one, several in (
         ("failed", "holds", "hold"),
         ("not assessable", "cannot be assessed", "cannot be assessed"),
+        ("passed", "does not hold", "do not hold"),
     ):
         gates = [gate for gate in record.gates if gate.state == state]
         if gates:

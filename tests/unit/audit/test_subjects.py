@@ -74,7 +74,12 @@ def test_a_function_and_a_classifier_get_lists_of_images(data):
     ("answer", "said"),
     [
         (lambda images: np.ones((len(images), 3)) / 3, "shape"),
-        (lambda images: np.ones((1, 2)) / 2, "shape"),
+        (lambda images: np.ones((1, 2)) / 2, r"shape \(1, 2\) for a batch of 40 images"),
+        (lambda images: np.ones((len(images), 2, 1)) / 2, "shape"),
+        (lambda images: 0.5, r"shape \(\) for a batch of 40 images"),
+        (lambda images: None, r"shape \(\) for a batch of 40 images"),
+        (lambda images: ["ill"] * len(images), "no array of numbers"),
+        (lambda images: [[0.5, 0.5], *[[0.5]] * (len(images) - 1)], "no array of numbers"),
         (lambda images: np.full((len(images), 2), np.nan), "no probabilities"),
         (lambda images: np.full((len(images), 2), 2.0), "no probabilities"),
         (lambda images: np.full((len(images), 2), 0.9), "do not sum to 1"),
@@ -83,6 +88,14 @@ def test_a_function_and_a_classifier_get_lists_of_images(data):
 def test_answers_that_are_none(data, answer, said):
     with pytest.raises(DataError, match=said):
         subject_of(answer, class_names=["no", "yes"]).probabilities(data)
+
+
+def test_rows_are_counted_batch_by_batch(data):
+    """A row too many in one batch and one too few in the next would give images the answers of others."""
+    sizes = iter([65, 63, 2])
+    subject = subject_of(lambda images: np.full((next(sizes), 2), 0.5), class_names=["no", "yes"])
+    with pytest.raises(DataError, match=r"shape \(65, 2\) for a batch of 64 images"):
+        subject.probabilities(data.take(np.arange(130) % 40))
 
 
 def test_bad_subjects(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.options import EditOptions
+from crossgraft.options import EditOptions, SheetOptions
 from crossgraft.records import AuditRecord
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.report.source import Source
@@ -60,12 +60,17 @@ def without_groups(source: Source[AuditRecord]) -> Caveat | None:
 
 
 def after_audit(source: Source[AuditRecord]) -> Following:
-    """To see the artefact, or to look deeper."""
+    """To see the artefact, or to look deeper; what does not fit into these images is not proposed again."""
     record = source.record
     if record.mode == "quick" and any(entry.outcome in ("undetectable", "undecided") for entry in record.entries):
         line = source.typed.again(("--mode", "full"), without=_QUICK_ALONE)
         return Following(line, "to train the networks, which may see more than frozen features")
-    painted = [row.confounder for row in record.confounders if row.scope != "attribute"]
+    drawn = [row for row in record.confounders if row.scope != "attribute"]
+    painted = [row.confounder for row in drawn if row.rms is not None]
+    if drawn and not painted:
+        data = source.typed.value("--data") or "DATA"
+        line = source.typed.then("list", "confounders", options=SheetOptions, flags=[("--data", data)])
+        return Following(line, "to see which artefacts fit into these images")
     if record.confounders and not painted:
         line = source.typed.again(("--confounder", "tag"))
         return Following(line, "to put an artefact into the images, and see whether it is relied on")

@@ -3,6 +3,7 @@
 import pytest
 
 from crossgraft.records import AuditMetric, CheckRecord
+from crossgraft.records.audit import GateRecord
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.audit import (
@@ -73,6 +74,10 @@ def test_models_with_the_same_outcome_share_a_sentence(make):
 def test_a_condition_that_holds_is_in_the_answer_and_in_the_checks(make):
     verdict, _ = verdict_of(make())
     assert verdict.answer.endswith("The condition shortcut_reliance_index>0.1 of --fail-on holds.")
+    passed = [
+        GateRecord(condition=text, state="passed", said="no model.") for text in ("auc_drop>0.9", "clean_auc<0.5")
+    ]
+    assert verdict_of(make(gates=passed))[0].answer.endswith("2 conditions of --fail-on do not hold.")
     items = [block for block in audited_data_section(Source(make())).blocks if isinstance(block, Items)]
     assert "--fail-on shortcut_reliance_index>0.1: failed. mobilenetv2_100 with tag (0.400)." in items[-1].items
 
@@ -222,6 +227,14 @@ def test_what_is_lost_in_rounding_is_said(make):
 def test_mitigations_are_left_out_of_what_full_mode_is_asked(make):
     following = verdict_of(make(entries=[audit_entry(outcome="undecided")]), f"{TYPED} --mitigate dfr")[0].following
     assert "--mode full" in following and "--mitigate" not in following
+
+
+def test_an_artefact_that_does_not_fit_is_not_proposed_again(make):
+    outside = [confounder_record(rms=None, share_changed=None, psnr=None)]
+    following = verdict_of(make(confounders=outside, entries=[audit_entry(outcome="impossible")]))[0].following
+    assert following.startswith("crossgraft list confounders --data breast") and "--with" not in following
+    both = [*outside, confounder_record("jpeg:40", scope="global")]
+    assert "--with jpeg:40" in verdict_of(make(confounders=both))[0].following
 
 
 def test_confounders_with_their_units(make):
