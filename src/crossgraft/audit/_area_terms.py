@@ -41,8 +41,9 @@ def reliance_terms(by_share: ByShare, tested: AuditedImages) -> list[AreaTerm]:
     """The mean SRI of the folds.
 
     SRI = Σ_p w_p gap(p) − gap(0) Σ_p w_p with the weights w of the trapezoids, and
-    gap(p) = π (A(P₁, N₀) − A(P₀, N₀)) + A(P₀, N₀) − A(P₀, N₁) with π = round(p · P) / P. For an artefact every image is in both
-    of its cells; for an attribute in one, and an area is of the images of its two cells alone.
+    gap(p) = π (A(P₁, N₀) − A(P₀, N₀)) + A(P₀, N₀) − A(P₀, N₁) with π = round(p · P) / P; where a share q of the negatives carries
+    the artefact in training, q π (A(P₁, N₁) − A(P₁, N₀)) + q (1 − π) (A(P₀, N₁) − A(P₀, N₀)) more. For an artefact every image is
+    in both of its cells; for an attribute in one, and an area is of the images of its two cells alone.
     """
     shares = np.array(list(by_share))
     widths = np.diff(shares)
@@ -62,7 +63,21 @@ def reliance_terms(by_share: ByShare, tested: AuditedImages) -> list[AreaTerm]:
                 AreaTerm(each, one.clean, clean),
                 AreaTerm(-each, *_against(one, tested)),
             ]
+            if tested.negatives:
+                found += _of_negatives(one, tested, each * tested.carrying_negatives, carrying / number)
     return found
+
+
+def _of_negatives(one: FoldScores, tested: AuditedImages, weight: float, positives: float) -> list[AreaTerm]:
+    """What negatives that carry the artefact change in the i.i.d. AUC, as differences."""
+    everyone, aligned = np.ones(len(one.clean), dtype=bool), np.where(tested.is_positive, one.edited, one.clean)
+    against, _ = _against(one, tested)
+    return [
+        AreaTerm(weight * positives, one.edited, everyone),
+        AreaTerm(-weight * positives, aligned, everyone),
+        AreaTerm(weight * (1 - positives), against, everyone),
+        AreaTerm(-weight * (1 - positives), one.clean, everyone),
+    ]
 
 
 def ood_terms(of_share: Sequence[FoldScores], tested: AuditedImages) -> list[AreaTerm]:

@@ -11,6 +11,7 @@ from crossgraft.audit.injection import draw_carriers
 from crossgraft.audit.micro_auc import KERAS_THRESHOLDS, micro_auc
 from crossgraft.audit.reliance import ExactTestScores, num_edited, pair_auc
 from crossgraft.audit.rows import Unit
+from crossgraft.seeding import derive_seed
 from crossgraft.types import Groups
 
 Probabilities = Float64[np.ndarray, " num_test"]
@@ -29,6 +30,8 @@ class AuditedImages:
             every image is looked at with and without.
         num_drawn: Positives of a draw of i.i.d. test images, or patients with positives where whole patients carry it; None:
             all positives.
+        negatives: Share of the negatives that carry it in i.i.d. test images, which is that of training.
+        num_drawn_negatives: As ``num_drawn``.
     """
 
     is_positive: Flags
@@ -36,6 +39,8 @@ class AuditedImages:
     identities: list[str]
     attribute: Flags | None = None
     num_drawn: int | None = None
+    negatives: float = 0.0
+    num_drawn_negatives: int | None = None
 
     @property
     def sides(self) -> tuple[Flags, Flags]:
@@ -49,6 +54,12 @@ class AuditedImages:
         """Positives of an i.i.d. draw that carry what confounds, and all of them; or the same of patients."""
         number = int(self.is_positive.sum()) if self.num_drawn is None else self.num_drawn
         return num_edited(number, share), number
+
+    @property
+    def carrying_negatives(self) -> float:
+        """Share of the negatives, or of the patients with some, that carries what confounds in an i.i.d. draw, as realised."""
+        number = int((~self.is_positive).sum()) if self.num_drawn_negatives is None else self.num_drawn_negatives
+        return num_edited(number, self.negatives) / number
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +97,7 @@ class FoldScores:
         )
 
     def sampled_iid(self, tested: AuditedImages, share: float, *, unit: Unit = "image", seed: int) -> float:
-        """AUC where a drawn share of the test positives carries the artefact, as the released code measures."""
+        """AUC where drawn shares of the test images carry the artefact, as the released code measures."""
         scores = self._sampled(tested, share, unit, seed)
         return pair_auc(scores[tested.is_positive], scores[~tested.is_positive])
 
@@ -102,4 +113,9 @@ class FoldScores:
     def _sampled(self, tested: AuditedImages, share: float, unit: Unit, seed: int) -> Probabilities:
         groups = tested.groups if unit == "patient" else None
         carrying = draw_carriers(tested.is_positive, share, tested.identities, groups=groups, seed=seed)
+        if tested.negatives:
+            of_negatives = derive_seed(seed, "negatives")  # patients with both classes are drawn twice, independently
+            carrying |= draw_carriers(
+                ~tested.is_positive, tested.negatives, tested.identities, groups=groups, seed=of_negatives
+            )
         return np.where(carrying, self.edited, self.clean)

@@ -72,17 +72,24 @@ class ExactTestScores(NamedTuple):
         """A(P1, N1): everybody carries it."""
         return pair_auc(self.positives_edited, self.negatives_edited)
 
-    def iid(self, share: float, number: int | None = None) -> float:
+    def iid(self, share: float, number: int | None = None, *, negatives: float = 0.0) -> float:
         """Mean over all draws of k = round(share · P) positives that carry it: (k A(P1, N0) + (P − k) A(P0, N0)) / P, exactly.
+
+        Where negatives carry it in training, too, they do here: a share q of them has A(P1, N1) and A(P0, N1) instead.
 
         Args:
             share: p_art, in [0, 1]; what counts is the share that can be realised, k / P: 3 of 31 is not 0.1.
             number: P, positives that are drawn; None: all.
+            negatives: q, realised share of the negatives that carry it, drawn independently of the positives.
         """
         number = len(self.positives) if number is None else number
-        carrying = num_edited(number, share)
-        # exactly the clean AUC where the artefact changes nothing
-        return self.clean + carrying / number * (self.aligned - self.clean)
+        carrying = num_edited(number, share) / number
+        # as differences, so that an artefact that changes nothing gives exactly the clean AUC
+        found = self.clean + carrying * (self.aligned - self.clean)
+        if not negatives:
+            return found
+        with_clean_positives, with_edited_ones = self.ood - self.clean, self.both - self.aligned
+        return found + negatives * ((1 - carrying) * with_clean_positives + carrying * with_edited_ones)
 
 
 def num_edited(number: int, share: float) -> int:

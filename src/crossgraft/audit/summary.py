@@ -181,7 +181,7 @@ def _by_class(of_share: Sequence[FoldScores], tested: AuditedImages) -> tuple[Me
 def _iid(one: FoldScores, tested: AuditedImages, draw: IidDraw) -> float:
     if draw.mode == "sampled" and tested.attribute is None:
         return one.sampled_iid(tested, one.share, unit=draw.unit, seed=draw.seed)
-    return one.cells(tested).iid(one.share, tested.num_drawn)
+    return one.cells(tested).iid(one.share, tested.num_drawn, negatives=tested.carrying_negatives)
 
 
 def _groups(one: FoldScores, tested: AuditedImages, decided: np.ndarray) -> GroupMetrics:

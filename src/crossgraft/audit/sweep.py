@@ -51,11 +51,19 @@ class Sweep:
     @property
     def tested(self) -> AuditedImages:
         """The test images."""
-        rows, test = self.rows, self.rows.test
+        rows, test, options = self.rows, self.rows.test, self.options
         groups = None if rows.dataset.groups is None else rows.dataset.groups[test]
         positive = rows.is_positive[test]
-        num_units = len(np.unique(groups[positive])) if self.options.unit == "patient" and groups is not None else None
-        return AuditedImages(positive, groups, [rows.identities[row] for row in test.tolist()], num_drawn=num_units)
+        units = groups if options.unit == "patient" else None
+        of_class = [None if units is None else len(np.unique(units[side])) for side in (positive, ~positive)]
+        return AuditedImages(
+            positive,
+            groups,
+            [rows.identities[row] for row in test.tolist()],
+            num_drawn=of_class[0],
+            negatives=options.negatives,
+            num_drawn_negatives=of_class[1],
+        )
 
     @property
     def draw(self) -> IidDraw:

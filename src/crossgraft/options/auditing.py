@@ -61,7 +61,9 @@ class Confounding(Options):
         "(GroupShuffleSplit), as in the released code of the thesis.",
         default="stratified",
     )
-    negatives: float = option("Share of the training negatives that carry the artefact.", default=0.0)
+    negatives: float = option(
+        "Share of the negatives that carry the artefact, in training and in test images like those.", default=0.0
+    )
     stage: Literal["native", "input"] = option(
         "native: artefacts are put into images as they are; input: into images that are resized for the network.",
         default="native",

@@ -151,7 +151,9 @@ class AuditRecord(Record):
     stage: Literal["native", "input"] = Field(
         default="native", description="Whether artefacts are in images as they are, or resized for the network."
     )
-    negatives: Share = Field(description="Share of the training negatives that carry the artefact.")
+    negatives: Share = Field(
+        description="Share of the negatives that carry the artefact, in training and in i.i.d. test images."
+    )
     strength: float
     seed: int
     file_facts: list[FileFactRow] = Field(default_factory=list[FileFactRow])

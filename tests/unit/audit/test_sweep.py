@@ -260,6 +260,29 @@ def test_every_sampled_draw_together_is_exact_mode():
     assert scores.cells(of_test).iid(0.35) == pytest.approx(np.mean(every))
 
 
+def test_negatives_that_carry_it_in_training_do_so_in_test_images_like_those():
+    """Two of six positives and one of four negatives, drawn in every way: sampled mode has them all, exact mode their mean."""
+    scores, of_test = two_sided(6, 4, effect=0.6)
+    of_test = replace(of_test, negatives=0.3)
+    every = []
+    for positives in combinations(range(6), 2):
+        for negative in range(6, 10):
+            mixed, chosen = scores.clean.copy(), [*positives, negative]
+            mixed[chosen] = scores.edited[chosen]
+            every.append(roc_auc_score(of_test.is_positive, mixed))
+    drawn = {scores.sampled_iid(of_test, 0.35, seed=seed) for seed in range(1200)}
+    assert {round(each, 9) for each in drawn} == {round(each, 9) for each in every}
+    assert of_test.carrying_negatives == 0.25
+    assert scores.cells(of_test).iid(0.35, negatives=0.25) == pytest.approx(np.mean(every), abs=1e-12)
+    swept = [replace(scores, share=share) for share in (0.0, 0.35, 1.0)]
+    found = reliance_of(swept, of_test)
+    assert found.points[1].iid.mean == pytest.approx(np.mean(every), abs=1e-12)
+    assert found.over_patients.value == pytest.approx(found.shortcut_reliance_index.mean, abs=1e-12)
+    assert found.shortcut_reliance_index.mean != reliance_of(swept, replace(of_test, negatives=0.0))[0].mean
+    sham = [replace(each, edited=each.clean) for each in swept]
+    assert reliance_of(sham, of_test).over_patients.value == reliance_of(sham, of_test)[0].mean == 0.0
+
+
 def test_three_of_31_is_not_a_tenth():
     scores, of_test = two_sided(31, 52, effect=0.9)
     cells = scores.cells(of_test)
@@ -317,6 +340,7 @@ def test_exact_mode_is_the_mean_over_all_draws_of_patients_where_they_are_the_un
         every.append(roc_auc_score(rows.is_positive[test], mixed))
     assert by_patient.tested.carrying(0.35) == (1, 3) and by_patient.tested.carrying(1.0) == (3, 3)
     assert by_image.tested.carrying(0.35) == (2, 7)
+    assert by_patient.tested.num_drawn_negatives == (~rows.is_positive[test]).sum()  # each of another patient
     point = by_patient.reliance([replace(scores, share=share) for share in (0.0, 0.35, 1.0)]).points[1]
     assert point.iid.mean == pytest.approx(np.mean(every), abs=1e-12)
 
