@@ -4,6 +4,7 @@ VENV := .venv
 # A file of exact versions; only CI gives one, so that users of other systems get what fits theirs.
 CONSTRAINTS ?=
 BIN := $(VENV)/bin
+INSTALLER ?= $(BIN)/python -m pip install --quiet
 # Compiled modules and rewritten assertions are kept: workers and child processes read them instead of making them again.
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := src tests benchmarks recipes examples docs/generate.py
@@ -25,8 +26,8 @@ help:
 
 $(VENV)/installed: pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet $(addprefix --constraint ,$(CONSTRAINTS)) --editable . --group dev
+	$(INSTALLER) --upgrade "pip>=25.1"
+	$(INSTALLER) $(addprefix --constraint ,$(CONSTRAINTS)) --editable . --group dev
 	@touch $@
 
 demo: $(VENV)/installed

@@ -26,7 +26,8 @@ def text(*parts):
 def installation(*variables):
     """What make would run to install; it runs nothing."""
     command = ("make", "--dry-run", "--always-make", ".venv/installed", *variables)
-    around = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CONSTRAINTS")  # of the make that may have started these tests
+    # those of the make that may have started these tests
+    around = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CONSTRAINTS", "INSTALLER")
     environment = {name: value for name, value in os.environ.items() if name not in around}
     done = subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, capture_output=True, text=True)
     return done.stdout
@@ -49,6 +50,14 @@ def test_only_ci_installs_from_the_lock():
     assert "constraint" not in installation()
     assert "--constraint requirements-ci.lock --editable ." in installation("CONSTRAINTS=requirements-ci.lock")
     assert "make .venv/installed CONSTRAINTS=requirements-ci.lock" in text(".ci", "run")
+
+
+@needs_make
+def test_pip_installs_unless_another_program_is_named():
+    assert installation().count(" -m pip install") == 2
+    with_another = installation("INSTALLER=another --quiet", "CONSTRAINTS=requirements-ci.lock")
+    assert "another --quiet --constraint requirements-ci.lock --editable ." in with_another
+    assert "pip install" not in with_another
 
 
 def test_the_newest_versions_are_installed_without_the_lock(tmp_path):
