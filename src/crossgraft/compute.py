@@ -15,8 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from crossgraft.errors import OutOfMemoryError, UsageError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
 def available_cores() -> int:
@@ -73,15 +77,29 @@ def limit_threads(num_threads: int) -> Generator[None]:
     loaded machine.
     """
     import torch
-    from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
-    with threadpool_limits(limits=num_threads):
+    with _thread_pools().limit(limits=num_threads):
         torch.set_num_threads(num_threads)
         try:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+_pools_found: ThreadpoolController | None = None
+_modules_then: set[str] = set()
+
+
+def _thread_pools() -> ThreadpoolController:
+    """Those of all loaded libraries. Looking for these takes milliseconds; only an import brings more of them."""
+    global _pools_found
+    from threadpoolctl import ThreadpoolController
+
+    if _pools_found is None or not _modules_then.issuperset(sys.modules):
+        _modules_then.update(sys.modules)
+        _pools_found = ThreadpoolController()
+    return _pools_found
 
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # numbers of glibc's malloc.h

@@ -1,7 +1,10 @@
+import sys
 import tracemalloc
+from types import ModuleType
 
 import numpy as np
 import pytest
+import threadpoolctl
 import torch
 
 from crossgraft import compute
@@ -27,6 +30,26 @@ def test_threads_are_limited_inside_and_restored_after():
         raise ValueError("inside")
     assert torch.get_num_threads() == before
     assert available_cores() >= 1
+
+
+def test_libraries_are_looked_for_again_when_a_module_has_been_imported(monkeypatch):
+    looks = []
+    genuine = threadpoolctl.ThreadpoolController
+
+    class Counting(genuine):
+        def __init__(self):
+            looks.append(len(sys.modules))
+            super().__init__()
+
+    monkeypatch.setattr(threadpoolctl, "ThreadpoolController", Counting)
+    with limit_threads(1):
+        looks.clear()
+    with limit_threads(1):
+        assert looks == []
+    monkeypatch.setitem(sys.modules, "brings_a_library", ModuleType("brings_a_library"))
+    with limit_threads(1):
+        assert len(looks) == 1
+        assert all(pool["num_threads"] == 1 for pool in threadpoolctl.threadpool_info())
 
 
 def page_faults_of_large_arrays():
