@@ -13,6 +13,7 @@ import tracemalloc
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ def limit_threads(num_threads: int) -> Generator[None]:
     import torch
 
     before = torch.get_num_threads()
-    with _thread_pools().limit(limits=num_threads):
+    with _thread_pools(frozenset(sys.modules)).limit(limits=num_threads):
         torch.set_num_threads(num_threads)
         try:
             yield
@@ -87,19 +88,12 @@ def limit_threads(num_threads: int) -> Generator[None]:
             torch.set_num_threads(before)
 
 
-_pools_found: ThreadpoolController | None = None
-_modules_then: set[str] = set()
-
-
-def _thread_pools() -> ThreadpoolController:
+@lru_cache(maxsize=1)
+def _thread_pools(_modules: frozenset[str]) -> ThreadpoolController:
     """Those of all loaded libraries. Looking for these takes milliseconds; only an import brings more of them."""
-    global _pools_found
     from threadpoolctl import ThreadpoolController
 
-    if _pools_found is None or not _modules_then.issuperset(sys.modules):
-        _modules_then.update(sys.modules)
-        _pools_found = ThreadpoolController()
-    return _pools_found
+    return ThreadpoolController()
 
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3  # numbers of glibc's malloc.h
