@@ -52,6 +52,9 @@ WHOLE_COMMANDS = (
 DRAWS = ("browser", "freeze", "real_data", "unit/report")
 """Tests that look at figures; elsewhere a few of each kind are painted, and none is written out."""
 
+READS = tuple(f"unit/report/sections/test_{name}.py" for name in ("looks", "sections", "split_named", "verdicts"))
+"""Among them, those that look at words and numbers."""
+
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection(session):
@@ -121,7 +124,8 @@ def pytest_runtest_protocol(item):
     marks = {mark.name for mark in item.iter_markers()}
     is_slow = "slow" in marks and "real_data" not in marks
     with pytest.MonkeyPatch.context() as patch:
-        if not is_among(item, DRAWS) and "figures" not in getattr(item, "fixturenames", ()):
+        draws = is_among(item, DRAWS) and not is_among(item, READS)
+        if not draws and "figures" not in getattr(item, "fixturenames", ()):
             leave_out_drawings(patch)
             PAINTINGS.limit(patch, None if "slow" in marks else item.path)
         jaxtyping.config.update("jaxtyping_disable", is_slow or is_among(item, WHOLE_COMMANDS))

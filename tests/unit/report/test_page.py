@@ -14,7 +14,7 @@ import pytest
 
 from crossgraft import write_report
 from crossgraft.errors import DataError, StorageError, UsageError
-from support.few_figures import leave_out_drawings
+from support.few_figures import PAINTINGS, leave_out_drawings
 
 MEGABYTE = 1_000_000
 
@@ -67,8 +67,9 @@ def demo(tmp_path_factory, examples):
 
 @pytest.fixture
 def no_figures(monkeypatch):
-    """Writing them takes most of the time of a page."""
+    """Painting and writing them takes most of the time of a page."""
     leave_out_drawings(monkeypatch)
+    PAINTINGS.limit(monkeypatch)
 
 
 @pytest.fixture(scope="module")

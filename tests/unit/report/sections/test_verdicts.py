@@ -19,17 +19,10 @@ from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
 from crossgraft.words.looks_words import NOT_SEEN
 from support.comparison_records import comparison_record, variant
-from support.few_figures import leave_out_drawings
 from support.tuning_records import metric, prediction_record, tuning_record
 
 TUNED = "crossgraft tune images --model resnet18 --group-column patient --code net.py --out runs/tune-images"
 EVIL = "<script>alert(1)</script>"
-
-
-@pytest.fixture(autouse=True)
-def no_drawings(monkeypatch):
-    """The sections beside the verdict have tests of their own."""
-    leave_out_drawings(monkeypatch)
 
 
 def verdict_of(record, command_line=None):
