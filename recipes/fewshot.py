@@ -125,7 +125,7 @@ def do(piece: Piece, arguments: argparse.Namespace) -> None:
         return
     start = time.perf_counter()
     images = opened(piece.of.opened, arguments.data_dir)
-    num_episodes = 3 if arguments.smoke else EPISODES[piece.kind]
+    num_episodes = 2 if arguments.smoke else EPISODES[piece.kind]
     table = evaluated(piece, images, loaded(piece.spec, arguments.weights_dir), num_episodes)
     rows = [*read_rows(arguments.rows, piece.of.name), *results(*key, table)]
     write_rows(arguments.rows, piece.of.name, rows)

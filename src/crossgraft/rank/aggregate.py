@@ -265,5 +265,6 @@ def _likeness(first: str, second: str, families: Mapping[str, str], sizes: Mappi
 
 def _rank_probabilities(mean: PerModel, deviation: PerModel, seed: int) -> Float64[np.ndarray, "num_models num_models"]:
     draws = mean + deviation * generator(seed, "rank probabilities").normal(size=(NUM_DRAWS, len(mean)))
-    ranks = np.argsort(np.argsort(-draws, axis=1), axis=1)
-    return np.stack([(ranks == rank).mean(axis=0) for rank in range(len(mean))], axis=1)
+    ranks, number = np.argsort(np.argsort(-draws, axis=1), axis=1), len(mean)
+    places = ranks + number * np.arange(number)  # one for each model and rank
+    return np.bincount(places.ravel(), minlength=number**2).reshape(number, number) / NUM_DRAWS

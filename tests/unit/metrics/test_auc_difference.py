@@ -38,6 +38,12 @@ def test_it_is_a_difference_of_the_same_images(seed):
     assert found.high - found.low < 1.5 * sum(each.high - each.low for each in alone)
 
 
+def auc_by_ranks(targets, scores):
+    """What scikit-learn computes in thirty times as long."""
+    positive = stats.rankdata(scores)[targets == 1]
+    return (positive.mean() - (len(positive) + 1) / 2) / (len(targets) - len(positive))
+
+
 def test_it_agrees_with_a_bootstrap_of_patients():
     """2 000 draws of whole patients, paired, as the definition of the interval has it."""
     first, second, targets, groups = patients(3)
@@ -47,7 +53,8 @@ def test_it_agrees_with_a_bootstrap_of_patients():
     for _ in range(2000):
         rows = np.concatenate([rows_of[each] for each in rng.integers(0, len(rows_of), len(rows_of))])
         if 0 < targets[rows].sum() < len(rows):
-            draws.append(roc_auc_score(targets[rows], first[rows]) - roc_auc_score(targets[rows], second[rows]))
+            draws.append(auc_by_ranks(targets[rows], first[rows]) - auc_by_ranks(targets[rows], second[rows]))
+    assert auc_by_ranks(targets, first) == pytest.approx(roc_auc_score(targets, first))
     low, high = np.percentile(draws, [2.5, 97.5])
     found = auc_difference(first, second, targets, groups)
     assert found.high - found.low == pytest.approx(high - low, rel=0.15)
