@@ -15,6 +15,7 @@ def compile_checks_once() -> None:
     """From now on: their checks are compiled when they are defined first, and left out where all checks are."""
     _decorator._make_fn_with_signature = remember_inner(_decorator._make_fn_with_signature)
     _decorator._apply_typechecker = functools.cache(_decorator._apply_typechecker)
+    _decorator._destring_annotation = remember_found(_decorator._destring_annotation)
     decorate = jaxtyping.jaxtyped
 
     def jaxtyped(*, typechecker: Callable) -> Callable:
@@ -40,3 +41,21 @@ def remember_inner(make: Callable) -> Callable:
         return made(name, qualname, module, signature, output)
 
     return make_once
+
+
+def remember_found(destring: Callable) -> Callable:
+    """An annotation that is written as text means the same in all of a module; what is not found yet is looked for again."""
+    found: dict[tuple[str, int], tuple[Any, dict]] = {}
+
+    def destring_once(annotation: Any, names: dict) -> Any:
+        if not isinstance(annotation, str):
+            return destring(annotation, names)
+        key = annotation, id(names)
+        if key not in found:
+            meaning = destring(annotation, names)
+            if meaning is Any:
+                return meaning
+            found[key] = meaning, names  # kept, so that no other module takes its place
+        return found[key][0]
+
+    return destring_once
