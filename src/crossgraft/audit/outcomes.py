@@ -43,7 +43,7 @@ def conclude(
         said = f"Without the artefact the AUC is {reliance.clean.mean:.2f}, below {LEAST_AUC}: a model that learned nothing"
         return Concluded("untrained", f"{said} looks robust.")
     if strength and too_small is not None:
-        return Concluded("undetectable", too_small)
+        return Concluded("undetectable", too_small + _seen_all_the_same(reach))
     unseen = _unseen(reach, mode) if strength else None
     if unseen is not None and mode == "quick":
         return unseen
@@ -63,6 +63,13 @@ def _unseen(reach: Detectability | None, mode: AuditMode) -> Concluded | None:
     )
     then = " Fine-tuning may see more: --mode full." if mode == "quick" else " Fine-tuning did not come to rely on it."
     return Concluded("undetectable", said + then)
+
+
+def _seen_all_the_same(reach: Detectability | None) -> str:
+    """What a probe says of an artefact that is too small to be what it is called."""
+    if reach is None or not reach.is_detectable:
+        return ""
+    return f" A probe sees that spot (AUC {reach.auc.value:.2f}), which may be relied on: draw the letters larger."
 
 
 def _sound(ends: Sequence[tuple[float, float]]) -> Concluded:
@@ -100,7 +107,7 @@ def conclude_trained(found: TrainedAudit, *, too_small: str | None = None, stren
         strength: Multiple of what the edit changes.
     """
     if found.outcome != "untrained" and strength and too_small is not None:
-        return Concluded("undetectable", too_small)
+        return Concluded("undetectable", too_small + _seen_all_the_same(found.detectability))
     reasons: dict[AuditOutcome, str] = {
         "untrained": f"Without the artefact the AUC is {found.clean.value:.2f}, below {LEAST_AUC}: a model that learned nothing "
         "looks robust.",

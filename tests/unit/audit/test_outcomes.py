@@ -92,7 +92,9 @@ def test_what_cannot_be_assessed_does_not_pass(reliance):
     assert conclude(good, reach(0.6)).outcome == "passes"
     hardly = conclude(good, reach(0.59))
     assert hardly.outcome == "undetectable" and "0.59, below 0.6" in hardly.reason and "--mode full" in hardly.reason
-    assert conclude(good, reach(0.99), too_small=SMALL) == ("undetectable", SMALL)
+    assert conclude(good, reach(0.5), too_small=SMALL) == ("undetectable", SMALL)
+    spot = f"{SMALL} A probe sees that spot (AUC 0.99), which may be relied on: draw the letters larger."
+    assert conclude(good, reach(0.99), too_small=SMALL) == ("undetectable", spot)
     for how in ({"reach": reach(0.5)}, {"reach": None, "too_small": SMALL}):
         assert conclude(good, **how, strength=0.0).outcome == "passes"  # there is nothing to detect
     learned = [good._replace(clean=MeanInterval(auc, None, None)) for auc in (0.549, 0.55)]
@@ -114,7 +116,8 @@ def test_full_mode_finds_what_a_probe_does_not_see_and_passes_nothing_for_that(r
     assert {each.outcome for each in hidden} == {"undetectable"}
     assert "0.50, below 0.6" in hidden[0].reason and "--mode full" not in hidden[0].reason
     assert concluded(0.0, 0.0, 0.7).outcome == "passes"
-    assert concluded(0.1, 0.3, 0.7, too_small=SMALL) == ("undetectable", SMALL)
+    assert concluded(0.1, 0.3, 0.5, too_small=SMALL) == ("undetectable", SMALL)
+    assert concluded(0.1, 0.3, 0.7, too_small=SMALL).outcome == "undetectable"
     assert concluded(0.0, 0.0, 0.5, strength=0.0).outcome == "passes"
 
 

@@ -673,6 +673,10 @@ def test_a_tag_below_6_pixels_is_too_small(side, at_input, small):
         one, of_test = leaning()
         outcome = conclude(reliance_of(one, of_test), None, too_small=said)
         assert outcome == ("undetectable", said)
+        clean, edited = features_of(rows)
+        seen = conclude(reliance_of(one, of_test), detectability(clean, edited), too_small=said)
+        assert seen.outcome == "undetectable" and seen.reason.startswith(f"{said} A probe sees that spot (AUC")
+        assert conclude(reliance_of(one, of_test), detectability(clean, clean), too_small=said) == outcome
     other = confound(rows, Gamma(), without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=0.0, seed=0)
     assert other.too_small(preprocessing(at_input)) is None
 

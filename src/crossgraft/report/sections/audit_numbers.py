@@ -94,6 +94,7 @@ def groups_section(source: Source[AuditRecord]) -> Section | None:
     if not rows:
         return None
     several = has_several_models(source.record)
+    is_swept = source.record.mode != "trained"  # a trained model picks nothing by val
     table = Table(
         caption="Accuracy by class and artefact",
         columns=[
@@ -107,7 +108,7 @@ def groups_section(source: Source[AuditRecord]) -> Section | None:
                 )
                 for positive, artefact in _CELLS
             ),
-            Column("Worst, val's threshold", numeric=True),
+            *([Column("Worst, val's threshold", numeric=True)] if is_swept else []),
             *(Column(title, numeric=True) for title in _GAPS.values()),
         ],
         rows=[
@@ -115,7 +116,7 @@ def groups_section(source: Source[AuditRecord]) -> Section | None:
                 *([words(entry.model)] if several else []),
                 words(with_mitigation(entry)),
                 *_cells(point.cells),
-                metric_cell(point.metric("worst_group_accuracy_by_val")),
+                *([metric_cell(point.metric("worst_group_accuracy_by_val"))] if is_swept else []),
                 *(metric_cell(entry.metric(name)) for name in _GAPS),
             ]
             for entry, point in rows

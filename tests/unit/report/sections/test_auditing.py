@@ -186,7 +186,10 @@ def test_groups_are_those_of_the_largest_share_and_few_images_are_marked(make):
     assert texts(table.rows[0])[5:] == ["0.625", "0.250", "−0.125", "0.000"]
     assert "3 to 20 images in a group" in table.notes[0] and "Decided at 0.5" in table.notes[0]
     trained = make(mode="trained", entries=[entry.model_copy(update={"mode": "trained"})])
-    assert "the model's own threshold" in groups_section(Source(trained)).blocks[0].notes[0]
+    (of_trained,) = groups_section(Source(trained)).blocks
+    assert "the model's own threshold" in of_trained.notes[0]
+    assert "Worst, val's threshold" in titles(table) and "Worst, val's threshold" not in titles(of_trained)
+    assert texts(of_trained.rows[0])[5:] == ["0.250", "−0.125", "0.000"]
 
 
 def test_what_a_curve_sums_up_to(make):
