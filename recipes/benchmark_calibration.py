@@ -19,12 +19,13 @@ import numpy as np
 from benchmark import ALL, CHEAP, SMOKE, Replay, replay_of, val_errors
 from benchmark_calibration_page import NOTHING, OTHER_PUBLICATIONS, OTHER_TARGETS, WHOLE, Calibration, write_page
 from benchmark_select_page import read_rows, write_rows
-from scipy import stats
+from scipy import special, stats
 
 from crossgraft.compute import limit_threads
 from crossgraft.rank.aggregate import normal_scores
 from crossgraft.rank.belief import Belief, Observation, believe
 from crossgraft.rank.kinds import without_outliers
+from crossgraft.rank.scale_mixture import Part
 from crossgraft.rank.shared_images import shared_share
 
 SHARE_TRIED, LEAST_TRIED = 0.2, 3
@@ -130,13 +131,30 @@ def judge(judged: Judged) -> tuple[int, float, float, float, float, float, float
     """What ``Calibration`` says of the networks and of their pairs; see the page for what the numbers mean."""
     belief, places, truth = judged
     number, spread = len(places), float(truth.std()) or 1.0
-    centre = np.eye(number) - 1 / number
-    left = (centre @ (truth - belief.mean[places])) / spread
-    variance = np.diag(centre @ belief.covariance[np.ix_(places, places)] @ centre) / spread**2
-    deviation = np.sqrt(np.maximum(variance, 1e-12))
-    within = [float(np.mean(np.abs(left / deviation) <= stats.norm.ppf((1 + share) / 2))) for share in INTERVALS]
-    log_score = float(stats.norm.logpdf(left, scale=deviation).mean())
-    return (number, float(np.mean((left / deviation) ** 2)), log_score, *within, *of_pairs(judged))
+    mean, deviation = marginals(belief, places)
+    left = (truth - truth.mean()) / spread - mean / spread
+    weights = np.array([part.weight for part in parts_of(belief)])
+    each = stats.norm(scale=np.maximum(deviation / spread, 1e-6))
+    log_score = float(special.logsumexp(each.logpdf(left), b=weights[:, None], axis=0).mean())
+    central = np.abs(2 * weights @ each.cdf(left) - 1)
+    half, nine_tenths, most = (float(np.mean(central <= share)) for share in INTERVALS)
+    expected = weights @ mean
+    variance = weights @ (deviation**2 + (mean - expected) ** 2)
+    z_squared = float(np.mean((truth - truth.mean() - expected) ** 2 / np.maximum(variance, 1e-12)))
+    return (number, z_squared, log_score, half, nine_tenths, most, *of_pairs(judged))
+
+
+def parts_of(belief: Belief) -> tuple[Part, ...]:
+    """The normal distributions whose mixture it is."""
+    return belief.parts or (Part(1.0, belief.mean, belief.covariance),)
+
+
+def marginals(belief: Belief, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations of networks less their mean, a row for each part of the belief."""
+    centre = np.eye(len(places)) - 1 / len(places)
+    means = [centre @ part.mean[places] for part in parts_of(belief)]
+    variances = [np.diag(centre @ part.covariance[np.ix_(places, places)] @ centre) for part in parts_of(belief)]
+    return np.array(means), np.sqrt(np.maximum(variances, 1e-12))
 
 
 def of_pairs(judged: Judged) -> tuple[float, int, float, float]:

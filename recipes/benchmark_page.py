@@ -47,8 +47,10 @@ NOT_BLIND = (
     "replays had been seen: a score counts once two publications agree, columns of scores that cannot be read are no "
     "evidence, the slopes on top-1 and size share one variance, and a ResNet-18 of another source is no relative. That "
     "slopes of cheap trainings are learned with errors in variables, that tables differ in how much targets vary, and that "
-    "`select` looks ahead over several rungs, was introduced after a replay of MedMNIST+ had been seen. So what is said of "
-    "the belief is somewhat optimistic; tables that nobody has looked at are its test."
+    "`select` looks ahead over several rungs, was introduced after a replay of MedMNIST+ had been seen; that relatives err "
+    "together on one target, and that a target may be unlike the others, after replays of all tables. So what is said of "
+    "the belief is somewhat optimistic; tables that nobody has looked at are its test. Whether it is as sure as it should be: "
+    "[calibration](calibration.md)."
 )
 
 

@@ -1,9 +1,9 @@
 """What is believed of the final result of every network on a target, from all that is known, and after each observation.
 
-A joint normal distribution. Before anything is observed it is ``standing`` (known results elsewhere, ImageNet). An observation of
-kind k of network m is
+A joint distribution, normal for each value of how unlike the others the target is (``scale_mixture``). Before anything is
+observed it is ``standing`` (known results elsewhere, ImageNet). An observation of kind k of network m is
 
-    y_mk = level_k + scale_k · (c_k · ω_m + d_k · e_m + ε_mk) + sampling error,    result z_m = ω_m + e_m
+    y_mk = level_k + scale_k · (c_k · ω_m + d_k · e_m + ε_mk) + sampling error,    result z_m = ω_m + e_m + η_m
 
 with slopes and noise from ``kinds``. Level and scale of a kind are unknown and shared by its observations: the level has a flat
 prior and is conditioned on jointly, so that a rung on a chosen few is read against what was believed of those few. The scale is
@@ -20,14 +20,15 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from scipy import stats
+from scipy import special
 
 from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.rank.aggregate import NUM_DRAWS, PerModel
-from crossgraft.rank.conditioning import Observed, condition
+from crossgraft.rank.conditioning import Observed
 from crossgraft.rank.foresight import Foresight
 from crossgraft.rank.known_names import full_name
 from crossgraft.rank.prior_of_names import prior_of_names
+from crossgraft.rank.scale_mixture import Part, mixture
 from crossgraft.rank.standing import Standing
 from crossgraft.records import KnownResult
 from crossgraft.seeding import generator
@@ -55,7 +56,7 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """Joint normal distribution of the networks' final results on the target; larger = better.
+    """Joint distribution of the networks' final results on the target; larger = better.
 
     Attributes:
         models: Names.
@@ -67,6 +68,8 @@ class Belief:
         without_group: Group of targets that nothing was learned from: that of the target.
         metric: Metric of the results, where it is known.
         prior: Standing before the observations.
+        parts: Normal distributions whose mixture it is; none: one, of this mean and covariance.
+        factor: λ that is expected, how much more networks vary on this target than on others; 1 before anything was observed.
     """
 
     models: tuple[str, ...]
@@ -78,6 +81,8 @@ class Belief:
     without_group: str | None = None
     metric: str | None = None
     prior: Standing | None = field(default=None, repr=False)
+    parts: tuple[Part, ...] = field(default=(), repr=False)
+    factor: float = 1.0
 
     def after(self, observations: Sequence[Observation]) -> Belief:
         """The belief given these observations too; in any order and in any portions the same.
@@ -96,16 +101,17 @@ class Belief:
                 raise DataError(f"The observation {each.kind} of {each.model} needs a finite value and an error ≥ 0.")
             latest[each.model, each.kind] = each
         every = tuple(latest[key] for key in sorted(latest))
-        prior = self.prior or Standing(self.mean, self.covariance, 0.0, self.spoke)
-        mean, covariance, in_metric = condition(
-            prior, _by_kind(self.models, every), without_group=self.without_group, metric=self.metric
-        )
-        unit: Unit = "metric" if in_metric else "normal score"
-        return replace(self, mean=mean, covariance=covariance, unit=unit, observations=every, prior=prior)
+        prior = self._standing()
+        found = mixture(prior, _by_kind(self.models, every), without_group=self.without_group, metric=self.metric)
+        mean, covariance = found.moments()
+        unit: Unit = "metric" if found.in_metric else "normal score"
+        changed = replace(self, mean=mean, covariance=covariance, unit=unit, observations=every, prior=prior)
+        return replace(changed, parts=found.parts, factor=found.factor)
 
     def foresight(self) -> Foresight:
         """What observations that are still to come will tell."""
-        prior = self.prior or Standing(self.mean, self.covariance, 0.0, self.spoke)
+        prior = self._standing()
+        prior = prior._replace(specific=self.factor * prior.specific, freedom=np.inf)
         kinds = _by_kind(self.models, self.observations)
         return Foresight(prior, kinds, without_group=self.without_group, metric=self.metric)
 
@@ -122,22 +128,41 @@ class Belief:
     def probability_better(self, a: str, b: str) -> float:
         """Chance that ``a`` is better than ``b``; ½ where they are the same."""
         first, second = self._place(a), self._place(b)
-        c = self.covariance
-        variance = c[first, first] + c[second, second] - 2 * c[first, second]
-        difference = self.mean[first] - self.mean[second]
-        if variance <= 0:
-            return 0.5 if difference == 0 else float(difference > 0)
-        return float(stats.norm.cdf(difference / np.sqrt(variance)))
+        return sum(weight * _chance(mean, c, first, second) for weight, mean, c in self._parts())
 
     def _place(self, model: str) -> int:
         if model not in self.models:
             raise UnknownNameError("model", model, self.models)
         return self.models.index(model)
 
+    def _standing(self) -> Standing:
+        if self.prior is not None:
+            return self.prior
+        return Standing(self.mean, self.covariance, np.zeros_like(self.covariance), np.inf, self.spoke)
+
+    def _parts(self) -> tuple[Part, ...]:
+        return self.parts or (Part(1.0, self.mean, self.covariance),)
+
     def _draws(self, seed: int) -> Float64[np.ndarray, "num_draws num_models"]:
-        values, vectors = np.linalg.eigh(self.covariance)
-        root = vectors * np.sqrt(np.clip(values, 0.0, None))
-        return self.mean + generator(seed, "belief").normal(size=(NUM_DRAWS, len(self.models))) @ root.T
+        """Of each part as many as its weight says."""
+        normal = generator(seed, "belief").normal(size=(NUM_DRAWS, len(self.models)))
+        parts = self._parts()
+        ends = np.rint(NUM_DRAWS * np.cumsum([part.weight for part in parts])).astype(int).tolist()
+        drawn: list[np.ndarray] = []
+        for part, start, end in zip(parts, [0, *ends[:-1]], ends, strict=True):
+            values, vectors = np.linalg.eigh(part.covariance)
+            root = vectors * np.sqrt(np.clip(values, 0.0, None))
+            drawn.append(part.mean + normal[start:end] @ root.T)
+        return np.concatenate(drawn)
+
+
+def _chance(mean: np.ndarray, covariance: np.ndarray, first: int, second: int) -> float:
+    """That the first of two normal numbers is the larger."""
+    variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
+    difference = mean[first] - mean[second]
+    if variance <= 0:
+        return 0.5 if difference == 0 else float(difference > 0)
+    return float(special.ndtr(difference / np.sqrt(variance)))
 
 
 def believe(
@@ -168,8 +193,8 @@ def believe(
     prior, group = prior_of_names(
         [full_name(name) for name in names], known, target=target, metric=metric, without=without
     )
-    covariance = prior.general + prior.specific * np.eye(len(names))
-    return Belief(names, prior.mean, covariance, "normal score", prior.spoke, (), group, metric, prior)
+    covariance = prior.general + prior.specific
+    return Belief(names, prior.mean, covariance, "normal score", prior.spoke, (), group, metric, prior).after(())
 
 
 def _by_kind(models: Sequence[str], observations: Sequence[Observation]) -> list[Observed]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int
+from scipy import linalg, special
 
 from crossgraft.rank.kinds import KindModel, kind_model, score_correlation, without_outliers
 from crossgraft.rank.published.tables import published_tables
@@ -47,18 +48,35 @@ class Read(NamedTuple):
     scale: float
 
 
+class Conditioned(NamedTuple):
+    """The results given observations.
+
+    Attributes:
+        mean: Expected results.
+        covariance: Their covariance.
+        in_metric: Whether they are in the metric's unit: where a full result is among the observations.
+        log_evidence: Logarithm of the likelihood of the observations, up to what does not depend on the prior.
+    """
+
+    mean: Float64[np.ndarray, " num_models"]
+    covariance: Square
+    in_metric: bool
+    log_evidence: float
+
+
 def condition(
     prior: Standing, kinds: Sequence[Observed], *, without_group: str | None, metric: str | None = None
-) -> tuple[Float64[np.ndarray, " num_models"], Square, bool]:
-    """Mean and covariance of the final results; in the metric's unit (True) where a full result is among the observations."""
+) -> Conditioned:
+    """The results given all kinds, with the factor of the target as in ``prior``."""
     models = {each.kind: what_it_says(each.kind, without_group, metric) for each in kinds}
     full = [each for each in kinds if each.kind == FULL]
     cheap = [each for each in kinds if each.kind != FULL and len(each.places) > 1 and models[each.kind].says_something]
     read = [read_kind(prior, each, models[each.kind]) for each in cheap]
+    evidence = _log_evidence(prior, read)
     if not full:
-        mean, covariance = posterior(prior, read, None)
-        return mean, covariance, False
-    return (*_in_metric(prior, read, full[0]), True)
+        return Conditioned(*posterior(prior, read, None), False, evidence)
+    mean, covariance, of_full = _in_metric(prior, read, full[0])
+    return Conditioned(mean, covariance, True, evidence + of_full)
 
 
 def what_it_says(kind: str, without_group: str | None, metric: str | None) -> KindModel:
@@ -91,30 +109,50 @@ def _scale_likelihood(
     factors = np.linspace(-np.log(WIDEST), np.log(WIDEST), NUM_SCALES)
     scales = middle * np.exp(factors)
     places = observed.places
-    unit = model.general**2 * prior.general[np.ix_(places, places)]
-    unit = unit + (model.specific**2 * prior.specific + model.noise**2 + 1e-9) * np.eye(len(places))
+    block = np.ix_(places, places)
+    unit = model.general**2 * prior.general[block] + model.specific**2 * model.repeatable * prior.specific[block]
+    unit = unit + (model.noise**2 + 1e-9) * np.eye(len(places))
     logs = np.zeros(len(scales))
     if len(places) > 1:
-        v = scales[:, None, None] ** 2 * unit + np.diag(observed.errors**2)
-        logs = _restricted(values - scales[:, None] * model.general * prior.mean[places], v)
+        logs = _restricted(values, model.general * prior.mean[places], unit, observed.errors, scales)
     if centre is not None:
         logs += -0.5 * (np.log(scales / centre) / width) ** 2
     return scales, logs
 
 
-def _restricted(left: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Logarithm of the likelihood of what does not depend on the level, for each of several covariances."""
+def _restricted(
+    values: np.ndarray, mean: np.ndarray, unit: Square, errors: np.ndarray, scales: np.ndarray
+) -> np.ndarray:
+    """Logarithm of the likelihood of what does not depend on the level, for each scale s.
+
+    The covariance V = s² U + D, D of the errors, is diagonal for every s in the coordinates X with XᵀUX = I and XᵀDX = diag(d).
+    """
+    d, x = linalg.eigh(np.diag(errors**2), unit)
+    variances = scales[:, None] ** 2 + np.maximum(d, 0.0)
+    residual, one = values @ x - scales[:, None] * (mean @ x), x.sum(axis=0)
+    inside = (one**2 / variances).sum(axis=1)
+    level = (one * residual / variances).sum(axis=1) / inside
+    rest = ((residual - level[:, None] * one) ** 2 / variances).sum(axis=1)
+    return -0.5 * (np.log(variances).sum(axis=1) + np.linalg.slogdet(unit)[1] + np.log(inside) + rest)
+
+
+def _log_evidence(prior: Standing, read: Sequence[Read]) -> float:
+    """Of cheap kinds together, at their scales; what the free levels add to the determinant is taken out."""
+    if not read:
+        return 0.0
+    _, v, surprise = joint(prior, read)
     root = np.linalg.cholesky(v)
-    white = np.linalg.solve(root, np.stack([left, np.ones_like(left)], axis=2))
-    residual, one = white[..., 0], white[..., 1]
-    inside = (one**2).sum(axis=1)
-    rest = residual - ((one * residual).sum(axis=1) / inside)[:, None] * one
-    logs = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-    return -logs - 0.5 * np.log(inside) - 0.5 * (rest**2).sum(axis=1)
+    white = linalg.solve_triangular(root, surprise, lower=True)
+    levels = sum(np.log(_level_variance(each)) for each in read)
+    return float(-np.log(np.diag(root)).sum() - 0.5 * white @ white + 0.5 * levels)
 
 
-def _in_metric(prior: Standing, read: Sequence[Read], full: Observed) -> tuple[np.ndarray, Square]:
-    """A mixture over the scale of the full results; its first two moments."""
+def _level_variance(read: Read) -> float:
+    return FREE_LEVEL * (read.scale**2 + float(np.var(read.values)))
+
+
+def _in_metric(prior: Standing, read: Sequence[Read], full: Observed) -> tuple[np.ndarray, Square, float]:
+    """A mixture over the scale of the full results: its first two moments, and the logarithm of its likelihood."""
     cut = without_outliers(full.values)
     centre, width = expected_scale(read)
     model = KindModel(1.0, 1.0, 0.0, 0)
@@ -130,7 +168,7 @@ def _in_metric(prior: Standing, read: Sequence[Read], full: Observed) -> tuple[n
     mean = np.sum([weight * m for weight, m, _ in parts], axis=0) / total
     covariance = np.sum([w * (c + np.outer(m - mean, m - mean)) for w, m, c in parts], axis=0) / total
     mean[full.places] += full.values - cut  # how far behind a failed training is decides nothing, but is known
-    return mean, covariance
+    return mean, covariance, float(special.logsumexp(logs))
 
 
 def expected_scale(read: Sequence[Read]) -> tuple[float, float]:
@@ -155,7 +193,7 @@ def posterior(prior: Standing, read: Sequence[Read], full: Read | None) -> tuple
     scale = full.scale if full else 1.0
     level = FREE_LEVEL * (full.scale**2 + float(np.var(full.values))) if full else 0.0
     mean = scale * prior.mean + (full.values.mean() if full else 0.0)
-    covariance = scale**2 * (prior.general + prior.specific * np.eye(len(prior.mean))) + level
+    covariance = scale**2 * (prior.general + prior.specific) + level
     if every:
         cross, v, surprise = joint(prior, every)
         cross = scale * cross
@@ -173,16 +211,19 @@ def joint(prior: Standing, every: Sequence[Read]) -> tuple[np.ndarray, Square, n
     general = np.array([each.scale * each.model.general for each in every])[kind]
     specific = np.array([each.scale * each.model.specific for each in every])[kind]
     same = places[:, None] == places[None]
-    free = {each.observed.kind: each.scale**2 + float(np.var(each.values)) for each in reversed(every)}
-    level = np.array(
-        [[FREE_LEVEL * free[a.observed.kind] * (a.observed.kind == b.observed.kind) for b in every] for a in every]
-    )
+    free = {each.observed.kind: _level_variance(each) for each in reversed(every)}
+    level = np.array([[free[a.observed.kind] * (a.observed.kind == b.observed.kind) for b in every] for a in every])
     noise = np.array([[a.scale * b.scale * _shared_noise(a, b) for b in every] for a in every])
     errors = np.concatenate([each.observed.errors**2 + 1e-9 * each.scale**2 for each in every])
-    v = np.outer(general, general) * prior.general[np.ix_(places, places)] + level[np.ix_(kind, kind)] + np.diag(errors)
-    v += same * (prior.specific * np.outer(specific, specific) + noise[np.ix_(kind, kind)])
-    cross = general * prior.general[:, places]
-    cross[places, np.arange(len(places))] += prior.specific * specific
+    repeated = np.array([each.model.repeatable for each in every])[kind]
+    shared = np.minimum(repeated[:, None], repeated)
+    block = np.ix_(places, places)
+    v = (
+        np.outer(general, general) * prior.general[block]
+        + np.outer(specific, specific) * shared * prior.specific[block]
+    )
+    v += same * noise[np.ix_(kind, kind)] + level[np.ix_(kind, kind)] + np.diag(errors)
+    cross = general * prior.general[:, places] + specific * repeated * prior.specific[:, places]
     surprise = np.concatenate([each.values - each.values.mean() for each in every]) - general * prior.mean[places]
     return cross, v, surprise
 

@@ -52,7 +52,7 @@ class Foresight:
         self._read = [self._steadied(each) for each in read]
         alone = [each for each in kinds if models[each.kind].says_something and len(each.places) == 1]
         self._read += [Read(each, models[each.kind], each.values, self._scale) for each in alone]
-        self.mean, self.covariance = prior.mean, prior.general + prior.specific * np.eye(len(prior.mean))
+        self.mean, self.covariance = prior.mean, prior.general + prior.specific
         self._root, self._white = np.zeros((0, 0)), np.zeros((0, len(prior.mean)))
         self._kept: dict[tuple[tuple[str, float | None], ...], tuple[np.ndarray, Square]] = {}
         if self._read:

@@ -13,6 +13,9 @@ pooled over targets, r_z = z − p and r_g = g − c·p, moments give (Fuller, M
     d = (Cov(r_g, r_z) − c·V_p) / V_e
     ν² = Var(r_g) − c²·V_p − d²·V_e − V_ξ + Var(d)·V_e
 
+What a training of the same network with another seed does not repeat is η: of the variance of a result on one target beyond ω,
+cheap trainings tell of the repeatable share ρ = V_e/(V_e + V_η) alone.
+
 Slopes have the weak prior N(½, ½²), halfway between saying nothing (0) and being the whole training (1); their variances are
 those of the jackknife over groups. What one metric differs by from all together is shrunk by its own jackknife, as scores are.
 """
@@ -55,10 +58,11 @@ class CheapTraining(NamedTuple):
 
 
 class _Moments(NamedTuple):
-    """Pooled over targets: covariances of p, z and g; variances of errors, of e and of ω given p."""
+    """Pooled over targets: covariances of p, z and g; variances of errors of g and of z, of e and of ω given p."""
 
     covariance: np.ndarray
     error: float
+    result_error: float
     specific: float
     general: float
 
@@ -74,8 +78,8 @@ class _Moments(NamedTuple):
         return gg - 2 * c * pg + c**2 * pp - c**2 * self.general - d**2 * self.specific - self.error
 
 
-def training_slopes(measured: Sequence[CheapTraining], metric: str | None) -> tuple[float, float, float]:
-    """c, d and ν of one kind, for results in ``metric``; of all metrics together where it is None."""
+def training_slopes(measured: Sequence[CheapTraining], metric: str | None) -> tuple[float, float, float, float]:
+    """c, d, ν and ρ of one kind, for results in ``metric``; of all metrics together where it is None."""
     own = [each for each in measured if each.metric == metric] if metric is not None else list(measured)
     whole, variance = _estimated(measured, lambda kept: _moments(kept).slopes())
     if len(own) < len(measured):
@@ -91,7 +95,8 @@ def training_slopes(measured: Sequence[CheapTraining], metric: str | None) -> tu
     c, d = np.maximum(weight * whole + (1 - weight) * PRIOR_MEAN, 0.0)
     moments = _moments(own)
     noise = moments.noise(float(c), float(d)) + float(weight[1] * variance[1]) * moments.specific
-    return float(c), float(d), float(np.sqrt(max(noise, LEAST_NOISE)))
+    repeatable = float(moments.specific / (moments.specific + moments.result_error))
+    return float(c), float(d), float(np.sqrt(max(noise, LEAST_NOISE))), repeatable
 
 
 def jackknife_variance(estimate: Callable[[Sequence[int]], np.ndarray], labels: Sequence[str]) -> np.ndarray:
@@ -116,6 +121,8 @@ def _moments(measured: Sequence[CheapTraining]) -> _Moments:
     covariance = np.asarray(sum(each @ each.T for each in centred)) / freedom
     share = float(np.mean([1 / (each.num_known + 1) for each in measured]))
     left = covariance[1, 1] - 2 * covariance[0, 1] + covariance[0, 0]
-    specific = (left - float(np.mean([each.result_error for each in measured]))) / (1 + share)
-    specific = max(specific, 0.1 * left)
-    return _Moments(covariance, float(np.mean([each.error for each in measured])), specific, share * specific)
+    error, result_error = (
+        float(np.mean([getattr(each, name) for each in measured])) for name in ("error", "result_error")
+    )
+    specific = max((left - result_error) / (1 + share), 0.1 * left)
+    return _Moments(covariance, error, result_error, specific, share * specific)

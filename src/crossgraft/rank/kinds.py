@@ -2,10 +2,11 @@
 
 In the unit of one target's spread, kind k of network m is
 
-    g_mk = level + scale · (c_k · ω_m + d_k · (z_m − ω_m) + ε_mk),    ε_mk ~ N(0, ν_k²)
+    g_mk = level + scale · (c_k · ω_m + d_k · e_m + ε_mk),    ε_mk ~ N(0, ν_k²),    z_m = ω_m + e_m + η_m
 
-with ω what the network brings to every target and z its final result (normal scores). c, d and ν are learned from the targets of
-the tables that have the kind: each target against the prior of the other groups.
+with ω what the network brings to every target, z its final result (normal scores) and η what another seed would not repeat of
+it, the share 1 − ρ_k of the variance of z − ω. c, d, ν and ρ are learned from the targets of the tables that have the kind:
+each target against the prior of the other groups.
 
 A score of frozen features (``_fit_score``) has slopes by least squares, each shrunk by its uncertainty, the jackknife over
 groups, to 0 where it says nothing. It says nothing until two publications show that it does, and the jackknife over publications
@@ -45,12 +46,14 @@ class KindModel(NamedTuple):
         specific: d: slope on what it does on this target beyond that.
         noise: ν: standard deviation of all else.
         num_groups: Groups of targets it was learned from; 0 = none has the kind, and it counts as the least that is known.
+        repeatable: ρ: share of the variance of a result on one target that it can tell of; 1 where seeds are not known apart.
     """
 
     general: float
     specific: float
     noise: float
     num_groups: int
+    repeatable: float = 1.0
 
     @property
     def says_something(self) -> bool:
@@ -91,9 +94,9 @@ def kind_model(kind: str, without_group: str | None = None, metric: str | None =
     if share is None or "epochs" in kind or "images" in kind:
         return sizes[0][1]._replace(num_groups=0)
     positions = np.log([each for each, _ in sizes])
-    rows = np.array([model[:3] for _, model in sizes])
-    between = [float(np.interp(np.log(share), positions, rows[:, column])) for column in range(3)]
-    return KindModel(between[0], between[1], between[2], sizes[0][1].num_groups)
+    rows = np.array([[*model[:3], model.repeatable] for _, model in sizes])
+    *slopes, noise, repeatable = (float(np.interp(np.log(share), positions, column)) for column in rows.T)
+    return KindModel(slopes[0], slopes[1], noise, sizes[0][1].num_groups, repeatable)
 
 
 def score_correlation() -> float:
@@ -206,8 +209,8 @@ def _learned(without_group: str | None, metric: str | None = None) -> dict[str, 
         if num_groups >= 4 and kind.startswith("score:"):
             found[kind] = _fit_score(kept)
         elif num_groups >= 4:
-            slopes = training_slopes([pair.measured for pair in kept], metric)
-            found[kind] = KindModel(*slopes, num_groups)
+            general, specific, noise, repeatable = training_slopes([pair.measured for pair in kept], metric)
+            found[kind] = KindModel(general, specific, noise, num_groups, repeatable)
     return found
 
 

@@ -10,10 +10,12 @@ from crossgraft.rank.model_history import group_of_target
 from crossgraft.rank.results_store import one_metric, published_results
 from crossgraft.rank.standing import Standing, Variances, fit_variances, stand
 from crossgraft.rank.table_means import TableMean, table_means
+from crossgraft.rank.target_effects import TargetEffects
 from crossgraft.records import KnownResult
 
-START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, slopes=0.1, target=0.45, target_freedom=4.0)
-"""Where the fit begins; that of targets stays where fewer than three tables tell of it."""
+TARGETS = TargetEffects((0.2, 0.1, 0.1, 0.02, 0.1, 0.05), concentration=20.0, tail=10.0, typical=1.0, freedom=4.0)
+START = Variances(family=0.1, architecture=0.1, weights=0.2, table=0.15, slopes=0.1, targets=TARGETS)
+"""Where the fit begins; that of targets stays where no table tells of it."""
 
 
 def prior_of_names(

@@ -8,29 +8,29 @@ with ImageNet top-1 of timm or torchvision, independent normal effects and a fre
 brings to one way of training and testing, with slopes on top-1 and size of its own: under one fixed learning rate the networks
 that are best on ImageNet came out last. A user's own results share v with the target at hand, published ones do not, so own
 results outweigh. A network that no table knows stands where its top-1, size and relatives put it; one that timm does not know
-either stands at the middle, with the variance of all.
+either stands at the middle, with the variance of all. e_mt is what it does on one target beyond that, and goes together between
+relatives (``relatives``, ``target_effects``); which do on a user's own targets, these say too (``own_targets``).
 
-Variances are fitted by maximum likelihood (Searle, Casella and McCulloch, Variance components, 1992, ch. 6) to the means of each
-network over the targets of a table; that of e, which differs between tables, by ``target_variance``.
+Variances of ω and v are fitted by maximum likelihood (Searle, Casella and McCulloch, Variance components, 1992, ch. 6) to the
+means of each network over the targets of a table; those of e before, to what the targets of a table differ by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 from scipy import optimize
 
-from crossgraft.models.spec import TORCHVISION_PREFIX, family_of
-from crossgraft.rank.published.tables import imagenet_results
-from crossgraft.rank.table_means import OWN, TableMean
-from crossgraft.rank.target_variance import typical_variance, variance_at_hand, variance_of_tables
+from crossgraft.rank.described import Described, described
+from crossgraft.rank.own_targets import learned_covariance
+from crossgraft.rank.relatives import likeness
+from crossgraft.rank.table_means import OWN, Deviations, TableMean, deviations_of
+from crossgraft.rank.target_effects import TargetEffects, fit_target_effects, spreads
+from crossgraft.rank.target_variance import Spread, freedom_of_product, table_variance, variance_at_hand
 
-TOP1_CENTRE_PERCENT, TOP1_UNIT_PERCENT = 80.0, 5.0
-SIZE_CENTRE_MILLIONS = 25.0
 FREE_LEVEL = 25.0
 """Variance of what is not known at all, the level of a table; large beside 1, the spread of ranks."""
 SLOPE = 0.25
@@ -48,8 +48,7 @@ class Variances(NamedTuple):
         weights: Variance of what one network has beyond that.
         table: Variance of one network between tables.
         slopes: Variance between tables of both slopes, on 5 points of ImageNet top-1 and on a factor of ten in parameters.
-        target: Variance of one network between the targets of a table, typical of tables.
-        target_freedom: Degrees of freedom that ``target`` counts for, beside those of a table's own variance.
+        targets: How networks vary between the targets of a table.
     """
 
     family: float
@@ -57,19 +56,7 @@ class Variances(NamedTuple):
     weights: float
     table: float
     slopes: float
-    target: float
-    target_freedom: float
-
-
-class Described(NamedTuple):
-    """What the model takes from the name of a network."""
-
-    name: str
-    architecture: str
-    family: str
-    top1: float
-    size: float
-    is_known_to_imagenet: bool
+    targets: TargetEffects
 
 
 class Standing(NamedTuple):
@@ -78,49 +65,29 @@ class Standing(NamedTuple):
     Attributes:
         mean: Expected normal score.
         general: Covariance of what they bring to every target.
-        specific: Variance of each on one target beyond that.
+        specific: Expected covariance of what they bring to one target beyond that, λ times which holds.
+        freedom: Degrees of freedom of λ: 1/λ ~ χ²/(freedom − 2); infinite = it is known.
         spoke: Publications, or commands, whose results are of exactly these weights; empty where none are.
     """
 
     mean: Float64[np.ndarray, " num_models"]
     general: Square
-    specific: float
+    specific: Square
+    freedom: float
     spoke: tuple[tuple[str, ...], ...]
 
 
-@cache
-def described(name: str) -> Described:
-    """Architecture, family, top-1 and size that a name stands for.
-
-    A name without a tag has the ImageNet result of its architecture's best-known weights only where there is one.
-    """
-    architecture = name.removeprefix(TORCHVISION_PREFIX).rpartition("/")[2].partition(".")[0]
-    result = imagenet_results().get(name) or imagenet_results().get(f"{TORCHVISION_PREFIX}{name}")
-    family = family_of(architecture)
-    if result is None:
-        return Described(name, architecture, family, 0.0, 0.0, False)
-    top1 = (result.top1_percent - TOP1_CENTRE_PERCENT) / TOP1_UNIT_PERCENT
-    size = float(np.log10(result.parameters_millions / SIZE_CENTRE_MILLIONS))
-    return Described(name, architecture, family, top1, size, True)
-
-
 def fit_variances(means: Sequence[TableMean], start: Variances) -> Variances:
-    """Maximum likelihood of all variances but that between targets, from networks with an ImageNet result."""
-    target, freedom = typical_variance(means, (start.target, start.target_freedom))
-    start = start._replace(target=target, target_freedom=freedom)
+    """Maximum likelihood of all variances; those of ω and v from networks with an ImageNet result."""
+    start = start._replace(targets=fit_target_effects(deviations_of(means), start.targets))
     kept = [mean for mean in means if described(mean.network).is_known_to_imagenet]
     if len(kept) < 10:
         return start
-    between = variance_of_tables(means, target, freedom)
     networks, tables = [described(mean.network) for mean in kept], _tables(kept)
     same_table = (tables[:, None] == tables[None]).astype(np.float64)
     y = np.array([mean.value for mean in kept])
     products, same = _parts(networks, networks)
-    fixed = (
-        SLOPE * sum(products)
-        + FREE_LEVEL * same_table
-        + np.diag([between[mean.table] / mean.num_groups for mean in kept])
-    )
+    fixed = SLOPE * sum(products) + FREE_LEVEL * same_table + _errors_of_means(means, start.targets, kept)
     fitted = np.stack([*same, *(same_table * part for part in (same[-1], sum(products)))])
 
     def negative_likelihood(logs: np.ndarray) -> float:
@@ -129,8 +96,8 @@ def fit_variances(means: Sequence[TableMean], start: Variances) -> Variances:
         return float(np.log(np.diag(root)).sum() + 0.5 * white @ white)
 
     bounds = [(np.log(1e-3), np.log(4.0))] * len(fitted)
-    found = optimize.minimize(negative_likelihood, np.log(np.array(start[:-2])), method="L-BFGS-B", bounds=bounds)
-    return Variances._make([*np.exp(found.x).tolist(), *start[-2:]])
+    found = optimize.minimize(negative_likelihood, np.log(np.array(start[:-1])), method="L-BFGS-B", bounds=bounds)
+    return Variances._make([*np.exp(found.x).tolist(), start.targets])
 
 
 def stand(
@@ -143,18 +110,48 @@ def stand(
     if means:
         levels = _tables(means)
         v = _covariance(known, known, tables, tables, variances) + FREE_LEVEL * (levels[:, None] == levels[None])
-        between = variance_of_tables(means, variances.target, variances.target_freedom)
-        v[np.diag_indices(len(known))] += [between[mean.table] / mean.num_groups for mean in means]
+        v += _errors_of_means(means, variances.targets, means)
         cross = _covariance(at_hand, known, here, tables, variances)
         solved = np.linalg.solve(v, cross.T)
         mean, covariance = np.array([each.value for each in means]) @ solved, covariance - cross @ solved
     spoken = tuple(tuple(spoke.get(model, ())) for model in models)
-    return Standing(
-        mean,
-        (covariance + covariance.T) / 2,
-        variance_at_hand(means, variances.target, variances.target_freedom),
-        spoken,
-    )
+    at_hand_alone, freedom = _target_at_hand(models, mean, deviations_of(means), variances.targets)
+    return Standing(mean, (covariance + covariance.T) / 2, at_hand_alone, freedom, spoken)
+
+
+def _target_at_hand(
+    models: Sequence[str], mean: np.ndarray, tables: Sequence[Deviations], effects: TargetEffects
+) -> tuple[Square, float]:
+    """Covariance of what networks bring to the target alone, from relatives and own targets, and freedom of its factor."""
+    own = [table for table in tables if table.table.startswith(OWN)]
+    order = {name: float(value) for table in own for name, value in zip(table.networks, table.means, strict=True)}
+    order |= dict(zip(models, mean.tolist(), strict=True))
+    factor = variance_at_hand(spreads(own, effects), effects.typical, effects.freedom)
+    prior = factor.square * effects.covariance(list(order), np.array(list(order.values())))
+    learned = learned_covariance(list(order), prior, own, effects.concentration)
+    places = [list(order).index(model) for model in models]
+    return learned[np.ix_(places, places)], freedom_of_product(factor.freedom, effects.tail)
+
+
+def _errors_of_means(means: Sequence[TableMean], effects: TargetEffects, kept: Sequence[TableMean]) -> Square:
+    """Covariance of means over groups of targets: that of e, by the groups that two networks share; no slope on the order."""
+    tables = deviations_of(means)
+    factors = {each.table: _factor(each, effects) for each in spreads(tables, effects)}
+    found, labels = np.zeros((len(kept), len(kept))), _tables(kept)
+    for table in tables:
+        rows = np.flatnonzero(labels == table.table).tolist()
+        if not rows:
+            continue
+        at = [table.networks.index(kept[row].network) for row in rows]
+        known = np.isfinite(table.values[:, at]).astype(np.float64)
+        shared = known.T @ known / np.outer(known.sum(axis=0), known.sum(axis=0))
+        names = [kept[row].network for row in rows]
+        found[np.ix_(rows, rows)] = factors[table.table] * shared * effects.covariance(names, np.zeros(len(names)))
+    return found
+
+
+def _factor(spread: Spread, effects: TargetEffects) -> float:
+    return table_variance(spread, effects.typical, effects.freedom)
 
 
 def _tables(means: Sequence[TableMean]) -> np.ndarray:
@@ -168,12 +165,8 @@ def _world(mean: TableMean) -> str:
 
 def _parts(first: Sequence[Described], second: Sequence[Described]) -> tuple[list[Between], list[Between]]:
     """Products of top-1 and of size; whether family, architecture and weights are the same."""
-
-    def ends(name: str) -> tuple[np.ndarray, np.ndarray]:
-        return np.array([getattr(x, name) for x in first])[:, None], np.array([getattr(x, name) for x in second])[None]
-
-    products = [np.multiply(*ends(name)) for name in ("top1", "size")]
-    return products, [np.equal(*ends(name)).astype(np.float64) for name in ("family", "architecture", "name")]
+    parts = likeness(first, second)
+    return [parts["top1"], parts["size"]], [parts["family"], parts["architecture"], parts["own"]]
 
 
 def _covariance(
@@ -185,8 +178,6 @@ def _covariance(
 ) -> Between:
     """Covariance of ω + v of networks in tables; one that ImageNet does not know may be anywhere in top-1 and size."""
     products, same = _parts(first, second)
-    unknown = same[-1] * ~np.array([x.is_known_to_imagenet for x in first], dtype=bool)[:, None]
-    products = [product + spread * unknown for product, spread in zip(products, (1.0, 0.25), strict=True)]
     everywhere = sum(v * part for v, part in zip(variances[:3], same, strict=True)) + SLOPE * sum(products)
     in_one = variances.table * same[-1] + variances.slopes * sum(products)
     return everywhere + in_one * (of_first[:, None] == of_second[None])

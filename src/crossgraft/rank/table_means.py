@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 
 from crossgraft.rank.aggregate import normal_scores
 from crossgraft.records import KnownResult
@@ -21,15 +22,40 @@ class TableMean(NamedTuple):
         network: Name of its weights.
         table: Name of the table.
         value: The mean.
-        num_groups: Groups that it is a mean of.
-        squares: Sum of squared differences of the groups from it.
+        of_group: Mean over the targets of each group.
     """
 
     network: str
     table: str
     value: float
-    num_groups: int
-    squares: float = 0.0
+    of_group: Mapping[str, float]
+
+    @property
+    def num_groups(self) -> int:
+        """Groups that it is a mean of."""
+        return len(self.of_group)
+
+
+class Deviations(NamedTuple):
+    """One table as a matrix.
+
+    Attributes:
+        table: Name of the table.
+        networks: Its networks.
+        means: Mean of each over its groups.
+        values: Groups × networks; NaN where a network was not tuned.
+    """
+
+    table: str
+    networks: tuple[str, ...]
+    means: Float64[np.ndarray, " num_networks"]
+    values: Float64[np.ndarray, "num_groups num_networks"]
+
+    def complete(self) -> Deviations:
+        """The networks that were tuned on every one of at least two groups; none where there is one group alone."""
+        kept = np.flatnonzero(np.isfinite(self.values).all(axis=0)).tolist() if len(self.values) > 1 else []
+        names = tuple(self.networks[place] for place in kept)
+        return Deviations(self.table, names, self.means[kept], self.values[:, kept])
 
 
 def table_means(
@@ -68,9 +94,24 @@ def _means_of(label: str, rows: Sequence[KnownResult], names: Mapping[tuple[str,
     z, kept = normal_scores(values[ranked]), np.asarray(groups)[ranked]
     found: list[TableMean] = []
     for network, column in zip(networks, z.T, strict=True):
-        of_group = [column[kept == group][np.isfinite(column[kept == group])] for group in dict.fromkeys(kept.tolist())]
-        means = [float(values.mean()) for values in of_group if len(values)]
-        if means:
-            squares = float(((np.array(means) - np.mean(means)) ** 2).sum())
-            found.append(TableMean(network, label, float(np.mean(means)), len(means), squares))
+        known = np.isfinite(column)
+        of_group = {
+            group: float(column[known & (kept == group)].mean()) for group in dict.fromkeys(kept[known].tolist())
+        }
+        if of_group:
+            found.append(TableMean(network, label, float(np.mean(list(of_group.values()))), of_group))
+    return found
+
+
+def deviations_of(means: Sequence[TableMean]) -> list[Deviations]:
+    """The tables as matrices."""
+    tables: dict[str, list[TableMean]] = {}
+    for mean in means:
+        tables.setdefault(mean.table, []).append(mean)
+    found: list[Deviations] = []
+    for table, members in tables.items():
+        groups = list(dict.fromkeys(group for mean in members for group in mean.of_group))
+        values = np.array([[mean.of_group.get(group, np.nan) for mean in members] for group in groups])
+        names = tuple(mean.network for mean in members)
+        found.append(Deviations(table, names, np.array([mean.value for mean in members]), values))
     return found

@@ -93,7 +93,8 @@ def among(belief: Belief, models: Sequence[str]) -> Belief:
     prior = belief.prior
     if prior is not None:
         spoke = tuple(prior.spoke[place] for place in places) if prior.spoke else ()
-        prior = prior._replace(mean=prior.mean[places], general=prior.general[block], spoke=spoke)
+        general, specific = prior.general[block], prior.specific[block]
+        prior = prior._replace(mean=prior.mean[places], general=general, specific=specific, spoke=spoke)
     return replace(
         belief,
         models=tuple(models),
@@ -101,7 +102,8 @@ def among(belief: Belief, models: Sequence[str]) -> Belief:
         covariance=belief.covariance[block],
         spoke=tuple(belief.spoke[place] for place in places) if belief.spoke else (),
         prior=prior,
-    )
+        parts=(),
+    ).after(())
 
 
 def prior_belief(specs: Sequence[ModelSpec], *, known: Sequence[KnownResult], target: str, metric: str) -> Belief:

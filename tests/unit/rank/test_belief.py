@@ -34,7 +34,9 @@ def test_the_posterior_is_conditioning_on_contrasts_which_know_no_level():
     """Differences of observations do not depend on their level; the joint normal of them and the results is written out here."""
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 4))
-    prior = Standing(rng.normal(size=4), root @ root.T, 0.4, ((),) * 4)
+    effect = rng.normal(size=(4, 4))
+    specific = 0.1 * effect @ effect.T + 0.2 * np.eye(4)  # relatives err together
+    prior = Standing(rng.normal(size=4), root @ root.T, specific, np.inf, ((),) * 4)
     model, scale, places = KindModel(0.9, 0.5, 0.6, 9), 0.03, np.array([0, 2, 3])
     values, errors = np.array([0.81, 0.77, 0.84]), np.array([0.01, 0.0, 0.02])
     mean, covariance = posterior(
@@ -43,12 +45,13 @@ def test_the_posterior_is_conditioning_on_contrasts_which_know_no_level():
 
     contrasts = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])
     of = prior.general[np.ix_(places, places)]
-    v = scale**2 * (model.general**2 * of + (model.specific**2 * 0.4 + model.noise**2) * np.eye(3)) + np.diag(errors**2)
-    cross = scale * (model.general * prior.general[:, places] + model.specific * 0.4 * np.eye(4)[:, places])
+    alone = specific[np.ix_(places, places)]
+    v = scale**2 * (model.general**2 * of + model.specific**2 * alone + model.noise**2 * np.eye(3)) + np.diag(errors**2)
+    cross = scale * (model.general * prior.general[:, places] + model.specific * specific[:, places])
     gain = cross @ contrasts.T @ np.linalg.inv(contrasts @ v @ contrasts.T)
     wanted = prior.mean + gain @ contrasts @ (values - scale * model.general * prior.mean[places])
     np.testing.assert_allclose(mean, wanted, atol=1e-4)
-    np.testing.assert_allclose(covariance, prior.general + 0.4 * np.eye(4) - gain @ contrasts @ cross.T, atol=1e-4)
+    np.testing.assert_allclose(covariance, prior.general + specific - gain @ contrasts @ cross.T, atol=1e-4)
 
 
 @settings(max_examples=15, deadline=None)

@@ -1,5 +1,7 @@
 """What observations that are still to come will tell: the covariance of the belief that then holds, whatever they say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,8 @@ def test_before_anything_is_seen_it_is_the_belief(belief):
 
 
 def test_what_is_foreseen_of_cheap_trainings_comes_true(belief):
-    """The covariance does not depend on values, but for their scale; without errors it does not depend on that either."""
+    """Where λ is known, the covariance does not depend on values but for their scale; without errors not on that either."""
+    belief = replace(belief, prior=belief.prior._replace(freedom=np.inf)).after(())
     foreseen = covariance_after(belief, [NextLook(KIND, (0, 1, 2), None)])
     came = belief.after(observed(0.7, 0.9, 0.8))
     assert np.allclose(contrasts(foreseen), contrasts(came.covariance), atol=1e-4)

@@ -2,37 +2,47 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
-from crossgraft.rank.table_means import TableMean
-from crossgraft.rank.target_variance import typical_variance, variance_at_hand, variance_of_tables
+from crossgraft.rank.target_variance import (
+    Spread,
+    freedom_of_product,
+    table_variance,
+    typical_variance,
+    variance_at_hand,
+)
+
+FREEDOM = 300.0
 
 
-def table(name, variance, *, num_models=30, num_groups=12, seed=0):
-    values = np.sqrt(variance) * np.random.default_rng(seed).standard_normal((num_models, num_groups))
-    values -= values.mean(axis=0)  # as normal scores are
-    squares = ((values - values.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-    return [TableMean(f"m{i}", name, float(values[i].mean()), num_groups, float(squares[i])) for i in range(num_models)]
+def drawn(variance, *, name="a", freedom=FREEDOM, seed=0):
+    return Spread(name, variance * np.random.default_rng(seed).chisquare(freedom) / freedom, freedom)
 
 
 def test_typical_variance_and_how_much_tables_differ_are_found_again():
     rng = np.random.default_rng(1)
     truths = 0.4 / (rng.chisquare(10, size=300) / 10)
-    means = [mean for i, truth in enumerate(truths) for mean in table(str(i), truth, seed=i)]
-    square, freedom = typical_variance(means, (1.0, 1.0))
+    spreads = [drawn(truth, seed=i) for i, truth in enumerate(truths)]
+    square, freedom = typical_variance(spreads, (1.0, 1.0))
     assert square == pytest.approx(0.4, rel=0.1) and freedom == pytest.approx(10, rel=0.35)
-    found = variance_of_tables(means, square, freedom)
-    assert np.corrcoef([found[str(i)] for i in range(300)], truths)[0, 1] > 0.95
+    found = [table_variance(each, square, freedom) for each in spreads]
+    assert np.corrcoef(found, truths)[0, 1] > 0.95
 
 
 def test_tables_that_are_alike_are_taken_as_one_and_few_tables_tell_nothing():
-    alike = [mean for i in range(40) for mean in table(str(i), 0.5, num_models=20, num_groups=8, seed=i)]
-    assert typical_variance(alike, (1.0, 1.0))[1] > 30
-    assert typical_variance(table("a", 0.2), (0.45, 4.0)) == (0.45, 4.0)
+    assert typical_variance([drawn(0.5, freedom=130, seed=i) for i in range(40)], (1.0, 1.0))[1] > 30
+    assert typical_variance([drawn(0.2)], (0.45, 4.0)) == (0.45, 4.0)
 
 
 def test_own_results_say_how_much_the_target_at_hand_varies():
-    own = table("own/0", 0.9)
-    assert variance_at_hand(own, 0.3, 6.0) == pytest.approx(0.9, rel=0.15)
-    assert variance_at_hand(table("published", 0.9), 0.3, 6.0) == pytest.approx(6 * 0.3 / 4)  # those of others do not
-    one = [TableMean("a", "own/0", 0.5, 1), TableMean("b", "own/0", -0.5, 1)]
-    assert variance_at_hand(one, 0.3, 6.0) == pytest.approx(6 * 0.3 / 4)
+    own = variance_at_hand([drawn(0.9, name="own/0")], 0.3, 6.0)
+    assert own.square == pytest.approx(0.9, rel=0.15) and own.freedom == 306
+    others = variance_at_hand([drawn(0.9, name="published")], 0.3, 6.0)  # those of others do not
+    assert others[1:] == pytest.approx((6 * 0.3 / 4, 6.0))
+
+
+def test_what_is_not_known_of_two_factors_adds_up():
+    rng = np.random.default_rng(0)
+    logs = np.log(rng.chisquare(8, 200_000)) + np.log(rng.chisquare(20, 200_000))
+    found = freedom_of_product(8, 20)
+    assert found < 8 and special.polygamma(1, found / 2) == pytest.approx(logs.var(), rel=0.02)
