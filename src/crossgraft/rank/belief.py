@@ -144,7 +144,7 @@ class Belief:
         return self.parts or (Part(1.0, self.mean, self.covariance),)
 
     def _draws(self, seed: int) -> Float64[np.ndarray, "num_draws num_models"]:
-        """Of each part as many as its weight says."""
+        """Draws of every part, as many as its weight says."""
         normal = generator(seed, "belief").normal(size=(NUM_DRAWS, len(self.models)))
         parts = self._parts()
         ends = np.rint(NUM_DRAWS * np.cumsum([part.weight for part in parts])).astype(int).tolist()

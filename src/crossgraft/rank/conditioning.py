@@ -137,7 +137,7 @@ def _restricted(
 
 
 def _log_evidence(prior: Standing, read: Sequence[Read]) -> float:
-    """Of cheap kinds together, at their scales; what the free levels add to the determinant is taken out."""
+    """Evidence of cheap kinds together, at their scales; what the free levels add to the determinant is taken out."""
     if not read:
         return 0.0
     _, v, surprise = joint(prior, read)

@@ -80,7 +80,7 @@ def fit_target_effects(tables: Sequence[Deviations], start: TargetEffects) -> Ta
 
 
 def spreads(tables: Sequence[Deviations], effects: TargetEffects) -> list[Spread]:
-    """Of each table the mean square of its deviations where S(θ) is 1, and its degrees of freedom."""
+    """The mean square of the deviations of each table, in units of S(θ), and its degrees of freedom."""
     found: list[Spread] = []
     for table in tables:
         covariance = effects.covariance(table.networks, table.means)
