@@ -49,6 +49,11 @@ def test_the_next_command_names_the_model_as_it_was_typed(compared):
     assert "crossgraft tune images --model zoo.yaml:narrow --code tiny_models.py" in " ".join(compared.out.split())
 
 
+def test_captions_are_true_where_pictures_stand_below_each_other(compared, workspace):
+    page = (workspace / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Second: rows are images" in page and "Left: " not in page
+
+
 def test_too_few_classes_are_said_before_a_network_looks(workspace, crossgraft):
     flags = [each if each != SAMPLER else "meta_dataset" for each in FLAGS]
     outcome = crossgraft("fewshot", "images", *flags, "--out", "few")

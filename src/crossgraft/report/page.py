@@ -20,7 +20,7 @@ from crossgraft.paths import real_path
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
-from crossgraft.report.typesetting import code_line, prose
+from crossgraft.report.typesetting import breakable, code_line, prose
 from crossgraft.runs import write_atomically
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible
@@ -182,7 +182,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(prose=prose, code_line=code_line)
+    environment.filters.update(prose=prose, breakable=breakable, code_line=code_line)
     return environment
 
 

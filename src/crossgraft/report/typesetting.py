@@ -1,4 +1,4 @@
-"""Where a line may break: never inside a flag or before a percent sign, and in a command only between its words."""
+"""Where a line may break: in a long name after a point or a stroke, never inside a flag, and in a command between its words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from crossgraft.words.visible import visible
 
 _WHOLE = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]|[−+]?\d[\d.]* %")
 _WORD = re.compile(r"\S+")
+_LONG_WORD = re.compile(r"\S{20,}")
+_JOINT = re.compile(r"(?<=[a-zA-Z0-9][._/:])(?=\w)")
 
 
 def prose(text: str) -> Markup:
@@ -19,6 +21,16 @@ def prose(text: str) -> Markup:
     Markup('add <span class="whole">--keep</span> 0.8 &lt;b&gt;')
     """
     return _spans(visible(text), _WHOLE, "whole")
+
+
+def breakable(text: str) -> Markup:
+    """A title or the text of a cell, whose long names may break between their parts instead of anywhere.
+
+    >>> breakable("mobilenetv2_100.imagenet on a_b")
+    Markup('mobilenetv2_<wbr>100.<wbr>imagenet on a_b')
+    """
+    safe = escape(visible(text))
+    return Markup(_LONG_WORD.sub(lambda word: _JOINT.sub("<wbr>", word.group()), safe))
 
 
 def code_line(text: str) -> Markup:

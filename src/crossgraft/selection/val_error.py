@@ -8,6 +8,7 @@ import numpy as np
 
 from crossgraft.tasks import Task
 from crossgraft.types import Targets
+from crossgraft.words.metric_words import metric_name_in_words
 
 TYPICAL = 0.8
 """Value at which val is judged before anything was measured."""
@@ -59,7 +60,7 @@ def too_small(metric: str, error: float | None, num_val: int) -> str | None:
     if error is None or error <= TOO_LARGE:
         return None
     return (
-        f"The {num_val} val images tell no two models apart: {metric.replace('_', ' ')} of one model has a standard error of "
+        f"The {num_val} val images tell no two models apart: {metric_name_in_words(metric)} of one model has a standard error of "
         f"about {error:.2f}."
     )
 

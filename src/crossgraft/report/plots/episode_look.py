@@ -129,7 +129,7 @@ def _draw_cosines(axes: Axes, look: EpisodeLookRecord, head: HeadLookRecord) -> 
     rows, columns = values.shape
     least, most = float(values.min()), float(values.max())
     axes.set_title("Cosines to prototypes", loc="left", pad=6)
-    axes.set_xlabel(f"Prototype; from {least:.2f} (pale) to {most:.2f}", fontsize=SMALL_PIXELS, labelpad=10)
+    axes.set_xlabel(f"Prototype; {_shades_in_words(least, most)}", fontsize=SMALL_PIXELS, labelpad=10)
     axes.set_ylabel("Image, by class", fontsize=SMALL_PIXELS, labelpad=10)
     levels = np.minimum((_LEVELS * (values - least) / (most - least or 1.0)).astype(int), _LEVELS - 1)
     for level in range(_LEVELS):
@@ -143,6 +143,15 @@ def _draw_cosines(axes: Axes, look: EpisodeLookRecord, head: HeadLookRecord) -> 
     axes.set_xticks([])
     axes.set_yticks([number for number in range(1, rows) if look.classes[number] != look.classes[number - 1]])
     axes.set_yticklabels([])
+
+
+def _shades_in_words(least: float, most: float) -> str:
+    """True on a white page and on a dark one.
+
+    >>> _shades_in_words(-0.2, 0.65)
+    'from −0.20 (faint) to 0.65'
+    """
+    return f"from {least:.2f} (faint) to {most:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _square(column: float, row: float) -> Path:

@@ -17,6 +17,10 @@ _WIDE, _SMALL_SCREEN = 410, 340
 _STRONGEST = 0.75  # opacity of a similarity of 1: text stays readable on it in light and dark
 _LARGEST_CELL, _WITH_NUMBER = 44, 24
 _TITLE = 24
+_FITTING, _SMALLER = (
+    3,
+    0.8,
+)  # characters that fit the smallest cell with a number, and how much smaller more of them are
 
 
 def layer_grid_figure(
@@ -82,5 +86,16 @@ def _draw_row(axes: Axes, row: int, values: Sequence[float], cell: float) -> Non
         colour = OKABE_ITO[0] if value >= 0 else OKABE_ITO[1]
         axes.add_patch(Rectangle(place, side, side, color=colour, alpha=shade, linewidth=0))
         if cell >= _WITH_NUMBER:
-            text = f"{value:.2f}".replace("-", "\N{MINUS SIGN}").replace("0.", ".", 1)
-            axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", size=SMALL_PIXELS - 1)
+            text = _in_a_cell(value)
+            size = (SMALL_PIXELS - 1) * (_SMALLER if len(text) > _FITTING else 1)
+            axes.text(column + 0.5, row + 0.5, text, ha="center", va="center", size=size)
+
+
+def _in_a_cell(value: float) -> str:
+    """Two decimals without the zero before them.
+
+    >>> _in_a_cell(0.954), _in_a_cell(-0.021), _in_a_cell(-0.001), _in_a_cell(1.0)
+    ('.95', '−.02', '.00', '1.00')
+    """
+    rounded = round(value, 2) + 0.0  # no minus before a zero
+    return f"{rounded:.2f}".replace("-", "\N{MINUS SIGN}").replace("0.", ".", 1)

@@ -40,8 +40,8 @@ def _caption(look: EpisodeLookRecord, head: HeadLookRecord) -> str:
     least = head.shifts[min(range(len(head.losses)), key=head.losses.__getitem__)]
     best = f"{least:+.1f}".replace("-", "−")
     return (
-        f"{head.head} on episode {look.number}, {counted(len(look.classes), 'image')}. Left: unit vectors along their first two "
-        f"principal components. Middle: rows are images, columns prototypes. Right: the loss of CoPA when images and prototypes "
+        f"{head.head} on episode {look.number}, {counted(len(look.classes), 'image')}. First: unit vectors along two "
+        f"principal components. Second: rows are images, columns prototypes. Third: the loss of CoPA when images and prototypes "
         f"are moved apart along their gap; it is least (hollow) at {best}.{unnamed}"
     )
 
