@@ -28,6 +28,9 @@ class ComparedModel(Record):
     architecture: str | None = Field(description="None for features on disk.")
     weights_fingerprint: str | None
     start_fingerprint: str | None = Field(description="Of the pretrained weights that it was fine-tuned from.")
+    started_with: dict[str, str] = Field(
+        default={}, description="Flags that named these weights when it was fine-tuned, without absolute paths."
+    )
     num_features: Count
     layers: list[str] = Field(description="That were compared, first to last.")
     images_become: str | None = Field(description="Preprocessing in words.")

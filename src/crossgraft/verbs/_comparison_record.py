@@ -10,7 +10,9 @@ from crossgraft.compare import ComparedModels, StoredFeatures
 from crossgraft.data.describe import describe_dataset
 from crossgraft.options import CompareModelsOptions
 from crossgraft.records import CheckRecord, ComparedModel, ModelComparisonRecord, Reference
+from crossgraft.report.paths import configuration_without_absolute_paths
 from crossgraft.verbs._compared import ComparedRows, Given
+from crossgraft.verbs._pretrained_start import start_as_typed
 
 _REFERENCES = (
     ("CKA", "Kornblith, Norouzi, Lee and Hinton, Similarity of Neural Network Representations Revisited, ICML 2019."),
@@ -86,11 +88,16 @@ def _describe(label: str, given: Given, found: ComparedModels, num_train: int) -
         architecture=model.architecture,
         weights_fingerprint=model.weights_fingerprint,
         start_fingerprint=model.start_fingerprint,
+        started_with={} if given.run is None else _without_places(start_as_typed(given.run)),
         num_features=found.num_features[label],
         layers=found.layers[label],
         images_become=model.preprocessing.describe(),
         probe_train_images=num_train if label in found.probed else None,
     )
+
+
+def _without_places(flags: Mapping[str, str]) -> dict[str, str]:
+    return {flag: str(configuration_without_absolute_paths(value)) for flag, value in flags.items()}
 
 
 def layers_frame(record: ModelComparisonRecord) -> pd.DataFrame:

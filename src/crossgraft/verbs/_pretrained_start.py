@@ -17,11 +17,13 @@ from crossgraft.options import AuditOptions
 from crossgraft.paths import read_whole
 from crossgraft.progress import Reporter
 from crossgraft.records import RunRecord
+from crossgraft.runs.typed_command import TypedCommand
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.verbs._rows_of_run import run_directory_of
 
 _LIBRARIES = ("timm", "torchvision")
+_NAMING = ("--model", "--weights-dir")
 
 
 def pretrained_start(model: object, saved: SavedModel, options: AuditOptions, reporter: Reporter) -> Backbone | str:
@@ -62,6 +64,16 @@ def pretrained_start(model: object, saved: SavedModel, options: AuditOptions, re
     return backbone
 
 
+def start_as_typed(run: Path) -> dict[str, str]:
+    """The flags that named the network when it was fine-tuned, such as ``--model``; none where its record does not say.
+
+    They are for people to read and to type again: a record is data, and decides nothing.
+    """
+    record = _record_of(run)
+    typed = TypedCommand.read("" if record is None else record.as_typed or record.command_line)
+    return {flag: value for flag in _NAMING if (value := typed.value(flag)) is not None}
+
+
 def _told(reporter: Reporter, what: str, error: CrossgraftError) -> str:
     """A sentence for the page; the error itself, which may name folders, is for the terminal alone."""
     reporter.warn(f"{what}: {error}")
@@ -86,15 +98,19 @@ def _spec(model: object, saved: SavedModel, options: AuditOptions, reporter: Rep
 
 def _entry_of_run(run: Path) -> Mapping[str, object] | None:
     """What ``run.json`` says about the network; it is data, and may have come with the folder from anywhere."""
-    try:
-        record = RunRecord.model_validate_json(read_whole(run_directory_of(run) / "run.json"))
-    except (OSError, ValidationError, RunDirectoryError):
-        return None
-    entry = record.config.get("model")
+    record = _record_of(run)
+    entry = None if record is None else record.config.get("model")
     if not isinstance(entry, Mapping):
         return None
     said = cast("Mapping[str, object]", entry)
     return {key: value for key, value in said.items() if key != "source_features"}
+
+
+def _record_of(run: Path) -> RunRecord | None:
+    try:
+        return RunRecord.model_validate_json(read_whole(run_directory_of(run) / "run.json"))
+    except (OSError, ValidationError, RunDirectoryError):
+        return None
 
 
 def _file_name(weights: str | None) -> str | None:

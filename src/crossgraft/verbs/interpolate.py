@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from crossgraft.tune.interpolated import Interpolated, about_images, with_look
 from crossgraft.tune.interpolation import interpolation_curve, read_alphas, with_body_of
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
+from crossgraft.verbs._pretrained_start import start_as_typed
 from crossgraft.verbs._rows_of_run import (
     options_of_run,
     refuse_other_data,
@@ -142,6 +144,8 @@ def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter)
     _refuse_scratch(full, run)
     asked = options_of_run(Path(run))
     if options.linear is None:
+        if spec is None:
+            raise UsageError(_unknown_start(Path(run)))
         pretrained = _pretrained(full, spec, options.weights_dir, asked, reporter)
         words = "the pretrained network with the head of the fine-tuned one"
         return _Ends(full, with_body_of(full.classifier, pretrained), pretrained, words, None, asked)
@@ -208,18 +212,20 @@ def _refuse_strangers(full: SavedModel, linear: SavedModel, run_full: Path, run_
         )
 
 
+def _unknown_start(run: Path) -> str:
+    """That the pretrained network has to be named, and how the run was told its name."""
+    flags = [word for flag in start_as_typed(run).items() for word in flag]
+    named = f"add {shlex.join(flags)}, as the run was told" if flags else "give the --model that the run was told"
+    return f"The pretrained network is not known: {named}; or --linear and a run of --method linear to start from."
+
+
 def _pretrained(
     full: SavedModel,
-    spec: ModelSpec | None,
+    spec: ModelSpec,
     weights_dir: str | Path | None,
     asked: TuneOptions,
     reporter: Reporter,
 ) -> Classifier:
-    if spec is None:
-        raise UsageError(
-            "The pretrained network is not known: give linear, a run of --method linear, or model (and weights_dir) as "
-            "fine_tune took it."
-        )
     options = TuneOptions(
         model=spec,
         seed=asked.seed,

@@ -63,7 +63,7 @@ def test_the_ends_are_the_runs_with_their_own_numbers(folder):
 
 
 def test_without_a_probe_the_tuned_head_stays(folder):
-    with pytest.raises(UsageError, match="The pretrained network is not known: give linear"):
+    with pytest.raises(UsageError, match="not known: add --model tiny_models:tiny, as the run was told; or --linear"):
         interpolate(folder / "full", squares(), **OWN)
     found = interpolate(folder / "full", squares(), model="tiny_models:tiny", alphas=[0, 1], workers=1)
     ends = interpolate(

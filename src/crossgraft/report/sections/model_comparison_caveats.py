@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from crossgraft.records import ModelComparisonRecord
+from collections.abc import Sequence
+from dataclasses import replace
+
+from crossgraft.records import ComparedModel, ModelComparisonRecord
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.report.source import Source
+from crossgraft.runs.typed_command import RUN, Flag
 from crossgraft.words.formatting import count
 from crossgraft.words.looks_words import looks_in_words
 
@@ -67,15 +71,25 @@ def without_patients(source: Source[ModelComparisonRecord]) -> Caveat | None:
 
 
 def after_comparison(source: Source[ModelComparisonRecord]) -> Following | None:
-    """To see what fine-tuning changed, or whether a shortcut explains shared mistakes."""
-    record = source.record
+    """To see what fine-tuning changed, in both models or in the one that was fine-tuned."""
+    record, typed = source.record, source.typed
     tuned = [each for each in record.models if each.kind == "fine-tuned"]
-    if record.dataset is None or not tuned:
+    if record.dataset is None or not tuned or len(record.models) > 2 or record.pairs[0].is_a_change:
         return None
-    if len(record.models) == 2 and not record.pairs[0].is_a_change:
-        line = source.typed.again(("--before", "PRETRAINED_A,PRETRAINED_B"))
+    starts = [each.started_with.get("--model", f"PRETRAINED_{each.label}") for each in tuned]
+    flags = [flag for flag in _named_in(tuned) if not typed.has(flag[0])]
+    if len(tuned) == 2:
+        line = typed.again(("--before", ",".join(dict.fromkeys(starts))), *flags)
         return Following(line, "to see what fine-tuning changed in each model")
-    return None
+    run = typed.inputs[record.models.index(tuned[0])] if len(typed.inputs) == 2 else RUN
+    line = replace(typed, inputs=(starts[0], run)).again(*flags)
+    return Following(line, f"to see what fine-tuning changed in {tuned[0].name}")
+
+
+def _named_in(models: Sequence[ComparedModel]) -> list[Flag]:
+    """Flags that the names of their starts need beside them."""
+    found = {flag: value for each in models for flag, value in each.started_with.items() if flag != "--model"}
+    return list(found.items())
 
 
 MODEL_COMPARISON_CAVEATS: tuple[CaveatOf[ModelComparisonRecord], ...] = (

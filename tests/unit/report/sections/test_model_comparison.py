@@ -1,5 +1,7 @@
 """Sections of two compared models: what is left out, absent or weak is said, and names stay text."""
 
+from dataclasses import replace
+
 import pytest
 
 from crossgraft.records import (
@@ -13,7 +15,11 @@ from crossgraft.records import (
     WeightsApart,
 )
 from crossgraft.report.blocks import Figure, Items, Paragraph
-from crossgraft.report.sections.model_comparison_caveats import MODEL_COMPARISON_CAVEATS, probed_before
+from crossgraft.report.sections.model_comparison_caveats import (
+    MODEL_COMPARISON_CAVEATS,
+    after_comparison,
+    probed_before,
+)
 from crossgraft.report.sections.model_comparison_geometry import forgotten_section, weights_section
 from crossgraft.report.sections.model_comparison_layers import (
     layer_cca_section,
@@ -22,6 +28,7 @@ from crossgraft.report.sections.model_comparison_layers import (
 )
 from crossgraft.report.sections.model_comparison_mistakes import shared_mistakes_section
 from crossgraft.report.tables import Table
+from support.model_comparison_records import compared as model_called
 from support.model_comparison_records import grid, model_comparison_record
 
 EVIL = "<script>stem"
@@ -39,10 +46,10 @@ def cells(table):
 def compared(source_of):
     """The page of a comparison whose first pair is changed."""
 
-    def make(pair=None, **changed):
-        record = model_comparison_record(None)
+    def make(pair=None, dataset=None, **changed):
+        record = model_comparison_record(dataset)
         pairs = [record.pairs[0].model_copy(update=pair or {})]
-        return source_of(model_comparison_record(None, **({"pairs": pairs} | changed)))
+        return source_of(model_comparison_record(dataset, **({"pairs": pairs} | changed)))
 
     return make
 
@@ -121,3 +128,32 @@ def test_looks_at_the_images_of_probes_are_said_where_there_were_others(compared
     )
     assert probed_before(compared(geometry=geometry, probe_looks=looks.model_copy(update={"number": 1}))) is None
     assert probed_before(compared()) is None and forgotten_section(compared()) is None
+
+
+TUNED = {"kind": "fine-tuned", "started_with": {"--model": "zoo.yaml:a", "--weights-dir": "weights"}}
+OTHER = {"kind": "fine-tuned", "started_with": {"--model": "zoo.yaml:b"}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "line"),
+    [
+        (TUNED, {}, "crossgraft compare zoo.yaml:a runs/a --data images --weights-dir weights"),
+        ({}, OTHER, "crossgraft compare zoo.yaml:b runs/b --data images"),
+        (
+            TUNED,
+            OTHER,
+            "crossgraft compare runs/a runs/b --data images --before zoo.yaml:a,zoo.yaml:b --weights-dir weights",
+        ),
+        (TUNED, TUNED, "crossgraft compare runs/a runs/b --data images --before zoo.yaml:a --weights-dir weights"),
+        ({"kind": "fine-tuned"}, {}, "crossgraft compare PRETRAINED_A runs/a --data images"),
+    ],
+)
+def test_the_next_command_names_what_a_model_was_fine_tuned_from(compared, examples, first, second, line):
+    models = [model_called("A", "narrow", **first), model_called("B", "wide", **second)]
+    found = compared(models=models, dataset=examples.ranking_record().dataset)
+    source = replace(found, command_line="crossgraft compare runs/a runs/b --data images --out run")
+    assert after_comparison(source).line == line
+
+
+def test_two_pretrained_networks_have_no_next_command(compared):
+    assert after_comparison(compared()) is None
