@@ -138,4 +138,4 @@ def test_only_artefacts_of_the_whole_image_are_compared(recipe):
     from crossgraft.audit.edits import choose_edits
 
     scopes = {name: choose_edits(f"{name}:{several[0]}")[0].scope for name, several in recipe.STRENGTHS.items()}
-    assert sum(scope == "global" for scope in scopes.values()) == 10
+    assert sum(scope == "global" for scope in scopes.values()) == 11
