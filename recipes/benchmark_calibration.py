@@ -25,7 +25,7 @@ from crossgraft.compute import limit_threads
 from crossgraft.rank.aggregate import normal_scores
 from crossgraft.rank.belief import Belief, Observation, believe
 from crossgraft.rank.kinds import without_outliers
-from crossgraft.rank.scale_mixture import Part
+from crossgraft.rank.scale_mixture import BeliefPart
 from crossgraft.rank.shared_images import shared_share
 
 SHARE_TRIED, LEAST_TRIED = 0.2, 3
@@ -144,9 +144,9 @@ def judge(judged: Judged) -> tuple[int, float, float, float, float, float, float
     return (number, z_squared, log_score, half, nine_tenths, most, *of_pairs(judged))
 
 
-def parts_of(belief: Belief) -> tuple[Part, ...]:
+def parts_of(belief: Belief) -> tuple[BeliefPart, ...]:
     """The normal distributions whose mixture it is."""
-    return belief.parts or (Part(1.0, belief.mean, belief.covariance),)
+    return belief.parts or (BeliefPart(1.0, belief.mean, belief.covariance),)
 
 
 def marginals(belief: Belief, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

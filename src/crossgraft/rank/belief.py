@@ -28,7 +28,7 @@ from crossgraft.rank.conditioning import Observed
 from crossgraft.rank.foresight import Foresight
 from crossgraft.rank.known_names import full_name
 from crossgraft.rank.prior_of_names import prior_of_names
-from crossgraft.rank.scale_mixture import Part, mixture
+from crossgraft.rank.scale_mixture import BeliefPart, mixture
 from crossgraft.rank.standing import Standing
 from crossgraft.records import KnownResult
 from crossgraft.seeding import generator
@@ -81,7 +81,7 @@ class Belief:
     without_group: str | None = None
     metric: str | None = None
     prior: Standing | None = field(default=None, repr=False)
-    parts: tuple[Part, ...] = field(default=(), repr=False)
+    parts: tuple[BeliefPart, ...] = field(default=(), repr=False)
     factor: float = 1.0
 
     def after(self, observations: Sequence[Observation]) -> Belief:
@@ -140,8 +140,8 @@ class Belief:
             return self.prior
         return Standing(self.mean, self.covariance, np.zeros_like(self.covariance), np.inf, self.spoke)
 
-    def _parts(self) -> tuple[Part, ...]:
-        return self.parts or (Part(1.0, self.mean, self.covariance),)
+    def _parts(self) -> tuple[BeliefPart, ...]:
+        return self.parts or (BeliefPart(1.0, self.mean, self.covariance),)
 
     def _draws(self, seed: int) -> Float64[np.ndarray, "num_draws num_models"]:
         """Draws of every part, as many as its weight says."""

@@ -26,7 +26,7 @@ LEAST_WEIGHT = 1e-4
 """Parts with less are left out."""
 
 
-class Part(NamedTuple):
+class BeliefPart(NamedTuple):
     """The belief at one value of λ."""
 
     weight: float
@@ -34,7 +34,7 @@ class Part(NamedTuple):
     covariance: Square
 
 
-class Mixture(NamedTuple):
+class BeliefMixture(NamedTuple):
     """The belief.
 
     Attributes:
@@ -43,7 +43,7 @@ class Mixture(NamedTuple):
         factor: Expected λ.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[BeliefPart, ...]
     in_metric: bool
     factor: float
 
@@ -56,7 +56,7 @@ class Mixture(NamedTuple):
 
 def mixture(
     prior: Standing, kinds: Sequence[Observed], *, without_group: str | None, metric: str | None = None
-) -> Mixture:
+) -> BeliefMixture:
     """The belief about the results given all kinds."""
     factors, weights = _factors(prior.freedom)
     found = [
@@ -68,8 +68,8 @@ def mixture(
     weights = np.where(weights < LEAST_WEIGHT * weights.sum(), 0.0, weights)
     weights /= weights.sum()
     rows = zip(weights.tolist(), found, strict=True)
-    parts = tuple(Part(weight, each.mean, each.covariance) for weight, each in rows if weight > 0)
-    return Mixture(parts, found[0].in_metric, float(weights @ factors))
+    parts = tuple(BeliefPart(weight, each.mean, each.covariance) for weight, each in rows if weight > 0)
+    return BeliefMixture(parts, found[0].in_metric, float(weights @ factors))
 
 
 @lru_cache(maxsize=256)

@@ -29,7 +29,7 @@ from crossgraft.rank.own_targets import learned_covariance
 from crossgraft.rank.relatives import likeness
 from crossgraft.rank.table_means import OWN, Deviations, TableMean, deviations_of
 from crossgraft.rank.target_effects import TargetEffects, fit_target_effects, spreads
-from crossgraft.rank.target_variance import Spread, freedom_of_product, table_variance, variance_at_hand
+from crossgraft.rank.target_variance import TableSpread, freedom_of_product, table_variance, variance_at_hand
 
 FREE_LEVEL = 25.0
 """Variance of what is not known at all, the level of a table; large beside 1, the spread of ranks."""
@@ -150,7 +150,7 @@ def _errors_of_means(means: Sequence[TableMean], effects: TargetEffects, kept: S
     return found
 
 
-def _factor(spread: Spread, effects: TargetEffects) -> float:
+def _factor(spread: TableSpread, effects: TargetEffects) -> float:
     return table_variance(spread, effects.typical, effects.freedom)
 
 

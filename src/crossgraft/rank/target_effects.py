@@ -25,7 +25,7 @@ from scipy import linalg, optimize, special
 from crossgraft.rank.described import described
 from crossgraft.rank.relatives import PARTS, Square, target_covariance, target_parts
 from crossgraft.rank.table_means import Deviations
-from crossgraft.rank.target_variance import Spread, table_variance, typical_variance
+from crossgraft.rank.target_variance import TableSpread, table_variance, typical_variance
 
 LEAST_THETA, MOST_THETA = 1e-4, 4.0
 LEAST_KAPPA, MOST_KAPPA = 2.0, 1e4
@@ -79,9 +79,9 @@ def fit_target_effects(tables: Sequence[Deviations], start: TargetEffects) -> Ta
     return fitted._replace(tail=_tail(found, fitted))
 
 
-def spreads(tables: Sequence[Deviations], effects: TargetEffects) -> list[Spread]:
+def spreads(tables: Sequence[Deviations], effects: TargetEffects) -> list[TableSpread]:
     """The mean square of the deviations of each table, in units of S(θ), and its degrees of freedom."""
-    found: list[Spread] = []
+    found: list[TableSpread] = []
     for table in tables:
         covariance = effects.covariance(table.networks, table.means)
         total, freedom = 0.0, 1.0 - len(table.networks)
@@ -93,7 +93,7 @@ def spreads(tables: Sequence[Deviations], effects: TargetEffects) -> list[Spread
                 total += float(left @ np.linalg.solve(_within(covariance[np.ix_(known, known)], contrasts), left))
                 freedom += len(known) - 1
         freedom = max(freedom, 0.0)
-        found.append(Spread(table.table, total / freedom if freedom else 0.0, freedom))
+        found.append(TableSpread(table.table, total / freedom if freedom else 0.0, freedom))
     return found
 
 
@@ -155,7 +155,7 @@ def _surprises(table: _Contrasts, effects: TargetEffects) -> list[tuple[float, i
         left = table.rows[group] - others.mean(axis=0)
         rest, m = others - others.mean(axis=0), number - 2
         square = float((rest @ np.linalg.inv(covariance) * rest).sum()) / (m * p)
-        factor = table_variance(Spread(table.table, square, m * p), effects.typical, effects.freedom)
+        factor = table_variance(TableSpread(table.table, square, m * p), effects.typical, effects.freedom)
         kappa = effects.concentration
         expected = (kappa * factor * covariance + rest.T @ rest) / (kappa + m) * number / (number - 1)
         found.append((float(left @ np.linalg.solve(expected, left)), p))

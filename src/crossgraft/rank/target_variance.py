@@ -25,7 +25,7 @@ LEAST_FREEDOM, MOST_FREEDOM = 4.0, 1e4
 """ν₀ of tables that differ as much as can be, so that φ still has a mean that is known, and of tables that are all alike."""
 
 
-class Spread(NamedTuple):
+class TableSpread(NamedTuple):
     """s² of a table on ν degrees of freedom."""
 
     table: str
@@ -33,7 +33,7 @@ class Spread(NamedTuple):
     freedom: float
 
 
-def typical_variance(spreads: Sequence[Spread], otherwise: tuple[float, float]) -> tuple[float, float]:
+def typical_variance(spreads: Sequence[TableSpread], otherwise: tuple[float, float]) -> tuple[float, float]:
     """s₀² and ν₀ of the tables; ``otherwise`` where fewer than three have several targets."""
     kept = [(each.square, each.freedom) for each in spreads if each.freedom >= 1 and each.square > 0]
     if len(kept) < 3:
@@ -45,18 +45,18 @@ def typical_variance(spreads: Sequence[Spread], otherwise: tuple[float, float]) 
     return float(np.exp(logs.mean() + special.digamma(own / 2) - np.log(own / 2))), own
 
 
-def table_variance(spread: Spread, typical: float, typical_freedom: float) -> float:
+def table_variance(spread: TableSpread, typical: float, typical_freedom: float) -> float:
     """φ_T of a table."""
     return (typical_freedom * typical + spread.freedom * spread.square) / (typical_freedom + spread.freedom - 2)
 
 
-def variance_at_hand(spreads: Sequence[Spread], typical: float, typical_freedom: float) -> Spread:
+def variance_at_hand(spreads: Sequence[TableSpread], typical: float, typical_freedom: float) -> TableSpread:
     """φ of a new target, and its degrees of freedom: the user's own tables together are the table that it is of."""
     own = [each for each in spreads if each.table.startswith(OWN)]
     freedom = sum(each.freedom for each in own)
     square = sum(each.square * each.freedom for each in own) / freedom if freedom else 0.0
-    found = table_variance(Spread(OWN, square, freedom), typical, typical_freedom)
-    return Spread(OWN, found, typical_freedom + freedom)
+    found = table_variance(TableSpread(OWN, square, freedom), typical, typical_freedom)
+    return TableSpread(OWN, found, typical_freedom + freedom)
 
 
 def freedom_of_product(first: float, second: float) -> float:

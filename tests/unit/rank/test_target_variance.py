@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 from crossgraft.rank.target_variance import (
-    Spread,
+    TableSpread,
     freedom_of_product,
     table_variance,
     typical_variance,
@@ -16,7 +16,7 @@ FREEDOM = 300.0
 
 
 def drawn(variance, *, name="a", freedom=FREEDOM, seed=0):
-    return Spread(name, variance * np.random.default_rng(seed).chisquare(freedom) / freedom, freedom)
+    return TableSpread(name, variance * np.random.default_rng(seed).chisquare(freedom) / freedom, freedom)
 
 
 def test_typical_variance_and_how_much_tables_differ_are_found_again():
