@@ -1,6 +1,7 @@
 """``crossgraft audit``: whether models lean on an artefact, from a command to a report and an exit code."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -124,6 +125,31 @@ def test_a_trained_model_is_asked_on_its_test_images(tuned, audit):
     assert record.num_test == len(pd.read_csv(tuned / "predictions.csv")) == 24
     assert "Measured on the test part of the run." in record.notes
     assert "AUC drop" in done.out and "SRI" not in done.out
+
+
+def test_no_image_that_the_model_was_made_with_counts_as_a_test_image(tuned, audit):
+    """A part of the data of the run has another fingerprint, and says nothing of the parts of the run."""
+    study = tuned.parent
+    done = audit("tuned", *DATA, "--limit", "60", *CODE, *FAST, *TAG, "--out", "limited")
+    assert done.code == 0, done.err
+    record = record_of(study / "limited")
+    (note,) = [note for note in record.notes if note.startswith("Measured")]
+    left_out = int(
+        re.fullmatch(r"Measured on images without (\d+) images that the model was fine-tuned with\.", note)[1]
+    )
+    assert 30 < left_out < 60 and record.num_test == 60 - left_out
+
+    table = pd.read_csv(study / "study.csv")
+    is_test = table.index.isin(pd.read_csv(tuned / "predictions.csv")["row"] - 1)
+    table[is_test].to_csv(study / "unseen.csv", index=False)
+    table[~is_test].to_csv(study / "seen.csv", index=False)
+    assert audit("tuned", "--data", "unseen.csv", *CODE, *FAST, *TAG, "--out", "unseen").code == 0
+    record = record_of(study / "unseen")
+    assert (
+        record.num_test == 24 and "none is, pixel by pixel, one that the model was fine-tuned with" in record.notes[0]
+    )
+    refused = audit("tuned", "--data", "seen.csv", *CODE, *FAST, *TAG, "--out", "seen")
+    assert refused.code != 0 and "fine-tuned with all 96 images" in " ".join(refused.err.split())
 
 
 def test_the_same_command_again_keeps_its_directory_and_another_one_needs_overwrite(study, audit):

@@ -41,6 +41,7 @@ from crossgraft.verbs._audit_sweep import file_facts, find_attribute, open_data,
 from crossgraft.verbs._audited import AuditCall, Audited
 from crossgraft.verbs._rows_of_run import run_directory_of, split_of_run
 from crossgraft.words.editing_words import predicted_unedited
+from crossgraft.words.formatting import counted
 
 _OF_TRAINING = (
     "mode",
@@ -233,11 +234,32 @@ def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.nd
                 f"{split} is missing, so the test images of the run are not known. Give the whole run directory."
             )
         return np.sort(split_of_run(Path(run)).rows("test")), "Measured on the test part of the run."
-    if dataset.splits is not None and (dataset.splits == "test").any():
-        return np.flatnonzero(dataset.splits == "test"), "Measured on the test part of the data."
+    has_test = dataset.splits is not None and bool((dataset.splits == "test").any())
+    rows = np.flatnonzero(dataset.splits == "test") if has_test else np.arange(len(dataset))
+    known = None if subject.model is None else subject.model.known_images
+    if known is not None:
+        return _without_known(rows, dataset, known, part="the test part of the data" if has_test else "images")
+    if has_test:
+        return rows, "Measured on the test part of the data."
     if is_its_own:
-        return np.arange(
-            len(dataset)
-        ), "Measured on all images, those among them that the model was trained on: give its run."
-    note = "Measured on all images: whether the model has learned from some of them is not known here."
-    return np.arange(len(dataset)), note
+        return rows, "Measured on all images, those among them that the model was trained on: give its run."
+    return rows, "Measured on all images: whether the model has learned from some of them is not known here."
+
+
+def _without_known(rows: np.ndarray, dataset: Dataset, known: frozenset[str], *, part: str) -> tuple[np.ndarray, str]:
+    """The rows whose image had no part in the fine-tuning, pixel by pixel, and which they are in words.
+
+    Raises:
+        DataError: There are none.
+    """
+    digests = dataset.image_digests
+    left = np.array([row for row in rows.tolist() if digests[row].hex() not in known], dtype=rows.dtype)
+    if len(left) == 0:
+        raise DataError(
+            f"The model was fine-tuned with {'this image' if len(rows) == 1 else f'all {len(rows)} images'}. Give images "
+            "that it has not seen, or its run with all data of the run: then the test part is used."
+        )
+    out = len(rows) - len(left)
+    if out:
+        return left, f"Measured on {part} without {counted(out, 'image')} that the model was fine-tuned with."
+    return left, f"Measured on {part}: none is, pixel by pixel, one that the model was fine-tuned with."
