@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import re
@@ -52,6 +53,29 @@ def test_how_the_user_lets_threads_wait_stays(said):
     environment = dict(said)
     main.let_threads_sleep(environment)
     assert environment == said
+
+
+@pytest.mark.parametrize(("library", "seen"), [("triton", "said\n"), ("another", "said\nleaked\n")])
+def test_triton_does_not_tell_what_is_left_when_a_command_ends(library, seen):
+    """What is registered first comes last, as what extensions write when an interpreter ends."""
+    program = (
+        "import atexit, os, sys\n"
+        "atexit.register(os.write, 2, b'leaked\\n')\n"
+        "from crossgraft.cli import main\n"
+        "atexit.register(main.end_quickly)\n"
+        f"sys.modules[{library!r}] = sys\n"
+        "print('said', file=sys.stderr)\n"
+        "sys.exit(3)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, seen)
+
+
+def test_an_end_without_a_file_below_the_stream_is_no_error():
+    main.silence_from_here(io.StringIO())
+    closed = io.StringIO()
+    closed.close()
+    main.silence_from_here(closed)
 
 
 def test_help_begins_with_one_sentence_and_one_example(crossgraft):

@@ -6,11 +6,13 @@ Nothing here or in a file of ``cli`` may import numpy, torch, timm or scikit-lea
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import io
 import os
 import sys
 from collections.abc import MutableMapping, Sequence
+from typing import TextIO
 
 from crossgraft.cli.call import Call
 from crossgraft.cli.commands import COMMANDS
@@ -34,13 +36,32 @@ def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with one of the codes that ``crossgraft --help`` lists."""
     replace_unknown_characters(sys.stdout, sys.stderr)
     let_threads_sleep(os.environ)
-    atexit.register(gc.freeze)  # else Python looks through all of torch for cycles when it ends: 1.5 CPU seconds
+    atexit.register(end_quickly)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     signals = StopSignals()
     signals.install()
     code = signals.exit_code(main(arguments), interrupted=EXIT_INTERRUPTED)
     drop_unread(sys.stdout, sys.stderr)
     sys.exit(code)
+
+
+def end_quickly() -> None:
+    """Keep Python from looking through all of torch for cycles when it ends, which takes 1.5 CPU seconds.
+
+    Triton, which comes with torch for CUDA, counts what was not taken apart then, and prints dozens of lines about it.
+    """
+    gc.freeze()
+    if "triton" in sys.modules and sys.stderr is not None:  # None: a program without a terminal
+        silence_from_here(sys.stderr)
+
+
+def silence_from_here(stream: TextIO) -> None:
+    """Let nothing be seen that is written to the file below a stream, by whatever library; one without a file stays."""
+    with contextlib.suppress(OSError, ValueError):  # closed, or in memory
+        stream.flush()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def replace_unknown_characters(*streams: object) -> None:
