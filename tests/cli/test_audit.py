@@ -89,6 +89,26 @@ def test_what_does_not_change_an_image_is_not_relied_on(study, audit):
         assert point.metric("iid").value == point.metric("ood").value
 
 
+def test_one_look_with_and_one_without_the_artefact_serve_every_share(study, monkeypatch):
+    """Exact mode: images are shown to the network once, and once more where they may carry it, however many shares there are."""
+    from crossgraft.audit import frozen_features
+
+    shown, extract = [], frozen_features.extract_features
+    monkeypatch.setattr(
+        frozen_features,
+        "extract_features",
+        lambda images, *a, **k: shown.append(len(images)) or extract(images, *a, **k),
+    )
+    several = []
+    for shares in ("0,0.5,1", "0,0.1,0.2,0.4,0.6,0.8,1"):
+        found = package.audit_model("tiny_models:tiny", **OPTIONS, shares=shares)
+        assert found.record.shares == [float(share) for share in shares.split(",")]
+        several.append(shown[:])
+        shown.clear()
+    assert several[0] == several[1] and len(several[0]) == 2
+    assert several[0][0] == 120 and 60 < several[0][1] < 120  # all positives, and the negatives of the test part
+
+
 def test_the_tables_hold_the_numbers_of_the_record(study, audit):
     audit(*QUICK, *TAG, "--out", "out")
     (entry,) = record_of(study / "out").entries

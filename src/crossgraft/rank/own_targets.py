@@ -16,7 +16,7 @@ from crossgraft.rank.relatives import Square
 from crossgraft.rank.table_means import Deviations
 
 FREE_LEVEL = 25.0
-"""Variance of the level of a target; large beside 1, the spread of ranks."""
+"""Variance of what is not known at all, the level of a target or a table; large beside 1, the spread of ranks."""
 
 
 def learned_covariance(

@@ -25,14 +25,12 @@ from jaxtyping import Float64
 from scipy import optimize
 
 from crossgraft.rank.described import Described, described
-from crossgraft.rank.own_targets import learned_covariance
+from crossgraft.rank.own_targets import FREE_LEVEL, learned_covariance
 from crossgraft.rank.relatives import likeness
 from crossgraft.rank.table_means import OWN, Deviations, TableMean, deviations_of
 from crossgraft.rank.target_effects import TargetEffects, fit_target_effects, spreads
 from crossgraft.rank.target_variance import TableSpread, freedom_of_product, table_variance, variance_at_hand
 
-FREE_LEVEL = 25.0
-"""Variance of what is not known at all, the level of a table; large beside 1, the spread of ranks."""
 SLOPE = 0.25
 """Prior variance of w₁ and w₂: half a normal score for 5 points of top-1, or a factor of ten in size."""
 Square = Float64[np.ndarray, "num_models num_models"]
@@ -127,9 +125,11 @@ def _target_at_hand(
     order = {name: float(value) for table in own for name, value in zip(table.networks, table.means, strict=True)}
     order |= dict(zip(models, mean.tolist(), strict=True))
     factor = variance_at_hand(spreads(own, effects), effects.typical, effects.freedom)
-    prior = factor.square * effects.covariance(list(order), np.array(list(order.values())))
-    learned = learned_covariance(list(order), prior, own, effects.concentration)
-    places = [list(order).index(model) for model in models]
+    names = list(order)
+    prior = factor.square * effects.covariance(names, np.array(list(order.values())))
+    learned = learned_covariance(names, prior, own, effects.concentration)
+    place = {name: number for number, name in enumerate(names)}
+    places = [place[model] for model in models]
     return learned[np.ix_(places, places)], freedom_of_product(factor.freedom, effects.tail)
 
 
