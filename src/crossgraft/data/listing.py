@@ -96,14 +96,19 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
             name, rows = source.name, source.open(text, request)
     except PermissionError as error:
         raise DataError(f"Permission denied: {error.filename}.") from error
-    for sentence in rows.reading:
-        reporter.say(sentence)
-    for notice in rows.notices:
-        reporter.warn(notice)
+    tell_of_listing(rows, reporter)
     rows = replace(rows, name=storable(rows.name))
     if request.group_column == NO_GROUPS:
         rows = replace(rows, groups=None, group_column=None, groups_known=None)
     return name, rows
+
+
+def tell_of_listing(rows: SourceRows, reporter: Reporter) -> None:
+    """Show how files are read, and what the source noticed."""
+    for sentence in rows.reading:
+        reporter.say(sentence)
+    for notice in rows.notices:
+        reporter.warn(notice)
 
 
 def look_at_rows(

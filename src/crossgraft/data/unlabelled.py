@@ -12,7 +12,8 @@ from PIL.Image import Image as Picture
 
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import dataset_from_arrays
-from crossgraft.data.listing import list_rows, look_at_rows, make_request, warn_of_unreadable
+from crossgraft.data.listing import look_at_rows, make_request, warn_of_unreadable
+from crossgraft.data.part_of_run import FindSplit, list_part
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources._source import NO_LABEL
 from crossgraft.errors import DataError
@@ -33,6 +34,7 @@ def open_images(
     default_slices: str | None = None,
     num_threads: int | None = None,
     reporter: Reporter | None = None,
+    find_split: FindSplit | None = None,
 ) -> ImageRows:
     """Open images that need no labels, and decode each of them once.
 
@@ -47,12 +49,14 @@ def open_images(
         default_slices: The slices of volumes where none are given.
         num_threads: Threads that decode images; by default one per core, at most 8.
         reporter: Reporter of progress, notices and warnings.
+        find_split: Finds the split of the run that made the model, which says what ``use_split`` means for data without
+            splits; None: there is no run.
 
     Returns:
         All images that were listed, those among them that cannot be decoded, too.
 
     Raises:
-        DataError: There is no image, or a table or array is damaged.
+        DataError: There is no image, a table or array is damaged, or there are no rows of ``use_split``.
         UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         MissingExtraError: The images have a format whose reader is not installed.
         UsageError: An option has no meaning for this kind of data.
@@ -66,13 +70,13 @@ def open_images(
         known_classes=tuple(known_classes),
         several_labels=several_labels,
     )
-    source, rows = list_rows(location, request, reporter)
+    source, rows, chosen, used = list_part(location, request, reporter, find_split)
     images = look_at_rows(
         source,
         rows,
-        np.arange(len(rows.labels)),
+        chosen,
         classes=name_classes(rows.labels, rows.label_names, None) if rows.has_labels else None,
-        rows_used="all rows" if options.use_split is None else f"split {options.use_split}",
+        rows_used=used,
         skip_unreadable=options.skip_unreadable,
         num_threads=num_threads,
         reporter=reporter,

@@ -17,7 +17,10 @@ class Rows(Options):
     group: ClassVar[str] = "Rows"
 
     use_split: str | None = option(
-        "Split whose rows are used, where the data have splits.", default=None, default_text="all rows", is_common=True
+        "Split whose rows are used: of the data, or else of the fine-tuning.",
+        default=None,
+        default_text="all rows",
+        is_common=True,
     )
 
 

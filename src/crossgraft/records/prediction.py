@@ -51,6 +51,7 @@ class PredictionRecord(Record):
     data_name: str
     num_images: int
     num_unreadable: int = 0
+    rows_used: str = Field(default="", description="Which rows of the data, in words; empty: not recorded.")
     temperature: float | None
     thresholds: list[ThresholdRecord] = []
     rows: list[PredictionRow]

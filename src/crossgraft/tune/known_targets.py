@@ -37,7 +37,9 @@ class KnownTargets(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def true_classes(images: ImageRows, facts: Answering, reporter: Reporter, *, seen_before: str | None) -> KnownTargets:
+def true_classes(
+    images: ImageRows, facts: Answering, reporter: Reporter, *, seen_before: str | None, has_test: bool = False
+) -> KnownTargets:
     """The labels of ``images`` as classes of the model, found by their names.
 
     Args:
@@ -45,6 +47,7 @@ def true_classes(images: ImageRows, facts: Answering, reporter: Reporter, *, see
         facts: What is known of the model.
         reporter: Reporter of what the user should know.
         seen_before: Sentence about the images that the model has learned from; None: none of them.
+        has_test: Whether ``use_split="test"`` would leave them out.
     """
     if images.targets is None:
         return KnownTargets()
@@ -52,7 +55,6 @@ def true_classes(images: ImageRows, facts: Answering, reporter: Reporter, *, see
     found = find(images, images.targets, facts)
     warnings = list(found.warnings)
     if found.targets is not None and seen_before is not None:
-        has_test = images.splits is not None and "test" in images.splits
         rows_of_test = " (the test rows: --use-split test)" if has_test else ""
         warnings.append(f"{seen_before}, so the metrics are too high. {NOT_SEEN}{rows_of_test}.")
     for warning in warnings:

@@ -283,7 +283,8 @@ def _in_memory(prepared: Preparation, record: TuningRecord, fold: _Finished) -> 
     facts = _facts(prepared, record, fold).model_copy(
         update={"weights_fingerprint": weights_fingerprint(fold.classifier)}
     )
-    return SavedModel(fold.classifier, facts, "cpu", frozenset(_known_images(prepared, fold.predictions.parts)))
+    known = frozenset(_known_images(prepared, fold.predictions.parts))
+    return SavedModel(fold.classifier, facts, "cpu", known, prepared.rows.split_record())
 
 
 def _facts(prepared: Preparation, record: TuningRecord, fold: _Finished) -> SavedModelRecord:

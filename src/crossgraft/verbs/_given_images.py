@@ -10,10 +10,13 @@ import numpy as np
 
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.listing import given_kind, location_text
+from crossgraft.data.part_of_run import FindSplit, part_of_run
 from crossgraft.data.rows import ImageRows
+from crossgraft.data.splits import PARTS
 from crossgraft.data.unlabelled import images_of_arrays, open_images
-from crossgraft.errors import UsageError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.options import Options, narrowed, options_of
+from crossgraft.options.data import SourceOptions, Unreadable
 from crossgraft.options.predicting import ImageOptions
 from crossgraft.progress import Reporter
 
@@ -42,11 +45,13 @@ def open_given(
     default_window: str | None = None,
     default_slices: str | None = None,
     num_threads: int | None = None,
+    find_split: FindSplit | None = None,
 ) -> ImageRows:
     """Images that need no labels; arguments as of ``open_images``.
 
     Raises:
         UsageError: An option belongs to opening files, but the images are open already.
+        DataError: A data set that is open has no rows of ``use_split``.
         DataError, UnreadableImageError: As of ``open_images``.
     """
     if not is_open(images):
@@ -59,9 +64,26 @@ def open_given(
             default_slices=default_slices,
             num_threads=num_threads,
             reporter=reporter,
+            find_split=find_split,
         )
-    refuse_opening(options, ImageOptions)
-    return rows_given(images)
+    part = narrowed(ImageOptions, options).use_split
+    if part is None or not isinstance(images, Dataset):
+        refuse_opening(options, ImageOptions)
+        return rows_given(images)
+    refuse_opening(options, Unreadable, SourceOptions)
+    return _part_of(images, part, find_split)
+
+
+def _part_of(dataset: Dataset, part: str, find_split: FindSplit | None) -> Dataset:
+    """The rows of one part, by the splits of the data set, or else by that of the run."""
+    own = None if dataset.splits is None else dataset.splits == part
+    if own is not None and own.any():
+        return dataset.take(own, rows_used=f"split {part}")
+    if find_split is None or part not in PARTS:
+        found = "none" if dataset.splits is None else ", ".join(sorted({*dataset.splits.tolist()} - {""}))
+        raise DataError(f"{dataset.name} has no rows of the split {part}. Its splits: {found}.")
+    chosen, used = part_of_run(dataset, part, find_split())
+    return dataset.take(chosen, rows_used=used)
 
 
 def is_open(images: object) -> bool:

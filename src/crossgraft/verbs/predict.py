@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
+from crossgraft.data.part_of_run import part_of_run
 from crossgraft.data.rows import ImageRows
-from crossgraft.errors import UsageError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.options import PredictOptions, configuration
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, SavedModelRecord
@@ -56,7 +57,8 @@ def predict(
     Raises:
         RunDirectoryError: ``run`` holds no model, or ``out`` is in use or holds another run.
         WeightsMismatchError: The weights of the model are damaged or changed.
-        DataError: There are no images, or a table is damaged.
+        DataError: There are no images, a table is damaged, or there are no rows of ``use_split``: neither the data have such a
+            split, nor do they fit the one of the fine-tuning.
         UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         UsageError: An argument is wrong or contradicts another.
 
@@ -80,7 +82,14 @@ def predict(
         ) as directory:
             opened = _open(images, model, options, num_threads=threads, reporter=reporter)
             readable = opened.readable()
-            known = true_classes(readable, model.facts, reporter, seen_before=seen_in_training(readable, model))
+            seen = seen_in_training(readable, model)
+            known = true_classes(
+                readable,
+                model.facts,
+                reporter,
+                seen_before=seen,
+                has_test=seen is not None and _has_test(opened, model),
+            )
             known = _with_edits(known, model.facts, reporter)
             foresee_logits(model.classifier, readable, batch_size=size, reporter=reporter)
             start = time.perf_counter()
@@ -107,7 +116,18 @@ def _open(
         default_window=facts.trained_on.window,
         default_slices=facts.trained_on.slices,
         num_threads=num_threads,
+        find_split=model.find_split,
     )
+
+
+def _has_test(images: ImageRows, model: SavedModel) -> bool:
+    """Whether ``use_split="test"`` would find rows: by the split of the data, or by that of the fine-tuning."""
+    if images.splits is not None:
+        return "test" in images.splits
+    try:
+        return part_of_run(images, "test", model.find_split())[0].size > 0
+    except DataError:
+        return False
 
 
 def _with_edits(known: KnownTargets, facts: SavedModelRecord, reporter: Reporter) -> KnownTargets:
@@ -137,6 +157,7 @@ def _record(
         data_name=images.name,
         num_images=len(images.readable_rows),
         num_unreadable=len(images.unreadable),
+        rows_used=images.rows_used,
         temperature=facts.temperature,
         thresholds=facts.thresholds,
         rows=rows,

@@ -96,7 +96,8 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         seconds = time.perf_counter() - start
         record = _bare_record(name, head, support, queries, backbone, seconds)
         seen = _seen_before(support, readable)
-        known = true_classes(readable, record, reporter, seen_before=seen)
+        has_test = readable.splits is not None and "test" in readable.splits
+        known = true_classes(readable, record, reporter, seen_before=seen, has_test=has_test)
         task = recorded_task(record)
         decided = task.decide(probabilities, None)
         answers = Answers(

@@ -34,7 +34,7 @@ _UNREADABLE = "unreadable"
 def prediction_heading(source: Source[PredictionRecord]) -> Heading:
     """The data and the model."""
     record = source.record
-    images, classes = counted(record.num_images, "image"), joined(record.class_names)
+    images, classes = _images_used(record), joined(record.class_names)
     calibrated = "calibrated" if record.temperature is not None else "probabilities not calibrated"
     summary = f"{images} · {record.model.name}, {_learned(record)} · {classes} · {calibrated}"
     return Heading(
@@ -42,6 +42,12 @@ def prediction_heading(source: Source[PredictionRecord]) -> Heading:
         summary=summary,
         advice=in_one_line(_answer(record), caveats_of(source, PREDICTION_CAVEATS)),
     )
+
+
+def _images_used(record: PredictionRecord) -> str:
+    """How many, and which part of the data, where not all of them were asked for."""
+    images = counted(record.num_images, "image")
+    return f"{images}, {record.rows_used}" if record.rows_used and not record.rows_used.startswith("all ") else images
 
 
 def _learned(record: PredictionRecord) -> str:

@@ -22,6 +22,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from crossgraft.compute import resolve_device
+from crossgraft.data import Split
 from crossgraft.errors import CrossgraftError, DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
 from crossgraft.models.adapted.classifier_adapters import look
 from crossgraft.models.classifier import Classifier, ClassifierRecipe, read_recipe, rebuild_classifier
@@ -37,8 +38,8 @@ from crossgraft.tune.logits import logits_of_batches
 from crossgraft.tune.saving.checksums import refuse_changes
 from crossgraft.types import AllowedCode
 
-MODEL_FOLDER = "model"
-"""Where the model lies in a run directory."""
+MODEL_FOLDER, SPLIT_FILE = "model", "split.json"
+"""Where the model, and the split, lie in a run directory."""
 IMAGES_FILE = "training_images.json"
 """Digests of the images that had a part in the fine-tuning. They lie beside the folder, which is passed on without them: who
 has an image could find out that it was trained on."""
@@ -54,12 +55,24 @@ class SavedModel:
         facts: What ``model.json`` says.
         device: Where the network is.
         known_images: Digests of the images that it was trained on or picked with; None for a folder without its run.
+        split: The split of the run, or the file that holds it where there is one.
     """
 
     classifier: Classifier
     facts: SavedModelRecord
     device: str
     known_images: frozenset[str] | None = None
+    split: Split | Path | None = None
+
+    def find_split(self) -> Split | None:
+        """The split of the run that made the model, read when it is needed.
+
+        Raises:
+            DataError: The file is not a split.
+        """
+        if not isinstance(self.split, Path):
+            return self.split
+        return Split.load(self.split) if self.split.exists() else None
 
     def logits(
         self, images: Float[Tensor, "num_images channels height width"]
@@ -127,7 +140,8 @@ def load_saved_model(
     move_to_device(classifier, device)
     _refuse_misfit(classifier, device, folder / FACTS_FILE)
     known_images = _read_known_images(folder.parent / IMAGES_FILE)
-    return SavedModel(classifier=classifier.eval(), facts=facts, device=device, known_images=known_images)
+    split = folder.parent / SPLIT_FILE
+    return SavedModel(classifier.eval(), facts, device, known_images, split)
 
 
 def find_saved_model(run: Path) -> Path:
