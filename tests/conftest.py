@@ -12,6 +12,7 @@ import pytest
 
 from support.checked_tuples import check_named_tuples
 from support.few_figures import PAINTINGS, leave_out_drawings
+from support.few_looks import leave_out_looks
 from support.inner_functions import compile_checks_once
 
 check_named_tuples()  # before anything of crossgraft is imported
@@ -19,6 +20,10 @@ compile_checks_once()
 hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("crossgraft")
 os.environ["COLUMNS"] = "100"  # not those of the terminal that tests are run in
+if hasattr(os, "sched_getaffinity"):
+    # Commands that are told no number of threads take one: other workers have the other cores, and threads that wait for each
+    # other on a core that is taken burn more of it than they save. Child processes have all cores, as those of users have.
+    os.sched_getaffinity = lambda _: {0}
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 
@@ -54,6 +59,9 @@ DRAWS = ("browser", "freeze", "real_data", "unit/report")
 
 READS = tuple(f"unit/report/sections/test_{name}.py" for name in ("looks", "sections", "split_named", "verdicts"))
 """Among them, those that look at words and numbers."""
+
+TIMES = ("unit/features/test_cost.py", "real_data")
+"""Tests of how long and how often work is timed before it is announced; elsewhere that is done as rarely as it can be."""
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -120,7 +128,7 @@ def is_among(item, places):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """Which checks of shapes and figures to leave out, in fixtures of modules as well. Slow tests are whole runs, too."""
+    """Which checks of shapes, figures and looks to leave out, in fixtures of modules as well. Slow tests are whole runs, too."""
     marks = {mark.name for mark in item.iter_markers()}
     is_slow = "slow" in marks and "real_data" not in marks
     with pytest.MonkeyPatch.context() as patch:
@@ -128,6 +136,8 @@ def pytest_runtest_protocol(item):
         if not draws and "figures" not in getattr(item, "fixturenames", ()):
             leave_out_drawings(patch)
             PAINTINGS.limit(patch, None if "slow" in marks else item.path)
+        if not is_among(item, TIMES):
+            leave_out_looks(patch)
         jaxtyping.config.update("jaxtyping_disable", is_slow or is_among(item, WHOLE_COMMANDS))
         try:
             return (yield)
