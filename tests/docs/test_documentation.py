@@ -24,10 +24,30 @@ FAILS_ON_PURPOSE = {
     "crossgraft check breastmnist.npz": 3,
 }
 """Commands that a page prints to show their error, and the exit code."""
-NAMED = "mobilenetv2_100"
-SMALLEST = "weights/smallest.safetensors"
-BY_NAME = "crossgraft tune my_images --model mobilenetv2_100"
-"""Looks up the network that pages name; other commands run with the smallest one, whose trainings take half the time."""
+NAMED, SMALLEST = "mobilenetv2_100", "weights/my_net.safetensors"
+BY_NAME = (
+    "crossgraft tune my_images --model mobilenetv2_100",
+    "crossgraft fewshot --support breast --query new_images --model mobilenetv2_100 --head copa",
+    "crossgraft distil runs/breast runs/mine --data breast,my_images --model mobilenetv2_100 --out runs/both",
+    "crossgraft audit mobilenetv2_100,resnet18 --data breast --confounder tag --out runs/sweep",
+)
+"""Look up the network that pages name; other commands run with the smallest one, which takes a quarter of the time."""
+
+SMALL_IMAGES = ("--workers", "1", "--image-size", "32", "--weights-dir", "weights")
+IN_LITTLE_TIME = {
+    "tune": (*SMALL_IMAGES, "--epochs", "1"),
+    "select": (*SMALL_IMAGES, "--epochs", "1"),
+    "fewshot": SMALL_IMAGES,
+    "distil": (*SMALL_IMAGES, "--steps", "2", "--batch-size", "4"),
+    "audit": SMALL_IMAGES,
+    "compare": SMALL_IMAGES,
+    "interpolate": ("--alphas", "0,0.5,1"),
+    "demo": ("--fast",),
+}
+"""Flags that the pages leave open; of a flag that is there twice, the last one counts."""
+
+OFFLINE = "which-models-can-i-use-offline"
+"""The page of what is found without a zoo: all that there is, which is less in a folder of its own."""
 
 
 def label(page):
@@ -57,14 +77,34 @@ def documented(tmp_path_factory):
     return folder
 
 
-def in_little_time(page, arguments):
+def of_ranking(page, arguments):
     """Flags that the page leaves open, so that a ranking takes a second: small images, one small network, one score."""
     flags = ["--workers", "1", *([] if "--image-size" in arguments else ["--image-size", "32"])]
     if page.stem != "README":  # the first page shows what the defaults give
         flags += ["--scores", "logme"]
-    if "--models" not in arguments and page.stem != "which-models-can-i-use-offline":  # that page is about the default
+    if "--models" not in arguments and page.stem != OFFLINE:  # that page is about the default
         flags += ["--models", "zoo.yaml", *([] if "--weights-dir" in arguments else ["--weights-dir", "weights"])]
     return flags
+
+
+def in_little_time(page, command):
+    """The arguments of a printed command, with a network, images and flags that make it quick."""
+    arguments = shlex.split(command)[1:]
+    verb = arguments[0]
+    if page.stem == OFFLINE:
+        arguments = ["few_weights" if word == "weights" else word for word in arguments]
+    if command not in BY_NAME and verb != "rank":
+        arguments = [SMALLEST if word == NAMED else word for word in arguments]
+    if verb == "rank":
+        return [*arguments, *([] if "--published" in arguments else of_ranking(page, arguments))]
+    more = [*IN_LITTLE_TIME.get(verb, ())]
+    if verb == "tune" and "--seeds" in arguments:
+        more += ["--seeds", "2"]
+    if verb == "fewshot" and "--support" not in arguments:
+        more += ["--episodes", "3"]
+    if verb == "audit" and arguments[1].startswith("runs/"):
+        more = ["--workers", "1", "--weights-dir", "weights"]  # at the size that it was trained with
+    return [*arguments, *more]
 
 
 @pytest.mark.slow
@@ -75,35 +115,12 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(documented / "hub"))
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(documented / "cache"))
     monkeypatch.chdir(documented)
+    shorten(monkeypatch, Executor())
     runs = documented / "runs"
     if runs.exists():
         runs.rename(documented / f"runs-before-{page.stem}")
     for command in commands(page):
-        arguments = shlex.split(command)[1:]
-        if arguments[0] in ("tune", "compare") and command != BY_NAME:
-            arguments = [SMALLEST if word == NAMED else word for word in arguments]
-        if arguments[0] == "rank" and "--published" not in arguments:
-            arguments += in_little_time(page, arguments)
-        if arguments[0] == "tune":
-            arguments += ["--workers", "1", "--epochs", "1", "--image-size", "32", "--weights-dir", "weights"]
-            if "--seeds" in arguments:
-                arguments += ["--seeds", "2"]  # the last one counts
-        if arguments[0] == "select":
-            arguments += ["--workers", "1", "--epochs", "1", "--image-size", "32", "--weights-dir", "weights"]
-        if arguments[0] == "fewshot":
-            arguments += ["--workers", "1", "--image-size", "32", "--weights-dir", "weights"]
-            arguments += [] if "--support" in arguments else ["--episodes", "3"]
-        if arguments[0] == "distil":
-            arguments += ["--workers", "1", "--image-size", "32", "--weights-dir", "weights"]
-            arguments += ["--steps", "2", "--batch-size", "4"]
-        if arguments[0] == "audit":
-            arguments += ["--workers", "1", "--weights-dir", "weights"]
-            arguments += [] if arguments[1].startswith("runs/") else ["--image-size", "32"]
-        if arguments[0] == "compare":
-            arguments += ["--workers", "1", "--weights-dir", "weights", "--image-size", "32"]
-        if arguments[0] == "demo":
-            arguments += ["--fast"]
-            shorten(monkeypatch, Executor())
+        arguments = in_little_time(page, command)
         code = main(arguments)
         expected = {FAILS_ON_PURPOSE.get(command, 0), *([EXIT_GATE] if "--fail-on" in arguments else [])}
         assert code in expected, f"{command}\n{capsys.readouterr().err}"  # on noise, a condition may hold

@@ -16,7 +16,8 @@ SMALL = (20, 24)
 
 def make_documented_workspace(folder, repository):
     """Fill `folder` so that the printed commands run there; weights are random, images are noise."""
-    for name in ("my_images", "breast", "data/breast"):
+    class_folders(folder / "breast", number=90)  # an audit needs enough of every class in every part
+    for name in ("my_images", "data/breast"):
         class_folders(folder / name)
     (folder / "new_images").mkdir()
     noise(0, seed=7).save(folder / "new_images" / "new.png")
@@ -34,10 +35,8 @@ def make_documented_workspace(folder, repository):
     weights(folder / "weights")
     examples(folder / "examples", repository / "examples")
     (folder / "my_nets.py").write_text(SMALL_NET)
-    entry = "- {{name: {}, source: mobilenetv3_small_050, weights: my_net.safetensors}}\n"
+    entry = "- {{name: {}, source: test_resnet, weights: my_net.safetensors}}\n"
     (folder / "zoo.yaml").write_text(entry.format("my net") + entry.format("mobilenetv2_100 · birds"), encoding="utf-8")
-    results = "model,accuracy\nmobilenetv3_small_050,0.8\nresnet18,0.7\n"
-    (folder / "fine_tuned.csv").write_text(results)
 
 
 SMALL_NET = """
@@ -107,10 +106,10 @@ def noise(level, size=SMALL, seed=None):
     return Image.fromarray(pixels.astype(np.uint8))
 
 
-def class_folders(folder):
+def class_folders(folder, number=12):
     for level, name in enumerate(("benign", "malignant")):
         (folder / name).mkdir(parents=True)
-        for i in range(90 if folder.name == "breast" else 12):
+        for i in range(number):
             noise(level, seed=1000 * level + i).save(folder / name / f"{i:02d}.png")
 
 
@@ -175,20 +174,24 @@ def weights(folder):
     folder.mkdir()
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        small = timm.create_model("mobilenetv3_small_050", num_classes=10)
-        header = {"architecture": "mobilenetv3_small_050", "num_classes": "10", "input_size": json.dumps([3, 32, 32])}
-        for name in ("my_net", "mobilenetv3_small_050"):
-            save_file(small.state_dict(), folder / f"{name}.safetensors", metadata=header)
+        small = timm.create_model("test_resnet", num_classes=10)  # of all networks, one of the quickest
+        header = {"architecture": "test_resnet", "num_classes": "10", "input_size": json.dumps([3, 32, 32])}
         (folder.parent / "my_checkpoints").mkdir()
-        save_file(small.state_dict(), folder.parent / "my_checkpoints" / "small.safetensors", metadata=header)
+        for file in (folder / "my_net.safetensors", folder.parent / "my_checkpoints" / "small.safetensors"):
+            save_file(small.state_dict(), file, metadata=header)
         for name in ("resnet18", "mobilenetv2_100", "vit_tiny_patch16_224"):
             save_file(timm.create_model(name).state_dict(), folder / f"{name}.safetensors")
-        smallest = timm.create_model("test_resnet", num_classes=10)
-        header["architecture"] = "test_resnet"
-        save_file(smallest.state_dict(), folder / "smallest.safetensors", metadata=header)
         mobilenets(folder, save_file)
         torchvision_weights(folder)
         own_networks(folder, save_file)
+    few_weights(folder.parent / "few_weights", folder)
+
+
+def few_weights(folder, weights_folder):
+    """Of every way to say what a file holds, one: by the whole name, by its beginning, by the header."""
+    folder.mkdir()
+    for name in ("resnet18", "mobilenetv2_035.imagenet_backbone", "mobilenetv2_100.inat_bird", "my_net"):
+        (folder / f"{name}.safetensors").hardlink_to(weights_folder / f"{name}.safetensors")
 
 
 def torchvision_weights(folder):
