@@ -70,6 +70,9 @@ def test_the_split_that_is_written_is_the_one_that_tune_uses(images, workspace, 
     written = crossgraft("split", "images", "--out", "split.json")
     assert written.code == 0
     assert "Split: split.json" in written.out
+    assert "  crossgraft rank images --models resnet18,mobilenetv2_100 --split split.json\n" in written.out
+    assert "20% of all rows, drawn by image" in written.out
+    assert "20% of all rows outside test, drawn by image" in (workspace / "split.json").read_text()
     split = Split.load(workspace / "split.json")
     tuned = fine_tune("images", model="tiny_models:tiny", allow_code="tiny_models.py", epochs=1, workers=1, store=False)
     assert tuned.record.dataset.split_fingerprint in written.out
@@ -82,6 +85,29 @@ def test_the_split_that_is_written_is_the_one_that_tune_uses(images, workspace, 
     written = crossgraft("split", "images", "--json", "--overwrite")
     assert json.loads(written.out)["kind"] == "data_split"
     assert Split.load(workspace / "split.json") == split
+
+
+def test_the_command_after_a_split_keeps_columns_and_leaves_the_rest_to_the_file(images, workspace, crossgraft):
+    rows = [
+        (f"images/benign/{number:02}.png", "rare" if number == 0 else "ab"[number % 2], number) for number in range(20)
+    ]
+    lines = [f"{path},{label},{lesion}" for path, label, lesion in rows]
+    (workspace / "table.csv").write_text("\n".join(["path,diagnosis,lesion", *lines]) + "\n")
+    columns = ("--label-column", "diagnosis", "--group-column", "lesion")
+    asked = ("split", "table.csv", *columns, "--holdout", "0.3", "--seed", "2", "--out", "my split.json")
+    said = crossgraft(*asked).out
+    line = next(line.strip() for line in said.splitlines() if line.startswith("  crossgraft rank table.csv"))
+    assert "--split 'my split.json'" in line
+    assert "--label-column diagnosis" in line
+    assert "--group-column lesion" in line
+    assert "--seed 2" in line
+    assert "--holdout" not in line
+    assert "Caveat: No image in val has the class rare." in said
+    assert "join it with another class" in said
+    # Written by a version that said it in other words, it is the same split.
+    file = workspace / "my split.json"
+    file.write_text(file.read_text().replace("of all rows", "of the training rows"))
+    assert crossgraft(*asked).code == 0
 
 
 def test_a_quick_trial_on_fewer_images_is_tested_on_images_that_test_the_whole(images):

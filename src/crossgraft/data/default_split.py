@@ -51,7 +51,7 @@ def complete_split(
         groups: (n,) patient (or the like) of each row.
         given: (n,) part of each row; None: all rows are training rows.
         given_origins: Where the given parts come from, in words.
-        test_share: Share of the training rows that becomes test, in (0, 1).
+        test_share: Share of the training rows (where no parts are given, of all rows) that becomes test, in (0, 1).
         val_share: Share of the rest that becomes val, in [0, 1).
         seed: Random seed of both draws, which are independent: test does not depend on ``val_share``.
         data_fingerprint: Listing fingerprint of the rows.
@@ -72,14 +72,14 @@ def complete_split(
     origins: dict[Part, str] = {"train": "all other rows"}
     if given is not None:
         origins = dict(given_origins or dict.fromkeys(PARTS, GIVEN))
-    drawn = False
+    drawn, whole, outside = False, "all rows" if given is None else "the training rows", ""
     missing: list[tuple[Part, float, RowNumbers]] = [("test", test_share, test), ("val", val_share, val)]
     for part, share, present in missing:
         if present.size or part in elsewhere:
             continue
-        origins[part] = f"{share:.0%} of the training rows, {how}" if share > 0 else "none"
+        origins[part] = f"{share:.0%} of {whole}{outside}, {how}" if share > 0 else "none"
         if share > 0:
-            drawn = True
+            drawn, outside = True, " outside test"
             train, chosen = draw_part(targets, groups, train, share, seed=seed, purpose=part, class_names=class_names)
             val, test = (val, chosen) if part == "test" else (chosen, test)
     part_of_row = np.full(len(targets), "", dtype="U5")

@@ -82,6 +82,13 @@ class Run:
                 directory.update(as_typed=self.typed[-1])
             yield directory
 
+    def typed_into(self, out: Path) -> str:
+        """The command line, also of a verb that writes one file and no run directory."""
+        if self.typed:
+            return self.typed[-1]
+        with typed_command():
+            return self.said_again({}, out=out)
+
     def said_again(self, typed: Mapping[str, object], *, out: str | Path) -> str:
         """What to type, or to call, to get the same run.
 
@@ -139,8 +146,9 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             reporter = getattr(chosen, "reporter", None) or default_reporter()
             run = Run(command, chosen, reporter, function.__name__, tuple(given))
             result = function(*given, chosen, run)
-            is_run = isinstance(result, Result) and result.out is not None and run.typed
-            return replace(cast("Result[Any]", result), command_line=run.typed[-1]) if is_run else result
+            if not isinstance(result, Result) or result.out is None:
+                return result
+            return replace(cast("Result[Any]", result), command_line=run.typed_into(result.out))
 
         vars(call).update(__signature__=_flat_signature(function, inputs, known), options=kind)
         call.__doc__ = documented(function.__doc__ or "", known)

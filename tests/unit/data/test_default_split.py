@@ -36,7 +36,8 @@ def test_shares_are_a_fifth_and_a_fifth_of_the_rest():
     assert (len(found.test), len(found.val), len(found.train)) == (20, 16, 64)
     assert np.bincount(np.repeat([0, 1], 50)[found.rows("test")]).tolist() == [10, 10]
     assert (TEST_SHARE, VAL_SHARE) == (0.2, 0.2)
-    assert found.origins["test"] == "20% of the training rows, drawn by image"
+    assert found.origins["test"] == "20% of all rows, drawn by image"
+    assert found.origins["val"] == "20% of all rows outside test, drawn by image"
     assert found.method.endswith("; stratified by class")
 
 
@@ -74,6 +75,10 @@ def test_given_parts_are_kept_and_missing_ones_come_from_train():
     found = split(np.arange(40) % 2, given=given)
     assert found.test == tuple(range(30, 38))
     assert len(found.val) == 6
+    assert found.origins["val"] == "20% of the training rows, drawn by image"
+    alone = split(np.arange(40) % 2, groups=np.arange(40), given=np.array(["train"] * 40), group_column="lesion")
+    assert alone.origins["test"] == "20% of the training rows, drawn by lesion"
+    assert alone.origins["val"] == "20% of the training rows outside test, drawn by lesion"
     assert not {38, 39} & {*found.train, *found.val, *found.test}
     assert found.origins["test"] == "given with the data"
     complete = np.array([*PARTS] * 10)

@@ -260,9 +260,7 @@ def test_results_are_kept_for_later_rankings_unless_asked_not_to():
     assert row.value == record.metric("balanced_accuracy").value
     train = squares().take(split_data(squares()).split.rows("train"))
     assert row.target_fingerprint == train.fingerprint  # the images that rank would look at
-    assert row.protocol.startswith(
-        "full, light, cross_entropy, epochs 2; 38 training images, test 20% of the training rows"
-    )
+    assert row.protocol.startswith("full, light, cross_entropy, epochs 2; 38 training images, test 20% of all rows")
 
 
 def test_results_of_other_settings_are_of_another_protocol():

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from crossgraft.options import RankOptions
+from crossgraft.options.data import Splits
 from crossgraft.records import DataSplitRecord, SplitRow
-from crossgraft.report.blocks import Block, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Heading, Items, Section
 from crossgraft.report.kinds import Kind
+from crossgraft.report.sections._verdict import (
+    SOME_MODELS,
+    Caveat,
+    CaveatOf,
+    Following,
+    caveats_of,
+    leakage_not_checked,
+    verdict_blocks,
+)
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, counts, table_of, words
+from crossgraft.runs.typed_command import CARRIED
 from crossgraft.words.formatting import counted
 
 
@@ -27,11 +39,36 @@ def parts_section(source: Source[DataSplitRecord]) -> Section:
 
 
 def verdict_section(source: Source[DataSplitRecord]) -> Section:
-    """What the split is known by, and whether patients are in two parts."""
+    """What the split is known by, whether patients are in two parts, and the command that uses it."""
     record = source.record
     seed = "" if record.seed is None else f", drawn with seed {record.seed}"
-    text = f"Split {record.split_fingerprint}{seed}. {record.leakage}"
-    return Section(name="verdict", title="Verdict", part="verdict", blocks=[Paragraph(text, tone="lead")])
+    leakage = f" {record.leakage}" if record.leakage_checked else ""
+    answer = f"Split {record.split_fingerprint}{seed}.{leakage}"
+    blocks = verdict_blocks(answer, caveats_of(source, SPLIT_CAVEATS), after_split(source))
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def missing_classes(source: Source[DataSplitRecord]) -> Caveat | None:
+    """Classes that a part has no image of."""
+    missing = source.record.missing
+    if not missing:
+        return None
+    more = f" So it is with {counted(len(missing) - 1, 'other part')}." if len(missing) > 1 else ""
+    advice = "Give more of its images, join it with another class, or leave it out: it cannot be measured there."
+    return Caveat(f"{missing[0]}{more} {advice}")
+
+
+SPLIT_CAVEATS: tuple[CaveatOf[DataSplitRecord], ...] = (missing_classes, leakage_not_checked)
+"""The most severe first, in the order of ``sections._verdict``."""
+
+
+def after_split(source: Source[DataSplitRecord]) -> Following:
+    """To rank models on the training rows of the file."""
+    typed = source.typed
+    flags = [("--models", SOME_MODELS), *([] if source.out is None else [("--split", str(source.out))])]
+    carried = [options for options in CARRIED if options is not Splits]  # the file says what they said
+    line = typed.then("rank", typed.data, options=RankOptions, flags=flags, carried=carried)
+    return Following(line, "to rank models on its training rows")
 
 
 def parts_table(rows: list[SplitRow]) -> Table:
