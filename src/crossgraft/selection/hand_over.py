@@ -9,7 +9,8 @@ from crossgraft.runs import Publish, RunDirectory
 from crossgraft.selection.study import TRAININGS_FOLDER, TRIALS_FOLDER, SelectionStudy
 from crossgraft.tune.planning.plan import PLAN_FILE, make_plan
 from crossgraft.tune.result import FineTuningResult
-from crossgraft.tune.saving.saved_model import FACTS_FILE, IMAGES_FILE, MODEL_FOLDER
+from crossgraft.tune.saving.known_images import IMAGES_FILE
+from crossgraft.tune.saving.saved_model import FACTS_FILE, MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.tune.trainings import train_and_evaluate
 

@@ -34,8 +34,9 @@ from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import TuningRows, columns_of
 from crossgraft.tune.result import FOLD_MODELS, FineTuningResult
 from crossgraft.tune.result_rows import keep_known_result
+from crossgraft.tune.saving.known_images import IMAGES_FILE
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
-from crossgraft.tune.saving.saved_model import IMAGES_FILE, MODEL_FOLDER, SavedModel
+from crossgraft.tune.saving.saved_model import MODEL_FOLDER, SavedModel
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import counted
 from crossgraft.words.metric_words import overall
@@ -273,18 +274,16 @@ def _save_models(
         folder = f"folds/{parts.name}/" if of_folds else ""
         own = record_of_fold(record, of_folds[parts.fold or 0]) if of_folds else record
         save_model(run.path / folder / MODEL_FOLDER, fold.classifier, _facts(prepared, own, fold))
-        run.write(
-            f"{folder}{IMAGES_FILE}", json.dumps(sorted(_known_images(prepared, parts)))
-        )  # an order that says nothing
+        digests = sorted(_known_images(prepared, parts))  # an order that says nothing
+        run.write(f"{folder}{IMAGES_FILE}", json.dumps(digests))
 
 
 def _in_memory(prepared: Preparation, record: TuningRecord, fold: _Finished) -> SavedModel:
     """The model as it would be read back."""
-    facts = _facts(prepared, record, fold).model_copy(
-        update={"weights_fingerprint": weights_fingerprint(fold.classifier)}
-    )
-    known = frozenset(_known_images(prepared, fold.predictions.parts))
-    return SavedModel(fold.classifier, facts, "cpu", known, prepared.rows.split_record())
+    own = {"weights_fingerprint": weights_fingerprint(fold.classifier)}
+    facts = _facts(prepared, record, fold).model_copy(update=own)
+    known, split = _known_images(prepared, fold.predictions.parts), prepared.rows.split_record()
+    return SavedModel(fold.classifier, facts, "cpu", frozenset(known), split)
 
 
 def _facts(prepared: Preparation, record: TuningRecord, fold: _Finished) -> SavedModelRecord:

@@ -17,7 +17,7 @@ from pathlib import Path
 import safetensors.torch
 import torch
 from jaxtyping import Float
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
@@ -36,13 +36,11 @@ from crossgraft.records.base import SCHEMA_VERSION
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.logits import logits_of_batches
 from crossgraft.tune.saving.checksums import refuse_changes
+from crossgraft.tune.saving.known_images import IMAGES_FILE, read_known_images
 from crossgraft.types import AllowedCode
 
 MODEL_FOLDER, SPLIT_FILE = "model", "split.json"
 """Where the model, and the split, lie in a run directory."""
-IMAGES_FILE = "training_images.json"
-"""Digests of the images that had a part in the fine-tuning. They lie beside the folder, which is passed on without them: who
-has an image could find out that it was trained on."""
 WEIGHTS_FILE, FACTS_FILE, CARD_FILE = "weights.safetensors", "model.json", "MODEL_CARD.md"
 
 
@@ -139,7 +137,7 @@ def load_saved_model(
     device = resolve_device(device)
     move_to_device(classifier, device)
     _refuse_misfit(classifier, device, folder / FACTS_FILE)
-    known_images = _read_known_images(folder.parent / IMAGES_FILE)
+    known_images = read_known_images(folder.parent / IMAGES_FILE)
     split = folder.parent / SPLIT_FILE
     return SavedModel(classifier.eval(), facts, device, known_images, split)
 
@@ -210,16 +208,6 @@ def read_facts(folder: Path) -> SavedModelRecord:
         )
     refuse_changes(facts, path)
     return facts
-
-
-def _read_known_images(path: Path) -> frozenset[str] | None:
-    try:
-        return frozenset(TypeAdapter(list[str]).validate_json(read_whole(path)))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValidationError) as error:
-        reason = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else error.strerror
-        raise DataError(f"{path} is damaged: {reason}. Restore the file, or remove it to go on without it.") from error
 
 
 def _read_weights(path: Path, facts: SavedModelRecord) -> dict[str, Tensor]:
