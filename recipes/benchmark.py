@@ -167,21 +167,39 @@ def beliefs(replay: Replay, target: int, models: np.ndarray) -> dict[str, np.nda
     found = {"Belief without this table": cold.mean, "Belief": known.mean}
     scores = dict(_scores(replay))
     if scores:
-        found["Belief + scores"] = known.after(_observed(names, scores, target, models)).mean
+        found["Belief + scores"] = known.after(_scored(names, scores, target, models)).mean
     table = replay.table
     for kind, pixels in CHEAP.items() if table else ():
         if kind in table.kinds:
-            seen = _observed(names, {kind: table.kinds[kind]}, target, models)
+            seen = cheap_trainings(replay, kind, target, models, names)
             found[f"Belief + {pixels}"] = known.after(seen).mean
             found[f"Belief without this table + {pixels}"] = cold.after(seen).mean
     if table and table.validation is not None:
         accuracy = table.validation[target, models]
-        own_share = 1 - shared_share(replay.benchmark.groups[target])
-        errors = np.sqrt(own_share) * val_errors(table, target, models)
+        errors = own_share(replay, target) * val_errors(table, target, models)
         seen = [Observation(*each) for each in zip(names, ["full"] * len(names), accuracy, errors, strict=True)]
         found["Validation alone"] = accuracy
         found["Belief + validation"] = known.after(seen).mean
     return found
+
+
+def cheap_trainings(
+    replay: Replay, kind: str, target: int, models: np.ndarray, names: Sequence[str]
+) -> list[Observation]:
+    """One kind of cheap training, with the errors that a selection would know: of few seeds, or of few val images."""
+    table = replay.table
+    values = table.kinds[kind][target, models]
+    if table.name in trained_tables():
+        errors = own_share(replay, target) * val_errors(table, target, models)
+    else:
+        errors = table.kind_deviations[kind][target, models] / np.sqrt(table.num_seeds)
+    rows = zip(names, values, np.nan_to_num(errors), strict=True)
+    return [Observation(name, kind, float(value), float(error)) for name, value, error in rows if np.isfinite(value)]
+
+
+def own_share(replay: Replay, target: int) -> float:
+    """Share of a standard error on val that networks do not have in common."""
+    return float(np.sqrt(1 - shared_share(replay.benchmark.groups[target])))
 
 
 def val_errors(table: PublishedTable, target: int, models: np.ndarray) -> np.ndarray:
@@ -192,7 +210,7 @@ def val_errors(table: PublishedTable, target: int, models: np.ndarray) -> np.nda
     return np.sqrt(np.maximum(accuracy * (1 - accuracy), 0.25 / NUM_VALIDATION) / NUM_VALIDATION)
 
 
-def _observed(names: Sequence[str], kinds: dict[str, np.ndarray], target: int, models: np.ndarray) -> list[Observation]:
+def _scored(names: Sequence[str], kinds: dict[str, np.ndarray], target: int, models: np.ndarray) -> list[Observation]:
     return [
         Observation(name, kind, float(value), None)
         for kind, values in kinds.items()

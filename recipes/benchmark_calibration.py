@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from benchmark import ALL, CHEAP, SMOKE, Replay, replay_of, val_errors
+from benchmark import ALL, CHEAP, SMOKE, Replay, cheap_trainings, own_share, replay_of, val_errors
 from benchmark_calibration_page import NOTHING, OTHER_PUBLICATIONS, OTHER_TARGETS, WHOLE, Calibration, write_page
 from benchmark_select_page import read_rows, write_rows
 from scipy import special, stats
@@ -26,7 +26,6 @@ from crossgraft.rank.aggregate import normal_scores
 from crossgraft.rank.belief import Belief, Observation, believe
 from crossgraft.rank.kinds import without_outliers
 from crossgraft.rank.scale_mixture import BeliefPart
-from crossgraft.rank.shared_images import shared_share
 
 SHARE_TRIED, LEAST_TRIED = 0.2, 3
 """Networks that are fine-tuned whole, as many as a selection within a fifth of the budget would try."""
@@ -108,9 +107,7 @@ def cheap(
     """Each kind of cheap training, of all networks."""
     for kind, words in CHEAP.items():
         if replay.table is not None and kind in replay.table.kinds:
-            values = replay.table.kinds[kind][target, models]
-            pairs = zip(names, values, strict=True)
-            yield words, [Observation(name, kind, float(value), None) for name, value in pairs if np.isfinite(value)]
+            yield words, cheap_trainings(replay, kind, target, models, names)
 
 
 def whole(
@@ -121,7 +118,7 @@ def whole(
     errors = np.zeros(len(models))
     if table is not None and table.validation is not None:
         values = table.validation[target, models]
-        errors = np.sqrt(1 - shared_share(replay.benchmark.groups[target])) * val_errors(table, target, models)
+        errors = own_share(replay, target) * val_errors(table, target, models)
     elif table is not None and table.standard_deviations is not None:
         errors = np.nan_to_num(table.standard_deviations[target, models] / np.sqrt(table.num_seeds))
     return [Observation(names[i], "full", float(values[i]), float(errors[i])) for i in tried.tolist()]

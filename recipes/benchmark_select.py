@@ -19,11 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 from benchmark import NUM_VALIDATION, Replay, replay_of
+from benchmark_select_noise import regret_of_the_truly_best, result_errors
 from benchmark_select_page import (
     ALL_TRAINED,
     BUDGETS,
     HEAD,
     TABLES,
+    TRULY_BEST,
     Regret,
     Reliability,
     read_rows,
@@ -136,6 +138,10 @@ def measure(replay: Replay, target: int, chances: list[Chance]) -> Iterator[Regr
     ]
     regrets = [case.regret(case.best_run(case.names)) for case in cases]
     yield Regret(benchmark.name, name, group, ALL_TRAINED, 1.0, float(np.mean(regrets)), 1.0)
+    errors = result_errors(replay, target, models)
+    if errors is not None:
+        least = regret_of_the_truly_best(cases[0].truth, 100 * errors)
+        yield Regret(benchmark.name, name, group, TRULY_BEST, 1.0, least, 1.0)
     for budget in BUDGETS:
         found: dict[str, list[tuple[float, float]]] = {}
         for run, case in enumerate(cases):

@@ -14,6 +14,9 @@ Row = TypeVar("Row", bound=NamedTuple)
 TABLES = ("medmnistplus_auc", "medmnistplus_accuracy", "shift", *trained_tables())
 BUDGETS = (0.03, 0.10, 0.25, 0.50)
 ALL_TRAINED = "all trained, the best run"
+TRULY_BEST = "the truly best"
+NO_BUDGET = (ALL_TRAINED, TRULY_BEST)
+"""Rows that hold whatever the budget."""
 METHODS = (
     "select",
     "select, without this table",
@@ -23,6 +26,7 @@ METHODS = (
     "linear probe",
     "random",
     ALL_TRAINED,
+    TRULY_BEST,
 )
 HEAD = (
     "# What a selection within a budget hands over, on published tables\n\n"
@@ -96,8 +100,11 @@ def select_section(rows: Sequence[Regret], reliabilities: Sequence[Reliability])
         "other publications only. Evidence on MedMNIST+ is one run drawn around the published mean with the published "
         "standard deviation, the truth the mean; on SHiFT val (200 images) is the evidence and test the truth. No method "
         "sees the truth. A dash: the budget is below one training. `halving` and `random` begin with models in random "
-        "order. The last row is what one run of every model gives, at four times the cost and more: no method that sees one "
-        "run can be expected to do better on evidence alone, so that a goal below it is out of reach of any budget.",
+        "order. *All trained, the best run* is what one run of every model gives, at four times the cost and more: no method "
+        "that sees one run can be expected to do better on evidence alone. *The truly best*: results are of few seeds and, "
+        "on the tables trained here, of 76 to 400 test images, so that the network with the best expected result is often "
+        "not first among them; its regret, given their errors, is what no selection can be expected to go below. A goal "
+        "below either is out of reach of any budget.",
     ]
     if trained_tables().keys() & {row.table for row in rows}:
         parts.append("On the tables that were trained here val is the evidence, at the CPU seconds that it took.")
@@ -124,21 +131,22 @@ def _goals(rows: Sequence[Regret]) -> str:
     """Each goal beside what was reached, and what one run of every model gives."""
     said = [
         "### Goals",
-        "| table | budget | goal | select | without this table | all trained, the best run | |",
-        "|---" * 7 + "|",
+        "| table | budget | goal | select | without this table | all trained, the best run | the truly best | |",
+        "|---" * 8 + "|",
     ]
     for table, budget, goal in GOALS:
         means = {
             method: float(np.mean(found))
             for method in METHODS
             if (found := [each.regret_points for each in rows if (each.table, each.method) == (table, method)
-                          and each.budget == (1.0 if method == ALL_TRAINED else budget)])
+                          and each.budget == (1.0 if method in NO_BUDGET else budget)])
         }  # fmt: skip
         if {"select", "select, without this table", ALL_TRAINED} <= means.keys():
-            reached, everything = means["select"], means[ALL_TRAINED]
+            reached, everything, least = means["select"], means[ALL_TRAINED], means.get(TRULY_BEST)
             why = "out of reach of one run" if everything > goal else "the prior of the other targets misleads on some"
+            why = "below the error of the results" if least is not None and least > goal else why
             cells = [goal, reached, means["select, without this table"], everything]
-            numbers = " | ".join(f"{each:.2f}" for each in cells)
+            numbers = " | ".join([*(f"{each:.2f}" for each in cells), "—" if least is None else f"{least:.2f}"])
             said.append(
                 f"| {table} | {100 * budget:.0f} % | {numbers} | {'met' if reached <= goal else f'not met: {why}'} |"
             )

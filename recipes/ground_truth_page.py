@@ -136,8 +136,8 @@ def _cheap(rows: Path, targets: Sequence[TargetSet]) -> str:
         "",
         "Weighted Kendall (scipy's) with the AUC on test after a whole training; in brackets the regret of the first choice in "
         "points of AUC. *Val*: the whole trainings themselves, by their AUC on val. *Ceiling*: one seed ranked against another, "
-        "drawn from the standard deviation of the networks with several seeds, pooled. *Cost*: CPU seconds, as a share of those "
-        "of the whole trainings.",
+        "drawn from the standard deviation of the middle one of the networks with several seeds. *Cost*: CPU seconds, as a share "
+        "of those of the whole trainings.",
         "",
         f"| Set | Networks | Val | {' | '.join(f'{title} | Cost' for title in TITLES.values())} | Ceiling |",
         "|---|---" + "|---" * (2 * len(TITLES) + 2) + "|",

@@ -18,6 +18,7 @@ LEARNING_RATES = (1e-3, 3e-4)
 SEEDS = (0, 1, 2)
 NUM_BEST = 3
 """Networks of each set that are trained with all seeds: the best on val with the first."""
+MIDDLE_OF_THREE = 5 / 6
 METRICS = ("auc", "accuracy", "balanced_accuracy")
 
 
@@ -87,6 +88,11 @@ class CellRow(Measured):
     def test(self, metric: str) -> float | None:
         """A metric on test."""
         return getattr(self, metric)
+
+    def test_error(self, metric: str) -> float | None:
+        """Standard error of a metric on test, of the number of images: from its 95 % interval."""
+        low, high = getattr(self, f"{metric}_low"), getattr(self, f"{metric}_high")
+        return None if low is None or high is None else (high - low) / (2 * 1.96)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,6 +212,9 @@ def _trained(cells: Cells, metric: str) -> Iterator[Trained]:
 
 
 def seed_deviation(rows: Sequence[Trained]) -> float | None:
-    """Between seeds, pooled over the networks with several."""
+    """Between seeds: that of the middle one of the networks with several, so that one training that went wrong does not decide.
+
+    The variance of three seeds is σ²·χ²₂/2, and the middle one of three such has the mean 5/6 σ².
+    """
     known = [found for row in rows if (found := row.standard_deviation) is not None]
-    return statistics.fmean(found**2 for found in known) ** 0.5 if known else None
+    return (statistics.median(found**2 for found in known) / MIDDLE_OF_THREE) ** 0.5 if known else None

@@ -44,12 +44,16 @@ class TrainedTable(NamedTuple):
     Attributes:
         table: As if it had been published.
         val_errors: Standard error of each value on val, from the number of images; targets × models.
+        test_errors: Standard error of each result from the number of test images; targets × models.
+        seed_errors: That from the number of seeds.
         kind_seconds: CPU seconds of each kind of cheap training, targets × models.
         imagenet_sizes: Parameters of the networks from ImageNet, by name.
     """
 
     table: PublishedTable
     val_errors: np.ndarray
+    test_errors: np.ndarray
+    seed_errors: np.ndarray
     kind_seconds: Mapping[str, np.ndarray]
     imagenet_sizes: Mapping[str, int]
 
@@ -77,8 +81,8 @@ def trained_tables(rows: Path = ROWS) -> Mapping[str, TrainedTable]:
 def trained_table(metric: str, *, rows: Path = ROWS, targets: Sequence[TargetSet] = SETS) -> TrainedTable | None:
     """Sets that are complete, in one metric; None below ``LEAST_TARGETS`` of them.
 
-    Cheap evidence is the metric on val. The standard deviation between seeds is that of the networks of a set with several,
-    pooled, and stands for all of them.
+    Cheap evidence is the metric on val. The standard deviation between seeds is that of the middle one of the networks
+    of a set with several, and stands for all of them.
     """
     complete = {target: found for target in targets if (found := complete_set(rows, target, metric))}
     if len(complete) < LEAST_TARGETS:
@@ -108,11 +112,13 @@ def trained_table(metric: str, *, rows: Path = ROWS, targets: Sequence[TargetSet
         seconds=matrix(lambda each: each.cpu_seconds[FULL]),
         kinds={kind: matrix(lambda each, kind=kind: each.low[kind]) for kind in FIDELITIES[1:]},
     )
-    errors = matrix(lambda each: val_error(each.first, metric))
+    seeds = matrix(lambda each: len(each.values))
     table = replace(table, kinds={**table.kinds, **score_kinds(rows, [target.name for target in complete], models)})
     return TrainedTable(
         table,
-        errors,
+        matrix(lambda each: val_error(each.first, metric)),
+        matrix(lambda each: each.first.test_error(metric)),
+        spread / np.sqrt(seeds),
         {kind: matrix(lambda each, kind=kind: each.cpu_seconds[kind]) for kind in FIDELITIES[1:]},
         {
             each.model: each.first.num_parameters or 0

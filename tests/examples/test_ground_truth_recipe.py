@@ -122,7 +122,10 @@ def test_the_page_and_the_tables_hold_complete_sets(recipe, tmp_path):
     assert trained.table.targets == ("breastmnist", "brain_mri", "busi")
     assert trained.table.groups == ("breast ultrasound", "brain_mri", "breast ultrasound")
     assert trained.table.results[0, 0] == pytest.approx(0.91)  # the mean of 0.90, 0.91 and 0.92
-    assert trained.table.standard_deviations[0] == pytest.approx(0.01)
+    assert trained.table.standard_deviations[0] == pytest.approx(0.01 * 1.2**0.5)  # of three networks of 0.01 each
+    assert trained.seed_errors[0, [0, 3]] == pytest.approx(
+        [0.01 * 0.4**0.5, 0.01 * 1.2**0.5]
+    )  # of three seeds, and of one
     assert trained.kind_seconds["low:size=0.5"][0, 0] == 4.0
     trials = trained.trials(0, np.arange(17), NETWORKS, shared_error=0.4)
     assert trials.plan().seconds_of_all == pytest.approx(17 * 20.0)
@@ -158,6 +161,19 @@ def test_scores_of_a_set_are_those_of_their_functions(load_recipe, tmp_path):
     assert all(row.reason for row in missing)
     rows.write_scores(tmp_path, "some", missing)
     assert rows.read_scores(tmp_path, "some") == missing
+
+
+def test_one_failed_seed_does_not_decide_how_much_seeds_differ(recipe):
+    rows, rng = modules("rows")[0], np.random.default_rng(0)
+
+    def network(values):
+        return rows.Trained("m", "f", tuple(values), None, {}, {})
+
+    drawn = rng.normal(0.8, 0.02, (4000, 3, 3))
+    variances = [rows.seed_deviation([network(each) for each in some]) ** 2 for some in drawn]
+    assert np.mean(variances) == pytest.approx(0.02**2, rel=0.05)
+    calm = [network((0.80, 0.81, 0.82)), network((0.70, 0.71, 0.72))]
+    assert rows.seed_deviation([*calm, network((0.9, 0.1, 0.9))]) == pytest.approx(0.01 * 1.2**0.5)
 
 
 def test_the_benchmark_replays_what_is_complete(recipe, tmp_path, monkeypatch):
