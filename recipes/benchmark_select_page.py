@@ -103,8 +103,8 @@ def select_section(rows: Sequence[Regret], reliabilities: Sequence[Reliability])
         "order. *All trained, the best run* is what one run of every model gives, at four times the cost and more: no method "
         "that sees one run can be expected to do better on evidence alone. *The truly best*: results are of few seeds and, "
         "on the tables trained here, of 76 to 400 test images, so that the network with the best expected result is often "
-        "not first among them; its regret, given their errors, is what no selection can be expected to go below. A goal "
-        "below either is out of reach of any budget.",
+        "not first among them; its regret, given their errors, is what no selection can be expected to go below, though "
+        "it may by chance. A goal below either is out of reach of any budget.",
     ]
     if trained_tables().keys() & {row.table for row in rows}:
         parts.append("On the tables that were trained here val is the evidence, at the CPU seconds that it took.")

@@ -66,9 +66,7 @@ def training_part(target: TargetSet, folder: Path) -> Dataset:
 def features_of(train: Dataset, spec: ModelSpec, arguments: argparse.Namespace) -> FeatureSet:
     """At the resolution of the whole trainings; kept on disk under ``--work``."""
     side = CIFAR_SIDE if spec.name.endswith("CIFAR-10") else SIDE
-    if not arguments.smoke:
-        spec = replace(spec, preprocessing={**spec.preprocessing, "input_size": side})
-    backbone = load_backbone(spec, weights_dir=arguments.weights_dir)
+    backbone = load_backbone(spec, weights_dir=arguments.weights_dir, image_size=None if arguments.smoke else side)
     cache = arguments.work / "features"
     return extract_features(train, backbone, cache_dir=cache, num_threads=1, reporter=Reporter(quiet=True))
 

@@ -48,7 +48,7 @@ def resolve_preprocessing(
             f"The model {model} does not say which image size it takes. Add to its zoo entry, for example, "
             "preprocessing: {input_size: [3, 224, 224], mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}."
         )
-    channels, height, width = _input_size(said.get("input_size"), model)
+    channels, height, width = _input_size(said.get("input_size"), model, architecture.get("input_size"))
     defaults = Preprocessing(height_pixels=1, width_pixels=1)
     chosen = Preprocessing(
         height_pixels=height,
@@ -76,11 +76,12 @@ def describe_preprocessing(preprocessing: Preprocessing) -> PreprocessingRecord:
     return PreprocessingRecord.model_validate({**asdict(preprocessing), "description": preprocessing.describe()})
 
 
-def _input_size(value: object, model: str) -> tuple[int, int, int]:
-    """``[channels, height, width]`` or one number of pixels for a square RGB input."""
+def _input_size(value: object, model: str, of_network: object) -> tuple[int, int, int]:
+    """``[channels, height, width]`` or one number of pixels for a square input with the channels of the network, else RGB."""
     if value is None:
         return 3, 1, 1  # the caller replaces the size
-    sizes = [3, value, value] if isinstance(value, int) else value
+    known = cast("Sequence[object]", of_network) if isinstance(of_network, Sequence) else ()
+    sizes = [known[0] if known else 3, value, value] if isinstance(value, int) else value
     if (
         not isinstance(sizes, Sequence)
         or len(sizes) != 3

@@ -44,6 +44,9 @@ def test_crop_mode_of_timm_becomes_a_policy(said, policy):
 
 def test_one_number_is_a_square_and_a_grey_network_averages_colour_statistics():
     assert resolve_preprocessing({}, {"input_size": 28}, model="m").height_pixels == 28
+    one_channel = {"input_size": (1, 28, 28), "mean": (0.4,), "std": (0.2,)}
+    larger = resolve_preprocessing(one_channel, {"input_size": 64}, model="m")
+    assert (larger.channels, larger.height_pixels, larger.mean) == (1, 64, (0.4,))
     grey = resolve_preprocessing({"mean": (0.3, 0.5, 0.7)}, {"input_size": [1, 8, 8], "std": 1}, model="m")
     assert grey.mean == (0.5,)
     assert resolve_preprocessing({"interpolation": "random"}, {"input_size": 8}, model="m").interpolation == "bilinear"
