@@ -93,13 +93,14 @@ def text_table(
     is_right = [name in right for name in header]
     needed = [max((len(line[place]) for line in rows), default=0) for place in range(len(header))]
     longest_words = [max(map(len, name.split()), default=0) for name in header]
-    widths = [max(len(name), longest) for name, longest in zip(header, needed, strict=True)]
-    width = _total(widths) if is_whole else terminal_width()
-    widths = _narrowed(widths, list(map(max, needed, longest_words)), width)
-    widths = _narrowed(
-        widths, [own if right else _NARROWEST for own, right in zip(widths, is_right, strict=True)], width
-    )
+    widest = [max(len(name), longest) for name, longest in zip(header, needed, strict=True)]
+    width = _total(widest) if is_whole else terminal_width()
+    unbroken = list(map(max, needed, longest_words))
+    least = [own if right else _NARROWEST for own, right in zip(unbroken, is_right, strict=True)]
+    widths = _narrowed(_narrowed(widest, unbroken, width), least, width)
     shown = next((number for number in range(len(header), 1, -1) if _total(widths[:number]) <= width), 1)
+    if shown < len(header):  # what the others leave goes back to those that stay
+        widths = _narrowed(_narrowed(widest[:shown], unbroken[:shown], width), least[:shown], width)
     lines = [line for cells in (header, *rows) for line in _lines(cells[:shown], widths, is_right, cells is header)]
     left_out = [wrap(f"Columns left out here: {', '.join(header[shown:])}.")] if shown < len(header) else []
     return "\n".join([*lines, *left_out])

@@ -63,6 +63,17 @@ def test_texts_are_broken_names_lose_their_middle_and_numbers_stay():
     assert text.count("several") == 6
 
 
+def test_columns_that_are_left_out_leave_their_room_to_the_others(columns):
+    columns(40)
+    header = ["Rank", "Model", "LogME", "95 % interval"]
+    row = ["1", "mobilenetv1_100 · ImageNet", "0.378", "[0.354, 0.402]"]
+    lines = text_table(header, [row], right=[header[0], *header[2:]]).splitlines()
+    assert lines[1:] == [
+        "   1  mobilenetv1_100 · ImageNet  0.378",
+        "Columns left out here: 95 % interval.",
+    ]
+
+
 def test_columns_that_do_not_fit_are_named():
     header = [f"column{place}" for place in range(20)]
     text = text_table(header, [["1" * 9] * 20], right=header)
