@@ -110,6 +110,15 @@ def test_the_command_after_a_split_keeps_columns_and_leaves_the_rest_to_the_file
     assert crossgraft(*asked).code == 0
 
 
+def test_the_next_command_holds_the_folders_that_were_typed(images, workspace, crossgraft):
+    said = crossgraft("check", str(images), "--out", "checked")
+    assert f"  crossgraft rank {images} --models resnet18,mobilenetv2_100\n" in said.out
+    again = crossgraft("check", str(images), "--out", "checked", "--json")
+    assert str(images) not in again.out
+    for file in ("report.html", "run.json"):
+        assert str(images) not in (workspace / "checked" / file).read_text(encoding="utf-8")
+
+
 def test_a_quick_trial_on_fewer_images_is_tested_on_images_that_test_the_whole(images):
     whole = split_data(images).split
     for limit in (20, 40):

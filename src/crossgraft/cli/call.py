@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, takewhile
 from pathlib import Path
@@ -130,7 +130,11 @@ class Call:
             print_json(result.to_json())
         else:
             from crossgraft.report.terminal import result_as_text
+            from crossgraft.runs.command_line import with_folders
 
+            if result.command_line is not None:
+                given = [*self.inputs.values(), *self.typed.values()]
+                result = replace(result, command_line=with_folders(result.command_line, given))
             show(result_as_text(result))
 
 

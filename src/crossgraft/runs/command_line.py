@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -58,6 +58,25 @@ def said_again(
         return shlex.join(["crossgraft", *verb.split(), *places, *words, "--out", _word(out)])
     given = [f"{name}={_in_python(value)}" for name, (_, value) in said.items()]
     return f"crossgraft.{function}({', '.join([*map(_in_python, inputs), *given, f'out={_in_python(str(out))}'])})"
+
+
+def with_folders(line: str, given: Iterable[object]) -> str:
+    """A command line with the folders that ``said_again`` left out, for the terminal that they were typed at.
+
+    Args:
+        line: From ``said_again``.
+        given: What was typed: texts, paths, and sequences of them.
+
+    >>> with_folders("crossgraft rank …/a.npz --seed 7", ["/data/a.npz", 7])
+    'crossgraft rank /data/a.npz --seed 7'
+    """
+    whole: dict[str, set[str]] = {}
+    for value in given:
+        several = list(cast("Sequence[object]", value)) if _is_list(value) else [value]
+        for each in filter(lambda one: isinstance(one, str | Path), [*several, ",".join(map(str, several))]):
+            whole.setdefault(_shown(cast("str | Path", each)), set()).add(storable(str(each)))
+    of_one = {short: next(iter(texts)) for short, texts in whole.items() if len(texts) == 1}
+    return shlex.join(of_one.get(word, word) for word in shlex.split(line))
 
 
 _NOT_SAID = ("out", "overwrite", "plan")

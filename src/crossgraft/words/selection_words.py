@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from crossgraft.records import RungRecord, SelectionPlanRecord, SelectionRecord
+from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted, duration, joined, percent, small_percent
-from crossgraft.words.metric_words import metric_in_words, metric_name_in_words
+from crossgraft.words.metric_words import guessing, metric_in_words, metric_name_in_words
 from crossgraft.words.visible import visible
 
 SEPARABLE_PERCENT = 95
@@ -40,9 +41,15 @@ def rung_in_words(rung: RungRecord) -> str:
 def selected_in_words(record: SelectionRecord) -> str:
     """The answer: the model, what it reaches on test, and its regret."""
     found = record.metric(record.primary_metric)
-    value = "" if found is None else f" On test: {metric_in_words(found)}."
+    guess = None if found is None else guessing(found.metric, num_choices(record))
+    value = "" if found is None else f" On test: {metric_in_words(found, guess=guess)}."
     alone = " It was the only model." if len(record.candidates) == 1 else f" {regret_in_words(record)}"
     return f"{record.selected} is handed over, fine-tuned.{value}{alone}"
+
+
+def num_choices(record: SelectionRecord) -> int:
+    """Among how many answers guessing chooses: classes, or yes and no of each label."""
+    return len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
 
 
 def regret_in_words(record: SelectionRecord) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.options import RankOptions, TuneOptions
-from crossgraft.runs.command_line import said_again, typed_command
+from crossgraft.runs.command_line import said_again, typed_command, with_folders
 
 
 @dataclass
@@ -63,6 +63,23 @@ def test_several_values_are_one_word_or_several_flags():
 def test_folders_of_absolute_paths_are_left_out():
     said = line(None, "in here/images", model="/home/jane/w.safetensors", out=Path("/home/jane/run"))
     assert shlex.split(said) == ["crossgraft", "tune", "in here/images", "--model", "…/w.safetensors", "--out", "…/run"]
+
+
+def test_folders_come_back_at_the_terminal_that_they_were_typed_at():
+    given = [
+        "in here/images",
+        Path("/home/jane/w.safetensors"),
+        ["/a/x.py", "/b/x.py"],
+        "/nets/a.pth,/nets/b.pth",
+        3,
+        None,
+    ]
+    said = "crossgraft tune 'in here/images' --model …/w.safetensors --code …/x.py --models …/a.pth,…/b.pth"
+    assert shlex.split(with_folders(said, given))[2:] == [
+        *("in here/images", "--model", "/home/jane/w.safetensors"),
+        *("--code", "…/x.py"),  # two files have that name
+        *("--models", "/nets/a.pth,/nets/b.pth"),
+    ]
 
 
 def test_from_python_it_is_a_call():

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from crossgraft.options import InterpolateOptions, RankOptions
 from crossgraft.records import ComparedModel, ModelComparisonRecord
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.report.source import Source
-from crossgraft.runs.typed_command import RUN, Flag
+from crossgraft.runs.typed_command import DATA, RUN, Flag, TypedCommand
 from crossgraft.words.formatting import count
 from crossgraft.words.looks_words import looks_in_words
 
@@ -71,11 +72,19 @@ def without_patients(source: Source[ModelComparisonRecord]) -> Caveat | None:
 
 
 def after_comparison(source: Source[ModelComparisonRecord]) -> Following | None:
-    """To see what fine-tuning changed, in both models or in the one that was fine-tuned."""
+    """What fine-tuning changed, what lies between, or which of some pretrained models suits the images."""
     record, typed = source.record, source.typed
-    tuned = [each for each in record.models if each.kind == "fine-tuned"]
-    if record.dataset is None or not tuned or len(record.models) > 2 or record.pairs[0].is_a_change:
+    if record.dataset is None:
         return None
+    tuned = [each for each in record.models if each.kind == "fine-tuned"]
+    if not tuned:
+        names = ",".join(typed.inputs) or "MODELS"
+        line = typed.then("rank", typed.value("--data") or DATA, options=RankOptions, flags=[("--models", names)])
+        return Following(line, "to rank them for these images")
+    if len(record.models) > 2:
+        return None
+    if record.pairs[0].is_a_change:
+        return _between(typed)
     starts = [each.started_with.get("--model", f"PRETRAINED_{each.label}") for each in tuned]
     flags = [flag for flag in _named_in(tuned) if not typed.has(flag[0])]
     if len(tuned) == 2:
@@ -84,6 +93,14 @@ def after_comparison(source: Source[ModelComparisonRecord]) -> Following | None:
     run = typed.inputs[record.models.index(tuned[0])] if len(typed.inputs) == 2 else RUN
     line = replace(typed, inputs=(starts[0], run)).again(*flags)
     return Following(line, f"to see what fine-tuning changed in {tuned[0].name}")
+
+
+def _between(typed: TypedCommand) -> Following:
+    """To mix the weights of a model before and after fine-tuning."""
+    start, run = typed.inputs if len(typed.inputs) == 2 else ("PRETRAINED", RUN)
+    data = typed.value("--data") or DATA
+    line = typed.then("interpolate", run, data, options=InterpolateOptions, flags=[("--model", start)])
+    return Following(line, "to measure the networks between the two")
 
 
 def _named_in(models: Sequence[ComparedModel]) -> list[Flag]:

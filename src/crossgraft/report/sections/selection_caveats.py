@@ -16,6 +16,8 @@ from crossgraft.report.sections._verdict import (
 )
 from crossgraft.report.source import Source
 from crossgraft.words.formatting import counted, joined, percent
+from crossgraft.words.metric_words import doubt_in_words
+from crossgraft.words.selection_words import num_choices
 
 
 def val_tells_nothing(source: Source[SelectionRecord]) -> Caveat | None:
@@ -24,6 +26,14 @@ def val_tells_nothing(source: Source[SelectionRecord]) -> Caveat | None:
     if reason is None:
         return None
     return Caveat(f"{reason} Nothing was tried: what is known of the models elsewhere, and their cost, decided.")
+
+
+def may_be_guessing(source: Source[SelectionRecord]) -> Caveat | None:
+    """On test the model may be no better than guessing."""
+    record = source.record
+    found = record.metric(record.primary_metric)
+    doubt = None if found is None else doubt_in_words(found, num_choices(record))
+    return None if doubt is None else Caveat(doubt)
 
 
 def nothing_known(source: Source[SelectionRecord]) -> Caveat | None:
@@ -61,6 +71,7 @@ def may_not_be_best(source: Source[SelectionRecord]) -> Caveat | None:
 SELECTION_CAVEATS: tuple[CaveatOf[SelectionRecord], ...] = (
     unsound_data,
     val_tells_nothing,
+    may_be_guessing,
     nothing_known,
     failed_models,
     looked_at_before,

@@ -155,5 +155,19 @@ def test_the_next_command_names_what_a_model_was_fine_tuned_from(compared, examp
     assert after_comparison(source).line == line
 
 
-def test_two_pretrained_networks_have_no_next_command(compared):
-    assert after_comparison(compared()) is None
+def test_after_two_pretrained_networks_comes_a_ranking(compared, examples):
+    found = compared(dataset=examples.ranking_record().dataset)
+    line = "crossgraft compare wide nets/narrow.pth --data images --weights-dir weights --out run"
+    following = after_comparison(replace(found, command_line=line))
+    assert following.line == "crossgraft rank images --models wide,nets/narrow.pth --weights-dir weights"
+    assert after_comparison(compared(dataset=None)) is None  # features on disk
+
+
+def test_after_a_change_come_the_networks_between(compared, examples):
+    found = compared(dataset=examples.ranking_record().dataset)
+    models = [model_called("A", "wide"), model_called("B", "wide", **TUNED)]
+    pairs = [found.record.pairs[0].model_copy(update={"of": "change"})]
+    source = replace(found, record=found.record.model_copy(update={"models": models, "pairs": pairs}))
+    line = "crossgraft compare wide runs/a --data images --code nets.py --out run"
+    following = after_comparison(replace(source, command_line=line))
+    assert following.line == "crossgraft interpolate runs/a images --model wide --code nets.py"

@@ -19,6 +19,7 @@ from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
 from crossgraft.words.looks_words import NOT_SEEN
 from support.comparison_records import comparison_record, variant
+from support.selection_records import selection_record
 from support.tuning_records import metric, prediction_record, tuning_record
 
 TUNED = "crossgraft tune images --model resnet18 --group-column patient --code net.py --out runs/tune-images"
@@ -42,6 +43,13 @@ def sensitivity(name, right, images, *, low=0.0, high=1.0, what="sensitivity"):
     return MetricRecord(
         metric=what, title=what, value=right / images, low=low, high=high, num_images=images, class_name=name
     )
+
+
+def test_a_selection_says_what_guessing_gives():
+    verdict, _ = verdict_of(selection_record())
+    assert "; guessing gives 0.50) on " in verdict.answer
+    verdict, _ = verdict_of(selection_record(metrics=[metric("balanced_accuracy", 0.52)]))
+    assert verdict.caveat.startswith("Guessing gives 0.50, and the interval contains it")
 
 
 # Of a fine-tuning.
