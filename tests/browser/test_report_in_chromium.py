@@ -205,6 +205,15 @@ def test_contents_stand_on_the_left_of_wide_screens_only(visit):
     assert not visit(width=768).page.get_by_role("navigation", name="Contents").is_visible()
 
 
+@pytest.mark.parametrize(("width", "rows"), [(360, [2, 2]), (390, [2, 2]), (884, [4])])
+def test_four_pictures_of_a_class_stand_in_one_row_or_in_two_equal_ones(visit, width, rows):
+    tops = visit(width=width).page.evaluate(
+        """() => [...document.querySelector(".gallery dd").querySelectorAll("img")].map(
+               (picture) => picture.getBoundingClientRect().top)"""
+    )
+    assert [tops.count(top) for top in sorted(set(tops))] == rows
+
+
 def test_phones_get_a_ranking_figure_of_their_own(visit):
     for width, shown, hidden in ((360, "#ranking-narrow", "#ranking"), (1280, "#ranking", "#ranking-narrow")):
         page = visit(width=width).page

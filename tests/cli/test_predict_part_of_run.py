@@ -44,6 +44,9 @@ def test_the_test_rows_of_the_run_are_predicted_and_named(tuned, crossgraft):
     here = {row["metric"]: row["value"] for row in report["metrics"] if row["class_name"] is None}
     assert here["accuracy"] == pytest.approx(before["accuracy"])
     assert report["warnings"] == []
+    page = (tuned.parent / "test" / "report.html").read_text(encoding="utf-8")
+    assert "say no more than the report of the fine-tuning" in page
+    assert "was not checked. The model also answers" not in page
 
 
 def test_a_prediction_of_training_images_ends_with_the_command_for_the_test_rows(tuned, crossgraft):

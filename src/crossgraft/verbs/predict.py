@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
-from crossgraft.data.part_of_run import part_of_run
+from crossgraft.data.part_of_run import OF_THE_RUN, part_of_run
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options import PredictOptions, configuration
@@ -158,6 +158,7 @@ def _record(
         num_images=len(images.readable_rows),
         num_unreadable=len(images.unreadable),
         rows_used=images.rows_used,
+        is_of_run=images.rows_used.endswith(OF_THE_RUN),
         temperature=facts.temperature,
         thresholds=facts.thresholds,
         rows=rows,

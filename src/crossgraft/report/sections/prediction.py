@@ -13,6 +13,7 @@ from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict
 from crossgraft.report.sections.prediction_caveats import (
     OTHER_IMAGES,
     PREDICTION_CAVEATS,
+    SAME_IMAGES,
     after_prediction,
     worth_in_words,
 )
@@ -226,7 +227,10 @@ def prediction_checks_section(source: Source[PredictionRecord]) -> Section:
         verb = "cannot be decoded and has" if record.num_unreadable == 1 else "cannot be decoded and have"
         text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: rows {joined(rows)}."
         checks.append(CheckRecord(title="Unreadable images", severity="warning", text=text))
-    checks.append(CheckRecord(title="Other images than in training", severity="not assessed", text=OTHER_IMAGES))
+    if record.is_of_run:
+        checks.append(CheckRecord(title="Images of the fine-tuning", severity="notice", text=SAME_IMAGES))
+    else:
+        checks.append(CheckRecord(title="Other images than in training", severity="not assessed", text=OTHER_IMAGES))
     blocks: list[Block] = [Checks(checks), *([Items(record.notes)] if record.notes else [])]
     return Section(name="checks", title="What was checked", part="checks", blocks=blocks)
 

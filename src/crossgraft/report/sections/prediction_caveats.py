@@ -17,6 +17,10 @@ OTHER_IMAGES = (
     "Whether these images are like those of training (scanner, hospital, patients) was not checked. The model also answers for "
     "pictures that show none of its classes."
 )
+SAME_IMAGES = (
+    "These rows are a part of the data that the model was fine-tuned on, and of the same kind (scanner, hospital): on other "
+    "images it may do worse, and they say no more than the report of the fine-tuning."
+)
 _TEST_ROWS = ("--use-split", "test")
 _LABELLED = "LABELLED_IMAGES"
 
@@ -75,8 +79,16 @@ def _unreadable(source: Source[PredictionRecord]) -> Caveat | None:
     return Caveat(f"{counted(number, 'image')} could not be read and left out.") if number else None
 
 
-def _other_images(_: Source[PredictionRecord]) -> Caveat | None:
-    return Caveat(OTHER_IMAGES)
+def _same_images(source: Source[PredictionRecord]) -> Caveat | None:
+    """The test images of the fine-tuning tell nothing that its report does not."""
+    record = source.record
+    if not record.is_of_run or record.warnings:
+        return None
+    return Caveat(SAME_IMAGES, Following(_of_others(source.typed, _LABELLED), "to measure it on images from elsewhere"))
+
+
+def _other_images(source: Source[PredictionRecord]) -> Caveat | None:
+    return None if source.record.is_of_run else Caveat(OTHER_IMAGES)
 
 
 def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
@@ -92,7 +104,7 @@ def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
 
 PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
     *(_warned, _not_measured, _unreadable),
-    *(_not_calibrated, _other_images),
+    *(_not_calibrated, _same_images, _other_images),
 )
 """The most severe first, in the order of ``sections._verdict``."""
 
