@@ -5,7 +5,7 @@ from __future__ import annotations
 from crossgraft.options import RankOptions
 from crossgraft.options.data import Splits
 from crossgraft.records import DataSplitRecord, SplitRow
-from crossgraft.report.blocks import Block, Heading, Items, Section
+from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._verdict import (
     SOME_MODELS,
@@ -33,9 +33,7 @@ def parts_section(source: Source[DataSplitRecord]) -> Section:
     """Images, groups and classes of each part."""
     record = source.record
     title = f"{record.name}: {counted(record.num_images, 'image')} in {counted(len(record.splits), 'part')}"
-    blocks: list[Block] = [parts_table(record.splits)]
-    blocks += [Items(record.missing)] if record.missing else []
-    return Section(name="parts", title=title, part="evidence", blocks=blocks)
+    return Section(name="parts", title=title, part="evidence", blocks=[parts_table(record.splits)])
 
 
 def verdict_section(source: Source[DataSplitRecord]) -> Section:
@@ -53,9 +51,11 @@ def missing_classes(source: Source[DataSplitRecord]) -> Caveat | None:
     missing = source.record.missing
     if not missing:
         return None
-    more = f" So it is with {counted(len(missing) - 1, 'other part')}." if len(missing) > 1 else ""
-    advice = "Give more of its images, join it with another class, or leave it out: it cannot be measured there."
-    return Caveat(f"{missing[0]}{more} {advice}")
+    units = "groups (patients)" if source.record.leakage_checked else "images"
+    advice = (
+        f"There it cannot be measured. Collect more, or leave it out: a class needs three {units} to be in three parts."
+    )
+    return Caveat(f"{' '.join(missing)} {advice}")
 
 
 SPLIT_CAVEATS: tuple[CaveatOf[DataSplitRecord], ...] = (missing_classes, leakage_not_checked)

@@ -20,7 +20,7 @@ from crossgraft.report.sections._verdict import (
 from crossgraft.report.source import Source
 from crossgraft.statistics import WithInterval, independent_difference
 from crossgraft.tasks import recorded_task
-from crossgraft.words.formatting import NumberFormat, counted
+from crossgraft.words.formatting import NumberFormat, counted, joined
 from crossgraft.words.metric_words import doubt_in_words, metric_format
 
 UNSEEN = ("test", "out of fold")
@@ -28,7 +28,7 @@ WIDEST_TOLD = 0.5
 """An interval of a class that is wider says next to nothing: it is wider than half of what is possible."""
 
 _SHARE = NumberFormat(decimals=2)
-_ENOUGH_FOLDS = "5"
+_ENOUGH_FOLDS = 5
 _NOT_WITH_FOLDS = ("--compare", "--split", "--edit-parts")
 _GIVEN = "given"  # begins the origin of a part that came with the data
 
@@ -72,8 +72,40 @@ def _more_test_images(source: Source[TuningRecord]) -> Following | None:
     is_given = any(split.origin.startswith(_GIVEN) for split in source.record.splits if split.name == "test")
     if typed.verb != "tune" or source.record.folds or is_given or any(map(typed.has, _NOT_WITH_FOLDS)):
         return None
-    return Following(
-        typed.again(("--folds", _ENOUGH_FOLDS), without=("--holdout",)), "to test on every image once, with five models"
+    if not _fill_folds(source.record):
+        return None
+    line = typed.again(("--folds", str(_ENOUGH_FOLDS)), without=("--holdout",))
+    return Following(line, "to test on every image once, with five models")
+
+
+def _fill_folds(record: TuningRecord) -> bool:
+    """Whether each class has an image for each fold; one that was not drawn into test is of one patient or one image."""
+    if not recorded_task(record.dataset).partitions:
+        return True
+    of_class = zip(*(split.class_counts for split in record.splits), strict=True)
+    return all(sum(counts) >= _ENOUGH_FOLDS for counts in of_class) and not _not_in_test(record)
+
+
+def _not_in_test(record: TuningRecord) -> list[str]:
+    """Classes (labels) that no test image has."""
+    counts = [split.class_counts for split in record.splits if split.name == "test"]
+    return (
+        [name for name, count in zip(record.dataset.class_names, *counts[:1], strict=True) if not count]
+        if counts
+        else []
+    )
+
+
+def unmeasured_class(source: Source[TuningRecord]) -> Caveat | None:
+    """A class that the test images have none of."""
+    record = source.record
+    missing = _not_in_test(record)
+    if not missing:
+        return None
+    noun = recorded_task(record.dataset).noun if len(missing) == 1 else recorded_task(record.dataset).nouns
+    return Caveat(
+        f"No test image has the {noun} {joined(missing)}: how well it is recognised is not known. Collect more images of it, of "
+        "several patients, or leave it out."
     )
 
 
@@ -197,6 +229,7 @@ TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
     seen_images,
     too_few_images,
     missed_class,
+    unmeasured_class,
     looked_at_before,
     val_above_test,
     edited_images,

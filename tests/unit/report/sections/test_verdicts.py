@@ -96,6 +96,20 @@ def test_too_few_images_to_tell_are_answered_by_folds_unless_the_split_was_given
     assert "There is no interval (one group)" in verdict_of(tuning_record(metrics=bare))[0].caveat
 
 
+@pytest.mark.parametrize(
+    ("train", "test", "has_folds"), [([30, 8], [9, 2], True), ([30, 2], [9, 2], False), ([30, 8], [9, 0], False)]
+)
+def test_folds_are_not_proposed_where_a_class_cannot_fill_them(train, test, has_folds):
+    splits = [
+        SplitRow(name=name, num_images=sum(counts), num_groups=9, class_counts=counts, origin="20% of all rows, drawn")
+        for name, counts in (("train", train), ("test", test))
+    ]
+    rows = [metric("balanced_accuracy", 0.53, half_width=0.1)]
+    verdict, others = verdict_of(tuning_record(metrics=rows, splits=splits), TUNED)
+    assert ("--folds 5" in verdict.following) == has_folds
+    assert any(text.startswith("No test image has the class malignant: how well") for text in others) == (test[1] == 0)
+
+
 def test_a_class_that_is_missed_is_named_by_counts():
     confusion = ConfusionRecord(class_names=["nevus", "melanoma"], counts=[[60, 4], [18, 2]])
     record = tuning_record(class_names=("nevus", "melanoma"), confusion=confusion)
