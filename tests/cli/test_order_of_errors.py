@@ -8,7 +8,9 @@ from crossgraft.verbs import _data_first
 COMMANDS = {
     "rank": ("rank", "{data}", "--models", "{model}", "--scores", "logme"),
     "tune": ("tune", "{data}", "--model", "{model}", "--epochs", "1"),
-    "compare": ("tune", "{data}", "--model", "{model}", "--compare", "linear,full"),
+    "tune --compare": ("tune", "{data}", "--model", "{model}", "--compare", "linear,full"),
+    "compare": ("compare", "{model}", "resnet18", "--data", "{data}"),
+    "audit": ("audit", "{model}", "--data", "{data}", "--confounder", "tag"),
 }
 MODELS = ("gone.safetensors", "resnet19", "none.yaml")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ from crossgraft.verbs import _audit_sweep, _audit_trained
 from crossgraft.verbs._audit_frequency import frequency_frame
 from crossgraft.verbs._audit_tables import curves_frame, differences_frame, entries_frame
 from crossgraft.verbs._audited import Asked, AuditCall, Audited
+from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._given_images import location_of
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
@@ -95,7 +97,8 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     device, threads = resolve_device(options.device), options.workers or available_cores()
     trained = _is_trained(model)
     how = _audit_trained if trained else _audit_sweep
-    described = how.describe(model, options, reporter)
+    with nullcontext() if trained else data_errors_first(options.data, options):
+        described = how.describe(model, options, reporter)
     resolved = {**described, "confounders": [spell(edit) for edit in asked.edits], "shares": list(asked.shares)}
     typed = {**configuration(options), **resolved, "data": location_of(options.data)}
     with (

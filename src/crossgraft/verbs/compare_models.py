@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from crossgraft.runs import RunDirectory
 from crossgraft.tune.looks import count_test_look
 from crossgraft.verbs._compared import ComparedRows, Given, open_compared_rows, open_model
 from crossgraft.verbs._comparison_record import comparison_record, layers_frame
+from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._given_images import location_of
 from crossgraft.verbs._other_images import open_others
 from crossgraft.verbs._verb import Run, verb
@@ -100,7 +102,8 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
     with limit_threads(threads), reuse_freed_memory():
         trusted = _trusted(options, (a, b))
         how = _how(options)
-        given = _open_all(a, b, options, trusted, device=device, run=run)
+        with _data_first(a, b, options):
+            given = _open_all(a, b, options, trusted, device=device, run=run)
         comparison = Comparison(
             {label: each.model for label, each in given.items()}, how, trusted=trusted, reporter=reporter
         )
@@ -154,6 +157,13 @@ def _open_all(
         if start is not None and after.saved is not None:
             _refuse_other_start(start, after, label)
     return opened
+
+
+def _data_first(a: Any, b: Any, options: CompareModelsOptions) -> AbstractContextManager[None]:
+    """Data are listed first as they were typed; those of a run are read with its options, which are not known before it is."""
+    is_run = any(isinstance(each, str | Path) and Path(each).is_dir() for each in (a, b))
+    data = options.data
+    return nullcontext() if is_run or data is None else data_errors_first(data, options)
 
 
 def _before(given: object) -> list[Any]:
