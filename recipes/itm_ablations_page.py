@@ -201,11 +201,15 @@ def _mean(found: Sequence[Mapping[Variant, Judged]], variant: Variant) -> str:
     of_sets = [of[variant] for of in found if variant in of]
     if not of_sets:
         return "–"
-    mean = f"{statistics.fmean(each.tau for each in of_sets):.3f}"
-    groups = [each.group for each in of_sets]
+    return _with_interval([each.tau for each in of_sets], [each.group for each in of_sets])
+
+
+def _with_interval(values: Sequence[float], groups: Sequence[str], *, shown: str = "{:.3f}") -> str:
+    """Mean, and its interval where there are three groups or more."""
+    mean = shown.format(statistics.fmean(values))
     if len(set(groups)) > 2:
-        low, high = clustered_interval(np.array([each.tau for each in of_sets]), groups)
-        mean += f" [{low:.3f}, {high:.3f}]"
+        low, high = clustered_interval(np.array(values), groups)
+        mean += f" [{shown}, {shown}]".format(low, high)
     return mean.replace("-", "−")
 
 
@@ -235,10 +239,11 @@ def _effects(found: Sequence[Mapping[Variant, Judged]]) -> Iterator[str]:
         ("Adaptive η, with standardising", BASE, replace(BASE, adaptive=0)),
         ("1 000 iterations instead of 100", replace(BASE, iterations=1000), replace(BASE, iterations=100)),
     ):
-        gaps = [of[first].tau - of[second].tau for of in found if first in of and second in of]
-        if gaps:
+        both = [(of[first], of[second]) for of in found if first in of and second in of]
+        if both:
+            gaps = [one.tau - other.tau for one, other in both]
             ahead = sum(gap > 0 for gap in gaps)
-            mean = f"{statistics.fmean(gaps):+.3f}".replace("-", "−")
+            mean = _with_interval(gaps, [one.group for one, _ in both], shown="{:+.3f}")
             yield f"- {what}: {mean} in τ_w, ahead on {ahead} of {len(gaps)} sets."
 
 
