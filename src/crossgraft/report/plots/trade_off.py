@@ -140,8 +140,9 @@ def _draw_curve(axes: Axes, pieces: Sequence[Sequence[tuple[float, float]]], lab
     path = [point for piece in pieces for point in piece]
     measured: dict[str, Any] = {"marker": "o", "markersize": 3.2, "markerfacecolor": INK, "markeredgecolor": "none"}
     axes.plot([x for x, _ in path], [y for _, y in path], zorder=1, linestyle="none", alpha=0.55, **measured)
+    line: dict[str, Any] = look if any(len(piece) > 1 for piece in pieces) else {"linestyle": "none", "alpha": 0.55}
     axes.legend(
-        [Line2D([], [], **look, **measured)],
+        [Line2D([], [], **line, **measured)],
         [label],
         loc="lower left",
         bbox_to_anchor=(-0.02, 1),

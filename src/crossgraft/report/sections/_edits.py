@@ -9,7 +9,7 @@ from crossgraft.report.blocks import Block, Facts
 from crossgraft.report.sections._verdict import Caveat
 from crossgraft.report.tables import Column, Table, number, table_of, whole, words
 from crossgraft.words.editing_words import edits_and_advice, named
-from crossgraft.words.formatting import NumberFormat, joined, percent
+from crossgraft.words.formatting import NumberFormat, joined, small_percent
 
 _LEVELS = NumberFormat(decimals=2)
 _DECIBELS = NumberFormat(decimals=1)
@@ -24,7 +24,7 @@ def edits_table(rows: Sequence[EditRow]) -> Table:
             (Column("Kind"), lambda row: words("takes cues away" if row.leaf is None else row.leaf)),
             (Column("Images", numeric=True), lambda row: whole(row.num_images)),
             (Column("rms", numeric=True), lambda row: number(row.rms, _LEVELS)),
-            (Column("Changed", numeric=True), lambda row: words(percent(row.share_changed))),
+            (Column("Changed", numeric=True), lambda row: words(small_percent(row.share_changed))),
             (Column("PSNR, dB", numeric=True), lambda row: number(row.psnr, _DECIBELS)),
         ],
         caption="Edits",

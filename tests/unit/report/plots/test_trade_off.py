@@ -25,6 +25,7 @@ def drawn(monkeypatch):
         monkeypatch.setattr(trade_off, "draw", keep)
         trade_off_figure(SWEEP, curve, joined, **LABELS)
         axes = figures[0].axes[0]
+        (lines.legend,) = axes.get_legend().get_lines()
         return [list(zip(*line.get_data(), strict=True)) for line in axes.lines if line.get_linestyle() == "--"]
 
     return lines
@@ -42,6 +43,7 @@ def test_each_measured_point_of_the_curve_is_a_dot():
 def test_no_line_crosses_what_was_not_measured(drawn, joined):
     steps = [pair for line in drawn(POINTS, joined) for pair in itertools.pairwise(line)]
     assert steps == [pair for pair, is_one in zip(itertools.pairwise(POINTS), joined, strict=True) if is_one]
+    assert (drawn.legend.get_linestyle() == "--") == any(joined)  # the legend shows no line where there is none
 
 
 def test_a_point_without_a_value_is_a_gap(drawn):

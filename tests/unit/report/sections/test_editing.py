@@ -50,3 +50,10 @@ def test_the_tables_hold_the_numbers_of_the_record(dataset):
     edits, classes = [block for block in section.blocks if isinstance(block, Table)]
     assert "4.50" in str(edits.rows[0]) and "35.0" in str(edits.rows[0]) and len(classes.rows) == 2
     assert [column.title for column in classes.columns] == ["Class", "Images", "Edited"]
+
+
+def test_a_small_change_is_not_called_none(dataset):
+    record = edit_record(dataset, edits=[edit_row("tag", share_changed=0.00086)])
+    section = KINDS.get("edit").builders[1](Source(record, command_line=TYPED))
+    (table,) = [block for block in section.blocks if isinstance(block, Table) and block.caption == "Edits"]
+    assert "0.086\N{NO-BREAK SPACE}%" in [cell.text for cell in table.rows[0]]
