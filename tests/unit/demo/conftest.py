@@ -5,7 +5,7 @@ from crossgraft.demo import steps
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.target_task import divide_digits
 from crossgraft.runs.jobs import Executor
-from support.short_demo import shorten
+from support.short_demo import few_digits, shorten
 
 
 class InProcessPool(Executor):
@@ -32,6 +32,12 @@ def digits():
 @pytest.fixture(scope="session")
 def demo_data(digits):
     return divide_digits(digits, seed=0)
+
+
+@pytest.fixture(scope="session")
+def few_data():
+    """The data of a demo that is shortened."""
+    return divide_digits(few_digits(), seed=0)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ OPTIONS = BestModelOptions(epochs=2, seed=3, no_images=False)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, demo_data):
+def made(tmp_path_factory, few_data):
     """A demo folder with a toy network that was fine-tuned for two epochs, and its record."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CROSSGRAFT_CACHE", str(tmp_path_factory.mktemp("cache")))
@@ -36,8 +36,8 @@ def made(tmp_path_factory, demo_data):
             save_file(toy_cnn(num_classes=2).state_dict(), weights)
         spec = ModelSpec("toy · test", "crossgraft.demo.toy_models:toy_cnn", str(weights), {"num_classes": 2}, "toy")
         folder = tmp_path_factory.mktemp("demo")
-        write_data(demo_data, folder / DATA_FILE)
-        record = tune_best_model(spec, demo_data, OPTIONS, folder=folder, reporter=Reporter(quiet=True))
+        write_data(few_data, folder / DATA_FILE)
+        record = tune_best_model(spec, few_data, OPTIONS, folder=folder, reporter=Reporter(quiet=True))
         record = audit_best_model(record, folder, no_images=True, reporter=Reporter(quiet=True))
         assert not known_results_file().exists(), "a toy is no known result"
         weights.unlink()  # the folder holds all that the commands need
@@ -72,14 +72,14 @@ def test_the_first_of_another_architecture_is_compared_too():
     assert best_of_others(ranking, specs[:2], specs[0]) is None
 
 
-def test_another_model_gets_its_own_comparison_page(made, demo_data, tmp_path):
+def test_another_model_gets_its_own_comparison_page(made, few_data, tmp_path):
     folder, _ = made
     weights = folder / "best_model.safetensors"
     spec = ModelSpec("toy · test", "crossgraft.demo.toy_models:toy_cnn", str(weights), {"num_classes": 2}, "toy")
     brief = replace(OPTIONS, epochs=1)
-    write_data(demo_data, tmp_path / DATA_FILE)
+    write_data(few_data, tmp_path / DATA_FILE)
     record = tune_best_model(
-        spec, demo_data, brief, other=replace(spec, name="other"), folder=tmp_path, reporter=Reporter(quiet=True)
+        spec, few_data, brief, other=replace(spec, name="other"), folder=tmp_path, reporter=Reporter(quiet=True)
     )
     assert record.other.model == record.other.comparison.model.name == "other"
     for file in ("other_model.yaml", "other_model.safetensors", f"{record.other.compare_folder}/report.html"):
@@ -87,22 +87,22 @@ def test_another_model_gets_its_own_comparison_page(made, demo_data, tmp_path):
     assert {row.variant for row in record.other.comparison.variants} == {"full", "linear", "repsim"}
 
 
-def test_training_writers_train_and_pick_and_unseen_writers_measure(made, demo_data):
+def test_training_writers_train_and_pick_and_unseen_writers_measure(made, few_data):
     folder, record = made
     parts = {row.name: row for row in record.splits}
-    assert parts["train"].num_images + parts["val"].num_images == len(demo_data.train)
-    assert parts["train"].num_groups + parts["val"].num_groups == len(np.unique(demo_data.train.groups))
-    assert parts["test"].num_images == len(demo_data.test)
-    assert {row.num_images for row in record.metrics} == {len(demo_data.test)}
-    assert {row.num_groups for row in record.metrics} == {len(np.unique(demo_data.test.groups))}
+    assert parts["train"].num_images + parts["val"].num_images == len(few_data.train)
+    assert parts["train"].num_groups + parts["val"].num_groups == len(np.unique(few_data.train.groups))
+    assert parts["test"].num_images == len(few_data.test)
+    assert {row.num_images for row in record.metrics} == {len(few_data.test)}
+    assert {row.num_groups for row in record.metrics} == {len(np.unique(few_data.test.groups))}
     main_metric = next(row for row in record.metrics if row.metric == record.primary_metric)
     assert main_metric.low < main_metric.value < main_metric.high
     assert (record.model, record.num_epochs) == ("toy · test", 2)
     written = open_dataset(folder / record.data_file, use_split="test", group_column="writer")
     for row in range(0, len(written), 50):
-        np.testing.assert_array_equal(written.read(row), demo_data.test.read(row))
-    np.testing.assert_array_equal(written.targets, demo_data.test.targets)
-    np.testing.assert_array_equal(written.groups, demo_data.test.groups)
+        np.testing.assert_array_equal(written.read(row), few_data.test.read(row))
+    np.testing.assert_array_equal(written.targets, few_data.test.targets)
+    np.testing.assert_array_equal(written.groups, few_data.test.groups)
 
 
 def test_digits_are_not_mirrored(made):
@@ -111,9 +111,9 @@ def test_digits_are_not_mirrored(made):
     assert plan["settings"]["mirroring"] == "no"
 
 
-def test_one_digit_of_each_unseen_writer_is_predicted(made, demo_data):
+def test_one_digit_of_each_unseen_writer_is_predicted(made, few_data):
     folder, record = made
-    assert len(record.predictions) == len(np.unique(demo_data.test.groups))
+    assert len(record.predictions) == len(np.unique(few_data.test.groups))
     rows = rows_of(folder / "predict" / "predictions.csv")
     assert [(row["target"], row["decision"]) for row in rows] == [
         (row.target, row.decision) for row in record.predictions

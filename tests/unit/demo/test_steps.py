@@ -54,10 +54,10 @@ def first(tmp_path_factory):
     return SimpleNamespace(record=record, folder=folder, jobs=pool.jobs, names=names)
 
 
-def test_a_demo_is_a_record_and_files_in_its_folder_alone(first, demo_data):
+def test_a_demo_is_a_record_and_files_in_its_folder_alone(first, few_data):
     assert first.names == STEPS
     assert len(first.jobs) == 5 + 6
-    check_record(first.record, demo_data)
+    check_record(first.record, few_data)
     check_files(first.folder / "run", first.record)
     assert not list((first.folder / "elsewhere").iterdir())
     assert {path.name for path in (first.folder / "cache").iterdir()} == {"demo-zoo", "features"}
@@ -74,10 +74,10 @@ def test_a_second_run_gives_the_same_numbers_and_pretrains_nothing(first, short,
     assert not list(tmp_path.iterdir())  # results are written as a table only where asked
 
 
-def check_record(record, demo_data):
+def check_record(record, few_data):
     """It holds the ranking of what was fine-tuned."""
     assert len(record.fine_tuned) == len(record.ranking.models) == 6
-    assert record.ranking.dataset.fingerprint == demo_data.train.fingerprint
+    assert record.ranking.dataset.fingerprint == few_data.train.fingerprint
     truth = record.ranking.ground_truth
     candidates = [model.name for model in record.ranking.models if model.role == "candidate"]
     assert len(candidates) == 5
@@ -87,7 +87,7 @@ def check_record(record, demo_data):
     assert {row.num_models for row in record.ranking.agreement if row.family is None} == {5}
     (first,) = [row.model for row in record.ranking.ranking(record.ranking.primary_score).rows if row.rank == 1]
     assert record.best_model.model == first
-    assert {row.num_images for row in record.best_model.metrics} == {len(demo_data.test)}
+    assert {row.num_images for row in record.best_model.metrics} == {len(few_data.test)}
     assert len(record.limits) >= 6
     check_selection(record, set(candidates))
 
