@@ -65,9 +65,33 @@ def test_help_names_it_and_imports_nothing_heavy(python):
     assert page.splitlines()[-1] == "[]"
 
 
+FOUR_TIMES = """
+import json
+from pathlib import Path
+
+import crossgraft
+from crossgraft.cli.main import main
+
+END, page = chr(0), Path("runs/describe-images/report.html")
+describe = ["describe", "images", "--at-least", "2", "--quiet"]
+assert main(describe) == 0
+written = page.read_text(encoding="utf-8")
+print(end=END)
+assert main(["report", "runs/describe-images"]) == 0
+assert page.read_text(encoding="utf-8") == written
+print(end=END)
+assert main([*describe, "--json"]) == 0
+print(end=END)
+found = crossgraft.describe("images", at_least=4)
+print(found, found.to_frame().shape, found.report, "<table" in found._repr_html_())
+print(crossgraft.describe.__doc__)
+"""
+
+
 @pytest.mark.slow
-def test_the_command_measures_shows_and_writes_a_page(python, tmp_path):
-    text = python("-m", "crossgraft", "describe", "images", "--at-least", "2", "--quiet")
+def test_it_measures_shows_writes_a_page_and_python_has_it_beside_the_others(python, tmp_path):
+    """One process imports all of it once."""
+    text, again, document, shown = python("-c", FOUR_TIMES).split(chr(0))
     assert text == (
         "images\n2 classes\n\nClasses\n-------\n"
         "Images of each class:\nClass      Images\nbenign          5\nmalignant       3\n\n"
@@ -79,17 +103,7 @@ def test_the_command_measures_shows_and_writes_a_page(python, tmp_path):
     assert record["command_line"] == "crossgraft describe images --at-least 2 --out runs/describe-images"
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "Most images show benign: 5." in page and "How it was made" in page
-    again = python("-m", "crossgraft", "report", "runs/describe-images")
-    assert (again, (run / "report.html").read_text(encoding="utf-8")) == ("runs/describe-images/report.html\n", page)
-    document = json.loads(python("-m", "crossgraft", "describe", "images", "--at-least", "2", "--json", "--quiet"))
-    assert document == json.loads((run / "report.json").read_text())
-
-
-def test_python_has_it_beside_the_others(python):
-    call = (
-        "import crossgraft; found = crossgraft.describe('images', at_least=4);"
-        "print(found, found.to_frame().shape, found.report, '<table' in found._repr_html_()); print(crossgraft.describe.__doc__)"
-    )
-    shown = python("-c", call)
+    assert again == "runs/describe-images/report.html\n"
+    assert json.loads(document) == json.loads((run / "report.json").read_text())
     assert shown.startswith("Description('Most images show benign: 5.') (1, 2) None True")
     assert "at_least: Leave out classes with fewer images." in shown

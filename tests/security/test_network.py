@@ -18,17 +18,16 @@ SUPPORT = TESTS / "support" / "no_network"
 SRC = Path(__file__).parents[2] / "src"
 RUN_ALL = """
 import json, sys
-from contextlib import nullcontext
-from dataclasses import replace
+from types import SimpleNamespace
 from crossgraft.cli.main import main
-from crossgraft.demo import steps
 from crossgraft.runs.jobs import Executor
 from support.few_figures import leave_out_figures_for_good
+from support.few_looks import leave_out_looks_for_good
+from support.short_demo import shorten
 
 leave_out_figures_for_good()
-steps.worker_pool = lambda: nullcontext(Executor())
-short = {"pretraining": replace(steps.FAST.pretraining, steps=3), "fine_tuning": replace(steps.FAST.fine_tuning, steps=4)}
-steps.FAST = replace(steps.FAST, **short, num_seeds=1, tune_epochs=1)
+leave_out_looks_for_good()
+shorten(SimpleNamespace(setattr=setattr), Executor())
 print([main(arguments) for arguments in json.loads(sys.argv[1])])
 """
 QUIET = ("--quiet", "--workers", "1")
