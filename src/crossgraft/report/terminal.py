@@ -17,6 +17,8 @@ from crossgraft.words.visible import visible
 
 MOST_ROWS = 20
 _SEVERITY_WIDTH = len("not assessed") + 2
+_LEAST_BESIDE = 24
+"""Columns that facts need beside their names; on fewer they stand below them."""
 _USE = "Research use, not a medical device."
 
 
@@ -117,6 +119,8 @@ def _left_out(number: int) -> list[str]:
 def _facts(block: Facts) -> list[str]:
     rows = [(visible(name), value) for name, value in block.rows if block.essential is None or name in block.essential]
     width = max((len(name) for name, _ in rows), default=0) + 2
+    if sentence_width() - width < _LEAST_BESIDE:
+        return [f"{wrap(name)}\n{wrap(value, first='  ', indent='  ')}" for name, value in rows]
     return [wrap(value, first=name.ljust(width), indent=" " * width) for name, value in rows]
 
 
