@@ -60,7 +60,7 @@ DRAWS = ("browser", "freeze", "real_data", "unit/report")
 READS = tuple(f"unit/report/sections/test_{name}.py" for name in ("looks", "sections", "split_named", "verdicts"))
 """Among them, those that look at words and numbers."""
 
-TIMES = ("unit/features/test_cost.py", "real_data")
+TIMES = ("unit/features/test_cost.py", "unit/tune/planning/test_step_cost.py", "real_data")
 """Tests of how long and how often work is timed before it is announced; elsewhere that is done as rarely as it can be."""
 
 

@@ -6,8 +6,14 @@ import pytest
 
 from crossgraft.records import KnownResult, RankingRecord
 from crossgraft.runs import add_known_results
+from support.few_rounds import leave_out_rounds
 
 FLAGS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--workers", "1", "--quiet")
+
+
+@pytest.fixture(autouse=True)
+def few_rounds(monkeypatch):
+    leave_out_rounds(monkeypatch)
 
 
 def numbers(text):

@@ -13,6 +13,7 @@ from crossgraft.cli.main import main
 from crossgraft.runs.jobs import Executor
 from crossgraft.verbs.audit_model import EXIT_GATE
 from support.documented import fill_hub_cache, forget_examples, make_documented_workspace
+from support.few_rounds import leave_out_rounds
 from support.short_demo import shorten
 
 REPOSITORY = Path(__file__).parents[2]
@@ -116,6 +117,7 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(documented / "cache"))
     monkeypatch.chdir(documented)
     shorten(monkeypatch, Executor())
+    leave_out_rounds(monkeypatch)
     runs = documented / "runs"
     if runs.exists():
         runs.rename(documented / f"runs-before-{page.stem}")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.scores import SCORES
+from support.few_rounds import leave_out_rounds
 
 REPOSITORY = Path(__file__).parents[2]
 RECIPES = REPOSITORY / "recipes"
@@ -31,6 +32,7 @@ def rows(text):
 @pytest.mark.slow
 def test_without_data_it_runs_resumes_and_writes_a_whole_page(recipe, tmp_path, capsys, monkeypatch):
     page = tmp_path / "page.md"
+    leave_out_rounds(monkeypatch)
     monkeypatch.setattr(recipe, "SMOKE_TARGETS", recipe.SMOKE_TARGETS[:1])  # every score of a set takes its seconds
     command = ["--smoke", "--limit", "24", "--results", str(tmp_path / "kept"), "--out", str(page)]
     recipe.main(command)
