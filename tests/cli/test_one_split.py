@@ -110,9 +110,15 @@ def test_the_command_after_a_split_keeps_columns_and_leaves_the_rest_to_the_file
     assert crossgraft(*asked).code == 0
 
 
-def test_the_next_command_holds_the_folders_that_were_typed(images, workspace, crossgraft):
-    said = crossgraft("check", str(images), "--out", "checked")
-    assert f"  crossgraft rank {images} --models resnet18,mobilenetv2_100\n" in said.out
+def test_the_next_command_holds_the_folders_that_were_typed_on_a_terminal_alone(
+    images, workspace, crossgraft, monkeypatch
+):
+    logged = crossgraft("check", str(images), "--out", "checked")
+    assert "  crossgraft rank '…/images' --models" in logged.out and str(images) not in logged.out
+    with monkeypatch.context() as terminal:
+        terminal.setattr("sys.stdout.isatty", lambda: True)
+        said = crossgraft("check", str(images), "--out", "checked")
+    assert f"crossgraft rank {images}" in " ".join(said.out.split())
     again = crossgraft("check", str(images), "--out", "checked", "--json")
     assert str(images) not in again.out
     for file in ("report.html", "run.json"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -132,7 +133,7 @@ class Call:
             from crossgraft.report.terminal import result_as_text
             from crossgraft.runs.command_line import with_folders
 
-            if result.command_line is not None:
+            if result.command_line is not None and sys.stdout.isatty():  # a log keeps no folders
                 given = [*self.inputs.values(), *self.typed.values()]
                 result = replace(result, command_line=with_folders(result.command_line, given))
             show(result_as_text(result))
