@@ -5,9 +5,9 @@
 
 CPU seconds of training steps of the engine (forward, loss, backward, AdamW) on a batch in memory, of ten models as they come from
 timm, with random weights, which change no cost. As many steps are made on small images as on large ones, so that their sums
-compare whole trainings of one number of epochs. What does not depend on the size of images (the optimiser, reading files) is a
-larger share of small ones, which is why a stage costs more than its share of the pixels. A side that a model cannot take is
-left out and named.
+compare whole trainings of one number of epochs. Reading images is not counted. What does not depend on their size, as the
+optimiser, is a larger share of small ones, which is why a stage costs more than its share of the pixels. A side that a model
+cannot take is left out and named; what the model costs at 224 pixels still counts.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ results. The target and its relatives are unknown in *every* table, and all para
 targets*: the belief knows the other targets of the same table, as a user's own results. *Other publications*: it does not
 know the table at all.
 
-**What is seen.** Nothing; or fine-tuning of all networks on images of 28, 64 or 128 pixels; or whole trainings of a fifth of
+**What is seen.** Nothing; or fine-tuning of all networks on images of 28, 64 or 128 pixels (on the tables trained here: at half
+the resolution, or for a fifth of the epochs); or whole trainings of a fifth of
 the networks, at least three, those that lead beforehand: then the others are judged. On SHiFT a whole training shows its 200
 validation images. With every number goes the error that a selection would know: of few seeds, or of few validation images.
 

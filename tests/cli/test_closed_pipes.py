@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from crossgraft.cli.main import main
 from crossgraft.errors import RunDirectoryError
 from support.tiny import make_images
 
@@ -36,6 +37,15 @@ def test_a_run_whose_readers_are_gone_comes_to_its_end(tmp_path):
 def test_an_error_that_nobody_reads_keeps_its_code(tmp_path):
     done = run_with_closed("stderr", words=["report", "nowhere"], folder=tmp_path)
     assert done.returncode == RunDirectoryError.exit_code
+
+
+def test_a_program_without_stdout_comes_to_its_end(tmp_path, monkeypatch):
+    """As after ``>&-``: Python then has None in the place of the stream."""
+    make_images(tmp_path / "images", {"a": 8, "b": 8})
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["list", "results", "--only-model", "resnet34"]) == 0
+    assert main(["check", str(tmp_path / "images"), "--out", str(tmp_path / "run"), "--quiet"]) == 0
+    assert (tmp_path / "run" / "report.html").is_file()
 
 
 @pytest.mark.parametrize("words", [["--help"], ["list", "scores", "--json"]])

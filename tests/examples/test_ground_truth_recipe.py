@@ -177,17 +177,24 @@ def test_one_failed_seed_does_not_decide_how_much_seeds_differ(recipe):
 
 
 def test_the_benchmark_replays_what_is_complete(recipe, tmp_path, monkeypatch):
-    select, benchmark = (importlib.import_module(name) for name in ("benchmark_select", "benchmark"))
+    names = ("benchmark_select", "benchmark", "benchmark_select_noise")
+    select, benchmark, noise = map(importlib.import_module, names)
     rows, table = modules("rows", "table")
     rng = np.random.default_rng(1)
     for target in ("breastmnist", "brain_mri", "retinamnist"):
         rows.write_cells(tmp_path, target, rows_of(rows, rng.uniform(0.6, 0.9, 17)))
     table.trained_tables.cache_clear()
     found = {"trained_auc": table.trained_table("auc", rows=tmp_path)}
-    for module in (benchmark, select):
+    for module in (benchmark, select, noise):
         monkeypatch.setattr(module, "trained_tables", lambda: found)
     regrets = list(select.measure(benchmark.replay_of("trained_auc"), 0, []))
-    assert {each.method for each in regrets} >= {"select", "largest ImageNet model", "halving without prior", "random"}
+    assert {each.method for each in regrets} >= {
+        "select",
+        "largest ImageNet model",
+        "halving without prior",
+        "random",
+        "the truly best",
+    }
     assert {each.budget for each in regrets} == {0.1, 0.25, 0.5, 1.0}  # the last: all were trained
     methods = {line.method for line in benchmark.measure(benchmark.replay_of("trained_auc"))}
     assert {"Belief", "Belief + a fifth of the epochs", "Belief + validation", "Noise ceiling"} <= methods

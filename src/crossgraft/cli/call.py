@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +10,7 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crossgraft.cli.output import print_json, show
+from crossgraft.cli.output import is_terminal, print_json, show
 from crossgraft.errors import OtherRunError
 from crossgraft.options import Options, options_of
 from crossgraft.options.running import Output
@@ -133,7 +132,7 @@ class Call:
             from crossgraft.report.terminal import result_as_text
             from crossgraft.runs.command_line import with_folders
 
-            if result.command_line is not None and sys.stdout.isatty():  # a log keeps no folders
+            if result.command_line is not None and is_terminal():  # a log keeps no folders
                 given = [*self.inputs.values(), *self.typed.values()]
                 result = replace(result, command_line=with_folders(result.command_line, given))
             show(result_as_text(result))

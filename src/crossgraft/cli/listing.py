@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from crossgraft.cli.output import is_terminal
 from crossgraft.errors import UsageError
 from crossgraft.registry import Registry
 from crossgraft.words.text_table import text_table, wrap
@@ -75,7 +75,7 @@ def rows_as_text(rows: Rows) -> str:
         return "None."
     columns = [name for name in rows[0] if name not in _TOO_LONG and any(row[name] != "" for row in rows)]
     # Results are long: they fit the terminal, and stay whole in a pipe, where names are to be copied.
-    is_narrow = "interval" in rows[0] and (sys.stdout.isatty() or "COLUMNS" in os.environ)
+    is_narrow = "interval" in rows[0] and (is_terminal() or "COLUMNS" in os.environ)
     cells = [[str(row[name]) for name in columns] for row in rows]
     parts = [
         text_table(columns, cells, right=("value", "interval") if "interval" in rows[0] else (), is_whole=not is_narrow)

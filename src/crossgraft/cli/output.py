@@ -21,6 +21,11 @@ def show(text: str) -> None:
     _print(visible(text, keep="\n"))
 
 
+def is_terminal() -> bool:
+    """Whether stdout is a terminal; a program that was started without one (``>&-``) has None there."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def print_json(document: str) -> None:
     """One JSON document on stdout; what the stream or a person cannot see is escaped, so that the document stays whole."""
     document = visible(document, keep="\n", escape=_json_escape)

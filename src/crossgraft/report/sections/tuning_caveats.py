@@ -88,12 +88,10 @@ def _fill_folds(record: TuningRecord) -> bool:
 
 def _not_in_test(record: TuningRecord) -> list[str]:
     """Classes (labels) that no test image has."""
-    counts = [split.class_counts for split in record.splits if split.name == "test"]
-    return (
-        [name for name, count in zip(record.dataset.class_names, *counts[:1], strict=True) if not count]
-        if counts
-        else []
-    )
+    test = next((split for split in record.splits if split.name == "test"), None)
+    if test is None:
+        return []
+    return [name for name, count in zip(record.dataset.class_names, test.class_counts, strict=True) if not count]
 
 
 def unmeasured_class(source: Source[TuningRecord]) -> Caveat | None:
