@@ -115,6 +115,7 @@ def tune_best_model(
         workers=1,
         out=folder / PREDICT_FOLDER,
         overwrite=True,
+        ledger=False,
         reporter=reporter,
     )
     best = _in_one_record(tuned, predicted, comparison, tune_folder, pictures, spec, options)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import SourceOptions, Unreadable
 from crossgraft.options.models import CodeOptions
-from crossgraft.options.running import Device, Output, Page, Workers
+from crossgraft.options.running import Device, Looking, Output, Page, Workers
 
 
 @options
@@ -41,7 +41,7 @@ class Batches(Options):
 
 
 @options
-class PredictOptions(Output, Workers, Batches, Device, Page, CodeOptions, ImageOptions):
+class PredictOptions(Output, Workers, Batches, Device, Looking, Page, CodeOptions, ImageOptions):
     """Options of ``predict``."""
 
     device: str = option("auto, cpu, cuda, cuda:N or mps.", default="auto", is_common=True)

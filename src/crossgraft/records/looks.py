@@ -10,9 +10,9 @@ from crossgraft.records.base import Count, Record
 class Look(Record):
     """One model measured on the test images of a data set. Fingerprints only: no name, no path, no result."""
 
-    test: str = Field(description="Fingerprint of the test images, with labels and groups.")
+    test: str = Field(description="Fingerprint of the test images with labels, whatever their order and their groups.")
     measured: str = Field(description="Fingerprint of what was measured: the same training is the same look.")
-    command: str = Field(description="tune or interpolate.")
+    command: str = Field(description="Name of the command that measured it.")
 
     @property
     def key(self) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.looks import LooksRecord
 from crossgraft.records.tuning import MetricRecord, ThresholdRecord, TunedModelRecord
 from crossgraft.types import RecordedTask
 
@@ -60,6 +61,11 @@ class PredictionRecord(Record):
     most_certain: list[int] = Field(default=[], description="Numbers of images, the most certain first.")
     least_certain: list[int] = Field(default=[], description="Numbers of images, the least certain first.")
     metrics: list[MetricRecord] = Field(default=[], description="Measured here, where true classes are known.")
+    looks: LooksRecord | None = Field(
+        default=None,
+        description="Place among the looks at these images; None: nothing was measured, the model had seen them, or looks were "
+        "not counted.",
+    )
     training_metrics: list[MetricRecord] = Field(default=[], description="As stored with the model.")
     images_per_second: float | None = None
     seconds: float = 0.0

@@ -63,6 +63,9 @@ class SavedModelRecord(Record):
     batch_norm: BatchNormRecord | None = Field(default=None, description="None: written by an earlier version.")
     keep: KeepRecord | None = Field(default=None, description="None: no similarity was asked for.")
     seed: int
+    training_key: str = Field(
+        default="", description="Of the training, as the ledger knows it; empty: written by an earlier version."
+    )
     references: list[Reference] = []
     weights_file: str = "weights.safetensors"
     weights_sha256: str = Field(default="", description="Of the file of weights.")

@@ -39,13 +39,15 @@ class JsonLines(Generic[RowT]):
         kind: What a line is.
         what: The whole file in words, with its article.
         one: One line in words, with its article.
-        key: What makes two records the same; the newer one takes the place of the older one.
+        key: What makes two records the same.
+        keeps_first: Whether the older of two stays; otherwise the newer one takes its place.
     """
 
     kind: type[RowT]
     what: str
     one: str
     key: Callable[[RowT], Hashable]
+    keeps_first: bool = False
 
     def read(self, path: Path) -> list[RowT]:
         """Every record, oldest first; none when the file is not there yet.
@@ -82,7 +84,10 @@ class JsonLines(Generic[RowT]):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(path.with_name(f".{path.name}.lock"), timeout=LOCK_SECONDS):
-                merged = {self.key(row): row for row in [*self.read(path), *rows]}
+                merged: dict[Hashable, RowT] = {}
+                for row in [*self.read(path), *rows]:
+                    key = self.key(row)
+                    merged[key] = merged.get(key, row) if self.keeps_first else row
                 text = "".join(f"{row.model_dump_json()}\n" for row in merged.values())
                 write_atomically(path, text, advice=_ADVICE)
         except Timeout as error:

@@ -15,7 +15,11 @@ from crossgraft.runs.secondary import secondary
 from crossgraft.statistics.expected_maximum import expected_maximum
 
 FILE_NAME = "test_looks.jsonl"
-_LINES = JsonLines(Look, "the ledger of looks at test images", "a look at test images", key=lambda look: look.key)
+_LINES = JsonLines(
+    *(Look, "the ledger of looks at test images", "a look at test images"),
+    key=lambda look: look.key,
+    keeps_first=True,  # what looked first opened the images
+)
 _HALF_WIDTH = 1.959963984540054
 """Half the width of a 95 % interval, in standard errors."""
 

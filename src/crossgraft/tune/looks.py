@@ -8,14 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int
 
-from crossgraft.data import Dataset
+from crossgraft.data.fingerprint import dataset_fingerprint
+from crossgraft.data.rows import ImageRows
 from crossgraft.progress import Reporter
 from crossgraft.records import Look, LooksRecord, MetricRecord
 from crossgraft.runs.ledger import count_looks
 
 
 def count_test_look(
-    dataset: Dataset,
+    dataset: ImageRows,
     tested: Int[np.ndarray, " _"],
     measured: Sequence[str],
     primary: MetricRecord | None,
@@ -30,13 +31,20 @@ def count_test_look(
         tested: Those that were looked at, in any order.
         measured: What names the networks and nothing else, such as fingerprints of their weights.
         primary: The metric that the page is about, with its interval.
-        command: ``tune`` or ``interpolate``.
+        command: Name of the command that looked.
         reporter: Reporter of a ledger that cannot be used.
     """
     look = Look(
-        test=dataset.take(np.sort(tested)).fingerprint,
+        test=_fingerprint(dataset.take(tested)),
         measured=hashlib.sha256(" ".join(measured).encode()).hexdigest(),
         command=command,
     )
     low, high = (None, None) if primary is None else (primary.low, primary.high)
     return count_looks(look, low=low, high=high, reporter=reporter)
+
+
+def _fingerprint(tested: ImageRows) -> str:
+    """Fingerprint of pixels and labels: the same images in another order, or without their groups, are no other images."""
+    digests, labels = tested.image_digests, tested.labels.tolist()
+    ordered = sorted(range(len(tested)), key=lambda row: (digests[row], labels[row]))
+    return dataset_fingerprint([digests[row] for row in ordered], tested.labels[ordered], None)

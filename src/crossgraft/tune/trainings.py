@@ -2,54 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails, thumbnails_of_rows
 from crossgraft.errors import DataError
-from crossgraft.models.classifier import Classifier
-from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.progress import Reporter
-from crossgraft.records import LooksRecord, SavedModelRecord, Thumbnail, TuningRecord
+from crossgraft.records import LooksRecord, Thumbnail, TuningRecord
 from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import num_read_back, results_of
-from crossgraft.tune.assemble import assemble_record, prediction_table, record_of_fold
+from crossgraft.tune.assemble import assemble_record, prediction_table
 from crossgraft.tune.engine.gradient_norms import GradientNorms
+from crossgraft.tune.finished_fold import FinishedFold, model_in_memory, save_models
 from crossgraft.tune.forecast import MEASURING, METRICS, foresee
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
 from crossgraft.tune.keep_search import run_trainings
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.measuring.drift import Compared, similarity_to_source
-from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions, evaluate, evaluate_alone, predict_fold
-from crossgraft.tune.parts import FoldRows
+from crossgraft.tune.measuring.evaluation import Evaluation, evaluate, evaluate_alone, predict_fold
 from crossgraft.tune.planning.fold_networks import FoldNetworks
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import TuningRows, columns_of
 from crossgraft.tune.result import FOLD_MODELS, FineTuningResult
 from crossgraft.tune.result_rows import keep_known_result
-from crossgraft.tune.saving.known_images import IMAGES_FILE
-from crossgraft.tune.saving.save_model import describe_saved_model, save_model
-from crossgraft.tune.saving.saved_model import MODEL_FOLDER, SavedModel
+from crossgraft.tune.saving.saved_model import MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import counted
 from crossgraft.words.metric_words import overall
-
-
-@dataclass(frozen=True, eq=False)
-class _Finished:
-    """A fold whose model was picked and measured."""
-
-    trained: Trained
-    networks: FoldNetworks
-    predictions: FoldPredictions
-    classifier: Classifier
 
 
 def train_and_evaluate(
@@ -108,7 +93,7 @@ def train_and_evaluate(
         tuned = FineTuningResult(record, plan=plan, norms=_gradient_norms(outcomes))
         if not of_folds:
             (fold,) = finished
-            tuned = replace(tuned, classifier=fold.classifier, fitted=_in_memory(prepared, record, fold))
+            tuned = replace(tuned, classifier=fold.classifier, fitted=model_in_memory(prepared, record, fold))
         if run is not None:
             tuned = _write(prepared, tuned, finished, of_folds, run, publish, reporter)
         if prepared.options.store:
@@ -148,7 +133,7 @@ def _gradient_norms(outcomes: Sequence[tuple[FoldNetworks, list[TrainingOutcome]
 
 def _finish_fold(
     prepared: Preparation, networks: FoldNetworks, trained: Sequence[Trained], reporter: Reporter
-) -> _Finished:
+) -> FinishedFold:
     """Pick a model by the validation rows; only then look at the test rows."""
     chosen = pick(trained, prepared.rule, prepared.keep)
     classifier = trained_network(prepared.new_classifier(), chosen)
@@ -164,10 +149,10 @@ def _finish_fold(
             device=prepared.settings.device,
             num_threads=prepared.num_threads,
         )
-    return _Finished(chosen, networks, predictions, classifier.to("cpu").eval())
+    return FinishedFold(chosen, networks, predictions, classifier.to("cpu").eval())
 
 
-def _similarity(prepared: Preparation, finished: Sequence[_Finished], reporter: Reporter) -> dict[str, float]:
+def _similarity(prepared: Preparation, finished: Sequence[FinishedFold], reporter: Reporter) -> dict[str, float]:
     """Similarity of features before and after, on the test rows."""
     with reporter.stage("Comparing features before and after"):
         compared = [
@@ -187,14 +172,14 @@ def _similarity(prepared: Preparation, finished: Sequence[_Finished], reporter: 
         )
 
 
-def _evaluation(prepared: Preparation, finished: Sequence[_Finished]) -> Evaluation:
+def _evaluation(prepared: Preparation, finished: Sequence[FinishedFold]) -> Evaluation:
     dataset, is_folded = prepared.rows.dataset, prepared.rows.num_folds is not None
     attributes = columns_of(dataset, prepared.options.subgroups)
     folds = [fold.predictions for fold in finished]
     return evaluate(folds, dataset, task=prepared.task, attributes=attributes, is_folded=is_folded)
 
 
-def _of_folds(prepared: Preparation, finished: Sequence[_Finished]) -> dict[int, Evaluation]:
+def _of_folds(prepared: Preparation, finished: Sequence[FinishedFold]) -> dict[int, Evaluation]:
     """Each fold alone; empty without folds."""
     dataset, task = prepared.rows.dataset, prepared.task
     folds = [] if prepared.rows.num_folds is None else [fold.predictions for fold in finished]
@@ -202,7 +187,7 @@ def _of_folds(prepared: Preparation, finished: Sequence[_Finished]) -> dict[int,
 
 
 def _count_look(
-    prepared: Preparation, record: TuningRecord, finished: Sequence[_Finished], reporter: Reporter
+    prepared: Preparation, record: TuningRecord, finished: Sequence[FinishedFold], reporter: Reporter
 ) -> LooksRecord | None:
     """Add this look at the test rows to the ledger; the same training is the same look."""
     return count_test_look(
@@ -218,7 +203,7 @@ def _count_look(
 def _write(
     prepared: Preparation,
     tuned: FineTuningResult,
-    finished: Sequence[_Finished],
+    finished: Sequence[FinishedFold],
     of_folds: Mapping[int, Evaluation],
     run: RunDirectory,
     publish: Publish,
@@ -226,7 +211,7 @@ def _write(
 ) -> FineTuningResult:
     """Models, tables, record; then the run is done, and its page follows."""
     options, rows = prepared.options, prepared.rows
-    _save_models(prepared, tuned.record, finished, of_folds, run)
+    save_models(prepared, tuned.record, finished, of_folds, run)
     where = {"saved_model_reason": FOLD_MODELS} if of_folds else {"saved_model": MODEL_FOLDER}
     record = tuned.record.model_copy(update=where)
     run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
@@ -259,42 +244,3 @@ def _keep_result(prepared: Preparation, record: TuningRecord, *, num_done: int, 
         )
     else:
         keep_known_result(record, prepared.request.spec, prepared.rows, prepared.options, reporter)
-
-
-def _save_models(
-    prepared: Preparation,
-    record: TuningRecord,
-    finished: Sequence[_Finished],
-    of_folds: Mapping[int, Evaluation],
-    run: RunDirectory,
-) -> None:
-    """The model as ``model``; with folds one per fold, because the metrics are of all of them and of none alone."""
-    for fold in finished:
-        parts = fold.predictions.parts
-        folder = f"folds/{parts.name}/" if of_folds else ""
-        own = record_of_fold(record, of_folds[parts.fold or 0]) if of_folds else record
-        save_model(run.path / folder / MODEL_FOLDER, fold.classifier, _facts(prepared, own, fold))
-        digests = sorted(_known_images(prepared, parts))  # an order that says nothing
-        run.write(f"{folder}{IMAGES_FILE}", json.dumps(digests))
-
-
-def _in_memory(prepared: Preparation, record: TuningRecord, fold: _Finished) -> SavedModel:
-    """The model as it would be read back."""
-    own = {"weights_fingerprint": weights_fingerprint(fold.classifier)}
-    facts = _facts(prepared, record, fold).model_copy(update=own)
-    known, split = _known_images(prepared, fold.predictions.parts), prepared.rows.split_record()
-    return SavedModel(fold.classifier, facts, "cpu", frozenset(known), split)
-
-
-def _facts(prepared: Preparation, record: TuningRecord, fold: _Finished) -> SavedModelRecord:
-    options = prepared.options
-    return describe_saved_model(
-        record, fold.classifier, seed=options.seed, window=options.window, slices=options.slices
-    )
-
-
-def _known_images(prepared: Preparation, parts: FoldRows) -> set[str]:
-    """Digests of the images that had a part in the fine-tuning; of edited ones also as they came."""
-    rows = prepared.rows
-    of_both = [rows.dataset.image_digests, *([] if rows.unedited is None else [rows.unedited.image_digests])]
-    return {digests[row].hex() for digests in of_both for row in (*parts.train, *parts.val)}

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.part_of_run import OF_THE_RUN, part_of_run
 from crossgraft.data.rows import ImageRows
@@ -18,6 +20,7 @@ from crossgraft.selection.result import SelectionResult
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, measure, seen_in_training, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
+from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.inference import Answers, answer
@@ -26,6 +29,7 @@ from crossgraft.verbs._given_images import location_of, open_given
 from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.words.editing_words import predicted_unedited
+from crossgraft.words.metric_words import overall
 
 if TYPE_CHECKING:
     from crossgraft.verbs._given_images import Images
@@ -41,7 +45,7 @@ def predict(
     """Predict the class of each image, with a calibrated probability and the decision at the stored threshold.
 
     Images are prepared as in training. Where their true classes are known (folders, or a column of labels, with names of
-    the model's classes), metrics with intervals are measured as well.
+    the model's classes), metrics with intervals are measured as well, and the look at these images is counted.
 
     Args:
         run: Run directory of ``crossgraft tune``, the folder ``model`` of one, what ``fine_tune`` returned, or a model from
@@ -98,6 +102,8 @@ def predict(
             answers = answer(model.facts, logits)
             rows = rows_of(opened, logits, answers, known)
             record = _record(model, opened, rows, known, answers, seconds)
+            if options.ledger and record.metrics and (seen is None or options.use_split == "test"):
+                record = _with_look(record, opened.readable(), model.facts, reporter)
             return finish(
                 record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names
             )
@@ -137,6 +143,22 @@ def _with_edits(known: KnownTargets, facts: SavedModelRecord, reporter: Reporter
         return known
     reporter.warn(text)
     return known._replace(warnings=(*known.warnings, text))
+
+
+def _with_look(
+    record: PredictionRecord, images: ImageRows, facts: SavedModelRecord, reporter: Reporter
+) -> PredictionRecord:
+    """The record with its place in the ledger: the model of a run on its own test rows is the look that ``tune`` counted."""
+    primary = recorded_task(facts).primary_metric
+    looks = count_test_look(
+        images,
+        np.arange(len(images)),
+        [facts.training_key or facts.weights_fingerprint],
+        next((row for row in overall(record.metrics) if row.metric == primary), None),
+        command="predict",
+        reporter=reporter,
+    )
+    return record.model_copy(update={"looks": looks})
 
 
 def _record(

@@ -29,6 +29,13 @@ def test_the_same_training_is_one_look_with_one_place(tmp_path):
     assert len(file.read_text().splitlines()) == 4
 
 
+def test_the_first_command_that_looked_is_the_one_that_is_named(tmp_path):
+    file = tmp_path / "looks.jsonl"
+    add_look(look(0), file)
+    assert [each.command for each in add_look(look(0, command="predict"), file)] == ["tune"]
+    assert [each.command for each in add_look(look(1, command="predict"), file)] == ["tune", "predict"]
+
+
 def test_the_place_is_said_with_what_it_costs(tmp_path):
     quiet, file = Reporter(quiet=True), tmp_path / "looks.jsonl"
     first = count_looks(look(0), low=0.8, high=0.9, reporter=quiet, file=file)

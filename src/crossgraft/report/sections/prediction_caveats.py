@@ -10,7 +10,7 @@ from crossgraft.report.source import Source
 from crossgraft.runs.typed_command import DATA, RUN, TypedCommand
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted
-from crossgraft.words.looks_words import NOT_SEEN
+from crossgraft.words.looks_words import NOT_SEEN, looks_in_words
 from crossgraft.words.metric_words import guessing, metric_in_words, overall
 
 OTHER_IMAGES = (
@@ -79,6 +79,12 @@ def _unreadable(source: Source[PredictionRecord]) -> Caveat | None:
     return Caveat(f"{counted(number, 'image')} could not be read and left out.") if number else None
 
 
+def _looked_at_before(source: Source[PredictionRecord]) -> Caveat | None:
+    """Which model is the best was seen on these images."""
+    text = looks_in_words(source.record.looks, recorded_task(source.record).primary_metric)
+    return None if text is None else Caveat(text)
+
+
 def _same_images(source: Source[PredictionRecord]) -> Caveat | None:
     """The test images of the fine-tuning tell nothing that its report does not."""
     record = source.record
@@ -104,7 +110,7 @@ def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
 
 PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
     *(_warned, _not_measured, _unreadable),
-    *(_not_calibrated, _same_images, _other_images),
+    *(_not_calibrated, _looked_at_before, _same_images, _other_images),
 )
 """The most severe first, in the order of ``sections._verdict``."""
 

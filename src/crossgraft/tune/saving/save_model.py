@@ -23,6 +23,7 @@ def describe_saved_model(
     classifier: Classifier,
     *,
     seed: int,
+    training_key: str = "",
     window: str | None = None,
     slices: str | None = None,
 ) -> SavedModelRecord:
@@ -32,6 +33,7 @@ def describe_saved_model(
         record: Says on what the model was trained and how well it does.
         classifier: The network; its recipe is kept.
         seed: Random seed of the run.
+        training_key: Key of the training that left the network, by which the ledger of looks knows it.
         window: Requested intensities of DICOM and NIfTI images that became black and white.
         slices: Requested slices of volumes that were images.
     """
@@ -71,6 +73,7 @@ def describe_saved_model(
         batch_norm=record.batch_norm,
         keep=record.keep,
         seed=seed,
+        training_key=training_key,
         references=record.references,
     )
 

@@ -1,0 +1,79 @@
+"""``predict`` where true classes are known: a look at test images, counted once for each training."""
+
+import json
+import shutil
+
+import pytest
+
+from crossgraft.data import Split, open_dataset
+from support.tiny import make_images
+
+TUNE = (
+    *("tune", "images", "--model", "tiny_models:tiny", "--code", "tiny_models.py"),
+    *("--workers", "1", "--quiet", "--device", "cpu"),
+)
+ASKED = ("--code", "tiny_models.py", "--workers", "1", "--device", "cpu", "--quiet")
+
+
+@pytest.fixture
+def runs(workspace, crossgraft):
+    """Two trainings with one split, in the folders ``first`` and ``second``."""
+    for name, asked in (("first", ("--epochs", "1")), ("second", ("--epochs", "2"))):
+        done = crossgraft(*TUNE, *asked, "--out", name)
+        assert done.code == 0, done.err
+    return workspace
+
+
+@pytest.fixture
+def look(crossgraft):
+    def predicted(*asked):
+        said = crossgraft("predict", *asked, *ASKED, "--json")
+        assert said.code == 0, said.err
+        return json.loads(said.out)["looks"]
+
+    return predicted
+
+
+def test_the_model_of_a_run_on_its_own_test_images_is_the_look_of_its_training(runs, look):
+    first = look("first", "images", "--use-split", "test")
+    assert (first["number"], first["by_command"]) == (1, {"tune": 1})
+    second = look("second", "images", "--use-split", "test")
+    assert (second["number"], second["by_command"]) == (2, {"tune": 2})
+    assert second["optimism"] > 0
+
+
+def test_neither_a_copy_of_the_images_nor_of_the_model_nor_their_order_is_another_look(runs, look):
+    whole, split = open_dataset("images"), Split.load(runs / "first" / "split.json")
+    lines = ["path,label"]
+    for row in reversed(split.test):
+        shutil.copy(runs / "images" / whole.image_name(row), runs / f"copy{row}.png")
+        lines.append(f"copy{row}.png,{whole.labels[row]}")
+    (runs / "copies.csv").write_text("\n".join(lines) + "\n")
+    shutil.copytree(runs / "second" / "model", runs / "passed on")
+    assert look("passed on", "copies.csv")["by_command"] == {"tune": 2}
+    patients = [f"{line},{'patient' if number == 0 else number // 2}" for number, line in enumerate(lines)]
+    (runs / "grouped.csv").write_text("\n".join(patients) + "\n")
+    assert look("first", "grouped.csv", "--group-column", "patient")["by_command"] == {"tune": 1}
+    relabelled = [lines[0], lines[1].replace("benign", "m").replace("malignant", "benign").replace(",m", ",malignant")]
+    (runs / "relabelled.csv").write_text("\n".join([*relabelled, *lines[2:]]) + "\n")
+    assert look("first", "relabelled.csv")["by_command"] == {"predict": 1}
+
+
+def test_a_choice_by_new_labelled_images_is_said_on_page_and_terminal(runs, look, crossgraft):
+    make_images(runs / "elsewhere", {"benign": 9, "malignant": 9}, size=20)
+    assert look("first", "elsewhere")["by_command"] == {"predict": 1}
+    said = crossgraft("predict", "second", "elsewhere", *ASKED, "--out", "predicted")
+    text = "This is the 2nd look at these test images (2 × predict): the best of 2 equally good results is too high"
+    assert f"Caveat: {text}" in " ".join(said.out.split())
+    assert text in (runs / "predicted" / "report.html").read_text(encoding="utf-8")
+    assert look("first", "elsewhere")["number"] == 1  # still the first
+
+
+def test_what_measures_nothing_new_is_not_counted(runs, look):
+    assert look("first", "images") is None  # the model has learned from most of them
+    assert look("first", "images", "--use-split", "val") is None
+    assert look("first", "images", "--use-split", "test", "--no-ledger") is None
+    make_images(runs / "unlabelled", {"": 3}, size=20)
+    assert look("first", "unlabelled") is None
+    make_images(runs / "strangers", {"cat": 3, "dog": 3}, size=20)
+    assert look("first", "strangers") is None
