@@ -42,7 +42,7 @@ def test_the_model_of_a_run_on_its_own_test_images_is_the_look_of_its_training(r
     assert second["optimism"] > 0
 
 
-def test_neither_a_copy_of_the_images_nor_of_the_model_nor_their_order_is_another_look(runs, look):
+def test_neither_a_copy_of_the_images_nor_of_the_model_nor_their_order_is_another_look(runs, look, crossgraft):
     whole, split = open_dataset("images"), Split.load(runs / "first" / "split.json")
     lines = ["path,label"]
     for row in reversed(split.test):
@@ -51,6 +51,10 @@ def test_neither_a_copy_of_the_images_nor_of_the_model_nor_their_order_is_anothe
     (runs / "copies.csv").write_text("\n".join(lines) + "\n")
     shutil.copytree(runs / "second" / "model", runs / "passed on")
     assert look("passed on", "copies.csv")["by_command"] == {"tune": 2}
+    crossgraft("predict", "passed on", "copies.csv", *ASKED, "--out", "copies")
+    page = (runs / "copies" / "report.html").read_text(encoding="utf-8")
+    assert "say no more than the report of the fine-tuning" in page
+    assert "was not checked. The model also answers" not in page
     patients = [f"{line},{'patient' if number == 0 else number // 2}" for number, line in enumerate(lines)]
     (runs / "grouped.csv").write_text("\n".join(patients) + "\n")
     assert look("first", "grouped.csv", "--group-column", "patient")["by_command"] == {"tune": 1}

@@ -18,9 +18,6 @@ from crossgraft.progress import Reporter
 _NOT_THOSE = "have no split of their own, and are not what the model was fine-tuned on"
 _ADVICE = "Leave out --use-split to predict every image."
 
-OF_THE_RUN = "that of the fine-tuning"
-"""Ends what rows are called that a run gave their part."""
-
 FindSplit = Callable[[], Split | None]
 """Reads the split of the run when it is needed; None: the model was passed on without it."""
 
@@ -101,4 +98,4 @@ def part_of_run(rows: SourceRows | ImageRows, part: Part, split: Split | None) -
     chosen = split.rows(part)
     if chosen.size == 0:
         raise DataError(f"The split of the run has no {part} rows ({split.method}). {_ADVICE}")
-    return chosen, f"{part} rows of split {rows.fingerprint_of_split(split.rows('train'))}, {OF_THE_RUN}"
+    return chosen, f"{part} rows of split {rows.fingerprint_of_split(split.rows('train'))}, that of the fine-tuning"

@@ -53,7 +53,9 @@ class PredictionRecord(Record):
     num_images: int
     num_unreadable: int = 0
     rows_used: str = Field(default="", description="Which rows of the data, in words; empty: not recorded.")
-    is_of_run: bool = Field(default=False, description="Whether they are a part of the split of the fine-tuning.")
+    is_of_run: bool = Field(
+        default=False, description="Whether they are the test images of the fine-tuning, or all had a part in it."
+    )
     temperature: float | None
     thresholds: list[ThresholdRecord] = []
     rows: list[PredictionRow]

@@ -66,6 +66,9 @@ class SavedModelRecord(Record):
     training_key: str = Field(
         default="", description="Of the training, as the ledger knows it; empty: written by an earlier version."
     )
+    test_fingerprint: str = Field(
+        default="", description="Of the test images, as the ledger knows them; empty: written by an earlier version."
+    )
     references: list[Reference] = []
     weights_file: str = "weights.safetensors"
     weights_sha256: str = Field(default="", description="Of the file of weights.")

@@ -12,6 +12,7 @@ from crossgraft.records import SavedModelRecord, TuningRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.assemble import record_of_fold
 from crossgraft.tune.jobs import Trained
+from crossgraft.tune.looks import fingerprint_of_tested
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.fold_networks import FoldNetworks
@@ -63,6 +64,7 @@ def _facts(prepared: Preparation, record: TuningRecord, fold: FinishedFold) -> S
         fold.classifier,
         seed=options.seed,
         training_key=fold.trained.record.key,
+        test_fingerprint=fingerprint_of_tested(prepared.rows.as_they_came, fold.predictions.parts.test),
         window=options.window,
         slices=options.slices,
     )

@@ -12,6 +12,7 @@ from crossgraft.metrics import evaluate_predictions
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord
 from crossgraft.tasks import recorded_task, task_of
+from crossgraft.tune.looks import fingerprint_of_tested
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.saving.inference import Answering, in_words, thresholds_of
 from crossgraft.tune.saving.saved_model import SavedModel
@@ -73,6 +74,13 @@ def seen_in_training(images: ImageRows, model: SavedModel) -> str | None:
         if number
         else None
     )
+
+
+def is_of_run(images: ImageRows, model: SavedModel) -> bool:
+    """Whether the images are the test images of the fine-tuning, or had a part in it, all of them."""
+    if model.known_images is not None and all(digest.hex() in model.known_images for digest in images.image_digests):
+        return True
+    return fingerprint_of_tested(images, np.arange(len(images))) == model.facts.test_fingerprint
 
 
 def _classes(images: ImageRows, targets: Targets, facts: Answering) -> KnownTargets:

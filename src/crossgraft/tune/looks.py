@@ -35,7 +35,7 @@ def count_test_look(
         reporter: Reporter of a ledger that cannot be used.
     """
     look = Look(
-        test=_fingerprint(dataset.take(tested)),
+        test=fingerprint_of_tested(dataset, tested),
         measured=hashlib.sha256(" ".join(measured).encode()).hexdigest(),
         command=command,
     )
@@ -43,8 +43,14 @@ def count_test_look(
     return count_looks(look, low=low, high=high, reporter=reporter)
 
 
-def _fingerprint(tested: ImageRows) -> str:
-    """Fingerprint of pixels and labels: the same images in another order, or without their groups, are no other images."""
-    digests, labels = tested.image_digests, tested.labels.tolist()
-    ordered = sorted(range(len(tested)), key=lambda row: (digests[row], labels[row]))
-    return dataset_fingerprint([digests[row] for row in ordered], tested.labels[ordered], None)
+def fingerprint_of_tested(dataset: ImageRows, tested: Int[np.ndarray, " _"]) -> str:
+    """64 hexadecimal digits of pixels and labels: in another order, or without their groups, images are no other images.
+
+    Args:
+        dataset: All rows.
+        tested: Those that are meant, in any order.
+    """
+    rows = dataset.take(tested)
+    digests, labels = rows.image_digests, rows.labels.tolist()
+    ordered = sorted(range(len(rows)), key=lambda row: (digests[row], labels[row]))
+    return dataset_fingerprint([digests[row] for row in ordered], rows.labels[ordered], None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
-from crossgraft.data.part_of_run import OF_THE_RUN, part_of_run
+from crossgraft.data.part_of_run import part_of_run
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options import PredictOptions, configuration
@@ -18,7 +18,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, SavedModelRecord
 from crossgraft.selection.result import SelectionResult
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.known_targets import KnownTargets, measure, seen_in_training, true_classes
+from crossgraft.tune.known_targets import KnownTargets, is_of_run, measure, seen_in_training, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.predictions import Predictions
@@ -180,7 +180,7 @@ def _record(
         num_images=len(images.readable_rows),
         num_unreadable=len(images.unreadable),
         rows_used=images.rows_used,
-        is_of_run=images.rows_used.endswith(OF_THE_RUN),
+        is_of_run=is_of_run(images.readable(), model),
         temperature=facts.temperature,
         thresholds=facts.thresholds,
         rows=rows,

@@ -24,6 +24,7 @@ def describe_saved_model(
     *,
     seed: int,
     training_key: str = "",
+    test_fingerprint: str = "",
     window: str | None = None,
     slices: str | None = None,
 ) -> SavedModelRecord:
@@ -34,6 +35,7 @@ def describe_saved_model(
         classifier: The network; its recipe is kept.
         seed: Random seed of the run.
         training_key: Key of the training that left the network, by which the ledger of looks knows it.
+        test_fingerprint: Fingerprint of the test images, by which the ledger knows them.
         window: Requested intensities of DICOM and NIfTI images that became black and white.
         slices: Requested slices of volumes that were images.
     """
@@ -74,6 +76,7 @@ def describe_saved_model(
         keep=record.keep,
         seed=seed,
         training_key=training_key,
+        test_fingerprint=test_fingerprint,
         references=record.references,
     )
 
