@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from repsim_batch_norm import batch_norm_modes, why_frozen
 from repsim_figure import write_figure
 from repsim_kinds import KINDS, Kind, comparable, of_kind, paired, reference_of, values
 from repsim_text import PAGE
 from repsim_uses import SHOWN, bought, use_differences, uses, weights
-from repsim_variants import DEFAULT, FORMS
+from repsim_variants import DEFAULT, FORMS, default_variant
 from studies import difference_of, verdict
 from study_rows import Table
 from study_tables import Key, Tables, in_numbers, mean_and_interval, or_dash, over_pairs, over_seeds
@@ -47,6 +48,8 @@ def write_page(path: Path, tables: Tables, *, titles: Mapping[str, str], vit: st
     text = PAGE.format(
         progress=progress,
         kept=_kept_everywhere(tables, vit),
+        decided=why_frozen(tables),
+        batch_norm=batch_norm_modes(tables),
         kinds="\n\n".join(_kind_table(tables, kind, vit) for kind in KINDS),
         figure=f"{folder.name}/{figure.name}",
         orderings=_orderings(tables, vit),
@@ -78,11 +81,12 @@ def _kept_everywhere(tables: Tables, vit: str) -> str:
     accuracies: dict[Key, float] = {}
     for name in tables:
         for model in dict.fromkeys(row.model for row in tables[name].trainings):
+            default = default_variant(has_batch_norm=model != vit)
             full = _of_model(values({name: tables[name]}, "full", "cka_debiased"), model)
-            kept = _of_model(values({name: tables[name]}, DEFAULT, "cka_debiased"), model)
+            kept = _of_model(values({name: tables[name]}, default, "cka_debiased"), model)
             accuracy = {
                 key: gap
-                for key, gap in paired({name: tables[name]}, DEFAULT, "full", "accuracy")[1].items()
+                for key, gap in paired({name: tables[name]}, default, "full", "accuracy")[1].items()
                 if key[1] == model
             }
             accuracies |= accuracy

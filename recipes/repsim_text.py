@@ -41,10 +41,17 @@ have weight 1 where no other is said. *train*, *frozen*, *adapt* are those of `-
 
 ## Does the default keep?
 
-`--regularizer repsim` is 1 − debiased CKA of the batch with weight 0.3 √(d / 64), and leaves BatchNorm as it is trained without
-it. Mean over seeds, intervals over seeds.
+`--regularizer repsim` is 1 − debiased CKA of the batch with weight 0.3 √(d / 64), and leaves the statistics of BatchNorm as
+they came (*repsim, frozen*); FULL trains with those of each batch, as it does by default. Mean over seeds, intervals over
+seeds.
 
 {kept}
+
+## What BatchNorm should do
+
+Each mode minus *train*, the statistics of each batch, over pairs of set and network (mean over their seeds). {decided}
+
+{batch_norm}
 
 ## By kind of network
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 MODES_OF_BATCH_NORM = ("train", "frozen", "adapt")
 DEFAULT = "repsim"
-"""What ``--regularizer repsim`` says on its own: 1 − CKA, with a weight that grows with the width of the features."""
+"""What ``--regularizer repsim`` says of features: 1 − CKA, with a weight that grows with their width."""
 FORMS = {
     DEFAULT: "mode=cka",
     "batch": "reference=batch",
@@ -33,11 +33,16 @@ class Variant(NamedTuple):
     Attributes:
         options: Of ``fine_tune``.
         is_swept: Whether it differs from another one in its weight alone, which is looked at last, with one seed, and with
-            BatchNorm as it is by default.
+            the statistics of each batch.
     """
 
     options: dict[str, Any]
     is_swept: bool = False
+
+
+def default_variant(*, has_batch_norm: bool) -> str:
+    """What ``--regularizer repsim`` trains on its own: statistics of BatchNorm stay as they came."""
+    return f"{DEFAULT}, frozen" if has_batch_norm else DEFAULT
 
 
 def variants(*, has_batch_norm: bool) -> dict[str, Variant]:

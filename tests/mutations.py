@@ -208,14 +208,10 @@ MUTATIONS = {
         ("tune/keep_search.py", "math.exp(start + share * (end - start))", "math.exp(end + share * (start - end))"),
     ],
     "unit/tune/planning/test_batch_norm.py": [
-        (
-            "tune/planning/batch_norm.py",
-            "[each for each in plugins.regularizers if keeps_reference(each)]",
-            "list(plugins.regularizers)",
-        ),
-        ("tune/planning/batch_norm.py", 'getattr(each, "keeps_with_moving_statistics", True)', "True"),
+        ("tune/planning/batch_norm.py", "if keeps_reference(each) and moving]", "if moving]"),
+        ("tune/planning/batch_norm.py", "if freezes_batch_norm(each)", "if True"),
         ("tune/planning/batch_norm.py", 'if asked in ("frozen", "adapt") and', 'if asked == "frozen" and'),
-        ("tune/planning/batch_norm.py", "bool(keepers and moving) and", "bool(keepers) and"),
+        ("tune/planning/batch_norm.py", "if keeps_reference(each) and moving]", "if keeps_reference(each)]"),
     ],
     "unit/tune/planning/test_fold_networks.py": [
         ("tune/planning/fold_networks.py", "if self.adapts and self._statistics else start", "if False else start"),

@@ -88,8 +88,8 @@ def moved(folder, name):
 
 def test_training_moves_statistics_and_weights_unless_it_is_told_otherwise(folder):
     assert moved(folder, "plain") == STATISTICS | WEIGHTS
-    assert moved(folder, "frozen") == WEIGHTS
-    assert moved(folder, "default") == moved(folder, "adapt") == STATISTICS | WEIGHTS
+    assert moved(folder, "frozen") == moved(folder, "default") == WEIGHTS
+    assert moved(folder, "adapt") == STATISTICS | WEIGHTS
 
 
 def test_train_is_what_was_always_done(folder):
@@ -105,8 +105,8 @@ def test_train_is_what_was_always_done(folder):
 
 def test_the_plan_and_the_record_say_what_was_decided_and_why(folder):
     record = record_of(folder, "default")
-    assert record.batch_norm.mode == "train" and record.batch_norm.reason
-    assert record.plan.settings["batch norm"] == f"train ({record.batch_norm.reason})"
+    assert record.batch_norm.mode == "frozen" and record.batch_norm.reason
+    assert record.plan.settings["batch norm"] == f"frozen ({record.batch_norm.reason})"
     record = record_of(folder, "adapt")
     assert record.plan.settings["batch norm"] == record.batch_norm.mode == "adapt"
     (note,) = [note for note in record.notes if "BatchNorm" in note]

@@ -12,11 +12,12 @@ from crossgraft.options.tuning import BatchNormMode
 from crossgraft.tune.engine.modes import training_batch_norms, without_moving_statistics
 from crossgraft.tune.methods._method import AddsAdapters, Selection
 from crossgraft.tune.planning.choices import Plugins
-from crossgraft.tune.regularizers._regularizer import keeps_reference
-from crossgraft.words.formatting import counted
+from crossgraft.tune.regularizers._regularizer import freezes_batch_norm, keeps_reference
+from crossgraft.words.formatting import counted, joined
 
 _WHY_TRAIN = "the default, as without a regulariser"
-"""Why beside a regulariser that keeps features, too."""
+"""Why beside a regulariser that compares with the start, too."""
+_WHY_FROZEN = "the default beside {}: statistics that move change what it keeps"
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,8 @@ def choose_batch_norm(
 ) -> tuple[BatchNorm, list[str]]:
     """The decision, and what the plan says where there is nothing to decide.
 
-    Left open it is ``train``, also beside a regulariser that keeps features. With ``repsim`` at weight 1 and one seed, frozen
-    statistics kept more on one set at the same accuracy and less on another at a lower one, so that is not decided
-    (docs/results/repsim.md). Of one that keeps little where statistics move no reason is given.
+    Left open it is ``frozen`` beside a regulariser that keeps more then at the same accuracy (docs/results/repsim.md says of
+    which that was measured), and otherwise ``train``.
 
     Raises:
         UnknownNameError: No mode has that name.
@@ -80,11 +80,11 @@ def choose_batch_norm(
     moving = training_batch_norms(classifier, selection)
     if asked is not None:
         return BatchNorm(asked, "", len(layers)), _on_what_was_asked(asked, plugins, moves=bool(moving))
-    keepers = [each for each in plugins.regularizers if keeps_reference(each)]
-    is_claimed = bool(keepers and moving) and all(
-        getattr(each, "keeps_with_moving_statistics", True) for each in keepers
-    )
-    return BatchNorm("train", _WHY_TRAIN if is_claimed else "", len(layers)), []
+    keepers = [each for each in plugins.regularizers if keeps_reference(each) and moving]
+    freezing = [each.name for each in keepers if freezes_batch_norm(each)]
+    if freezing:
+        return BatchNorm("frozen", _WHY_FROZEN.format(joined(freezing)), len(layers)), []
+    return BatchNorm("train", _WHY_TRAIN if keepers else "", len(layers)), []
 
 
 def _on_what_was_asked(asked: BatchNormMode, plugins: Plugins, *, moves: bool) -> list[str]:

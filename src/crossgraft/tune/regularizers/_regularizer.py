@@ -156,8 +156,8 @@ class Regularizer(Protocol):
     A class that says ``keeps_reference = False`` does not compare with the weights that training starts from, and can be used
     where those are random; the others are refused there. One that says ``decays_weights = True`` is a weight decay of its own.
     One whose spelling has come to mean something else says so by ``definition = 2``, so that no training is gone on with by
-    another definition. One of which its options leave nothing says so by ``pulls = False``; one that keeps little where the
-    statistics of BatchNorm move, by ``keeps_with_moving_statistics = False``. One that fills in what was left open says by
+    another definition. One of which its options leave nothing says so by ``pulls = False``; one beside which the statistics of
+    BatchNorm had better stay as they came, by ``freezes_batch_norm = True``. One that fills in what was left open says by
     ``in_full`` what that came to. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see
     ``crossgraft.conflicts``). One that watches layers has a method ``before_forward``,
     which says what it is to keep (see ``LooksInside``).
@@ -225,3 +225,8 @@ def attach(
 def keeps_reference(regularizer: Regularizer) -> bool:
     """Whether it compares with the network that training starts from: all that do not say otherwise."""
     return bool(getattr(regularizer, "keeps_reference", True))
+
+
+def freezes_batch_norm(regularizer: Regularizer) -> bool:
+    """Whether statistics of BatchNorm stay as they came, unless somebody asks for something else."""
+    return bool(getattr(regularizer, "freezes_batch_norm", False) and getattr(regularizer, "pulls", True))

@@ -96,6 +96,7 @@ class RepSim(Regularizer):
         "2503.07399)"
     )
     keeps_reference: ClassVar[bool] = True
+    freezes_batch_norm: ClassVar[bool] = True
     definition: ClassVar[int] = 3
 
     weight: float | None = None
@@ -159,11 +160,6 @@ class RepSim(Regularizer):
     def pulls(self) -> bool:
         """Whether the weight leaves anything."""
         return self._strength > 0
-
-    @property
-    def keeps_with_moving_statistics(self) -> bool:
-        """Covariances in training mode are of other features than those that are looked at afterwards."""
-        return self._form != "covariance"
 
     @property
     def _strength(self) -> float:

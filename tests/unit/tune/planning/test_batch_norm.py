@@ -10,9 +10,10 @@ from crossgraft.tune.methods import put_adapters_in
 from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.regularizers import REGULARIZERS
-from crossgraft.tune.regularizers._regularizer import keeps_reference
+from crossgraft.tune.regularizers._regularizer import freezes_batch_norm, keeps_reference
 from support.training import build_classifier
 
+FREEZING = [name for name, regularizer in REGULARIZERS if freezes_batch_norm(regularizer)]
 KEEPERS = [name for name, regularizer in REGULARIZERS if keeps_reference(regularizer)]
 
 
@@ -30,18 +31,26 @@ def chosen(asked=None, *, network="cnn", **slots):
 def test_every_regularizer_says_whether_it_compares_with_the_start():
     assert {"repsim", "hcs", "l2_sp", "delta"} <= set(KEEPERS)
     assert "bss" not in KEEPERS
+    assert "repsim" in FREEZING and not {"l2_sp", "delta", "rho_sim"} & set(FREEZING)
 
 
-@pytest.mark.parametrize("regularizer", KEEPERS)
-def test_beside_what_compares_with_the_start_statistics_move_too_and_the_plan_says_why(regularizer):
+@pytest.mark.parametrize("regularizer", [name for name in KEEPERS if name not in FREEZING])
+def test_beside_what_keeps_no_more_by_it_statistics_move_and_the_plan_says_why(regularizer):
     decided, said, moving = chosen(regularizer=regularizer)
     assert (decided.mode, decided.num_layers, said, moving) == ("train", 1, [], ["body.norm"])
     assert decided.in_words == f"train ({decided.reason})" and "as without a regulariser" in decided.reason
 
 
-def test_nothing_is_claimed_of_what_keeps_little_where_statistics_move():
-    assert chosen(regularizer="repsim:preset=paper")[0] == chosen(regularizer="repsim:preset=paper,l2_sp")[0]
-    assert chosen(regularizer="repsim:preset=paper")[0] == BatchNorm("train", "", 1)
+@pytest.mark.parametrize("regularizer", [*FREEZING, "repsim:preset=paper", "l2_sp,repsim:mode=procrustes"])
+def test_beside_what_keeps_more_by_it_statistics_stay_and_the_plan_says_why(regularizer):
+    decided, said, moving = chosen(regularizer=regularizer)
+    assert (decided.mode, decided.num_layers, said, moving) == ("frozen", 1, [], [])
+    name = next(name for name in FREEZING if name in regularizer)
+    assert decided.in_words == f"frozen (the default beside {name}: statistics that move change what it keeps)"
+
+
+def test_a_regularizer_that_pulls_at_nothing_changes_nothing():
+    assert chosen(regularizer="repsim:0")[0].mode == chosen()[0].mode == "train"
 
 
 @pytest.mark.parametrize(
