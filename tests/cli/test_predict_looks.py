@@ -81,3 +81,19 @@ def test_what_measures_nothing_new_is_not_counted(runs, look):
     assert look("first", "unlabelled") is None
     make_images(runs / "strangers", {"cat": 3, "dog": 3}, size=20)
     assert look("first", "strangers") is None
+
+
+def test_heads_that_are_measured_on_the_same_queries_are_looks_at_them(workspace, crossgraft):
+    make_images(workspace / "elsewhere", {"benign": 6, "malignant": 6}, size=20)
+
+    def look(*asked):
+        model = ("--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1", "--quiet", "--json")
+        said = crossgraft("fewshot", "--support", "images", *asked, *model)
+        assert said.code == 0, said.err
+        return json.loads(said.out)["looks"]
+
+    assert look("--query", "elsewhere", "--head", "ncc")["by_command"] == {"fewshot": 1}
+    assert look("--query", "elsewhere", "--head", "logistic")["by_command"] == {"fewshot": 2}
+    assert look("--query", "elsewhere", "--head", "ncc")["number"] == 1
+    assert look("--query", "elsewhere", "--head", "ridge", "--no-ledger") is None
+    assert look("--query", "images", "--head", "ncc") is None  # they are the support set

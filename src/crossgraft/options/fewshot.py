@@ -12,7 +12,7 @@ from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions,
 from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
 from crossgraft.options.predicting import ImageOptions
 from crossgraft.options.ranking import Extraction
-from crossgraft.options.running import Cache, Device, Output, Page, Seed, Strictness, Workers
+from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Workers
 
 
 @options
@@ -91,6 +91,18 @@ class SupportSet(Options):
 
 @options
 class SupportOptions(
-    Output, Cache, Extraction, Workers, Device, Seed, Page, InputSize, CodeOptions, Weights, ImageOptions, SupportSet
+    Output,
+    Cache,
+    Extraction,
+    Workers,
+    Device,
+    Seed,
+    Looking,
+    Page,
+    InputSize,
+    CodeOptions,
+    Weights,
+    ImageOptions,
+    SupportSet,
 ):
     """Options of ``predict_from_support``."""

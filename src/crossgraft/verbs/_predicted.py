@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,10 +13,13 @@ from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
 from crossgraft.runs import RunDirectory
+from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets
+from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.predictions import UNREADABLE, Predictions
 from crossgraft.tune.saving.inference import Answers, in_words
 from crossgraft.verbs.publish import publish
+from crossgraft.words.metric_words import overall
 
 _SHOWN = 12  # images of each end in the report
 
@@ -75,6 +79,31 @@ class PredictionTotals(NamedTuple):
             numbers[:_SHOWN].tolist(),
             numbers[::-1][:_SHOWN].tolist(),
         )
+
+
+def with_look(
+    record: PredictionRecord, images: ImageRows, measured: Sequence[str], reporter: Reporter
+) -> PredictionRecord:
+    """The record with its place in the ledger, where anything was measured.
+
+    Args:
+        record: What was predicted and measured.
+        images: The images that were decoded.
+        measured: What names the model and nothing else. That of a run on its own test images is the look that ``tune`` counted.
+        reporter: Reporter of a ledger that cannot be used.
+    """
+    if not record.metrics:
+        return record
+    primary = recorded_task(record).primary_metric
+    looks = count_test_look(
+        images,
+        np.arange(len(images)),
+        measured,
+        next((row for row in overall(record.metrics) if row.metric == primary), None),
+        command="predict" if record.head is None else "fewshot",
+        reporter=reporter,
+    )
+    return record.model_copy(update={"looks": looks})
 
 
 def finish(

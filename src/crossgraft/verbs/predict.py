@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.part_of_run import part_of_run
 from crossgraft.data.rows import ImageRows
@@ -20,16 +18,14 @@ from crossgraft.selection.result import SelectionResult
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, is_of_run, measure, seen_in_training, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
-from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.inference import Answers, answer
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 from crossgraft.verbs._given_images import location_of, open_given
-from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of
+from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of, with_look
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.words.editing_words import predicted_unedited
-from crossgraft.words.metric_words import overall
 
 if TYPE_CHECKING:
     from crossgraft.verbs._given_images import Images
@@ -102,8 +98,9 @@ def predict(
             answers = answer(model.facts, logits)
             rows = rows_of(opened, logits, answers, known)
             record = _record(model, opened, rows, known, answers, seconds)
-            if options.ledger and record.metrics and (seen is None or options.use_split == "test"):
-                record = _with_look(record, opened.readable(), model.facts, reporter)
+            if options.ledger and (seen is None or options.use_split == "test"):
+                measured = [model.facts.training_key or model.facts.weights_fingerprint]
+                record = with_look(record, readable, measured, reporter)
             return finish(
                 record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names
             )
@@ -143,22 +140,6 @@ def _with_edits(known: KnownTargets, facts: SavedModelRecord, reporter: Reporter
         return known
     reporter.warn(text)
     return known._replace(warnings=(*known.warnings, text))
-
-
-def _with_look(
-    record: PredictionRecord, images: ImageRows, facts: SavedModelRecord, reporter: Reporter
-) -> PredictionRecord:
-    """The record with its place in the ledger: the model of a run on its own test rows is the look that ``tune`` counted."""
-    primary = recorded_task(facts).primary_metric
-    looks = count_test_look(
-        images,
-        np.arange(len(images)),
-        [facts.training_key or facts.weights_fingerprint],
-        next((row for row in overall(record.metrics) if row.metric == primary), None),
-        command="predict",
-        reporter=reporter,
-    )
-    return record.model_copy(update={"looks": looks})
 
 
 def _record(

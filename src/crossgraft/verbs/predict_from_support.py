@@ -34,7 +34,7 @@ from crossgraft.tune.saving.inference import Answers
 from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._given_images import is_open, location_of, open_given, refuse_opening, rows_given
 from crossgraft.verbs._one_model import one_model
-from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of
+from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of, with_look
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.words.formatting import counted
 
@@ -47,7 +47,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
     """Learn classes from a few labelled images with a few-shot head, and predict the class of others.
 
     Probabilities are those of the head's softmax and not calibrated. Where the true classes of the queries are known, metrics
-    with intervals are measured.
+    with intervals are measured, and the look at them is counted.
 
     Args:
         {options}
@@ -112,6 +112,9 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
                 "warnings": list(known.warnings),
             }
         )
+        if options.ledger and seen is None:
+            measured = [backbone.weights_fingerprint, name, str(options.seed), support.fingerprint]
+            complete = with_look(complete, readable, measured, reporter)
         return finish(
             complete, queries, directory, reporter, no_images=options.no_images, show_names=options.show_names
         )
