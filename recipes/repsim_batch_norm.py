@@ -33,12 +33,18 @@ def batch_norm_modes(tables: Tables) -> str:
 
 
 def why_frozen(tables: Tables) -> str:
-    """What decided the default beside RepSim, with its numbers."""
+    """What decided the default beside RepSim and HCS, with its numbers."""
     said = [
-        f"{in_numbers(paired(tables, f'{DEFAULT}, frozen', DEFAULT, name)[0])} in {words}"
-        for name, words in DECIDING.items()
+        f"Beside {title}, statistics that stay give {_gains(tables, variant)}."
+        for variant, title in {DEFAULT: "RepSim", "hcs 0.8": "HCS"}.items()
     ]
+    of_weights = in_numbers(paired(tables, "l2_sp, frozen", "l2_sp", "cka_debiased")[0])
     return (
-        f"Beside RepSim, statistics that stay give {joined(said)}. So `frozen` is the default there; for what is trained "
-        "without it `train` stays the default."
+        f"{' '.join(said)} So `frozen` is the default there. Beside L2-SP, which compares weights, they give {of_weights} in "
+        "debiased CKA, and `train` stays the default, as for what is trained without a regulariser."
     )
+
+
+def _gains(tables: Tables, variant: str) -> str:
+    found = {name: paired(tables, f"{variant}, frozen", variant, name)[0] for name in DECIDING}
+    return joined([f"{in_numbers(found[name])} in {words}" for name, words in DECIDING.items()])

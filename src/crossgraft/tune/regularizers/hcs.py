@@ -54,6 +54,7 @@ class HCS(Regularizer):
         "(arXiv 2503.07399)"
     )
     keeps_reference: ClassVar[bool] = True
+    freezes_batch_norm: ClassVar[bool] = True
 
     lam: float = 0.8
     debiased: bool = False
