@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 
 from torch import nn
@@ -10,7 +9,8 @@ from torch import nn
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.blocks import building_blocks
 
-Blocks = str | Sequence[str] | type[nn.Module] | Sequence[type[nn.Module]]
+Block = str | type[nn.Module] | nn.Module
+Blocks = Block | Sequence[Block]
 AUTO = "auto"
 
 
@@ -19,25 +19,30 @@ def named_blocks(network: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
 
     Args:
         network: Not wrapped.
-        blocks: ``auto``; a name of a module or of a class of modules, or several; a class, or several.
+        blocks: ``auto``; a module, a name of one or of a class of modules, or a class; or several of these.
 
     Raises:
         UnknownNameError: No module and no class of modules has that name; the message gives the nearest ones.
-        UsageError: There is no block.
+        UsageError: There is no block, or a module is not of this network.
     """
     modules = {name: module for name, module in network.named_modules() if name}
     if blocks == AUTO:
         chosen = set(building_blocks(network))
     else:
-        several = [blocks] if isinstance(blocks, str) or inspect.isclass(blocks) else list(blocks)  # pyright: ignore[reportArgumentType]
-        chosen = {name for each in several for name in _named(modules, each)}  # pyright: ignore[reportArgumentType]
+        several = [blocks] if isinstance(blocks, str | type | nn.Module) else list(blocks)
+        chosen = {name for each in several for name in _named(modules, each)}
     found = {name: module for name, module in modules.items() if name in chosen}
     if not found:
         raise UsageError("rho_sim finds no block in this network. Name some: blocks=NAME, or a class of modules.")
     return found
 
 
-def _named(modules: dict[str, nn.Module], block: str | type[nn.Module]) -> list[str]:
+def _named(modules: dict[str, nn.Module], block: Block) -> list[str]:
+    if isinstance(block, nn.Module):
+        found = [name for name, module in modules.items() if module is block]
+        if not found:
+            raise UsageError(f"A block of rho_sim, a {type(block).__name__}, is no module of the network.")
+        return found
     if not isinstance(block, str):
         found = [name for name, module in modules.items() if isinstance(module, block)]
         if not found:

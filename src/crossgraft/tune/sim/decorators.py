@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.models.blocks import CONTAINERS
 from crossgraft.models.modes import modes_kept
+from crossgraft.models.taps import unwrapped
 from crossgraft.tune.sim.hooks import Hook, carries_reconstructors, is_hook
 from crossgraft.tune.sim.reconstructor import Reconstructor
 from crossgraft.tune.sim.rho_sim import RhoSim
@@ -58,7 +59,7 @@ def init_SIM(model: nn.Module | None = None, *, example: object = None, **option
         options: Those of ``RhoSim``; ``weight`` is inside ``sim_loss`` already.
 
     Raises:
-        UsageError: The model has ρSIM already, a block lacks ``forward_with_SIM``, or as ``RhoSim``.
+        UsageError: The model is wrapped or has ρSIM already, a block lacks ``forward_with_SIM``, or as ``RhoSim``.
         UnknownNameError: As ``RhoSim``.
     """
     if model is None:
@@ -69,6 +70,11 @@ def init_SIM(model: nn.Module | None = None, *, example: object = None, **option
         raise UsageError(
             "init_SIM needs an example of what the network takes (example=images), because an optimiser of model.parameters() "
             "must find the reconstructors."
+        )
+    if unwrapped(model) is not model:
+        raise UsageError(
+            "init_SIM puts reconstructors into the network itself. Call it before the network is compiled or made parallel, "
+            "and wrap what it returns."
         )
     if carries_sim(model):
         raise UsageError("This network has rho_sim already. Call strip(model) first.")
@@ -169,10 +175,11 @@ def refuse_unstripped(network: nn.Module, what: str) -> None:
 
 
 class _Kept:
-    """The engine of a network; a copy of the network has none."""
+    """The engine of a network, and its last term; a copy of the network has neither."""
 
     def __init__(self, sim: RhoSim | None) -> None:
         self.sim = sim
+        self.term: Tensor | None = None
 
     def __deepcopy__(self, memo: Any) -> _Kept:
         return _Kept(None)
@@ -183,17 +190,25 @@ class _Dressed:
 
     @property
     def sim_loss(self) -> Tensor:
-        """The weighted term of the last forward pass.
+        """The weighted term of the last forward pass, as often as it is read.
 
         Raises:
             UsageError: As ``RhoSim.loss``; or this is a copy of the network that ``init_SIM`` was called with.
         """
-        sim = self.__dict__[_SIM].sim
-        if sim is None:
+        kept: _Kept = self.__dict__[_SIM]
+        if kept.sim is None:
             raise UsageError(
                 "This is a copy of a network with rho_sim. Call strip(model), then init_SIM(model, …) for the copy."
             )
-        return sim.loss()
+        if kept.term is None or kept.sim.has_begun:
+            kept.term = kept.sim.loss()
+        return kept.term
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Refuse to be exported: the file would hold the reconstructors."""
+        if torch.compiler.is_exporting():
+            raise carries_reconstructors("This network")
+        return super().__call__(*arguments, **keywords)  # pyright: ignore[reportAttributeAccessIssue]
 
     def __deepcopy__(self, memo: Any) -> Any:
         dressed: Any = type(self)
@@ -217,7 +232,8 @@ def _dressed(base: type[nn.Module]) -> type[nn.Module]:
 def _outputs(model: nn.Module, example: object) -> list[Tensor]:
     if example is None:
         return []
-    with torch.no_grad(), modes_kept(model):
+    with torch.no_grad(), modes_kept(model), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)  # some draw in evaluation, too
         said: Any = called(model.eval(), example)
     parts = said.values() if isinstance(said, dict) else said if isinstance(said, list | tuple) else [said]
     return [part for part in parts if isinstance(part, Tensor)]

@@ -10,17 +10,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from crossgraft.errors import DivergedError, UsageError
+from crossgraft.errors import UsageError
 from crossgraft.models.modes import modes_kept
 from crossgraft.models.taps import is_compiled, unwrapped
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.sim.blocks import AUTO, Blocks, named_blocks
-from crossgraft.tune.sim.distances import DISTANCES, OF_STANDARDISED
 from crossgraft.tune.sim.hooks import Hook
 from crossgraft.tune.sim.options import SimOptions
+from crossgraft.tune.sim.parallel import refuse_replicas
 from crossgraft.tune.sim.reconstructor import Reconstructor, Reconstructors
-from crossgraft.tune.sim.sampling import some_channels
-from crossgraft.tune.sim.watching import BlockWatch, Seen, called
+from crossgraft.tune.sim.terms import block_term, by_block
+from crossgraft.tune.sim.watching import DOES_NOT_RUN, NOT_SEEN, BlockWatch, Seen, called, takes_part
 
 _STEPS = "steps"
 
@@ -41,7 +41,7 @@ class RhoSim:
     have no ρSIM, and to pickle the network is refused until ``detach``.
 
     Args:
-        model: Any module, wrapped (compiled, parallel) or not.
+        model: Any module, compiled or not. Of parallel training, one module that has it and ``reconstructors`` is what to wrap.
         blocks: ``auto``: the building blocks; names of modules or of classes of modules; or classes.
         rho: Share ρ of the positions that are reconstructed, in (0, 1].
         weight: Factor ≥ 0 of ``loss()``, applied once; 0: nothing is built or kept.
@@ -62,7 +62,7 @@ class RhoSim:
 
     Attributes:
         reconstructors: One module with all of them: for wrappers of parallel training.
-        skipped: Name of each block that is left out → why.
+        skipped: Name of each block that is left out, always or in the last step → why.
         block_losses: Name of each block → its part of the last ``loss()``, without weight and gradient.
 
     Raises:
@@ -106,12 +106,13 @@ class RhoSim:
             projected=projected,
             placebo=placebo,
         )
+        refuse_replicas(model)
         self._watch_blocks(network := unwrapped(model), options, blocks=blocks, seed=seed)
         if self._watch is None:
             return
         if is_compiled(model):
             torch.compiler.reset()  # what is compiled already would run past the hooks
-        hook = Hook(network, lambda *_: self.begin(), when=torch.is_grad_enabled)
+        hook = Hook(network, lambda *_: self.begin(), when=takes_part)
         self._opener = network.register_forward_pre_hook(hook, with_kwargs=True)
         if example is not None:
             self._look(lambda: called(network, example))
@@ -135,6 +136,7 @@ class RhoSim:
         self.reconstructors = Reconstructors()
         self.skipped: dict[str, str] = {}
         self.block_losses: dict[str, Tensor] = {}
+        self._has_named = False
         found = named_blocks(network, blocks)
         self._watch = BlockWatch(found, options) if options.weight > 0 else None
 
@@ -143,14 +145,23 @@ class RhoSim:
         """Names of the blocks that are reconstructed, in the order of their first run."""
         return self.reconstructors.blocks
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a forward pass began since the last ``loss``."""
+        return self._watch is not None and self._watch.is_open
+
     def _look(self, run: Callable[[], object]) -> None:
         """Make the reconstructors for what a forward pass in eval mode goes through."""
         assert self._watch is not None
-        with modes_kept(self._network), torch.enable_grad(), torch.random.fork_rng(devices=[]):
-            self._network.eval()
-            self.begin()
-            run()
-            self._build(self._watch.close_pass())
+        try:
+            with modes_kept(self._network), torch.enable_grad(), torch.random.fork_rng(devices=[]):
+                self._network.eval()
+                self.begin()
+                run()
+                self._build(self._watch.close_pass())
+        except BaseException:
+            self.detach()  # nobody gets this object, who could
+            raise
 
     def begin(
         self,
@@ -196,10 +207,12 @@ class RhoSim:
                 "rho_sim has seen no forward pass with gradients since its last loss(). Run the network in training first: not "
                 "under torch.no_grad(), and with use_reentrant=False where it is checkpointed."
             )
+        self._name_the_missing({each.block for each in seen})
         self._steps += 1
         reconstructors = self.reconstructors.by_block()
-        losses = torch.stack([self._distance(each, reconstructors[each.block]) for each in seen])
-        self._refuse_non_finite(seen, losses.detach())
+        terms = [block_term(each, reconstructors[each.block], self._options, self._generator) for each in seen]
+        losses = torch.stack(terms)
+        self.block_losses = by_block(seen, losses.detach())
         total = losses.sum() if self._options.reduce == "sum" else losses.mean()
         return self._options.weight * (total + self.reconstructors.nothing_of_others({each.block for each in seen}))
 
@@ -208,8 +221,9 @@ class RhoSim:
         assert self._watch is not None
         self.skipped = dict(self._watch.skipped)
         if not seen:
-            reasons = "; ".join(f"{name}: {why}" for name, why in self.skipped.items())
-            raise UsageError(f"rho_sim cannot reconstruct any block ({reasons}). Name others: blocks=NAME.")
+            raise UsageError(
+                f"rho_sim cannot reconstruct any block ({_listed(self.skipped)}). Name others: blocks=NAME."
+            )
         for each in seen:
             if each.block not in self.blocks:
                 widths = [self._options.number_of_channels(side.shape[-1]) for side in (each.taken, each.given)]
@@ -219,38 +233,19 @@ class RhoSim:
                 self.reconstructors.add(each.block, made)
         self._watch.keep_only(self.blocks)
 
+    def _name_the_missing(self, ran: set[str]) -> None:
+        """Blocks with a reconstructor of which this step has no term; the first are warned of."""
+        assert self._watch is not None
+        said = {name: why for name, why in self._watch.skipped.items() if why != DOES_NOT_RUN}
+        missing = {name: said.get(name, NOT_SEEN) for name in self.blocks if name not in ran}
+        self.skipped = {name: why for name, why in self.skipped.items() if name not in self.blocks} | missing
+        if missing and not self._has_named:
+            self._has_named = True
+            warnings.warn(f"rho_sim has no term of blocks in this step ({_listed(missing)}).", stacklevel=3)
+
     def _warn_of_skipped(self) -> None:
         if self.skipped:
-            said = "; ".join(f"{name}: {why}" for name, why in self.skipped.items())
-            warnings.warn(f"rho_sim leaves out blocks ({said}).", stacklevel=3)
-
-    def _distance(self, seen: Seen, reconstructor: Reconstructor) -> Float[Tensor, ""]:
-        """The loss of one run of a block, in float32 at least."""
-        like = next(reconstructor.parameters())
-        if like.device != seen.given.device:
-            raise UsageError(
-                f"rho_sim is on {like.device} and the network on {seen.given.device}. Call to({seen.given.device!s})."
-            )
-        given, taken = seen.given.to(like.dtype), seen.taken.to(like.dtype)
-        if self._options.channels < 1:
-            given, taken = some_channels(given, taken, self._options.number_of_channels, self._generator)
-        distances = OF_STANDARDISED if self._options.order == "paper" else DISTANCES
-        with torch.autocast(like.device.type, enabled=False):
-            prediction, target = reconstructor(given, taken)
-            return distances[self._options.distance](prediction, target)
-
-    def _refuse_non_finite(self, seen: list[Seen], losses: Tensor) -> None:
-        self.block_losses = {}
-        for each, loss in zip(seen, losses, strict=True):
-            self.block_losses[each.block] = loss + self.block_losses.get(each.block, 0)
-        if not bool(losses.isfinite().all()):
-            broken = [
-                each.block for each, loss in zip(seen, losses.tolist(), strict=True) if not abs(loss) < float("inf")
-            ]
-            raise DivergedError(
-                f"The term of rho_sim is not finite in {', '.join(dict.fromkeys(broken))}: what the block takes or gives is "
-                "not, or the reconstructor has diverged. Try a smaller learning rate, clipped gradients, or another loss."
-            )
+            warnings.warn(f"rho_sim leaves out blocks ({_listed(self.skipped)}).", stacklevel=3)
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """Those of the reconstructors, for an optimiser.
@@ -298,3 +293,7 @@ class RhoSim:
             self._opener = None
         if self._watch is not None:
             self._watch.close()
+
+
+def _listed(blocks: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {why}" for name, why in blocks.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +28,7 @@ from crossgraft.tune.sim.options import SimOptions
 from crossgraft.tune.sim.sampling import FEWEST_TOKENS, drawn_tokens, number_of_tokens, rolled, take_tokens
 
 DOES_NOT_RUN = "it does not run"
+NOT_SEEN = "it did not run with gradients: not called, or in a checkpoint with use_reentrant=True"
 _NO_GRADIENT = "its output needs no gradient"
 _TAKES_NO_TENSOR = "it takes no tensor"
 _GIVES_NO_TENSOR = "it gives no tensor"
@@ -94,6 +96,11 @@ class BlockWatch:
                 each.layer.register_forward_hook(after, with_kwargs=True),
             ]
 
+    @property
+    def is_open(self) -> bool:
+        """Whether ``open`` was called since ``close_pass``."""
+        return self._drawing is not None
+
     def open(self, drawing: Drawing) -> None:
         """Forget what was seen, and take the next forward pass."""
         self._forget()
@@ -127,11 +134,11 @@ class BlockWatch:
             each.entered.clear()
 
     def _is_taking(self) -> bool:
-        return self._drawing is not None and torch.is_grad_enabled() and not _inside_backward()
+        return self._drawing is not None and takes_part()
 
     @torch.no_grad()
     def _enter(self, block: _Watched, arguments: tuple[Any, ...], keywords: Mapping[str, Any], _: Any) -> None:
-        tensor = the_tensor(first_of(arguments, keywords), block.widths, self._options.layout)
+        tensor = the_tensor(first_of(block.layer, arguments, keywords), block.widths, self._options.layout)
         entered = _Entered() if tensor is None else _Entered(shape=tuple(tensor.shape))
         block.entered.append(entered)
         if tensor is None or (layout := layout_of(block.widths, tensor.shape, self._options.layout)) is None:
@@ -210,9 +217,12 @@ def called(network: nn.Module, example: object) -> object:
     return network(*cast(tuple[Any, ...], example)) if isinstance(example, tuple) else network(example)
 
 
-def first_of(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
-    """The first argument of a call."""
-    return arguments[0] if arguments else next(iter(keywords.values()), None)
+def first_of(layer: nn.Module, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    """The first argument of a call, in the order of the definition of ``forward``."""
+    if arguments or not keywords:
+        return arguments[0] if arguments else None
+    order = inspect.signature(layer.forward).parameters
+    return keywords[next((name for name in order if name in keywords), next(iter(keywords)))]
 
 
 def the_tensor(value: Any, widths: Widths, layout: str) -> Tensor | None:
@@ -245,7 +255,7 @@ def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
     return tuple(size for place, size in enumerate(shape) if place != axis)
 
 
-def _inside_backward() -> bool:
-    """Whether a backward pass is under way, in which checkpointing repeats parts of the forward pass."""
+def takes_part() -> bool:
+    """Whether a forward pass counts: with gradients, and not one that checkpointing repeats within a backward pass."""
     current = getattr(torch._C, "_current_graph_task_id", None)
-    return current is not None and current() != -1
+    return torch.is_grad_enabled() and (current is None or current() == -1)

@@ -168,3 +168,39 @@ def test_step_2_is_not_forgotten():
 def test_decorated_functions_keep_their_names():
     assert Block.forward.__name__ == "forward" and Block.forward.__doc__ == "Convolution, norm, ReLU."
     assert Block.__init__.__name__ == "__init__"
+
+
+def test_the_term_may_be_read_more_than_once():
+    model, taken = init_SIM(Network(), example=torch.randn(2, 3, 8, 8)), torch.randn(2, 3, 8, 8)
+    first = model(taken).sum() * 0 + model.sim_loss
+    assert model.sim_loss is model.sim_loss and model.sim_loss.item() == first.item()
+    first.backward()
+    model(taken)
+    assert model.sim_loss.item() != first.item()  # other tokens are drawn
+
+
+def test_an_exported_program_has_no_reconstructors():
+    model, taken = Network().eval(), torch.randn(2, 3, 8, 8)
+    init_SIM(model, example=taken)
+    with pytest.raises(UsageError, match="carries reconstructors of rho_sim"):
+        torch.export.export(model, (taken,), strict=False)
+    torch.export.export(strip(model), (taken,), strict=False)
+
+
+def test_a_wrapper_is_refused_before_anything_is_put_into_the_network():
+    network = Network()
+    with pytest.raises(UsageError, match="before the network is compiled or made parallel"):
+        init_SIM(nn.DataParallel(network), example=torch.randn(2, 3, 8, 8))
+    assert not carries_sim(network)
+
+
+class Drawing(Network):
+    def forward(self, images):
+        """With noise in evaluation, too."""
+        said = super().forward(images)
+        return said + torch.randn_like(said)
+
+
+def test_a_network_that_draws_in_evaluation_can_be_stripped():
+    taken = torch.randn(2, 3, 8, 8)
+    strip(init_SIM(Drawing(), example=taken), example=taken)

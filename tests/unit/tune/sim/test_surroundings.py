@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 import weakref
 
 import pytest
@@ -205,7 +206,8 @@ def test_blocks_that_do_not_run_this_time_keep_a_gradient_of_zero():
     sim = RhoSim(model, example=taken)
     model.times = 0
     model(taken)
-    sim.loss().backward()
+    with pytest.warns(UserWarning, match=r"no term of blocks in this step \(blocks.1: it did not run with gradients"):
+        sim.loss().backward()
     absent = sim.reconstructors.by_block()["blocks.1"]
     assert all(p.grad is not None and not p.grad.any() for p in absent.parameters())
 
@@ -244,3 +246,80 @@ def test_the_width_of_projections_and_the_number_of_parameters():
     groups = sim.reconstructors.parameter_groups()
     assert [group.get("weight_decay") for group in groups] == [None, 0.0]
     assert sum(len(group["params"]) for group in groups) == len(list(sim.parameters()))
+
+
+def test_blocks_that_leave_later_are_named_until_they_are_back():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    left_out = dict(sim.skipped)
+    first, second = model.blocks
+    model.forward = lambda given: checkpoint(second, first(model.stem(given)), use_reentrant=True).mean((2, 3))
+    model(taken)
+    with pytest.warns(UserWarning, match="no term of blocks in this step"):
+        sim.loss()
+    assert sim.skipped.keys() == left_out.keys() | {"blocks.1"}
+    del model.forward
+    model(taken)
+    sim.loss()  # and no second warning
+    assert sim.skipped == left_out
+
+
+@pytest.mark.parametrize("made", [torch.nn.parallel.DataParallel])
+def test_wrappers_that_know_nothing_of_reconstructors_are_refused(made):
+    with pytest.raises(UsageError, match="does not see the replicas that DataParallel runs"):
+        RhoSim(made(network()), example=images())
+
+
+def test_nothing_is_left_on_the_network_when_the_example_does_not_fit():
+    model = network()
+    for wrong in (torch.zeros(2, 5, 8, 8), torch.zeros(2, 3, 8, 8, dtype=torch.complex64)):
+        with pytest.raises((RuntimeError, UsageError)):
+            RhoSim(model, example=wrong)
+    pickle.dumps(model)
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
+
+
+def test_a_whole_network_that_is_checkpointed_may_go_backward_before_the_loss():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    said = checkpoint(model, taken, use_reentrant=False)
+    said.square().mean().backward()
+    assert sim.loss() > 0
+
+
+class Masked(torch.nn.Module):
+    """A block that takes tokens and a mask."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 8)
+
+    def forward(self, hidden, mask=None):
+        """The mask is a factor."""
+        return self.layer(hidden) * (1 if mask is None else mask)
+
+
+class Asking(torch.nn.Module):
+    """It gives its block keywords in another order than the definition."""
+
+    def __init__(self):
+        super().__init__()
+        self.block = Masked()
+
+    def forward(self, hidden):
+        """A mask of ones."""
+        return self.block(mask=torch.ones(len(hidden), 9, 1), hidden=hidden)
+
+
+def test_keywords_count_in_the_order_of_the_definition():
+    sim = RhoSim(Asking(), blocks="block", example=torch.randn(2, 9, 8))
+    (part,) = sim.reconstructors.by_block().values()
+    assert part.predictor.in_features == 8  # as wide as the tokens, not as the mask
+
+
+def test_a_module_names_itself():
+    model = network()
+    assert RhoSim(model, blocks=model.blocks[0], example=images()).blocks == ("blocks.0",)
+    assert RhoSim(model, blocks=[model.blocks[1]], example=images()).blocks == ("blocks.1",)
+    with pytest.raises(UsageError, match="is no module of the network"):
+        RhoSim(model, blocks=torch.nn.Linear(1, 1), example=images())
