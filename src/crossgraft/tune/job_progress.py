@@ -12,7 +12,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.grid import GridTraining, further_factors
-from crossgraft.tune.planning.plan import steps_per_epoch
+from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import duration
 

@@ -30,7 +30,7 @@ FAST |= {"learning_rate": 0.01}
 CALLS = {
     "plain": {},
     "train": {"batch_norm": "train"},
-    "default": {"regularizer": "repsim"},
+    "default": {"regularizer": "repsim", "epochs": 25},
     "frozen": {"batch_norm": "frozen", "augmentation": "none"},
     "adapt": {"batch_norm": "adapt", "regularizer": "repsim"},
     "linear": {"batch_norm": "adapt", "method": "linear"},
@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
         patch.syspath_prepend(str(folder))
         patch.delitem(sys.modules, "normed_models", raising=False)
         for name, call in CALLS.items():
-            fine_tune(squares(), **FAST, **call, out=folder / name)
+            fine_tune(squares(), **{**FAST, **call}, out=folder / name)
         yield folder
     sys.modules.pop("normed_models", None)
 

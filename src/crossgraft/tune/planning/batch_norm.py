@@ -18,6 +18,11 @@ from crossgraft.words.formatting import counted, joined
 _WHY_TRAIN = "the default, as without a regulariser"
 """Why beside a regulariser that compares with the start, too."""
 _WHY_FROZEN = "the default beside {}: statistics that move change what it keeps"
+_FEWEST_STEPS = 100
+"""Steps of a training in which frozen statistics cost no accuracy; in 45 to 75 they did."""
+_WHY_NOT_FROZEN = (
+    f"the default beside {{}} below {_FEWEST_STEPS} steps, in which a network cannot get used to frozen statistics"
+)
 
 
 @dataclass(frozen=True)
@@ -55,12 +60,12 @@ class BatchNorm:
 
 
 def choose_batch_norm(
-    asked: BatchNormMode | None, plugins: Plugins, classifier: Classifier, selection: Selection
+    asked: BatchNormMode | None, plugins: Plugins, classifier: Classifier, selection: Selection, *, num_steps: int
 ) -> tuple[BatchNorm, list[str]]:
     """The decision, and what the plan says where there is nothing to decide.
 
     Left open it is ``frozen`` beside a regulariser that keeps more then at the same accuracy (docs/results/repsim.md says of
-    which that was measured), and otherwise ``train``.
+    which that was measured) in a training of ``num_steps`` that are enough for it, and otherwise ``train``.
 
     Raises:
         UnknownNameError: No mode has that name.
@@ -83,7 +88,8 @@ def choose_batch_norm(
     keepers = [each for each in plugins.regularizers if keeps_reference(each) and moving]
     freezing = [each.name for each in keepers if freezes_batch_norm(each)]
     if freezing:
-        return BatchNorm("frozen", _WHY_FROZEN.format(joined(freezing)), len(layers)), []
+        mode, why = ("frozen", _WHY_FROZEN) if num_steps >= _FEWEST_STEPS else ("train", _WHY_NOT_FROZEN)
+        return BatchNorm(mode, why.format(joined(freezing)), len(layers)), []
     return BatchNorm("train", _WHY_TRAIN if keepers else "", len(layers)), []
 
 

@@ -23,6 +23,7 @@ from crossgraft.tune.planning.contradictions import notes_on, warnings_on
 from crossgraft.tune.planning.fold_data import make_feed
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.step_cost import StepCost, measure_step
+from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
 from crossgraft.words.editing_words import named
 from crossgraft.words.formatting import count, counted, duration
@@ -208,16 +209,6 @@ def _own_parts(prepared: Preparation) -> tuple[int, list[str]]:
             finally:
                 regularizer.detach()
     return total, findings
-
-
-def steps_per_epoch(num_train: int, batch_size: int) -> int:
-    """Batches of one epoch, as ``BatchPlan`` makes them: a last batch of one image joins the one before.
-
-    >>> [steps_per_epoch(n, 8) for n in (5, 16, 17, 18)]
-    [1, 2, 2, 3]
-    """
-    full, rest = divmod(num_train, batch_size)
-    return max(1, full + (rest > 1 or (rest == 1 and full == 0)))
 
 
 def _row_in_words(row: PlanRow) -> str:

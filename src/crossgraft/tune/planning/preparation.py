@@ -37,6 +37,7 @@ from crossgraft.tune.planning.grid import GridPoint
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.starting_model import load_start
+from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.words.editing_words import edits_and_advice
 
 
@@ -169,7 +170,8 @@ def prepare(
     notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     settings = trainer_settings(options, plugins, num_train=len(train), num_parameters=backbone.num_parameters)
     selection = plugins.method.select(classifier)
-    batch_norm, about_norms = choose_batch_norm(options.batch_norm, plugins, classifier, selection)
+    num_steps = settings.epochs * steps_per_epoch(len(train), settings.batch_size)
+    batch_norm, about_norms = choose_batch_norm(options.batch_norm, plugins, classifier, selection, num_steps=num_steps)
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
     prepared = Preparation(
         rows=rows,

@@ -22,10 +22,11 @@ from crossgraft.tune.planning.batch_norm import BatchNorm
 from crossgraft.tune.planning.choices import choose_plugins, split_choices
 from crossgraft.tune.planning.contradictions import REFUSED, SAID, WARNED, notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.defaults import choose_settings
-from crossgraft.tune.planning.plan import Plan, plan_record, plan_rows, settings_in_words, steps_per_epoch
+from crossgraft.tune.planning.plan import Plan, plan_record, plan_rows, settings_in_words
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
+from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import duration
 from crossgraft.words.plan_words import trained_in_words
