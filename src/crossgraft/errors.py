@@ -51,6 +51,12 @@ class UnknownNameError(UsageError, KeyError):
         return self.message
 
 
+def located(error: CrossgraftError, place: str) -> CrossgraftError:
+    """An error of the same exit code whose message begins with where it happened; of the same class where a text makes one."""
+    kind = UsageError if isinstance(error, UnknownNameError) else type(error)
+    return kind(f"{place}: {error}")
+
+
 class UntrustedCodeError(UsageError):
     """A file names a Python function that nobody allowed to run."""
 

@@ -6,13 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.linear_model import LogisticRegression
 
 import crossgraft as package
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.fewshot import NccHead, NWayKShot
+from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot
 from crossgraft.records import FewshotRecord, PredictionRecord
 from crossgraft.runs import workers
 from support import forked
+from support.tiny import make_images
 
 SAMPLER = "n_way_k_shot:ways=2,shots=2,queries=2"
 FLAGS = (
@@ -323,3 +325,58 @@ def test_what_opens_files_is_refused_where_all_is_open(workspace, monkeypatch):
             package.predict_from_support(support=support, query=query, **option, **same)
     found = package.predict_from_support(support="images", query=iter(arrays), skip_unreadable=True, **same)
     assert len(found.record.rows) == 3
+
+
+@pytest.fixture
+def five_classes(workspace):
+    """Enough of them to learn on three, and to draw from two."""
+    make_images(workspace / "five", dict.fromkeys(("aa", "bb", "cc", "dd", "ee"), 8))
+    return workspace
+
+
+def test_base_classes_are_named_with_commas(five_classes, crossgraft):
+    done = crossgraft(
+        "fewshot", "five", *FLAGS, "--heads", "ncc,meta_adapter:epochs=1", "--base-classes", "aa, bb,cc", "--json"
+    )
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["base_classes"] == ["aa", "bb", "cc"]
+    unknown = crossgraft("fewshot", "five", *FLAGS, "--heads", "meta_adapter", "--base-classes", "aa,bb,xx")
+    assert (unknown.code, "Unknown class: xx" in unknown.err) == (2, True)
+
+
+def test_another_head_of_the_same_name_is_not_given_the_numbers_of_the_first(five_classes, monkeypatch):
+    monkeypatch.chdir(five_classes)
+    asked = {
+        "model": "zoo.yaml:narrow",
+        "allow_code": "tiny_models.py",
+        "workers": 1,
+        "episodes": 4,
+        "sampler": NWayKShot(5, 2),
+    }
+
+    def accuracies(head, **where):
+        found = package.run_episodes("five", heads=[head, NccHead()], **asked, **where)
+        return (
+            found.table.accuracies[:, 0].tolist() if hasattr(found.table, "accuracies") else found.to_frame().to_dict()
+        )
+
+    strong, weak = LogisticRegression(C=1e4), LogisticRegression(C=1e-6)
+    first = accuracies(weak, out="run")
+    assert accuracies(strong, out="run") == accuracies(strong) != first
+
+
+def test_heads_of_the_caller_stay_as_they_are(five_classes, monkeypatch):
+    monkeypatch.chdir(five_classes)
+    head = MetaAdapterHead(epochs=1)
+    for _ in range(2):
+        package.run_episodes(
+            "five", model="zoo.yaml:narrow", allow_code="tiny_models.py", workers=1, episodes=2, heads=[head],
+            sampler=NWayKShot(2, 2), base_classes="aa,bb,cc",
+        )  # fmt: skip
+        assert head.adapter_weights is None
+
+
+def test_a_name_that_is_not_known_inside_a_head_is_an_error_with_its_place(workspace, crossgraft):
+    done = crossgraft("fewshot", "images", *FLAGS, "--heads", "ncc,tsa:layers=nope")
+    assert done.code == 2 and "Internal error" not in done.err
+    assert "tsa:layers=nope" in done.err and "nope" in done.err

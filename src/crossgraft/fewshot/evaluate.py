@@ -15,7 +15,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
-from crossgraft.errors import CrossgraftError, DataError, UsageError
+from crossgraft.errors import CrossgraftError, DataError, UsageError, located
 from crossgraft.fewshot.episodes import Episode, MetaDataset, Sampler, sample_episode
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.seeding import generator
@@ -205,7 +205,7 @@ def _results(
                 fresh: Any = clone(head)
                 said = fresh.fit(support, labels[episode.support]).predict(query)
         except CrossgraftError as error:
-            raise type(error)(f"Head {name} in episode {number}: {error}") from error
+            raise located(error, f"Head {name} in episode {number}") from error
         seconds = time.perf_counter() - start
         right = float(np.mean(said == labels[episode.query]))
         yield _Result(right, seconds, {f"{name}: {warning.message}" for warning in caught})

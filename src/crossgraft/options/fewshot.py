@@ -41,8 +41,8 @@ class EpisodeOptions(Options):
     superclass_column: str | None = option(
         "Column with the superclass of each class: an episode has classes of one.", default=None
     )
-    base_classes: Sequence[str] | None = option(
-        "Classes that heads with meta_fit learn from; episodes are drawn from the others.", default=None
+    base_classes: str | Sequence[str] | None = option(
+        "Classes that heads with meta_fit learn from, with commas; episodes are drawn from the others.", default=None
     )
 
 

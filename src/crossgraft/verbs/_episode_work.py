@@ -16,6 +16,7 @@ from crossgraft.errors import UnknownNameError
 from crossgraft.fewshot.episodes import Episode, Sampler
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.heads import reads_images
+from crossgraft.fewshot.identity import identity_of_head
 from crossgraft.fewshot.parts import EpisodeWork
 from crossgraft.models import Backbone
 from crossgraft.options import FewshotOptions
@@ -65,7 +66,7 @@ def draw_from(dataset: Dataset, options: FewshotOptions) -> Drawn:
         UnknownNameError: There is no such class, or no such column.
     """
     labels = np.array(dataset.class_names)[dataset.targets]
-    base = list(options.base_classes or [])
+    base = base_classes_of(options)
     for name in base:
         if name not in dataset.class_names:
             raise UnknownNameError("class", name, dataset.class_names)
@@ -73,6 +74,12 @@ def draw_from(dataset: Dataset, options: FewshotOptions) -> Drawn:
     groups = None if dataset.groups is None else dataset.groups[~is_base]
     superclasses = _superclasses(dataset, options.superclass_column)
     return Drawn(labels, is_base, groups, None if superclasses is None else superclasses[~is_base])
+
+
+def base_classes_of(options: FewshotOptions) -> list[str]:
+    """Names of classes; a text has several between commas."""
+    given = options.base_classes or ()
+    return [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
 
 
 def episode_work(
@@ -95,8 +102,8 @@ def episode_work(
         None if superclasses is None else hashlib.sha256("\n".join(map(str, superclasses)).encode()).hexdigest(),
         backbone.weights_fingerprint,
         backbone.preprocessing.describe(),
-        list(heads),
-        list(options.base_classes or []),
+        [(name, identity_of_head(head)) for name, head in chosen.heads.items()],
+        base_classes_of(options),
         spell(chosen.sampler),
         options.seed,
     ]
@@ -138,4 +145,6 @@ def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarr
     if reads_images(head):
         copied: Any = clone(head)
         return copied.set_params(backbone=backbone)
-    return head.meta_fit(features, labels) if len(labels) and hasattr(head, "meta_fit") else head
+    learns = len(labels) > 0 and hasattr(head, "meta_fit")
+    learner: Any = clone(head) if learns else head  # the caller's own stays as it is
+    return learner.meta_fit(features, labels) if learns else head

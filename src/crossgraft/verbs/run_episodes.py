@@ -35,7 +35,7 @@ from crossgraft.records import CheckRecord, EpisodeLookRecord, FewshotRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import choose, spell
 from crossgraft.verbs._data_first import data_errors_first
-from crossgraft.verbs._episode_work import Chosen, Drawn, draw_from, episode_work
+from crossgraft.verbs._episode_work import Chosen, Drawn, base_classes_of, draw_from, episode_work
 from crossgraft.verbs._one_model import one_model
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
@@ -126,7 +126,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             sizes=describe_sizes(table),
             look=_look(work),
             groups_apart=dataset.groups is not None,
-            base_classes=list(options.base_classes or []),
+            base_classes=base_classes_of(options),
             superclass_column=options.superclass_column,
             checks=list[CheckRecord](findings),
             references=cite_heads(chosen.heads, chosen.sampler),

@@ -93,7 +93,7 @@ class Head(ClassifierMixin, BaseEstimator):
         return self._logits(X).softmax(dim=1).numpy()
 
     def _logits(self, query: Features) -> Logits:
-        check_is_fitted(self)
+        check_is_fitted(self, "classes_")  # meta_fit leaves the number of features
         found: Any = query
         rows: Any = validate_data(self, found, reset=False, dtype=(np.float64, np.float32))
         return self.logits_of(torch.from_numpy(_writable(rows)).to(self._dtype))

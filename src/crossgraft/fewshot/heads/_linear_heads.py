@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -23,7 +24,7 @@ def starting_weights(init: str, like: Tensor, generator: torch.Generator) -> Wei
 
 def check_number(name: str, head: str, value: object, *, least: float, above: bool = False) -> None:
     """Refuse what is not a finite number of at least ``least``, or above it."""
-    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
     if not math.isfinite(number) or number < least or (above and number == least):
         bound = f"above {least:g}" if above else f"of at least {least:g}"
         raise UsageError(f"{name} of {head} must be a number {bound}, got {value!r}.")
@@ -31,5 +32,5 @@ def check_number(name: str, head: str, value: object, *, least: float, above: bo
 
 def check_count(name: str, head: str, value: object) -> None:
     """Refuse what is not a whole number of at least 0."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise UsageError(f"{name} of {head} must be a whole number of at least 0, got {value!r}.")
