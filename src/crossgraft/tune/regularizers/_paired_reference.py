@@ -15,14 +15,25 @@ from crossgraft.tune.regularizers._reference import (
 )
 from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
 
+FEWEST_COMPARED = 3
+"""Images of which similarity says anything: any two are alike by biased CKA and by Procrustes."""
 
-def remarks_on_pairs(name: str, situation: Situation) -> list[str]:
-    """What the features of the starting network cost a regulariser, and what one image has none of; for the plan."""
-    if situation.images_at_once > 1:
+
+def remarks_on_pairs(name: str, situation: Situation, *, fewest: int = FEWEST_COMPARED) -> list[str]:
+    """What the features of the starting network cost a regulariser, and what too few images have none of; for the plan.
+
+    Args:
+        name: Name of the regulariser.
+        situation: The training that is planned.
+        fewest: Images that its term needs at a time.
+    """
+    number = situation.images_at_once
+    if number >= fewest:
         return [_cost(name, situation)]
+    there = "is one" if number == 1 else f"are {number}"
     return [
         _cost(name, situation),
-        f"{name} compares the images of a step with each other, but there is one at a time, so that it pulls at nothing. Use a "
+        f"{name} compares the images of a step with each other, but there {there} at a time, so that it pulls at nothing. Use a "
         "larger --batch-size or a smaller --accumulate.",
     ]
 

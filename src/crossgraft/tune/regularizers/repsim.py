@@ -17,7 +17,7 @@ from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, cka_distanc
 from crossgraft.tune.regularizers._covariance import Moments, moments_of_batch, wide
 from crossgraft.tune.regularizers._kept_moments import starting_moments
 from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
-from crossgraft.tune.regularizers._paired_reference import PairedReference, remarks_on_pairs
+from crossgraft.tune.regularizers._paired_reference import FEWEST_COMPARED, PairedReference, remarks_on_pairs
 from crossgraft.tune.regularizers._procrustes import procrustes_distance
 from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
 from crossgraft.tune.regularizers._repsim_remarks import remarks_on_covariances
@@ -177,18 +177,21 @@ class RepSim(Regularizer):
 
     def conflicts(self, situation: Situation) -> str | None:
         """A debiased CKA needs more than three images."""
-        if self._form != "cka" or situation.images_at_once >= FEWEST_DEBIASED:
+        number = situation.images_at_once
+        if self._form != "cka" or number >= FEWEST_DEBIASED or not self.pulls:
             return None
+        other = ", or repsim:mode=procrustes" if number >= FEWEST_COMPARED else ""
         return (
-            f"RepSim's debiased CKA needs at least {FEWEST_DEBIASED} images at a time, and there are {situation.images_at_once}. "
-            "Use a larger --batch-size or a smaller --accumulate, or repsim:mode=procrustes."
+            f"RepSim's debiased CKA needs at least {FEWEST_DEBIASED} images at a time, and there are {number}. Use a larger "
+            f"--batch-size or a smaller --accumulate{other}."
         )
 
     def remarks(self, situation: Situation) -> list[str]:
         """What the pretrained features cost, and what makes a covariance say little."""
         said = remarks_on_covariances(situation, self._source) if self._form == "covariance" else []
         has_pairs = self._form in _PAIRED or self._source == "batch"
-        return [*said, *remarks_on_pairs(self.name, situation)] if has_pairs else said
+        fewest = 2 if self._form == "covariance" else FEWEST_COMPARED
+        return [*said, *remarks_on_pairs(self.name, situation, fewest=fewest)] if has_pairs else said
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Look at the training images, or copy the network, and start with Q = I.

@@ -171,15 +171,24 @@ def test_every_rule_has_a_case_here_and_sound_choices_pass():
 
 @pytest.mark.parametrize("regularizer", ["repsim", "repsim:mode=cka", "repsim:mode=procrustes", "hcs"])
 def test_what_compares_images_one_by_one_says_what_that_costs(regularizer):
-    """However few they are, as long as there are two."""
+    """However few they are, as long as there are three."""
     name = regularizer.partition(":")[0]
-    for images, augmentation, cost in ((2, "none", "looked up."), (64, "light", "about a third more time per step")):
+    for images, augmentation, cost in ((3, "none", "looked up."), (64, "light", "about a third more time per step")):
         (said,) = notes_on(
             situation(regularizer=regularizer, augmentation=augmentation, settings={"batch_size": images})
         )
         assert said.startswith(f"{name}: ") and cost in said
     paper = notes_on(situation(regularizer="repsim:preset=paper,reference=batch", settings={"batch_size": 64}))
     assert len(paper) == 1 and "third more time" in paper[0]
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "says"),
+    [("repsim:mode=procrustes", True), ("hcs", True), ("repsim:reference=batch,normalize=ref", False)],
+)
+def test_any_two_images_are_alike_and_the_plan_says_so(regularizer, says):
+    said = " ".join(notes_on(situation(regularizer=regularizer, settings={"batch_size": 2})))
+    assert ("there are 2 at a time, so that it pulls at nothing" in said) is says
 
 
 NOTES = {
@@ -287,6 +296,9 @@ def test_fewer_images_than_a_debiased_cka_needs_are_refused_before_training():
     with pytest.raises(UsageError, match="at least 4 images at a time, and there are 3"):
         refuse_contradictions(situation(plugins=plugins(regularizer="repsim"), **few))
     refuse_contradictions(situation(plugins=plugins(regularizer="repsim:mode=procrustes"), **few))
+    refuse_contradictions(situation(plugins=plugins(regularizer="repsim:0"), **few))  # it pulls at nothing anyway
+    with pytest.raises(UsageError, match=r"or a smaller --accumulate\.$"):
+        refuse_contradictions(situation(plugins=plugins(regularizer="repsim"), settings={"batch_size": 2}))
     refuse_contradictions(situation(plugins=plugins(regularizer="repsim"), settings={"batch_size": 4}))
 
 
