@@ -204,7 +204,7 @@ MUTATIONS = {
         ),
         ("tune/keep_search.py", "len(tried) >= MOST_TRAININGS or any", "any"),
         ("tune/keep_search.py", "if farther < too_much else", "if True else"),
-        ("tune/keep_search.py", "len(ended) > _FLAT_STEPS and all", "len(ended) > 1 and all"),
+        ("tune/keep_search.py", "if flat >= _FLAT_STEPS:", "if flat >= 1:"),
         ("tune/keep_search.py", "math.exp(start + share * (end - start))", "math.exp(end + share * (start - end))"),
     ],
     "unit/tune/planning/test_batch_norm.py": [

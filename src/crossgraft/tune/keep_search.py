@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from crossgraft.runs.jobs import Outcome, run_jobs
@@ -15,12 +15,14 @@ from crossgraft.tune.planning.grid import KEEP_FACTOR, GridPoint, GridTraining
 
 _STEP = 5.0
 """What the factor is multiplied or divided by while all that was seen lies on one side of the target."""
-_FLAT_STEPS = 2
-"""In a row, after which the target counts as out of reach: one may be noise, or too short."""
+_FLAT_STEPS = 3
+"""In a row, each the square of the one before, after which the target counts as out of reach on that side."""
+_NEARLY_NOTHING = 1e-3
+"""Factor that is tried where no stronger term keeps more: one that is far too strong may break what a weaker one keeps."""
 _INSIDE = 0.1
 """Nearest to an end of an interval that is tried in it, as a share of it: a curve may be flat and then fall."""
 _LEAST_GAIN = 0.005
-"""Change of the similarity after a whole step, below which the target counts as out of reach."""
+"""Change of the similarity after a whole step, below which the step was flat."""
 _NARROW = 1.1
 """Ratio of two factors between which nothing is tried: similarity differs by more from seed to seed."""
 
@@ -47,9 +49,10 @@ class _Ended(NamedTuple):
 def next_factor(target: float, tried: Sequence[Tried]) -> float | None:
     """The factor to try next; None where the target is reached, or out of reach.
 
-    First 1, as the regulariser says itself; then five times more or less until the target lies between two trainings; then
-    a point on the straight line between these two over the logarithm of the factor; halfway to a factor that is too much
-    for training. Factors have three digits.
+    First 1, as the regulariser says itself; then five times more or less until the target lies between two trainings, in longer
+    steps where the last ones changed next to nothing (a term may be thousands of times too strong); then a point on the
+    straight line between these two over the logarithm of the factor; halfway to a factor that is too much for training. Factors
+    have three digits.
 
     >>> next_factor(0.8, [])
     1.0
@@ -71,20 +74,24 @@ def next_factor(target: float, tried: Sequence[Tried]) -> float | None:
     above = [each for each in ended if each.similarity > target]
     too_much = min((each.factor for each in tried if each.similarity is None), default=math.inf)
     if not above:
-        return _farther(sorted(below), _STEP, too_much)
+        stronger = _farther(sorted(below), _STEP, too_much)
+        has_tried_less = min(below).factor <= _NEARLY_NOTHING
+        return _NEARLY_NOTHING if stronger is None and math.isinf(too_much) and not has_tried_less else stronger
     if not below:
         return _farther(sorted(above, reverse=True), 1 / _STEP, too_much)
-    low, high = max(below, key=lambda each: each.similarity), min(above, key=lambda each: each.similarity)
+    pairs = ((low, high) for low in below for high in above)
+    low, high = min(pairs, key=lambda pair: abs(math.log(pair[0].factor / pair[1].factor)))
     share = (target - low.similarity) / (high.similarity - low.similarity)
     return _between(low.factor, high.factor, min(max(share, _INSIDE), 1 - _INSIDE))
 
 
 def _farther(ended: Sequence[_Ended], step: float, too_much: float) -> float | None:
     """Beyond the last of them, unless the steps to it changed next to nothing; before what was too much."""
-    steps = pairwise(each.similarity for each in ended[-_FLAT_STEPS - 1 :])
-    if len(ended) > _FLAT_STEPS and all(abs(after - before) < _LEAST_GAIN for before, after in steps):
+    steps = [abs(after - before) for before, after in pairwise(each.similarity for each in ended)]
+    flat = len(list(takewhile(lambda change: change < _LEAST_GAIN, reversed(steps))))
+    if flat >= _FLAT_STEPS:
         return None
-    farther = ended[-1].factor * step
+    farther = ended[-1].factor * step ** (2**flat)
     return _rounded(farther) if farther < too_much else _between(ended[-1].factor, too_much, 0.5)
 
 

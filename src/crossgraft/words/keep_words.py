@@ -55,7 +55,7 @@ def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None)
         frozen = ", or --batch-norm frozen" if moves else ""
         said.append(f"Where less was kept, give more epochs or a lower --learning-rate{frozen}.")
     if any(value > keep.target for value in missed):
-        said.append("Where more was kept, features stay by themselves; a higher --learning-rate would move them.")
+        said.append("Where more was kept, give more epochs or a higher --learning-rate.")
     return " ".join(said)
 
 
