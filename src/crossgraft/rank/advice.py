@@ -51,7 +51,7 @@ def write_advice(
     left_out = [name for name in not_above_random(models, cells) if name in ranked]
     names = [name for name in ranked if name not in left_out]
     if not names:
-        which = "The only model is" if len(left_out) == 1 else f"None of the {len(left_out)} models is"
+        which = "The only model is not" if len(left_out) == 1 else f"None of the {len(left_out)} models is"
         return Advice(
             f"{which} separably above the same architecture with random weights: by {title} these images give no evidence that "
             "pretraining helps. Bring more images."

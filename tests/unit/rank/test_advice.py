@@ -117,6 +117,12 @@ def test_nothing_is_advised_where_no_model_is_above_its_random_weights():
     assert advice.models == ()
 
 
+def test_the_only_model_is_not_above_its_random_weights_where_it_is_not():
+    roles, architectures = {"r": "random weights"}, {"a": "a", "r": "a"}
+    advice = advise([cell(0, "a", 0.9), cell(1, "r", 2.0)], roles, architectures=architectures)
+    assert advice.sentence.startswith("The only model is not separably above the same architecture with random weights")
+
+
 def test_one_model_or_none_has_no_ranking():
     assert advise([cell(0, "a", 0.9)]).sentence == "Only a has a value, so there is nothing to compare it with."
     advice = advise([cell(0, "a", 0.9), cell(2, "r", 2.0)], {"r": "random weights"})
