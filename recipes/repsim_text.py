@@ -83,8 +83,8 @@ Seed 0, over the pairs of set and network that have all of the weights of a form
 ## Against what costs nothing
 
 How much more accurate is a variant than a line at the same debiased CKA? *Weights mixed*, *statistics estimated*: networks
-between LINEAR and FULL, with the statistics of BatchNorm mixed or estimated; *line*: straight between the two. Beyond the
-ends of a line its nearer end counts.
+between LINEAR and FULL of mode *train*, with the statistics of BatchNorm mixed or estimated; *line*: straight between the
+two in the mode of the variant. Beyond the ends of a line its nearer end counts.
 
 {free}
 
@@ -101,7 +101,7 @@ Differences to FULL:
 
 {use_differences}
 
-So, of the default beside FULL, wherever the interval says:
+So, of `repsim` beside FULL of the same mode, wherever the interval says:
 
 {bought}
 

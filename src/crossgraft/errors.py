@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
 
 class CrossgraftError(Exception):
@@ -49,12 +50,6 @@ class UnknownNameError(UsageError, KeyError):
 
     def __str__(self) -> str:  # KeyError would print the repr of its argument
         return self.message
-
-
-def located(error: CrossgraftError, place: str) -> CrossgraftError:
-    """An error of the same exit code whose message begins with where it happened; of the same class where a text makes one."""
-    kind = UsageError if isinstance(error, UnknownNameError) else type(error)
-    return kind(f"{place}: {error}")
 
 
 class UntrustedCodeError(UsageError):
@@ -153,6 +148,16 @@ class NotApplicable(CrossgraftError):  # noqa: N818 - an answer, not a failure
 
 class CrossgraftWarning(UserWarning):
     """A result is defined but needs care; it is shown beside the number."""
+
+
+def located(error: CrossgraftError, place: str) -> CrossgraftError:
+    """The error with where it happened before its message: of its own class, or of the nearest one that a text alone makes."""
+    text = f"{place}: {error}"
+    *kinds, plain = (kind for kind in type(error).__mro__ if issubclass(kind, CrossgraftError))
+    for kind in kinds:
+        with suppress(TypeError):  # its constructor takes something else
+            return kind(text)
+    return plain(text)
 
 
 def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> list[str]:

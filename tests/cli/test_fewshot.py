@@ -356,9 +356,7 @@ def test_another_head_of_the_same_name_is_not_given_the_numbers_of_the_first(fiv
 
     def accuracies(head, **where):
         found = package.run_episodes("five", heads=[head, NccHead()], **asked, **where)
-        return (
-            found.table.accuracies[:, 0].tolist() if hasattr(found.table, "accuracies") else found.to_frame().to_dict()
-        )
+        return found.table.accuracies[:, 0].tolist()
 
     strong, weak = LogisticRegression(C=1e4), LogisticRegression(C=1e-6)
     first = accuracies(weak, out="run")

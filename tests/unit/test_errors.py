@@ -1,6 +1,15 @@
 import pytest
 
-from crossgraft.errors import nearest_names
+from crossgraft.errors import (
+    DataError,
+    NotApplicable,
+    OtherImagesError,
+    UnknownNameError,
+    UnreadableImageError,
+    UsageError,
+    located,
+    nearest_names,
+)
 
 SCORES = ("gbc", "h_score", "knn_probe", "leep", "linear_probe", "logme", "nleep", "regularized_h_score")
 
@@ -22,3 +31,18 @@ def test_whole_names_come_before_words_and_short_before_long():
     known = ["cspresnet18_long_name", "resnet18", "resnet18_wide", "vgg"]
     assert nearest_names("resnet81", known)[:2] == ["resnet18", "resnet18_wide"]
     assert len(nearest_names("probe", ["a_probe", "b_probe", "c_probe", "d_probe"])) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OtherImagesError("odd"), OtherImagesError),
+        (NotApplicable("odd"), NotApplicable),
+        (UnknownNameError("head", "odd", []), UsageError),
+        (UnreadableImageError("row 3", "odd"), DataError),
+    ],
+)
+def test_an_error_with_its_place_has_the_class_that_a_text_makes(error, kind):
+    found = located(error, "Episode 7")
+    assert type(found) is kind and found.exit_code == error.exit_code
+    assert str(found) == f"Episode 7: {error}"

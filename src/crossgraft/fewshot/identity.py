@@ -18,13 +18,13 @@ def identity_of_head(head: Any) -> list[Any]:
     Args:
         head: A scikit-learn classifier, unfitted.
     """
-    of_parameters = {name: _identity(value) for name, value in sorted(head.get_params(deep=True).items())}
+    of_parameters = {name: _identity(value) for name, value in sorted(head.get_params(deep=False).items())}
     return [f"{type(head).__module__}.{type(head).__qualname__}", of_parameters]
 
 
 def _identity(value: Any) -> Any:
-    if isinstance(value, str) and Path(value).is_file():
-        return [value, hashlib.sha256(read_whole(Path(value))).hexdigest()]
+    if isinstance(value, str | Path) and Path(value).is_file():
+        return [str(value), hashlib.sha256(read_whole(Path(value))).hexdigest()]
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(value, Mapping):
@@ -37,4 +37,4 @@ def _identity(value: Any) -> Any:
         array = np.ascontiguousarray(value)
         if array.dtype != np.object_:
             return [array.dtype.str, list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
-    return type(value).__qualname__
+    return getattr(value, "__qualname__", type(value).__qualname__)  # of a function its own name

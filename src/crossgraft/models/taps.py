@@ -60,7 +60,7 @@ class Taps:
     """
 
     def __init__(self, network: nn.Module, taps: Iterable[Tap], *, when: Callable[[], bool] | None = None) -> None:
-        wrapped = _with_wrappers(network)
+        wrapped = with_wrappers(network)
         self._network = wrapped[-1]
         self._is_compiled = is_compiled(network)
         self._layers = {tap: named_layer(self._network, tap.layer) for tap in taps}
@@ -157,23 +157,23 @@ def named_layer(network: nn.Module, name: str) -> nn.Module:
 
 def unwrapped(network: nn.Module) -> nn.Module:
     """What ``torch.compile``, parallel training and PEFT have wrapped, or the network itself."""
-    return _with_wrappers(network)[-1]
+    return with_wrappers(network)[-1]
 
 
 def is_compiled(network: nn.Module) -> bool:
     """Whether ``torch.compile`` was asked for; its code runs past hooks that come later."""
-    return any(hasattr(each, "_orig_mod") or each._compiled_call_impl is not None for each in _with_wrappers(network))
+    return any(hasattr(each, "_orig_mod") or each._compiled_call_impl is not None for each in with_wrappers(network))
 
 
-def _with_wrappers(network: nn.Module) -> list[nn.Module]:
+def with_wrappers(network: nn.Module) -> list[nn.Module]:
     """The network and those inside it that ``torch.compile``, parallel training and PEFT have wrapped, outermost first."""
     if hasattr(network, "_orig_mod"):
-        return [network, *_with_wrappers(network.get_submodule("_orig_mod"))]
+        return [network, *with_wrappers(network.get_submodule("_orig_mod"))]
     if isinstance(network, DistributedDataParallel | DataParallel):
-        return [network, *_with_wrappers(network.module)]
+        return [network, *with_wrappers(network.module)]
     of_peft = getattr(network, "get_base_model", None)
     inside = of_peft() if callable(of_peft) else None
-    return [network, *_with_wrappers(inside)] if isinstance(inside, nn.Module) else [network]
+    return [network, *with_wrappers(inside)] if isinstance(inside, nn.Module) else [network]
 
 
 def _select(tap: Tap, value: Any) -> Tensor:

@@ -16,7 +16,9 @@ from crossgraft.statistics.expected_maximum import expected_maximum
 
 FILE_NAME = "test_looks.jsonl"
 _LINES = JsonLines(
-    *(Look, "the ledger of looks at test images", "a look at test images"),
+    Look,
+    "the ledger of looks at test images",
+    "a look at test images",
     key=lambda look: look.key,
     keeps_first=True,  # what looked first opened the images
 )

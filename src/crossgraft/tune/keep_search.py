@@ -50,7 +50,7 @@ def next_factor(target: float, tried: Sequence[Tried]) -> float | None:
     """The factor to try next; None where the target is reached, or out of reach.
 
     First 1, as the regulariser says itself; then five times more or less until the target lies between two trainings, in longer
-    steps where the last ones changed next to nothing (a term may be thousands of times too strong); then a point on the
+    steps where the last ones changed next to nothing (a term may be hundreds of times too strong); then a point on the
     straight line between these two over the logarithm of the factor; halfway to a factor that is too much for training. Factors
     have three digits.
 
@@ -75,8 +75,8 @@ def next_factor(target: float, tried: Sequence[Tried]) -> float | None:
     too_much = min((each.factor for each in tried if each.similarity is None), default=math.inf)
     if not above:
         stronger = _farther(sorted(below), _STEP, too_much)
-        has_tried_less = min(below).factor <= _NEARLY_NOTHING
-        return _NEARLY_NOTHING if stronger is None and math.isinf(too_much) and not has_tried_less else stronger
+        is_flat = stronger is None and math.isinf(too_much)
+        return _NEARLY_NOTHING if is_flat and min(below).factor > _NEARLY_NOTHING else stronger
     if not below:
         return _farther(sorted(above, reverse=True), 1 / _STEP, too_much)
     pairs = ((low, high) for low in below for high in above)

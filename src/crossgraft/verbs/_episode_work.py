@@ -145,6 +145,7 @@ def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarr
     if reads_images(head):
         copied: Any = clone(head)
         return copied.set_params(backbone=backbone)
-    learns = len(labels) > 0 and hasattr(head, "meta_fit")
-    learner: Any = clone(head) if learns else head  # the caller's own stays as it is
-    return learner.meta_fit(features, labels) if learns else head
+    if not len(labels) or not hasattr(head, "meta_fit"):
+        return head
+    learner: Any = clone(head)  # the caller's own stays as it is
+    return learner.meta_fit(features, labels)

@@ -19,7 +19,7 @@ _WHY_TRAIN = "the default, as without a regulariser"
 """Why beside a regulariser that compares with the start, too."""
 _WHY_FROZEN = "the default beside {}: statistics that move change what it keeps"
 _FEWEST_STEPS = 100
-"""Steps of a training in which frozen statistics cost no accuracy; in 45 to 75 they did."""
+"""Steps from which on frozen statistics cost no accuracy that shows; in 45 to 75 they did on two sets of three."""
 _WHY_NOT_FROZEN = (
     f"the default beside {{}} below {_FEWEST_STEPS} steps, in which a network cannot get used to frozen statistics"
 )

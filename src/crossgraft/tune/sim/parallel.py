@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from crossgraft.errors import UsageError
+from crossgraft.models.taps import with_wrappers
 
 
 def refuse_replicas(model: nn.Module) -> None:
@@ -14,12 +15,13 @@ def refuse_replicas(model: nn.Module) -> None:
     Raises:
         UsageError: Processes would learn other reconstructors each, or replicas would not be seen.
     """
-    if isinstance(model, DataParallel):
+    layers = with_wrappers(model)
+    if any(isinstance(each, DataParallel) for each in layers):
         raise UsageError(
             "rho_sim does not see the replicas that DataParallel runs. Use DistributedDataParallel, or give the network itself "
             "and train it on one device."
         )
-    if isinstance(model, DistributedDataParallel):
+    if any(isinstance(each, DistributedDataParallel) for each in layers):
         raise UsageError(
             "DistributedDataParallel does not average the gradients of the reconstructors of rho_sim, so that they would drift "
             "apart. Make RhoSim(network, example=…) first, put network and sim.reconstructors into one module, and wrap that; or "

@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 import torch
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 from crossgraft.errors import UsageError
@@ -264,10 +265,18 @@ def test_blocks_that_leave_later_are_named_until_they_are_back():
     assert sim.skipped == left_out
 
 
-@pytest.mark.parametrize("made", [torch.nn.parallel.DataParallel])
-def test_wrappers_that_know_nothing_of_reconstructors_are_refused(made):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_wrappers_that_know_nothing_of_reconstructors_are_refused(compiled):
+    def refused(wrapped):
+        return RhoSim(torch.compile(wrapped, backend="eager") if compiled else wrapped, example=images())
+
     with pytest.raises(UsageError, match="does not see the replicas that DataParallel runs"):
-        RhoSim(made(network()), example=images())
+        refused(torch.nn.DataParallel(network()))
+    of_processes = DistributedDataParallel.__new__(DistributedDataParallel)  # without a process group
+    torch.nn.Module.__init__(of_processes)
+    of_processes.module = network()
+    with pytest.raises(UsageError, match="would drift apart"):
+        refused(of_processes)
 
 
 def test_nothing_is_left_on_the_network_when_the_example_does_not_fit():

@@ -1,0 +1,49 @@
+"""What tells two heads of one name apart in the key of a run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from crossgraft.fewshot import CopaHead, NccHead, TipAdapterHead
+from crossgraft.fewshot.identity import identity_of_head
+
+
+def manhattan(one, other):
+    """A metric of one's own."""
+    return np.abs(one - other).sum()
+
+
+ARRAY = np.arange(6.0).reshape(2, 3)
+PAIRS = {
+    "class": (NccHead(), CopaHead()),
+    "number": (LogisticRegression(C=1.0), LogisticRegression(C=1e-4)),
+    "array": (TipAdapterHead(class_weights=ARRAY), TipAdapterHead(class_weights=ARRAY + 1)),
+    "shape": (TipAdapterHead(class_weights=ARRAY), TipAdapterHead(class_weights=ARRAY.T.copy())),
+    "mapping": (TipAdapterHead(class_weights={"a": ARRAY[0]}), TipAdapterHead(class_weights={"b": ARRAY[0]})),
+    "nested": tuple(make_pipeline(StandardScaler(), LogisticRegression(C=C)) for C in (1.0, 2.0)),
+    "function": (KNeighborsClassifier(metric=manhattan), KNeighborsClassifier(metric=np.linalg.norm)),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+def test_other_options_are_another_identity(pair):
+    one, other = (json.dumps(identity_of_head(head)) for head in pair)
+    assert one != other
+    assert json.dumps(identity_of_head(pair[0])) == one
+
+
+@pytest.mark.parametrize("named", [str, Path])
+def test_a_file_that_changed_is_another_one(tmp_path, named):
+    file = tmp_path / "weights.npz"
+    head = TipAdapterHead(class_weights=named(file))
+    file.write_bytes(b"one")
+    first = identity_of_head(head)
+    assert identity_of_head(head) == first
+    file.write_bytes(b"two")
+    assert identity_of_head(head) != first
