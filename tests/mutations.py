@@ -191,8 +191,9 @@ MUTATIONS = {
         ("tune/engine/phase_run.py", "(keep is not None and not progress.best_is_near)", "False"),
         ("tune/engine/phase_run.py", "(keep is not None and not progress.best_is_near)", "(not progress.best_is_near)"),
         ("tune/engine/step.py", "keep_factor if keeps_reference(regularizer) else 1.0", "keep_factor"),
-        ("tune/engine/step.py", "total + _factor(regularizer, self.settings.keep_factor) * terms", "total + terms"),
-        ("tune/regularizers/l2_sp.py", "rate * update.factor", "rate"),
+        ("tune/engine/step.py", "keep_factor if keeps_start(regularizer, name) else 1.0", "keep_factor"),
+        ("tune/regularizers/l2_sp.py", "self.alpha * update.factor", "self.alpha"),
+        ("tune/regularizers/l2_sp.py", "else self.beta", "else self.beta * update.factor"),
         ("tune/engine/phase.py", "features_are_fixed=True), main", "features_are_fixed=True, keep=job.keep), main"),
     ],
     "unit/tune/test_keep_search.py": [

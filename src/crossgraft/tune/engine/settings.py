@@ -40,7 +40,7 @@ class TrainerSettings:
             section 3.4.2).
         head_epochs: Passes of that first phase, at most.
         head_patience: Patience of that first phase.
-        keep_factor: Factor of the terms of regularisers that compare with the starting network; see ``--keep``.
+        keep_factor: Factor of the terms that compare with the starting network; see ``--keep``.
         log_gradient_norms: Whether the norm of the gradient of each building block is kept for each step.
         checkpoint_every_steps: Steps between two checkpoints within an epoch; None: one per epoch.
         seed: Random seed of dropout and everything else that draws numbers in a step.

@@ -27,6 +27,7 @@ from crossgraft.tune.regularizers._regularizer import (
     StepContext,
     StepUpdate,
     keeps_reference,
+    keeps_start,
 )
 
 
@@ -137,7 +138,7 @@ class TrainingStep:
         if self.regularizers:
             rates = self.named.learning_rates()
             for regularizer in self.regularizers:
-                factor = _factor(regularizer, self.settings.keep_factor)
+                factor = self.settings.keep_factor if keeps_reference(regularizer) else 1.0
                 regularizer.after_step(StepUpdate(self.classifier, rates, factor, step))
         return values
 
@@ -195,8 +196,9 @@ class TrainingStep:
                 sum_over_processes=sum_over_processes,
             )
             for name, term in regularizer.loss(context).items():
-                terms[f"{regularizer.name}/{name}"] = term * part.term_weight
-                total = total + _factor(regularizer, self.settings.keep_factor) * terms[f"{regularizer.name}/{name}"]
+                weighted = terms[f"{regularizer.name}/{name}"] = term * part.term_weight
+                # What compares with nothing is as strong as it says.
+                total = total + (self.settings.keep_factor if keeps_start(regularizer, name) else 1.0) * weighted
         return {"loss": total, **terms}
 
     def _over_all_processes(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
@@ -214,11 +216,6 @@ class TrainingStep:
         # The scaler of float16 expects infinite gradients now and then, and leaves out such a step.
         if self.settings.precision != "16-mixed" and norm is not None:
             refuse_non_finite({"norm of the gradient": float(norm)}, step)
-
-
-def _factor(regularizer: Regularizer, keep_factor: float) -> float:
-    """What its terms are multiplied by: what compares with nothing is as strong as it says."""
-    return keep_factor if keeps_reference(regularizer) else 1.0
 
 
 def refuse_non_finite(values: Mapping[str, float], step: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -129,7 +129,8 @@ class StepUpdate:
     Attributes:
         classifier: With its new weights.
         learning_rates: Name of each trained parameter of the classifier → its learning rate in this step.
-        factor: What ``--keep`` has multiplied the terms by; what is changed here is to be changed so many times as much.
+        factor: What ``--keep`` has multiplied the terms by that keep the start; what is changed here for them is to be changed
+            so many times as much.
         step: Number of the step, from 0; for messages.
     """
 
@@ -154,7 +155,9 @@ class Regularizer(Protocol):
     nothing by default. It need not inherit; what has all of this is one.
 
     A class that says ``keeps_reference = False`` does not compare with the weights that training starts from, and can be used
-    where those are random; the others are refused there. One that says ``decays_weights = True`` is a weight decay of its own.
+    where those are random; the others are refused there. One that compares in some of its terms only, as beside a decay of the
+    new head, names them by ``kept_terms = ("body",)``, and ``--keep`` leaves the others as strong as they are. One that says
+    ``decays_weights = True`` is a weight decay of its own.
     One whose spelling has come to mean something else says so by ``definition = 2``, so that no training is gone on with by
     another definition. One of which its options leave nothing says so by ``pulls = False``; one beside which the statistics of
     BatchNorm had better stay as they came, by ``freezes_batch_norm = True``. One that fills in what was left open says by
@@ -225,6 +228,12 @@ def attach(
 def keeps_reference(regularizer: Regularizer) -> bool:
     """Whether it compares with the network that training starts from: all that do not say otherwise."""
     return bool(getattr(regularizer, "keeps_reference", True))
+
+
+def keeps_start(regularizer: Regularizer, term: str) -> bool:
+    """Whether a term of it compares with that network: all terms of those that do, unless they name some."""
+    named: Collection[str] | None = getattr(regularizer, "kept_terms", None)
+    return keeps_reference(regularizer) and (named is None or term in named)
 
 
 def freezes_batch_norm(regularizer: Regularizer) -> bool:

@@ -54,6 +54,7 @@ class DELTA(Regularizer):
         "(arXiv 1901.09229)"
     )
     keeps_reference: ClassVar[bool] = True
+    kept_terms: ClassVar[tuple[str, ...]] = ("maps",)
 
     alpha: float = 0.01
     beta: float = 0.01

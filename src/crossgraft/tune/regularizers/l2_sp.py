@@ -46,6 +46,7 @@ class L2SP(Regularizer):
         "(arXiv 1802.01483)"
     )
     keeps_reference: ClassVar[bool] = True
+    kept_terms: ClassVar[tuple[str, ...]] = ("body",)
     decays_weights: ClassVar[bool] = True
 
     alpha: float = 0.01
@@ -95,12 +96,13 @@ class L2SP(Regularizer):
         shares: dict[float, list[tuple[Tensor, Tensor]]] = {}
         for name, weight in update.classifier.named_parameters():
             if name in update.learning_rates and weight.requires_grad:
-                strength = self.alpha if name in self._start else self.beta
-                pull_to = self._start[name] if name in self._start else torch.zeros_like(weight)
+                is_kept = name in self._start  # what --keep strengthens: the head has no start to be kept
+                strength = self.alpha * update.factor if is_kept else self.beta
+                pull_to = self._start[name] if is_kept else torch.zeros_like(weight)
                 shares.setdefault(update.learning_rates[name] * strength, []).append((weight, pull_to))
         for rate, pairs in shares.items():
             weights, starts = zip(*pairs, strict=True)
-            torch._foreach_lerp_(list(weights), list(starts), min(rate * update.factor, 1.0))  # pyright: ignore[reportPrivateImportUsage]
+            torch._foreach_lerp_(list(weights), list(starts), min(rate, 1.0))  # pyright: ignore[reportPrivateImportUsage]
 
     def _trained_body(self, classifier: Classifier) -> list[tuple[Tensor, Tensor]]:
         """Each trained weight of the body and where it started."""
