@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -125,19 +127,50 @@ def positions_of(grid: Sequence[int]) -> int:
 def on_grid(tensor: Tensor, channel_axis: int, grid: tuple[int, ...]) -> tuple[Tensor, int]:
     """A map with the batch first, on another grid of positions: averaged where that is coarser, interpolated where finer.
 
-    Grids with different numbers of axes are taken as rows of tokens.
+    Tokens (channels last) are a map row by row where their numbers on both sides are squares, or where the other side is a map
+    and they are as many as on a map of its proportions; a class token in front of both squares stays what it is. Other tokens,
+    and series (channels second), are one row.
     """
     here = grid_of(tensor, channel_axis)
     if here == grid:
         return tensor, channel_axis
     maps = tensor.movedim(channel_axis, 1)
-    if len(here) != len(grid):
-        here, grid = (positions_of(here),), (positions_of(grid),)
-        maps = maps.flatten(2)
-        if here == grid:
-            return maps, 1
+    is_tokens = channel_axis != 1 and len(here) == len(grid) == 1
+    if is_tokens and _side_of(here[0] - 1) and _side_of(grid[0] - 1):
+        patches, _ = on_grid(tensor[:, 1:], channel_axis, (grid[0] - 1,))
+        return torch.cat([maps[:, :, :1], patches], dim=2), 1
+    folded, wanted = (_folded(*pair, is_tokens=is_tokens) for pair in ((here, grid), (grid, here)))
+    if len(folded) != len(wanted):
+        folded, wanted = (positions_of(here),), (positions_of(grid),)
+    resized = _resized(maps.reshape(*maps.shape[:2], *folded), wanted)
+    return resized.reshape(*resized.shape[:2], *grid), 1
+
+
+def _folded(grid: tuple[int, ...], other: tuple[int, ...], *, is_tokens: bool) -> tuple[int, ...]:
+    """The grid itself, or that of the map whose rows stand behind each other in it."""
+    if len(grid) != 1:
+        return grid
+    (count,) = grid
+    if len(other) > 1:
+        scale = (count / positions_of(other)) ** (1 / len(other))
+        sides = tuple(round(scale * size) for size in other)
+        return sides if positions_of(sides) == count else grid
+    side = _side_of(count) if is_tokens and _side_of(positions_of(other)) else None
+    return (side, side) if side else grid
+
+
+def _side_of(count: int) -> int | None:
+    """Of the square of so many positions, if there is one."""
+    side = math.isqrt(max(count, 0))
+    return side if side * side == count else None
+
+
+def _resized(maps: Tensor, grid: tuple[int, ...]) -> Tensor:
+    here = tuple(maps.shape[2:])
+    if here == grid:
+        return maps
     if all(new <= old for new, old in zip(grid, here, strict=True)):
         pool = (functional.adaptive_avg_pool1d, functional.adaptive_avg_pool2d, functional.adaptive_avg_pool3d)
-        return pool[len(grid) - 1](maps, grid), 1  # pyright: ignore[reportArgumentType]
+        return pool[len(grid) - 1](maps, grid)  # pyright: ignore[reportArgumentType]
     mode = ("linear", "bilinear", "trilinear")[len(grid) - 1]
-    return functional.interpolate(maps, size=grid, mode=mode, align_corners=False), 1
+    return functional.interpolate(maps, size=grid, mode=mode, align_corners=False)

@@ -68,3 +68,39 @@ def test_maps_and_tokens_meet_as_rows_of_tokens():
     tokens, axis = on_grid(maps, 1, (16,))
     assert axis == 1 and torch.equal(tokens, maps.flatten(2))
     assert on_grid(maps, 1, (5,))[0].shape == (2, 3, 5)
+
+
+MAP = torch.arange(16.0).reshape(1, 1, 4, 4).expand(2, 3, 4, 4)
+POOLED = torch.tensor([2.5, 4.5, 10.5, 12.5])
+"""Means of its four quarters."""
+
+
+def as_tokens(maps):
+    return maps.flatten(2).transpose(1, 2)
+
+
+def test_tokens_of_square_maps_are_averaged_as_maps():
+    coarse, axis = on_grid(as_tokens(MAP), 2, (4,))
+    assert axis == 1 and torch.equal(coarse[1, 2], POOLED)
+    fine, _ = on_grid(as_tokens(MAP), 2, (64,))
+    assert torch.equal(fine, on_grid(MAP, 1, (8, 8))[0].flatten(2))
+
+
+def test_a_class_token_stays_in_front():
+    class_token = torch.full((2, 1, 3), -1.0)
+    coarse, _ = on_grid(torch.cat([class_token, as_tokens(MAP)], dim=1), 2, (5,))
+    assert torch.equal(coarse[1, 2], torch.cat([torch.tensor([-1.0]), POOLED]))
+
+
+def test_a_map_beside_tokens_says_how_they_lie():
+    wide = torch.arange(32.0).reshape(1, 1, 4, 8).expand(2, 3, 4, 8)
+    tokens, axis = on_grid(wide, 1, (8,))
+    assert axis == 1 and torch.equal(tokens, on_grid(wide, 1, (2, 4))[0].flatten(2))
+    maps, _ = on_grid(as_tokens(wide), 2, (2, 4))
+    assert torch.equal(maps, on_grid(wide, 1, (2, 4))[0])
+    assert torch.equal(on_grid(wide, 1, (7,))[0], on_grid(wide.flatten(2), 1, (7,))[0])  # no map of its proportions
+
+
+def test_series_are_no_maps():
+    series = MAP.flatten(2)
+    assert torch.equal(on_grid(series, 1, (4,))[0][0, 0], series[0, 0].reshape(4, 4).mean(1))
