@@ -53,44 +53,83 @@ class Widths(NamedTuple):
     Attributes:
         of_maps: Number of axes → channels of all layers that take so many, and have the channels second.
         of_tokens: Channels of all layers that have them last.
-        tokens_first: Whether a layer has its tokens before its batch.
+        begins_with_maps: Whether the first layer that says anything has the channels second.
+        tokens_first: Whether the block has its tokens before its batch.
     """
 
     of_maps: Mapping[int, frozenset[int]]
     of_tokens: frozenset[int]
+    begins_with_maps: bool
     tokens_first: bool
 
 
 def widths_of(block: nn.Module) -> Widths:
-    """Ask every layer of a block."""
+    """Ask every layer of a block; of one with ``tokens_first_layers``, its tokens are first until something else is known."""
     of_maps: dict[int, set[int]] = {axes: set() for axes in _USUAL}
     of_tokens: set[int] = set()
+    begins_with_maps: bool | None = None
     for part in block.modules():
-        for axes, widths in of_maps.items():
-            if isinstance(part, _CONVOLUTIONS[axes]):
-                widths |= {part.in_channels, part.out_channels}
-            elif isinstance(part, _NORMS[axes]):
-                widths.add(part.num_features)
-            elif isinstance(part, nn.GroupNorm):
-                widths.add(part.num_channels)
-        if isinstance(part, nn.Linear):
-            of_tokens |= {part.in_features, part.out_features}
-        elif isinstance(part, nn.LayerNorm):
-            of_tokens.add(part.normalized_shape[-1])
-        elif isinstance(part, nn.MultiheadAttention):
-            of_tokens.add(part.embed_dim)
-        elif isinstance(part, nn.RNNBase):
-            of_tokens |= {part.input_size, part.hidden_size * (2 if part.bidirectional else 1)}
-    tokens_first = any(getattr(part, "batch_first", True) is False for part in block.modules())
-    return Widths({axes: frozenset(widths) for axes, widths in of_maps.items()}, frozenset(of_tokens), tokens_first)
+        says_second = {axes: _widths_of_maps(part, axes) for axes in of_maps}
+        says_last = set[int]() if any(says_second.values()) else _widths_of_tokens(part)
+        for axes, widths in says_second.items():
+            of_maps[axes] |= widths
+        of_tokens |= says_last
+        if begins_with_maps is None and (says_last or any(says_second.values())):
+            begins_with_maps = not says_last
+    return Widths(
+        {axes: frozenset(widths) for axes, widths in of_maps.items()},
+        frozenset(of_tokens),
+        bool(begins_with_maps),
+        bool(tokens_first_layers(block)),
+    )
+
+
+def _widths_of_maps(part: nn.Module, axes: int) -> set[int]:
+    """Channels of a layer that takes so many axes and has its channels second; nothing of others."""
+    if isinstance(part, _CONVOLUTIONS[axes]):
+        return {part.in_channels, part.out_channels}
+    if isinstance(part, _NORMS[axes]):
+        return {part.num_features}
+    if isinstance(part, nn.GroupNorm):
+        return {part.num_channels}
+    if axes == 4 and isinstance(part, nn.LayerNorm) and "2d" in type(part).__name__:  # as timm and torchvision name it
+        return {part.normalized_shape[-1]}
+    return set()
+
+
+def _widths_of_tokens(part: nn.Module) -> set[int]:
+    """Channels of a layer that has them last; nothing of others."""
+    if isinstance(part, nn.Linear):
+        return {part.in_features, part.out_features}
+    if isinstance(part, nn.LayerNorm):
+        return {part.normalized_shape[-1]}
+    if isinstance(part, nn.MultiheadAttention):
+        return {part.embed_dim}
+    if isinstance(part, nn.RNNBase):
+        return {part.input_size, part.hidden_size * (2 if part.bidirectional else 1)}
+    return set()
+
+
+def tokens_first_layers(block: nn.Module) -> list[nn.Module]:
+    """Attention and recurrent layers that have their tokens before their batch."""
+    return [part for part in block.modules() if getattr(part, "batch_first", True) is False]
+
+
+def has_tokens_first(shape: Sequence[int], inside: Sequence[int]) -> bool | None:
+    """Whether a block has its tokens before its batch, of what it takes or gives and what such a layer in it takes.
+
+    Its batch is where that of the layer is; a block that transposes has it first. None: both axes are as long.
+    """
+    batch = inside[1]
+    return None if shape[0] == shape[1] == batch else shape[1] == batch
 
 
 def layout_of(widths: Widths, shape: Sequence[int], layout: str) -> Axes | None:
     """The layout of a tensor of ``shape`` that a block takes or gives; None where it has no positions to speak of.
 
     ``auto``: channels are second where a convolution or a norm over channels is as wide as that axis, last where a linear layer,
-    a LayerNorm, an attention or a recurrent layer is as wide as the last; where neither says anything, second in maps and last
-    in tokens.
+    a LayerNorm, an attention or a recurrent layer is as wide as the last; where both are so, the first layer decides; where
+    neither says anything, second in maps and last in tokens.
     """
     if len(shape) not in _USUAL:
         return None
@@ -99,9 +138,10 @@ def layout_of(widths: Widths, shape: Sequence[int], layout: str) -> Axes | None:
         return known if known is not None and known.num_axes == len(shape) else None
     if len(shape) == 3 and widths.tokens_first:
         return LAYOUTS["lnc"]
-    if shape[1] in widths.of_maps[len(shape)]:
+    second, last = shape[1] in widths.of_maps[len(shape)], shape[-1] in widths.of_tokens
+    if second and (widths.begins_with_maps or not last):
         return LAYOUTS[_CHANNELS_FIRST[len(shape)]]
-    if shape[-1] in widths.of_tokens:
+    if last:
         return LAYOUTS[_CHANNELS_LAST[len(shape)]]
     return LAYOUTS[_USUAL[len(shape)]]
 

@@ -19,9 +19,11 @@ from crossgraft.tune.sim.layouts import (
     Widths,
     batch_first,
     grid_of,
+    has_tokens_first,
     layout_of,
     on_grid,
     positions_of,
+    tokens_first_layers,
     widths_of,
 )
 from crossgraft.tune.sim.options import SimOptions
@@ -49,9 +51,13 @@ class Seen:
 
 @dataclass
 class _Entered:
-    """A run of a block that has begun: tokens of the input, or a copy of the input where the output's grid is not known."""
+    """A run of a block that has begun: tokens of the input, or a copy of the input where the output's grid is not known.
+
+    ``inside`` is the shape of what its first layer with the tokens first takes.
+    """
 
     shape: tuple[int, ...] = ()
+    inside: tuple[int, ...] | None = None
     index: Tensor | None = None
     tokens: Tensor | None = None
     whole: Tensor | None = None
@@ -64,6 +70,7 @@ class _Watched:
     widths: Widths
     grids: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict[tuple[int, ...], tuple[int, ...]])
     entered: list[_Entered] = field(default_factory=list[_Entered])
+    inner_handles: list[Any] = field(default_factory=list[Any])
 
 
 class BlockWatch:
@@ -95,6 +102,17 @@ class BlockWatch:
                 each.layer.register_forward_pre_hook(before, with_kwargs=True),
                 each.layer.register_forward_hook(after, with_kwargs=True),
             ]
+            self._watch_inside(each)
+
+    def _watch_inside(self, block: _Watched) -> None:
+        """See what layers with the tokens first take, until that tells whether the block has them first, too."""
+        inner = tokens_first_layers(block.layer)
+        if block.layer in inner:
+            return
+        for layer in inner:
+            notice = Hook(layer, partial(self._enter_inside, block, layer), when=self._is_taking)
+            block.inner_handles.append(layer.register_forward_pre_hook(notice, with_kwargs=True))
+        self._handles[block.name] += block.inner_handles
 
     @property
     def is_open(self) -> bool:
@@ -149,6 +167,22 @@ class BlockWatch:
         else:
             self._take(entered, tensor.detach(), layout, grid)
 
+    def _enter_inside(
+        self, block: _Watched, layer: nn.Module, arguments: tuple[Any, ...], keywords: Mapping[str, Any], _: Any
+    ) -> None:
+        taken = first_of(layer, arguments, keywords)
+        if block.entered and block.entered[-1].inside is None and isinstance(taken, Tensor) and taken.ndim == 3:
+            block.entered[-1].inside = tuple(taken.shape)
+
+    def _settle_tokens_first(self, block: _Watched, entered: _Entered, given: Tensor) -> None:
+        """Once a run tells, so it stays; the hooks inside go, because some layers are faster without."""
+        shape = next((tuple(each) for each in (entered.shape, given.shape) if len(each) == 3), None)
+        if entered.inside is None or shape is None or (found := has_tokens_first(shape, entered.inside)) is None:
+            return
+        block.widths = block.widths._replace(tokens_first=found)
+        while block.inner_handles:
+            block.inner_handles.pop().remove()
+
     def _take(self, entered: _Entered, tensor: Tensor, layout: Axes, grid: tuple[int, ...]) -> None:
         """Draw tokens of the output's grid, and take those of the input."""
         assert self._drawing is not None
@@ -180,6 +214,8 @@ class BlockWatch:
             return _GIVES_NO_TENSOR if given is None else _TAKES_NO_TENSOR
         if not given.requires_grad:
             return _NO_GRADIENT
+        if block.inner_handles and entered.whole is not None:
+            self._settle_tokens_first(block, entered, given)
         layout = layout_of(block.widths, given.shape, self._options.layout)
         if layout is None or (entered.tokens is None and entered.whole is None):
             return self._why_no_layout(given if layout is None else entered.shape)

@@ -2,8 +2,10 @@
 
 import pytest
 import torch
+from timm.layers import LayerNorm2d
 from torch import nn
 
+from crossgraft.tune.sim import RhoSim
 from crossgraft.tune.sim.layouts import LAYOUTS, batch_first, layout_of, on_grid, widths_of
 
 CONVOLUTION = nn.Sequential(nn.Conv2d(6, 8, 3), nn.Linear(7, 7))
@@ -26,6 +28,10 @@ MIXING = nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 8))
         (nn.LSTM(6, 8, batch_first=True, bidirectional=True), (2, 9, 16), "nlc"),
         (nn.TransformerEncoderLayer(6, 2, 8), (9, 2, 6), "lnc"),
         (nn.MultiheadAttention(6, 2, batch_first=True), (2, 9, 6), "nlc"),
+        # as wide as high: the first layer decides
+        (nn.Sequential(nn.LayerNorm(6), nn.Conv2d(6, 6, 3)), (2, 6, 6, 6), "nhwc"),
+        (nn.Sequential(nn.Conv2d(6, 6, 3), nn.LayerNorm(6)), (2, 6, 6, 6), "nchw"),
+        (nn.Sequential(LayerNorm2d(6), nn.Conv2d(6, 6, 3), nn.Linear(6, 6)), (2, 6, 6, 6), "nchw"),
         (nn.ReLU(), (2, 9, 6), "nlc"),
         (nn.ReLU(), (2, 9, 6, 6), "nchw"),
         (nn.ReLU(), (2, 9, 6, 6, 6), "ncdhw"),
@@ -104,3 +110,31 @@ def test_a_map_beside_tokens_says_how_they_lie():
 def test_series_are_no_maps():
     series = MAP.flatten(2)
     assert torch.equal(on_grid(series, 1, (4,))[0][0, 0], series[0, 0].reshape(4, 4).mean(1))
+
+
+class Attending(nn.Module):
+    """A block around an attention that has its tokens first, with its own order of axes."""
+
+    def __init__(self, *, transposes):
+        super().__init__()
+        self.norm, self.attention, self.transposes = nn.LayerNorm(6), nn.MultiheadAttention(6, 2), transposes
+
+    def forward(self, tokens):
+        """Of the tokens alone."""
+        given = self.norm(tokens.transpose(0, 1) if self.transposes else tokens)
+        said, _ = self.attention(given, given, given)
+        return tokens + (said.transpose(0, 1) if self.transposes else said)
+
+
+@pytest.mark.parametrize("transposes", [True, False])
+def test_a_block_may_transpose_around_an_attention_with_the_tokens_first(transposes):
+    """The 2 images must not be taken for tokens, of which there are 9; one order is undecided as long as both are as many."""
+    network = nn.Sequential(Attending(transposes=transposes))
+    sim = RhoSim(network, blocks="0", rho=1.0, example=torch.randn(4, 4, 6))
+    assert network[0].attention._forward_pre_hooks
+    for _ in range(2):
+        network(torch.randn(*((2, 9) if transposes else (9, 2)), 6))
+        (seen,) = sim._watch.seen
+        assert seen.given.shape == seen.taken.shape == (2, 9, 6)
+        sim.loss()
+    assert not network[0].attention._forward_pre_hooks
