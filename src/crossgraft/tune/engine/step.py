@@ -50,7 +50,7 @@ class Network(nn.Module):
 
 @dataclass(frozen=True)
 class _Part:
-    """Images of this process that go through the network together, and what they count for."""
+    """Images that go through the network together, those of this process, and what they count for."""
 
     rows: Tensor
     places: Tensor  # of the images in the batch of all processes
@@ -67,9 +67,10 @@ class TrainingStep:
     """Makes steps; holds what stays the same from one to the next.
 
     With the whole batch of b images, task loss ``l_i`` of image i and terms ``t_k`` of the regularisers, a step follows the
-    gradient of ``w / b * sum_i l_i + sum_k t_k``, where w is the product of the regularisers' ``task_weight``. A part of m of
-    a process counts ``w / b * sum_{i in part} l_i + m / b * sum_k t_k``: the sum over all parts is the step's loss exactly
-    for terms that are a mean over images, that do not depend on them, or that processes compute together.
+    gradient of ``w / b * sum_i l_i + sum_k t_k``, where w is the product of the regularisers' ``task_weight``. A batch is cut
+    into parts, and each process has a share of every part. A share of m images counts
+    ``w / b * sum_{i in share} l_i + m / b * sum_k t_k``: the sum over all shares is the step's loss exactly for terms that are
+    a mean over images, that do not depend on them, or that processes compute together.
 
     Args:
         fabric: Launched; knows device, precision and the other processes.
@@ -143,16 +144,15 @@ class TrainingStep:
         return values
 
     def _parts(self, batch: StepBatch) -> list[_Part]:
-        """This process' share of the batch, cut into parts: as many in every process, because some terms need all of them."""
+        """The batch cut into parts, and of each this process' share: the same images belong together in any number of them."""
         total, world, rank = len(batch.rows), self.fabric.world_size, self.fabric.global_rank
-        num_parts = min(self.settings.accumulate, max(total // world, 1))
-        shares = [share.tensor_split(num_parts) for share in torch.arange(total).tensor_split(world)]
         dtype = self.classifier.head.weight.dtype
 
-        def part(number: int) -> _Part:
-            sizes = [len(share[number]) for share in shares]
+        def part(places: Tensor) -> _Part:
+            shares = places.tensor_split(world)
+            sizes = [len(share) for share in shares]
             # A process without an image of its own looks at the first one, which then counts nothing.
-            chosen = shares[rank][number] if sizes[rank] else torch.zeros(1, dtype=torch.long)
+            chosen = shares[rank] if sizes[rank] else places[:1]
             images, targets = (
                 self.fabric.to_device(tensor[chosen.to(tensor.device)]) for tensor in (batch.images, batch.targets)
             )
@@ -168,7 +168,7 @@ class TrainingStep:
                 term_weight=sizes[rank] / total,
             )
 
-        return [part(number) for number in range(num_parts)]
+        return [part(places) for places in torch.arange(total).tensor_split(min(self.settings.accumulate, total))]
 
     def _terms(self, part: _Part, step: int, number: int, batch_size: int) -> dict[str, Tensor]:
         """What one part adds to the loss and to each term of it."""

@@ -147,6 +147,11 @@ REFUSED: tuple[Rule, ...] = (
         "Ask for at most as many micro-batches as images.",
     ),
     Rule(
+        lambda s: s.settings.num_processes > s.settings.batch_size // s.settings.accumulate,
+        "--devices {settings.num_processes} would share micro-batches of {settings.batch_size} / {settings.accumulate} images "
+        "(--accumulate): some would have none. Ask for fewer micro-batches.",
+    ),
+    Rule(
         lambda s: s.settings.warmup_epochs >= s.settings.epochs and "warmup_epochs" in s.given,
         "--warmup-epochs {settings.warmup_epochs:g} is all of --epochs {settings.epochs}. Ask for fewer.",
     ),

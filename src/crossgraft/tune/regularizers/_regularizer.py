@@ -46,8 +46,9 @@ def _as_it_is(tensor: Tensor) -> Tensor:
 class StepContext:
     """What a regulariser may look at in one step.
 
-    With several processes each has its share of the batch, and with ``--accumulate`` a share has parts that go through the
-    network one after the other. A context is about one such part; ``of_all_processes`` gives the rows of all of them.
+    With ``--accumulate`` a batch has parts that go through the network one after the other, the same whatever the number of
+    processes; of several processes each has its share of a part. A context is about one share; ``of_all_processes`` gives
+    the rows of the whole part.
 
     Attributes:
         classifier: The network that is trained.
@@ -57,7 +58,7 @@ class StepContext:
         features: Penultimate features of ``images``, part of the graph.
         logits: What the head says, part of the graph.
         step: Number of this step, from 0.
-        num_processes: Number of processes that share the batch; ``images`` are this process' share.
+        num_processes: Number of processes that share the batch; ``images`` are this process' share of the part.
         generator: Random number generator of this step.
         num_images: Number of ``images`` that count: all, or none of the one that a process without a share looks at.
         num_images_of_all: Images of this part in all processes together.

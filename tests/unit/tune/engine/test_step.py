@@ -94,6 +94,24 @@ def test_a_process_without_a_share_looks_at_an_image_that_counts_nothing(rank, c
     assert (part.num_images, part.image_weight, part.term_weight) == (counts, counts, counts)
 
 
+@pytest.mark.parametrize("accumulate", [1, 2, 3, 7, 50])
+@pytest.mark.parametrize("world", [2, 3])
+def test_the_same_images_belong_together_whatever_the_number_of_processes(accumulate, world):
+    """A covariance of a part, or BatchNorm over all processes, is then of the same images."""
+
+    def parts(world, rank):
+        _, step = build(accumulate=accumulate)
+        step.fabric = SimpleNamespace(world_size=world, global_rank=rank, to_device=lambda tensor: tensor)
+        return step._parts(the_batch())
+
+    for whole, *shares in zip(parts(1, 0), *(parts(world, rank) for rank in range(world)), strict=True):
+        counted = [share.places[: share.num_images] for share in shares]
+        assert torch.equal(torch.cat(counted), whole.places)
+        assert {share.num_images_of_all for share in shares} == {len(whole.places)}
+        assert sum(share.term_weight for share in shares) == pytest.approx(whole.term_weight)
+        assert all(set(share.places.tolist()) <= set(whole.places.tolist()) for share in shares)
+
+
 def test_weights_of_the_task_are_multiplied():
     class Tenth(HalfTask):
         name = "tenth"

@@ -132,6 +132,7 @@ CONTRADICTIONS = {
     },
     "some would have no image": {"settings": {"num_processes": 8, "batch_size": 4}},
     "micro-batches without an image": {"settings": {"accumulate": 8, "batch_size": 4}},
+    "(--accumulate): some would have none": {"settings": {"num_processes": 4, "accumulate": 4, "batch_size": 8}},
     "is all of --epochs": {"given": ["warmup_epochs"], "settings": {"epochs": 3, "warmup_epochs": 3.0}},
     "16-mixed needs a GPU": {"settings": {"precision": "16-mixed"}},
     "--momentum is of SGD": {"given": ["momentum"]},
