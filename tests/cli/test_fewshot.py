@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import crossgraft as package
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot
+from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot, TipAdapterHead
 from crossgraft.records import FewshotRecord, PredictionRecord
 from crossgraft.runs import workers
 from support import forked
@@ -361,6 +361,23 @@ def test_another_head_of_the_same_name_is_not_given_the_numbers_of_the_first(fiv
     strong, weak = LogisticRegression(C=1e4), LogisticRegression(C=1e-6)
     first = accuracies(weak, out="run")
     assert accuracies(strong, out="run") == accuracies(strong) != first
+
+
+def test_heads_may_hold_arrays_where_a_run_is_kept(workspace, monkeypatch):
+    """One array has no truth value, and a written dictionary is longer than a path may be."""
+    monkeypatch.chdir(workspace)
+    vectors = np.random.default_rng(0).normal(size=(2, 8))
+    heads = [
+        TipAdapterHead(class_weights=dict(zip(("benign", "malignant"), vectors, strict=True))),
+        TipAdapterHead(class_weights=vectors),
+    ]
+    found = package.run_episodes(
+        "images", model="zoo.yaml:narrow", allow_code="tiny_models.py", workers=1, episodes=2, heads=heads,
+        sampler=NWayKShot(2, 2), out="run",
+    )  # fmt: skip
+    first, second = found.table.heads
+    assert first != second and max(len(first), len(second)) < 40
+    assert found.table.accuracies[:, 0].tolist() == found.table.accuracies[:, 1].tolist()
 
 
 def test_heads_of_the_caller_stay_as_they_are(five_classes, monkeypatch):

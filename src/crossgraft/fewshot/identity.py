@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from crossgraft.paths import read_whole
+from crossgraft.paths import is_file, read_whole
 
 
 def identity_of_head(head: Any) -> list[Any]:
@@ -23,7 +23,7 @@ def identity_of_head(head: Any) -> list[Any]:
 
 
 def _identity(value: Any) -> Any:
-    if isinstance(value, str | Path) and Path(value).is_file():
+    if isinstance(value, str | Path) and is_file(Path(value)):
         return [str(value), hashlib.sha256(read_whole(Path(value))).hexdigest()]
     if value is None or isinstance(value, str | bool | int | float):
         return value

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from crossgraft.options import Option, Options, options_of
+from crossgraft.paths import is_file, is_folder
 from crossgraft.runs.typed_command import DATA
 from crossgraft.words.visible import storable
 
@@ -143,7 +144,8 @@ def _is_list(value: object) -> bool:
 
 def _shown(value: str | Path) -> str:
     """Without folders of absolute paths, of which several may stand in one text, with commas."""
-    several = [value] if isinstance(value, Path) or Path(value).exists() else value.split(",")
+    is_there = is_file(Path(value)) or is_folder(Path(value))
+    several = value.split(",") if isinstance(value, str) and not is_there else [value]
     return storable(",".join(map(_without_folders, several)))
 
 

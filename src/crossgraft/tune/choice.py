@@ -7,10 +7,12 @@ without a name.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from crossgraft.config import parse_yaml
@@ -21,6 +23,10 @@ from crossgraft.registry import Registry
 T = TypeVar("T")
 _COMMAS = re.compile(r",(?![^\[]*\])")
 """Those between options, and none inside of a list."""
+_DIGITS = 8
+"""Of the digest of a value that no text can hold."""
+_LONGEST = 120
+"""Characters of a list that is still written out."""
 
 
 def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T:
@@ -86,19 +92,49 @@ def option_fields(plugin: object) -> list[dataclasses.Field[Any]]:
 
 
 def spell(plugin: object) -> str:
-    """The text that ``choose`` turns into ``plugin`` again; options at their defaults are left out."""
+    """The text that ``choose`` turns into ``plugin`` again; options at their defaults are left out.
+
+    A value that only Python can give, an array for example, is a short digest there, which no text can be turned back from.
+    """
+    values = {field.name: (getattr(plugin, field.name), field.default) for field in option_fields(plugin)}
     said = [
-        f"{field.name}={_written(getattr(plugin, field.name))}"
-        for field in option_fields(plugin)
-        if getattr(plugin, field.name) != field.default
+        f"{name}={_written(value)}" for name, (value, default) in values.items() if _is_array(value) or value != default
     ]
     name = str(getattr(plugin, "name", ""))
     return f"{name}:{','.join(said)}" if said else name
 
 
 def _written(value: object) -> object:
-    """As ``choose`` reads it; several values are a list."""
-    return f"[{','.join(map(str, cast('tuple[object, ...]', value)))}]" if isinstance(value, tuple) else value
+    """As ``choose`` reads it; several values are a list; what no text can hold is a digest."""
+    if _is_array(value) or isinstance(value, Mapping):
+        return _digest_of(cast("object", value))
+    if isinstance(value, tuple | list):
+        several = cast("Sequence[object]", value)
+        text = f"[{','.join(map(str, several))}]" if isinstance(several, tuple) else str(several)
+        return text if len(text) <= _LONGEST else _digest_of(several)
+    return getattr(value, "__qualname__", value)  # of a function its name
+
+
+def _is_array(value: object) -> bool:
+    """Whether it holds several numbers, whose comparison with a default would be an array as well."""
+    return bool(getattr(value, "ndim", 0))
+
+
+def _digest_of(value: object) -> str:
+    return hashlib.sha256(_content(value)).hexdigest()[:_DIGITS]
+
+
+def _content(value: object) -> bytes:
+    """What equal values have in common; of arrays type, shape and numbers."""
+    if isinstance(value, Mapping):
+        parts = cast("Mapping[object, object]", value).items()
+        return b"".join(_digest_of(part).encode() for pair in parts for part in pair)
+    if isinstance(value, tuple | list):
+        return b"".join(_digest_of(part).encode() for part in cast("Sequence[object]", value))
+    if _is_array(value):
+        array = np.ascontiguousarray(cast("Any", value))
+        return repr((array.dtype.str, array.shape)).encode() + array.tobytes()
+    return repr(value).encode()
 
 
 def _refusal(error: Mapping[str, Any]) -> str:

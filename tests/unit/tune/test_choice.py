@@ -1,8 +1,10 @@
+import numpy as np
 import pytest
 
 from crossgraft.errors import UsageError
+from crossgraft.fewshot import TipAdapterHead, TsaAdapter
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
-from crossgraft.tune.choice import choose
+from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.regularizers import REGULARIZERS
 
@@ -28,3 +30,22 @@ def test_yes_is_no_number(text):
 
 def test_yes_is_an_answer_where_one_is_asked_for():
     assert choose(REGULARIZERS, "hcs:0.5,debiased=yes,cache=no") == REGULARIZERS.get("hcs")(0.5, True, False)
+
+
+def test_what_no_text_can_hold_is_spelled_as_a_short_digest_of_it():
+    vectors = np.random.default_rng(0).normal(size=(40, 8))
+    given = [vectors, vectors.tolist(), dict(enumerate(vectors)), dict(enumerate(2 * vectors)), 2 * vectors]
+    spelled = [spell(TipAdapterHead(class_weights=each, beta=2.0)) for each in given]
+    assert len(set(spelled)) == len(given)
+    assert spelled == [spell(TipAdapterHead(class_weights=each, beta=2.0)) for each in given]
+    for text in spelled:
+        assert text.startswith("tip_adapter:class_weights=") and text.endswith(",beta=2.0") and len(text) < 50
+
+
+def _is_wide(name, module):
+    return True
+
+
+def test_a_function_is_spelled_by_its_name():
+    """Not by its place in memory, which is another one in the next process."""
+    assert spell(TsaAdapter(layers=_is_wide)) == "tsa:layers=_is_wide"
