@@ -344,6 +344,25 @@ def test_base_classes_are_named_with_commas(five_classes, crossgraft):
     assert (unknown.code, "Unknown class: xx" in unknown.err) == (2, True)
 
 
+def test_base_classes_are_learned_from_their_class_weights(five_classes, crossgraft, monkeypatch):
+    """Where the episodes start from them: a file that lacks a base class is refused, and so is an array."""
+    vectors = dict(zip(("aa", "bb", "cc", "dd", "ee"), np.eye(8), strict=False))
+    np.savez("all.npz", **vectors)
+    np.savez("few.npz", **{name: vectors[name] for name in ("cc", "dd", "ee")})
+    typed = ("fewshot", "five", *FLAGS, "--base-classes", "aa,bb,cc", "--heads")
+    assert crossgraft(*typed, "meta_adapter:epochs=1,class_weights=all.npz").code == 0
+    few = crossgraft(*typed, "meta_adapter:epochs=1,class_weights=few.npz")
+    assert few.code == 3 and "meta_adapter on the base classes: No class weights for aa, bb" in " ".join(
+        few.err.split()
+    )
+    monkeypatch.chdir(five_classes)
+    with pytest.raises(UsageError, match="does not tell base classes from the others"):
+        package.run_episodes(
+            "five", model="zoo.yaml:narrow", allow_code="tiny_models.py", workers=1, episodes=2, base_classes="aa,bb,cc",
+            heads=[MetaAdapterHead(class_weights=np.eye(8)[:2])], sampler=NWayKShot(2, 2),
+        )  # fmt: skip
+
+
 def test_another_head_of_the_same_name_is_not_given_the_numbers_of_the_first(five_classes, monkeypatch):
     monkeypatch.chdir(five_classes)
     asked = {

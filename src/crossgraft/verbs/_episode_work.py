@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from crossgraft.data import Dataset
-from crossgraft.errors import UnknownNameError
+from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError, located
 from crossgraft.fewshot.episodes import Episode, Sampler
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.heads import reads_images
@@ -148,4 +148,15 @@ def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarr
     if not len(labels) or not hasattr(head, "meta_fit"):
         return head
     learner: Any = clone(head)  # the caller's own stays as it is
-    return learner.meta_fit(features, labels)
+    weights = getattr(head, "class_weights", None)
+    if hasattr(weights, "__array__"):
+        raise UsageError(
+            f"class_weights of {head.name} is an array, which does not tell base classes from the others. Give label → vector, "
+            "or a file with an array for each label."
+        )
+    if weights is None:
+        return learner.meta_fit(features, labels)
+    try:
+        return learner.meta_fit(features, labels, class_weights=weights)
+    except CrossgraftError as error:
+        raise located(error, f"Head {head.name} on the base classes") from error

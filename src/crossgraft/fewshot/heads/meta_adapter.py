@@ -124,7 +124,8 @@ class MetaAdapterHead(Head):
         Args:
             X: (n, d) features of base images.
             y: (n,) labels; at least 3 images per class.
-            class_weights: Vectors of the base classes, as of ``TipAdapterHead``.
+            class_weights: Vectors of the base classes, as of ``TipAdapterHead``. None: prototypes of the images that are not held
+                out.
 
         Raises:
             DataError: As of ``fit``; or a class has fewer than 3 images.
@@ -132,7 +133,6 @@ class MetaAdapterHead(Head):
         """
         self.check()
         found, labels = self._checked(X, y)
-        rows = unit_rows(torch.from_numpy(found)).rows
         names, numbers = np.unique(labels, return_inverse=True)
         classes = torch.from_numpy(numbers)
         counts = torch.bincount(classes)
@@ -142,9 +142,8 @@ class MetaAdapterHead(Head):
                 f"meta_fit needs at least two base classes with 3 images each; {scarce} has {int(counts.min())} of "
                 f"{len(names)} classes."
             )
-        members = Members.of(classes, len(names), rows)
-        weights = class_weights_of(class_weights, names, members.means(torch.from_numpy(found)))
-        self.adapter_weights = _BaseTraining(self, rows, classes, weights).run()
+        base = _BaseTraining(self, torch.from_numpy(found), classes)
+        self.adapter_weights = base.run(class_weights_of(class_weights, names, base.prototypes))
         return self
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
@@ -186,19 +185,22 @@ class MetaAdapterHead(Head):
 class _BaseTraining:
     """Learning on base classes, image by image: who has been seen moves into the cache."""
 
-    def __init__(self, head: MetaAdapterHead, rows: Rows, classes: Classes, weights: Prototypes) -> None:
-        self.head, self.rows, self.classes, self.weights = head, rows, classes, weights
+    def __init__(self, head: MetaAdapterHead, features: Rows, classes: Classes) -> None:
+        self.head, self.rows, self.classes = head, unit_rows(features).rows, classes
         self.generator = torch.Generator().manual_seed(head.seed)
-        order = torch.randperm(len(rows), generator=self.generator)
+        order = torch.randperm(len(classes), generator=self.generator)
         places = _place_within_class(classes[order])
         self.held_out = order[places % _HELD_OUT == _HELD_OUT - 1]
         if len(self.held_out) == 0:  # too few images per class for a fifth
             self.held_out = order[places == places.max()]
         self.trained = order[~torch.isin(order, self.held_out)]
+        members = Members.of(classes[self.trained], int(classes.max()) + 1, features)
+        self.prototypes = self.weights = members.means(features[self.trained])
+        """Without the held-out images, which would recognise themselves in them."""
 
-    def run(self) -> dict[str, np.ndarray]:
-        """The weights after the best epoch."""
-        head = self.head
+    def run(self, weights: Prototypes) -> dict[str, np.ndarray]:
+        """What is learned from class weights (C, d) of unit length: as after the best epoch."""
+        head, self.weights = self.head, weights
         adapter = MetaAdapter(self.rows.shape[1], self.generator).to(self.rows.dtype)
         sim = RhoSim(
             adapter,
