@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,17 @@ class _Silent:
 
     def __call__(self, *_: Any) -> None:
         return None
+
+
+def weakly(method: Callable[[], object]) -> Callable[..., None]:
+    """Calls a method without arguments while its object lives, and does not keep it alive."""
+    weak = weakref.WeakMethod(method)
+
+    def call(*_: object) -> None:
+        if (alive := weak()) is not None:
+            alive()
+
+    return call
 
 
 def is_hook(hook: object) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ from crossgraft.models.modes import modes_kept
 from crossgraft.models.taps import is_compiled, unwrapped
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.sim.blocks import AUTO, Blocks, named_blocks
-from crossgraft.tune.sim.hooks import Hook
+from crossgraft.tune.sim.hooks import Hook, weakly
 from crossgraft.tune.sim.options import SimOptions
 from crossgraft.tune.sim.parallel import refuse_replicas
 from crossgraft.tune.sim.reconstructor import Reconstructor, Reconstructors
@@ -38,7 +40,8 @@ class RhoSim:
 
     H_l and G_l, the reconstructors, are learned here and are no part of the network, whose ``state_dict`` stays as it is. The
     last forward pass before ``loss`` counts. Evaluation under ``torch.no_grad`` costs and keeps nothing. Copies of the network
-    have no ρSIM, and to pickle the network is refused until ``detach``.
+    have no ρSIM, and to pickle the network is refused until ``detach``. Hooks leave with this object, which the network does not
+    keep alive: where a cell of a notebook runs again, those of the older one are gone.
 
     Args:
         model: Any module, compiled or not. Of parallel training, one module that has it and ``reconstructors`` is what to wrap.
@@ -112,8 +115,8 @@ class RhoSim:
             return
         if is_compiled(model):
             torch.compiler.reset()  # what is compiled already would run past the hooks
-        hook = Hook(network, lambda *_: self.begin(), when=takes_part)
-        self._opener = network.register_forward_pre_hook(hook, with_kwargs=True)
+        hook = Hook(network, weakly(self.begin), when=takes_part)
+        self._hooks.callback(network.register_forward_pre_hook(hook, with_kwargs=True).remove)
         if example is not None:
             self._look(lambda: called(network, example))
             self._warn_of_skipped()
@@ -131,7 +134,6 @@ class RhoSim:
 
     def _watch_blocks(self, network: nn.Module, options: SimOptions, *, blocks: Blocks, seed: int) -> None:
         self._network, self._options, self._seed = network, options, seed
-        self._opener: Any = None
         self._steps = 0
         self.reconstructors = Reconstructors()
         self.skipped: dict[str, str] = {}
@@ -139,6 +141,10 @@ class RhoSim:
         self._has_named = False
         found = named_blocks(network, blocks)
         self._watch = BlockWatch(found, options) if options.weight > 0 else None
+        self._hooks = ExitStack()
+        if self._watch is not None:
+            self._hooks.callback(self._watch.close)
+            weakref.finalize(self, self._hooks.close).atexit = False
 
     @property
     def blocks(self) -> tuple[str, ...]:
@@ -288,11 +294,7 @@ class RhoSim:
 
     def detach(self) -> None:
         """Take all hooks off the network; there is no ``loss`` any more, and the reconstructors are still here."""
-        if self._opener is not None:
-            self._opener.remove()
-            self._opener = None
-        if self._watch is not None:
-            self._watch.close()
+        self._hooks.close()
 
 
 def _listed(blocks: Mapping[str, str]) -> str:

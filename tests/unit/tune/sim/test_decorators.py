@@ -101,9 +101,10 @@ def test_strip_gives_the_pristine_network():
 
 def test_strip_takes_a_watcher_off_as_well():
     model = network()
-    RhoSim(model, blocks=Block, example=IMAGES)
+    sim = RhoSim(model, blocks=Block, example=IMAGES)
     assert carries_sim(model)
     assert not carries_sim(strip(model))
+    sim.detach()  # finds nothing any more
 
 
 def test_strip_says_so_where_the_outputs_differ(monkeypatch):
@@ -131,7 +132,8 @@ def test_a_copy_can_be_made_after_a_forward_pass_and_has_no_term_of_its_own():
 def test_it_is_neither_pickled_nor_saved(door, tmp_path):
     model = network()
     if door == "watched":
-        RhoSim(model, blocks=Block, example=IMAGES)
+        sim = RhoSim(model, blocks=Block, example=IMAGES)
+        assert sim.blocks  # nothing else holds it
     else:
         init_SIM(model, example=IMAGES)
         model = copy.deepcopy(model) if door == "a copy" else model

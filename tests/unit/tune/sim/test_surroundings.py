@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from crossgraft.errors import UsageError
 from crossgraft.tune.sim import RhoSim
+from crossgraft.tune.sim.options import SimOptions
 from support.sim_blocks import images, network
 
 
@@ -147,11 +148,10 @@ def test_mixed_precision_computes_the_term_in_float32():
 def test_micro_batches_add_up_to_the_batch():
     """v0 of one step: by hand, as a trainer does it that cuts batches."""
     model, taken = network(), images(4)
-    sim = RhoSim(model, example=taken)
+    sim = RhoSim.opened_by_hand(model, SimOptions(), blocks="auto", seed=0, run=lambda: model(taken))
     wholes, parts = [], []
     for places in (torch.arange(4), torch.arange(1), torch.arange(1, 4)):
         sim.begin(generator=torch.Generator().manual_seed(3), places=places, batch_size=4)
-        sim._opener.remove()
         model(taken[places])
         (wholes if len(places) == 4 else parts).append(sim.loss() * len(places) / 4)
     assert wholes[0].item() == pytest.approx(sum(part.item() for part in parts), rel=1e-12)
@@ -186,8 +186,26 @@ def test_detach_leaves_nothing_behind():
     model, taken = network(), images()
     sim = RhoSim(model, example=taken)
     sim.detach()
-    assert all(not part._forward_hooks and not part._forward_pre_hooks for part in model.modules())
+    assert hooks_of(model) == 0
     assert len(list(sim.parameters())) > 0
+    sim.detach()  # again
+
+
+def hooks_of(model):
+    return sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.modules())
+
+
+def test_an_engine_that_nobody_holds_takes_its_hooks_along():
+    """As when a cell of a notebook is run again."""
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    of_one = hooks_of(model)
+    older, sim = weakref.ref(sim), RhoSim(model, example=taken)
+    assert older() is None and hooks_of(model) == of_one > 0
+    model(taken)
+    assert sim.loss() > 0
+    del sim
+    assert hooks_of(model) == 0
 
 
 def test_without_an_example_the_first_step_tells():
