@@ -1,5 +1,7 @@
 """Episodes: sizes by the rules, no image and no patient on both sides, and named errors."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -77,6 +79,26 @@ def test_patients_with_images_of_several_classes_are_on_one_side():
         episode = sample_episode(labels, NWayKShot(ways=3, shots=4, queries=5), random, groups=groups)
         assert not set(groups[episode.support]) & set(groups[episode.query])
         assert set(counts(labels, episode.query).values()) == {5}
+
+
+def test_a_split_of_few_patients_is_found_where_there_is_one():
+    """Every one of their 4096 splits is tried: an error says that none has three images of each class on both sides."""
+    labels, half = labels_of([6] * 4), NWayKShot(ways=4, shots=3, queries=3)
+    masks = np.array(list(itertools.product([False, True], repeat=12)))
+    outcomes = set()
+    for seed in range(30):
+        groups = np.random.default_rng(seed).integers(0, 12, len(labels))
+        on_query_side = masks @ np.array([np.bincount(labels[groups == each], minlength=4) for each in range(12)])
+        exists = bool((on_query_side == 3).all(axis=1).any())
+        if exists:
+            episode = sample_episode(labels, half, np.random.default_rng(seed), groups=groups)
+            assert not set(groups[episode.support]) & set(groups[episode.query])
+            assert set(counts(labels, episode.query).values()) == set(counts(labels, episode.support).values()) == {3}
+        else:
+            with pytest.raises(DataError, match=r"was found|images of two"):
+                sample_episode(labels, half, np.random.default_rng(seed), groups=groups)
+        outcomes.add(exists)
+    assert outcomes == {True, False}
 
 
 def test_superclasses_are_not_mixed_and_small_ones_are_left_out():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from crossgraft.errors import DataError
 from crossgraft.fewshot.episodes._sampler import Random
 
 _ATTEMPTS = 20
+_LONGEST_SECONDS = 20.0
 
 
 def draw_query_side(
@@ -23,6 +27,7 @@ def draw_query_side(
     """Put whole groups on the side of the queries until every class has enough there, and leave enough on the other.
 
     Groups come in a drawn order, each goes where its classes lack most; where that does not come out, another order is drawn.
+    Where none does, integer programming looks for a split, which takes longer.
 
     Args:
         classes: (n,) class of each image, from 0.
@@ -33,24 +38,28 @@ def draw_query_side(
         random: Source of random numbers.
 
     Raises:
-        DataError: A class has too few groups, or no order came out.
+        DataError: A class has too few groups, or there was no split to be found.
     """
     _refuse_few_groups(classes, groups, names)
     numbers = np.unique(groups, return_inverse=True)[1]
     per_group = np.zeros((numbers.max() + 1, len(names)), dtype=int)
     np.add.at(per_group, (numbers, classes), 1)
     needs = np.array([fewest_support, num_query])
-    missing = np.zeros(len(names))
+    missing = np.full(len(names), np.inf)
     for _ in range(_ATTEMPTS):
         sides = _deal(per_group, needs, random)
-        have = np.stack([per_group[sides == side].sum(axis=0) for side in (0, 1)])
-        missing = np.clip(needs[:, None] - have, 0, None).sum(axis=0)
-        if not missing.any():
+        lacking = np.stack([needs[side] - per_group[sides == side].sum(axis=0) for side in (0, 1)])
+        now = np.clip(lacking, 0, None).sum(axis=0)
+        if not now.any():
             return sides[numbers] == 1
+        missing = min(missing, now, key=np.sum)
+    sides = _solve(per_group, needs, random)
+    if sides is not None:
+        return sides[numbers] == 1
     short = names[int(missing.argmax())]
     raise DataError(
-        f"No split of the patients leaves {fewest_support} support and {num_query} query images of every class in an episode; "
-        f"{short} is short of patients. Lower the shots or the queries."
+        f"No split of the patients was found that leaves {fewest_support} support and {num_query} query images of every "
+        f"class in an episode; {short} is short of patients. Lower the shots or the queries."
     )
 
 
@@ -65,6 +74,16 @@ def _deal(per_group: np.ndarray, needs: np.ndarray, random: Random) -> np.ndarra
         sides[group] = int(gain[1] > gain[0])
         have[sides[group]] += counts
     return sides
+
+
+def _solve(per_group: np.ndarray, needs: np.ndarray, random: Random) -> np.ndarray | None:
+    """0 (support) or 1 (query) for each group, as near to drawn wishes as the needs allow; None: not found."""
+    wishes = random.permutation(len(per_group)) - (len(per_group) - 1) / 2
+    enough = LinearConstraint(per_group.T, needs[1], per_group.sum(axis=0) - needs[0])
+    found: Any = milp(
+        wishes, integrality=1, bounds=Bounds(0, 1), constraints=enough, options={"time_limit": _LONGEST_SECONDS}
+    )
+    return None if found.x is None else np.rint(found.x).astype(int)
 
 
 def _refuse_few_groups(classes: np.ndarray, groups: np.ndarray, names: np.ndarray) -> None:
