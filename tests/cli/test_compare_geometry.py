@@ -108,11 +108,16 @@ def test_looks_at_the_images_of_probes_are_counted(runs, monkeypatch):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(runs / "ledger"))
     asked = {"geometry": "none", "data": "images", **QUICK, "ledger": True}
     first = package.compare_models("one", "other", probe="elsewhere", **asked).record
-    assert (first.looks.number, first.probe_looks.number) == (1, 1)
+    assert (first.looks.number, first.looks.num_results, first.probe_looks.number) == (
+        2,
+        2,
+        1,
+    )  # two trainings, one probe
     again = package.compare_models("one", "other", probe="elsewhere", **asked).record
-    assert (again.looks.number, again.probe_looks.number) == (1, 1)  # the same networks on the same images
+    assert (again.looks.number, again.probe_looks.number) == (2, 1)  # the same networks on the same images
     (start,) = read_zoo("zoo.yaml:narrow", allow_code="tiny_models.py")
     third = package.compare_models(start, "one", probe="elsewhere", out="probed", **asked).record
+    assert (third.looks.number, third.looks.num_results) == (3, 2)  # the start has no head that could be the best
     assert third.probe_looks.number == 2 and third.probe_looks.by_command == {"compare": 2}
     html = (runs / "probed" / "report.html").read_text()
     assert "Linear probes on elsewhere: this is the 2nd look at these test images (2 × compare)" in html

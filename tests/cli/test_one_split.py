@@ -110,6 +110,24 @@ def test_the_command_after_a_split_keeps_columns_and_leaves_the_rest_to_the_file
     assert crossgraft(*asked).code == 0
 
 
+def test_patients_whose_ids_differ_by_case_are_told_of_by_every_command(images, workspace, crossgraft):
+    lines = [
+        f"images/{name}/{row:02}.png,{name},{'pP'[row % 2]}{row // 2}"
+        for name in ("benign", "malignant")
+        for row in range(8)
+    ]
+    (workspace / "table.csv").write_text("\n".join(["path,label,patient", *lines]) + "\n")
+    model = ("--model", "tiny_models:tiny", "--code", "tiny_models.py", "--epochs", "1", "--workers", "1")
+    for command in (("split", "table.csv"), ("check", "table.csv"), ("tune", "table.csv", *model, "--out", "run")):
+        said = crossgraft(*command)
+        assert said.code == 0, said.err
+        text = " ".join((said.err + said.out).split())
+        assert "8 groups by patient (16 images) have names that differ from that of another only by case" in text
+        assert "p1" not in text.replace("--", "")
+    page = (workspace / "run" / "report.html").read_text(encoding="utf-8")
+    assert "Groups that look alike" in page
+
+
 def test_the_next_command_holds_the_folders_that_were_typed_on_a_terminal_alone(
     images, workspace, crossgraft, monkeypatch
 ):

@@ -51,7 +51,16 @@ def test_predictions_are_those_of_the_evaluation(tuned, crossgraft):
             assert here.probabilities[place] == pytest.approx(float(row[f"probability {name}"]), abs=1e-6)
         assert (here.decision, here.target) == (row["decision"], row["target"])
     assert len({row["logit benign"] for row in rows.values()}) == len(rows)
-    assert "too high" in outcome.err
+    assert "They are not measured: the metrics are of 4 other images." in outcome.err
+    assert {row.row for row in record.rows if not row.seen} == set(rows)
+    unseen = [n for n, row in enumerate(table(tuned.parent / "new" / "predictions.csv"), 1) if row["seen"] == "False"]
+    assert set(unseen) == set(rows)
+    tested = {
+        row.metric: row.value for row in record.training_metrics if row.split == "test" and row.class_name is None
+    }
+    assert {row.metric: row.value for row in record.metrics if row.class_name is None} == pytest.approx(
+        tested, abs=1e-6
+    )
     run = json.loads((tuned.parent / "new" / "run.json").read_bytes())
     assert run["command_line"].startswith("crossgraft predict tuned images --")
 
@@ -101,6 +110,39 @@ def test_the_same_command_again_takes_the_same_directory_and_new_images_too(tune
     assert crossgraft("predict", "tuned", "images", *CODE, "--quiet", "--no-images").code == 0
     assert [path.name for path in (tuned.parent / "runs").iterdir()] == ["predict-images"]
     assert len(table(tuned.parent / "runs" / "predict-images" / "predictions.csv")) == 26
+
+
+def test_folders_that_are_almost_called_like_classes_say_why_nothing_is_measured(tuned, crossgraft):
+    make_images(tuned.parent / "new", {"Benign": 2, "malignant": 2}, size=20)
+    command = (*CODE, "--quiet", "--no-images")
+    said = " ".join(crossgraft("predict", "tuned", "new", *command).err.split())
+    assert (
+        "Folders are taken for labels only where each of them is a class of the model (benign, malignant), and Benign is none, "
+        "so nothing is measured. To measure, rename Benign to benign." in said
+    )
+    (tuned.parent / "new" / "Benign").rename(tuned.parent / "new" / "cyst")
+    said = " ".join(crossgraft("predict", "tuned", "new", *command).err.split())
+    assert "cyst is none, so nothing is measured. To measure, give a folder with no others beside the classes." in said
+    (tuned.parent / "new" / "malignant").rename(tuned.parent / "new" / "visit")
+    assert "Folders are" not in crossgraft("predict", "tuned", "new", *command).err
+
+
+def test_predictions_of_other_images_are_not_lost(tuned, crossgraft):
+    make_images(tuned.parent / "monday" / "new", {"visit": 3}, size=20)
+    make_images(tuned.parent / "tuesday" / "new", {"visit": 4}, size=24)
+    command = (*CODE, "--quiet", "--no-images", "--out", "answers")
+    assert crossgraft("predict", "tuned", "monday/new", *command).code == 0
+    before = (tuned.parent / "answers" / "predictions.csv").read_text()
+    (tuned.parent / "monday").rename(tuned.parent / "last week")
+    (tuned.parent / "tuesday").rename(tuned.parent / "monday")
+    refused = crossgraft("predict", "tuned", "monday/new", *command)
+    assert refused.code == 2, refused.err
+    assert "holds predictions of 3 images, of which 3 are not among these. Use --overwrite" in " ".join(
+        refused.err.split()
+    )
+    assert (tuned.parent / "answers" / "predictions.csv").read_text() == before
+    assert crossgraft("predict", "tuned", "monday/new", *command, "--overwrite").code == 0
+    assert len(table(tuned.parent / "answers" / "predictions.csv")) == 4
 
 
 def test_mistakes_have_their_exit_codes(tuned, crossgraft):

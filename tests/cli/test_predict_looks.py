@@ -73,8 +73,28 @@ def test_a_choice_by_new_labelled_images_is_said_on_page_and_terminal(runs, look
     assert look("first", "elsewhere")["number"] == 1  # still the first
 
 
+def test_images_that_were_seen_do_not_hide_the_look_at_the_others(runs, look):
+    assert look("first", "images")["by_command"] == {"tune": 1}  # all but its test images had a part in the training
+    make_images(runs / "elsewhere", {"benign": 9, "malignant": 9}, size=20)
+    shutil.copytree(runs / "elsewhere", runs / "mixed")
+    trained_on = open_dataset("images").image_name(Split.load(runs / "first" / "split.json").train[0])
+    shutil.copy(runs / "images" / trained_on, runs / "mixed" / trained_on.split("/")[0] / "known.png")
+    alone = look("first", "elsewhere")
+    assert look("first", "mixed") == alone  # the same 18 images
+    assert look("second", "mixed")["by_command"] == {"predict": 2}
+
+
+def test_a_model_without_its_run_says_that_nobody_knows_what_it_has_seen(runs, crossgraft):
+    make_images(runs / "elsewhere", {"benign": 4, "malignant": 4}, size=20)
+    shutil.copytree(runs / "second" / "model", runs / "passed on")
+    for model, is_said in (("passed on", True), ("second", False)):
+        said = crossgraft("predict", model, "elsewhere", *ASKED, "--out", f"of {model}")
+        assert ("it was handed over without its run" in " ".join(said.out.split())) is is_said
+        page = (runs / f"of {model}" / "report.html").read_text(encoding="utf-8")
+        assert ("Images that were trained on" in page) is is_said
+
+
 def test_what_measures_nothing_new_is_not_counted(runs, look):
-    assert look("first", "images") is None  # the model has learned from most of them
     assert look("first", "images", "--use-split", "val") is None
     assert look("first", "images", "--use-split", "test", "--no-ledger") is None
     make_images(runs / "unlabelled", {"": 3}, size=20)
@@ -97,3 +117,13 @@ def test_heads_that_are_measured_on_the_same_queries_are_looks_at_them(workspace
     assert look("--query", "elsewhere", "--head", "ncc")["number"] == 1
     assert look("--query", "elsewhere", "--head", "ridge", "--no-ledger") is None
     assert look("--query", "images", "--head", "ncc") is None  # they are the support set
+
+
+def test_an_audit_and_a_comparison_of_trainings_are_no_further_results(runs, crossgraft):
+    asked = (*ASKED, "--json")
+    audited = crossgraft("audit", "second", "--data", "images", "--confounders", "tag", *asked)
+    assert audited.code == 0, audited.err
+    assert json.loads(audited.out)["looks"]["by_command"] == {"tune": 2}
+    compared = crossgraft("compare", "first", "second", "--data", "images", *asked)
+    assert compared.code == 0, compared.err
+    assert json.loads(compared.out)["looks"]["by_command"] == {"tune": 2}

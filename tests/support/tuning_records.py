@@ -282,6 +282,7 @@ def prediction_record(
         thresholds=[threshold(class_names[1])],
         rows=rows,
         predicted_counts={name: sum(row.decision == name for row in rows) for name in class_names},
+        num_seen=0,
         most_certain=[row.row for row in order[:8]],
         least_certain=[row.row for row in order[:-9:-1]],
         metrics=[metric(name, 0.7, num_images=num_images, num_groups=None, split="these images") for name in TITLES]

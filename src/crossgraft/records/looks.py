@@ -13,6 +13,10 @@ class Look(Record):
     test: str = Field(description="Fingerprint of the test images with labels, whatever their order and their groups.")
     measured: str = Field(description="Fingerprint of what was measured: the same training is the same look.")
     command: str = Field(description="Name of the command that measured it.")
+    is_result: bool = Field(
+        default=True,
+        description="Whether it says how good the model is, so that the best of several can be picked by it.",
+    )
 
     @property
     def key(self) -> tuple[str, str]:
@@ -25,6 +29,9 @@ class LooksRecord(Record):
 
     number: Count = Field(description="1 for the first look at these test images.")
     by_command: dict[str, int] = Field(description="Command → number of looks, this one and all before it.")
+    num_results: int | None = Field(
+        default=None, description="Those that say how good a model is; None in older reports: all of them."
+    )
     optimism: float | None = Field(
         description="About how far the best of as many equally good models lies above its true value, in units of the "
         "primary metric, if errors are independent; None without an interval."

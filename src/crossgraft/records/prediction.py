@@ -24,6 +24,9 @@ class PredictionRow(Record):
     logits: list[float] = []
     certainty: float | None = Field(description="Highest probability; with labels the least distance from 0.5.")
     target: str | None = Field(default=None, description="The true class, where it is known.")
+    seen: bool | None = Field(
+        default=None, description="Whether the model has learned from this image; None: not known, or unreadable."
+    )
     reason: str | None = Field(default=None, description="Why there is no prediction.")
 
     def probability_of_decision(self, class_names: Sequence[str]) -> float | None:
@@ -54,7 +57,13 @@ class PredictionRecord(Record):
     num_unreadable: int = 0
     rows_used: str = Field(default="", description="Which rows of the data, in words; empty: not recorded.")
     is_of_run: bool = Field(
-        default=False, description="Whether they are the test images of the fine-tuning, or all had a part in it."
+        default=False,
+        description="Whether the images, but for those that had a part in the fine-tuning, are its test images, or there are no "
+        "others.",
+    )
+    num_seen: int | None = Field(
+        default=None,
+        description="Images that the model has learned from; they are measured only where there are no others. None: not known.",
     )
     temperature: float | None
     thresholds: list[ThresholdRecord] = []

@@ -74,3 +74,8 @@ class SavedModelRecord(Record):
     weights_sha256: str = Field(default="", description="Of the file of weights.")
     weights_fingerprint: str = Field(default="", description="Of names, shapes and values of the weights.")
     checksums: dict[str, str] = Field(default={}, description="SHA-256 of each field, so that a change has a name.")
+
+    @property
+    def look_key(self) -> str:
+        """What names the model in the ledger of looks: its training, whatever was read back of it."""
+        return self.training_key or self.weights_fingerprint

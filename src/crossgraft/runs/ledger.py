@@ -60,8 +60,10 @@ def count_looks(
     if not looks:
         return None
     error = None if low is None or high is None else (high - low) / (2 * _HALF_WIDTH)
+    results = sum(each.is_result for each in looks)
     return LooksRecord(
         number=len(looks),
         by_command=dict(Counter(each.command for each in looks)),
-        optimism=None if error is None else error * expected_maximum(len(looks)),
+        num_results=results,
+        optimism=None if error is None else error * expected_maximum(max(results, 1)),
     )

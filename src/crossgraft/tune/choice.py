@@ -24,7 +24,7 @@ T = TypeVar("T")
 _COMMAS = re.compile(r",(?![^\[]*\])")
 """Those between options, and none inside of a list."""
 _DIGITS = 8
-"""Of the digest of a value that no text can hold."""
+"""Length of the digest of a value that no text can hold."""
 _LONGEST = 120
 """Characters of a list that is still written out."""
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from crossgraft.data.rows import ImageRows
 from crossgraft.metrics import evaluate_predictions
 from crossgraft.progress import Reporter
 from crossgraft.records import MetricRecord
 from crossgraft.tasks import recorded_task, task_of
-from crossgraft.tune.looks import fingerprint_of_tested
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.saving.inference import Answering, in_words, thresholds_of
-from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.tune.seen_images import SeenImages
 from crossgraft.types import Targets
 from crossgraft.words.formatting import counted, joined
 from crossgraft.words.looks_words import NOT_SEEN
@@ -31,56 +30,54 @@ class KnownTargets(NamedTuple):
         targets: (n,) class or −1 where the model has no such class, or (n, L) of 0 and 1; None: not known.
         names: What the data call the class or the labels of each image; empty: not known.
         warnings: What the user should know, one sentence each.
+        measured: Numbers of the images that metrics are measured on; empty: nothing is measured.
+        unseen: Whether none of them had a part in what the model has learned, as far as is known.
     """
 
     targets: np.ndarray | None = None
     names: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    measured: Int[np.ndarray, " _"] = np.zeros(0, dtype=np.intp)
+    unseen: bool = True
 
 
 def true_classes(
-    images: ImageRows, facts: Answering, reporter: Reporter, *, seen_before: str | None, has_test: bool = False
+    images: ImageRows, facts: Answering, reporter: Reporter, *, seen: SeenImages, has_test: bool = False
 ) -> KnownTargets:
-    """The labels of ``images`` as classes of the model, found by their names.
+    """The labels of ``images`` as classes of the model, found by their names, and the images that can be measured.
+
+    Images that the model has learned from are left out of what is measured, unless there are no others.
 
     Args:
         images: Images, perhaps with labels.
         facts: What is known of the model.
         reporter: Reporter of what the user should know.
-        seen_before: Sentence about the images that the model has learned from; None: none of them.
+        seen: The images that the model has learned from.
         has_test: Whether ``use_split="test"`` would leave them out.
     """
     if images.targets is None:
         return KnownTargets()
     find = _classes if recorded_task(facts).partitions else _labels
     found = find(images, images.targets, facts)
-    warnings = list(found.warnings)
-    if found.targets is not None and seen_before is not None:
-        rows_of_test = " (the test rows: --use-split test)" if has_test else ""
-        warnings.append(f"{seen_before}, so the metrics are too high. {NOT_SEEN}{rows_of_test}.")
-    for warning in warnings:
+    if found.targets is not None:
+        found = _without_seen(found, found.targets, seen, has_test=has_test)
+    for warning in found.warnings:
         reporter.warn(warning)
-    return found._replace(warnings=tuple(warnings))
+    return found
 
 
-def seen_in_training(images: ImageRows, model: SavedModel) -> str | None:
-    """How many of the images were seen; of the whole data set where the model was passed on without its run."""
-    if model.known_images is None:
-        same = images.fingerprint in model.facts.trained_on.fingerprints
-        return "These are the images that the model was fine-tuned on" if same else None
-    number = sum(digest.hex() in model.known_images for digest in images.image_digests)
-    return (
-        f"{number} of {counted(len(images), 'image')} had a part in the fine-tuning (training or validation)"
-        if number
-        else None
-    )
-
-
-def is_of_run(images: ImageRows, model: SavedModel) -> bool:
-    """Whether the images are the test images of the fine-tuning, or had a part in it, all of them."""
-    if model.known_images is not None and all(digest.hex() in model.known_images for digest in images.image_digests):
-        return True
-    return fingerprint_of_tested(images, np.arange(len(images))) == model.facts.test_fingerprint
+def _without_seen(found: KnownTargets, targets: np.ndarray, seen: SeenImages, *, has_test: bool) -> KnownTargets:
+    """What is measured: the images of known classes that the model has not learned from; all of them where there are none."""
+    known = (targets != _UNKNOWN).reshape(len(targets), -1).all(axis=1)
+    others = np.flatnonzero(known if seen.rows is None else known & ~seen.rows)
+    if seen.sentence is None:
+        return found._replace(measured=others)
+    if seen.rows is not None and len(others) > 0:
+        text = f"{seen.sentence}. They are not measured: the metrics are of {counted(len(others), 'other image')}."
+        return found._replace(measured=others, warnings=(*found.warnings, text))
+    rows_of_test = " (the test rows: --use-split test)" if has_test else ""
+    text = f"{seen.sentence}, so the metrics are too high. {NOT_SEEN}{rows_of_test}."
+    return found._replace(measured=np.flatnonzero(known), unseen=False, warnings=(*found.warnings, text))
 
 
 def _classes(images: ImageRows, targets: Targets, facts: Answering) -> KnownTargets:
@@ -121,10 +118,10 @@ def measure(
     facts: Answering,
     groups: Shaped[np.ndarray, " num_images"] | None,
 ) -> list[MetricRecord]:
-    """Every metric with its interval on the images whose true class the model has; empty where none is known."""
-    if known.targets is None:
+    """Every metric with its interval on the images that can be measured; empty where there are none."""
+    if known.targets is None or len(known.measured) == 0:
         return []
-    rows = (known.targets != _UNKNOWN).reshape(len(known.targets), -1).all(axis=1)
+    rows = known.measured
     found = evaluate_predictions(
         probabilities[rows],
         known.targets[rows],

@@ -23,6 +23,7 @@ def count_test_look(
     *,
     command: str,
     reporter: Reporter,
+    is_result: bool = True,
 ) -> LooksRecord | None:
     """Count one look; the same networks on the same images are the same look.
 
@@ -33,11 +34,13 @@ def count_test_look(
         primary: The metric that the page is about, with its interval.
         command: Name of the command that looked.
         reporter: Reporter of a ledger that cannot be used.
+        is_result: Whether the look says how good the networks are, so that the best of several can be picked by it.
     """
     look = Look(
         test=fingerprint_of_tested(dataset, tested),
         measured=hashlib.sha256(" ".join(measured).encode()).hexdigest(),
         command=command,
+        is_result=is_result,
     )
     low, high = (None, None) if primary is None else (primary.low, primary.high)
     return count_looks(look, low=low, high=high, reporter=reporter)

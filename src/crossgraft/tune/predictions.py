@@ -52,13 +52,16 @@ class Predictions(Result[PredictionRecord]):
 
         ``image`` (its file or row), ``predicted`` (the most probable class), ``probability`` (of that class, after the
         temperature), ``decision`` (with the stored threshold; labels with ``; `` between them), one column ``probability
-        CLASS`` a class, and where they are there ``target`` (the true class) and ``problem`` (why there is no prediction).
+        CLASS`` a class, and where they are there ``target`` (the true class), ``seen`` (whether the model has learned from the
+        image) and ``problem`` (why there is no prediction).
         """
         import pandas as pd
 
         classes = self.record.class_names
         rows = [self._row(name, row) for name, row in zip(self.names, self.record.rows, strict=True)]
-        optional = [name for name in ("target", "problem") if any(row[name] is not None for row in rows)]
+        optional = [
+            name for name in ("target", "seen", "problem") if any(row[name] not in (None, False) for row in rows)
+        ]
         columns = ["image", "predicted", "probability", "decision", *(f"probability {name}" for name in classes)]
         return pd.DataFrame(rows, columns=[*columns, *optional])
 
@@ -72,5 +75,6 @@ class Predictions(Result[PredictionRecord]):
             "decision": row.decision,
             **{f"probability {name}": value for name, value in zip(classes, probabilities, strict=False)},
             "target": row.target,
+            "seen": row.seen,
             "problem": row.reason,
         }

@@ -110,6 +110,7 @@ def audit(call: AuditCall) -> Audited:
         found.frequency = of_trained(call, subject, images, shown, positive)
     found.file_facts += file_facts(images, options, found)
     found.fingerprint = _fingerprint(subject, found)
+    found.training_key = None if subject.model is None else subject.model.facts.look_key
     found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
     found.pictures = lambda: pictures(shown, rows)
     return found

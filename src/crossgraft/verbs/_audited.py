@@ -72,6 +72,7 @@ class Audited:
         is_positive: (n,) who is of it.
         mode: How it was measured.
         fingerprint: What names the models.
+        training_key: What names the training of a fine-tuned model in the ledger; None for others.
         models: The models; empty for what can only be asked.
         confounders: What was put into images.
         entries: One per model, confounder and mitigation.
@@ -92,6 +93,7 @@ class Audited:
     is_positive: np.ndarray
     mode: AuditMode
     fingerprint: str = ""
+    training_key: str | None = None
     models: list[ModelRecord] = field(default_factory=list[ModelRecord])
     confounders: list[ConfounderRecord] = field(default_factory=list[ConfounderRecord])
     entries: list[AuditEntry] = field(default_factory=list[AuditEntry])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
+from crossgraft.errors import RunDirectoryError
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
 from crossgraft.runs import RunDirectory
@@ -18,13 +20,20 @@ from crossgraft.tune.known_targets import KnownTargets
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.predictions import UNREADABLE, Predictions
 from crossgraft.tune.saving.inference import Answers, in_words
+from crossgraft.tune.saving.known_images import read_known_images
+from crossgraft.tune.seen_images import SeenImages
 from crossgraft.verbs.publish import publish
+from crossgraft.words.formatting import counted
 from crossgraft.words.metric_words import overall
 
 _SHOWN = 12  # images of each end in the report
+PREDICTED_FILE = "predicted_images.json"
+"""Digests of the images that were predicted, in an order that says nothing."""
 
 
-def rows_of(images: ImageRows, logits: np.ndarray, answers: Answers, known: KnownTargets) -> list[PredictionRow]:
+def rows_of(
+    images: ImageRows, logits: np.ndarray, answers: Answers, known: KnownTargets, seen: SeenImages
+) -> list[PredictionRow]:
     """One row per image that was listed, in the order of the data; unreadable ones say why."""
     rows = [
         PredictionRow(
@@ -48,6 +57,7 @@ def rows_of(images: ImageRows, logits: np.ndarray, answers: Answers, known: Know
             logits=logits[index].tolist(),
             certainty=float(answers.certainty[index]),
             target=known.names[index] if known.names else None,
+            seen=None if seen.rows is None else bool(seen.rows[index]),
         )
         for index, number in enumerate(images.readable_rows)
     ]
@@ -82,28 +92,45 @@ class PredictionTotals(NamedTuple):
 
 
 def with_look(
-    record: PredictionRecord, images: ImageRows, measured: Sequence[str], reporter: Reporter
+    record: PredictionRecord, images: ImageRows, known: KnownTargets, measured: Sequence[str], reporter: Reporter
 ) -> PredictionRecord:
-    """The record with its place in the ledger, where anything was measured.
+    """The record with its place in the ledger, where anything was measured on images that the model has not learned from.
 
     Args:
         record: What was predicted and measured.
         images: The images that were decoded.
+        known: Their true classes.
         measured: What names the model and nothing else. That of a run on its own test images is the look that ``tune`` counted.
         reporter: Reporter of a ledger that cannot be used.
     """
-    if not record.metrics:
+    if not record.metrics or not known.unseen:
         return record
     primary = recorded_task(record).primary_metric
     looks = count_test_look(
         images,
-        np.arange(len(images)),
+        known.measured,
         measured,
         next((row for row in overall(record.metrics) if row.metric == primary), None),
         command="predict" if record.head is None else "fewshot",
         reporter=reporter,
     )
     return record.model_copy(update={"looks": looks})
+
+
+def refuse_to_lose(run: RunDirectory, images: ImageRows) -> None:
+    """The same folder is predicted again when images were added; not when others would take the place of earlier ones.
+
+    Raises:
+        RunDirectoryError: Images that were predicted in this run directory are no longer among ``images``.
+        DataError: The file that says which they were is damaged.
+    """
+    earlier = read_known_images(run.path / PREDICTED_FILE) or frozenset()
+    lost = earlier - {digest.hex() for digest in images.image_digests}
+    if lost:
+        raise RunDirectoryError(
+            f"{run.path} holds predictions of {counted(len(earlier), 'image')}, of which {len(lost)} are not among these. Use "
+            "--overwrite to replace them, or another --out to keep both."
+        )
 
 
 def finish(
@@ -122,9 +149,8 @@ def finish(
     predictions = Predictions(record, names=names)
     if run is None:
         return predictions
-    # The same folder is predicted again when images were added, so another fingerprint is no reason to refuse the run.
-    data_fingerprint = images.readable().fingerprint
-    run.update(data_fingerprint=data_fingerprint, weights_fingerprints={record.model.name: record.model_fingerprint})
+    run.update(weights_fingerprints={record.model.name: record.model_fingerprint})
+    run.write(PREDICTED_FILE, json.dumps(sorted(digest.hex() for digest in images.readable().image_digests)))
     page = publish(
         run,
         record,

@@ -20,7 +20,8 @@ from crossgraft.compute import available_cores, limit_threads, resolve_device, r
 from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.errors import UsageError
 from crossgraft.options import AuditOptions, configuration
-from crossgraft.records import Thumbnail
+from crossgraft.progress import Reporter
+from crossgraft.records import LooksRecord, Thumbnail
 from crossgraft.records.audit import AuditRecord
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory
@@ -111,10 +112,23 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
         found = how.audit(AuditCall(model, asked, options, directory, reporter, device, threads))
         record = _record(found, asked, options, gates, seconds=time.perf_counter() - began)
         if options.ledger:
-            measured = [found.fingerprint, *(f"{each.confounder} {each.mitigation}" for each in found.entries)]
-            looks = count_test_look(found.dataset, found.test, measured, None, command="audit", reporter=reporter)
-            record = record.model_copy(update={"looks": looks})
+            record = record.model_copy(update={"looks": _count_look(found, reporter)})
         return _finish(Audit(record), found, directory, reporter, options)
+
+
+def _count_look(found: Audited, reporter: Reporter) -> LooksRecord | None:
+    """A fine-tuned model is the look of its training; classifiers of a sweep are nothing that anybody picks."""
+    each = [f"{entry.confounder} {entry.mitigation}" for entry in found.entries]
+    measured = [found.fingerprint, *each] if found.training_key is None else [found.training_key]
+    return count_test_look(
+        found.dataset,
+        found.test,
+        measured,
+        None,
+        command="audit",
+        reporter=reporter,
+        is_result=found.mode == "trained",
+    )
 
 
 def _handed_over(selected: SelectionResult) -> FineTuningResult | SavedModel:

@@ -20,6 +20,7 @@ from crossgraft.compare import (
     read_geometry,
 )
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
+from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.errors import UsageError
@@ -27,11 +28,11 @@ from crossgraft.models import ModelSpec
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
 from crossgraft.options import CompareModelsOptions, configuration
 from crossgraft.progress import Reporter
-from crossgraft.records import ModelComparisonRecord, Thumbnail
+from crossgraft.records import LooksRecord, ModelComparisonRecord, Thumbnail
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.looks import count_test_look
-from crossgraft.verbs._compared import ComparedRows, Given, open_compared_rows, open_model
+from crossgraft.verbs._compared import ComparedRows, Given, Rows, open_compared_rows, open_model
 from crossgraft.verbs._comparison_record import comparison_record, layers_frame
 from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._given_images import location_of
@@ -120,24 +121,45 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
             )
             record = comparison_record(given, found, rows, options, list(checks), seconds=time.perf_counter() - began)
             if options.ledger:
-                record = _with_looks(record, list(given.values()), rows, others, reporter)
+                record = _with_looks(
+                    record, list(given.values()), rows, others, reporter, has_probes=options.linear_probe
+                )
             return _finish(ModelComparison(record), rows, directory, options, reporter)
 
 
 def _with_looks(
-    record: ModelComparisonRecord, given: Sequence[Given], rows: ComparedRows, others: OtherImages, reporter: Reporter
+    record: ModelComparisonRecord,
+    given: Sequence[Given],
+    rows: ComparedRows,
+    others: OtherImages,
+    reporter: Reporter,
+    *,
+    has_probes: bool,
 ) -> ModelComparisonRecord:
-    """Test images that were looked at, also those of linear probes on other data."""
-    seen = {"looks": (rows.dataset, rows.rows)}
-    if record.geometry is not None and record.geometry.forgetting is not None:
-        seen["probe_looks"] = (others.probe, others.probe_test)
-    measured = [_fingerprint(each) for each in given]
-    looks = {
-        name: count_test_look(images, tested, measured, None, command="compare", reporter=reporter)
-        for name, (images, tested) in seen.items()
-        if images is not None
+    """Test images that were looked at, also those of linear probes on other data.
+
+    A fine-tuned model is the look of its training, and networks without a head for the classes are together one look.
+    """
+    saved = [each.saved.facts.look_key for each in given if each.saved is not None]
+    bare = [_fingerprint(each) for each in given if each.saved is None]
+    looks = [_look(rows.dataset, rows.rows, [key], reporter) for key in saved]
+    if bare:
+        looks.append(_look(rows.dataset, rows.rows, bare, reporter, is_result=has_probes))
+    found: dict[str, LooksRecord | None] = {
+        "looks": max(filter(None, looks), key=lambda look: look.number, default=None)
     }
-    return record.model_copy(update=looks)
+    if record.geometry is not None and record.geometry.forgetting is not None:
+        everything = [_fingerprint(each) for each in given]
+        found["probe_looks"] = _look(others.probe, others.probe_test, everything, reporter)
+    return record.model_copy(update=found)
+
+
+def _look(
+    images: Dataset | None, tested: Rows, measured: Sequence[str], reporter: Reporter, *, is_result: bool = True
+) -> LooksRecord | None:
+    if images is None:
+        return None
+    return count_test_look(images, tested, measured, None, command="compare", reporter=reporter, is_result=is_result)
 
 
 def _open_all(

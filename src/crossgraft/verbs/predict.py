@@ -16,14 +16,15 @@ from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, SavedModelRecord
 from crossgraft.selection.result import SelectionResult
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.known_targets import KnownTargets, is_of_run, measure, seen_in_training, true_classes
+from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.inference import Answers, answer
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
+from crossgraft.tune.seen_images import is_of_run, seen_in_training
 from crossgraft.verbs._given_images import location_of, open_given
-from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of, with_look
+from crossgraft.verbs._predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.words.editing_words import predicted_unedited
 
@@ -55,7 +56,7 @@ def predict(
         The predictions; with ``out`` also ``predictions.csv``, ``report.html``, ``report.json`` and ``run.json`` there.
 
     Raises:
-        RunDirectoryError: ``run`` holds no model, or ``out`` is in use or holds another run.
+        RunDirectoryError: ``run`` holds no model, or ``out`` is in use or holds another run, or predictions of other images.
         WeightsMismatchError: The weights of the model are damaged or changed.
         DataError: There are no images, a table is damaged, or there are no rows of ``use_split``: neither the data have such a
             split, nor do they fit the one of the fine-tuning.
@@ -82,13 +83,16 @@ def predict(
         ) as directory:
             opened = _open(images, model, options, num_threads=threads, reporter=reporter)
             readable = opened.readable()
+            if directory:
+                refuse_to_lose(directory, readable)
+                directory.update(data_fingerprint=readable.fingerprint)
             seen = seen_in_training(readable, model)
             known = true_classes(
                 readable,
                 model.facts,
                 reporter,
-                seen_before=seen,
-                has_test=seen is not None and _has_test(opened, model),
+                seen=seen,
+                has_test=seen.sentence is not None and _has_test(opened, model),
             )
             known = _with_edits(known, model.facts, reporter)
             foresee_logits(model.classifier, readable, batch_size=size, reporter=reporter)
@@ -96,11 +100,12 @@ def predict(
             logits = compute_logits(model.classifier, readable, batch_size=size, reporter=reporter)
             seconds = time.perf_counter() - start
             answers = answer(model.facts, logits)
-            rows = rows_of(opened, logits, answers, known)
+            rows = rows_of(opened, logits, answers, known, seen)
             record = _record(model, opened, rows, known, answers, seconds)
-            if options.ledger and (seen is None or options.use_split == "test"):
-                measured = [model.facts.training_key or model.facts.weights_fingerprint]
-                record = with_look(record, readable, measured, reporter)
+            record = record.model_copy(update={"num_seen": seen.number, "is_of_run": is_of_run(readable, model, seen)})
+            if options.ledger:
+                measured = [model.facts.look_key]
+                record = with_look(record, readable, known, measured, reporter)
             return finish(
                 record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names
             )
@@ -161,7 +166,6 @@ def _record(
         num_images=len(images.readable_rows),
         num_unreadable=len(images.unreadable),
         rows_used=images.rows_used,
-        is_of_run=is_of_run(images.readable(), model),
         temperature=facts.temperature,
         thresholds=facts.thresholds,
         rows=rows,

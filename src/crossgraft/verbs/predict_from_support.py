@@ -31,12 +31,12 @@ from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import measure, true_classes
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.saving.inference import Answers
+from crossgraft.tune.seen_images import seen_in_support
 from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._given_images import is_open, location_of, open_given, refuse_opening, rows_given
 from crossgraft.verbs._one_model import one_model
-from crossgraft.verbs._predicted import PredictionTotals, finish, rows_of, with_look
+from crossgraft.verbs._predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
 from crossgraft.verbs._verb import Run, verb
-from crossgraft.words.formatting import counted
 
 QUERIES_AT_ONCE = 256
 """Prepared images in memory together, where a head reads images."""
@@ -62,7 +62,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         UsageError: An argument is wrong or contradicts another.
         UnknownNameError: A name is not known, for example of the head.
         MissingWeightsError: Weights are not on this machine.
-        RunDirectoryError: ``out`` is in use or holds another run.
+        RunDirectoryError: ``out`` is in use or holds another run, or predictions of other images.
 
     Cost: one forward pass per image, then milliseconds to half a second for a head on features, and ``steps`` forward and
     backward passes of the support set for one that trains inside the network.
@@ -89,32 +89,35 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         queries = _open_queries(options, support, reporter)
         readable = queries.readable()
         if directory:
+            refuse_to_lose(directory, readable)
+            directory.describe_data(support.fingerprint)
             directory.describe_machine(reporter, threads=threads, device=device)
         backbone = load_as_asked(spec, options, device=device)
         start = time.perf_counter()
         probabilities, logits = _learn(head, support, readable, backbone, options, reporter)
         seconds = time.perf_counter() - start
         record = _bare_record(name, head, support, queries, backbone, seconds)
-        seen = _seen_before(support, readable)
+        seen = seen_in_support(support, readable)
         has_test = readable.splits is not None and "test" in readable.splits
-        known = true_classes(readable, record, reporter, seen_before=seen, has_test=has_test)
+        known = true_classes(readable, record, reporter, seen=seen, has_test=has_test)
         task = recorded_task(record)
         decided = task.decide(probabilities, None)
         answers = Answers(
             probabilities, [task.names_of(row, record.class_names) for row in decided], task.certainty(probabilities)
         )
-        rows = rows_of(queries, logits, answers, known)
+        rows = rows_of(queries, logits, answers, known, seen)
         complete = record.model_copy(
             update={
                 **PredictionTotals.of(queries, rows, answers, record.class_names)._asdict(),
                 "rows": rows,
                 "metrics": measure(probabilities, known, record, readable.groups),
                 "warnings": list(known.warnings),
+                "num_seen": seen.number,
             }
         )
-        if options.ledger and seen is None:
+        if options.ledger:
             measured = [backbone.weights_fingerprint, name, str(options.seed), support.fingerprint]
-            complete = with_look(complete, readable, measured, reporter)
+            complete = with_look(complete, readable, known, measured, reporter)
         return finish(
             complete, queries, directory, reporter, no_images=options.no_images, show_names=options.show_names
         )
@@ -214,22 +217,6 @@ def _learn_from_images(
     size = at_once or QUERIES_AT_ONCE
     chunks = (range(first, min(first + size, number)) for first in range(0, number, size))
     return np.concatenate([head.predict_proba(of_queries(chunk).numpy()) for chunk in chunks])
-
-
-def _seen_before(support: Dataset, queries: ImageRows) -> str | None:
-    """How many of the queries are in the support set, and how many patients; None: neither."""
-    known = set(support.image_digests)
-    number = sum(digest in known for digest in queries.image_digests)
-    groups = len(_known_groups(support) & _known_groups(queries))
-    said = [f"{number} of {counted(len(queries), 'image')} are in the support set, pixel by pixel"] if number else []
-    said += [f"{counted(groups, 'group')} (column {queries.group_column}) are on both sides"] if groups else []
-    return ", and ".join(said) or None
-
-
-def _known_groups(images: ImageRows) -> set[str]:
-    if images.groups is None:
-        return set()
-    return set(images.groups if images.groups_known is None else images.groups[images.groups_known])
 
 
 def _bare_record(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crossgraft.data import Dataset
+from crossgraft.data.checks.alike_groups import ADVICE, find_alike_groups
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.listing import list_rows, make_request
 from crossgraft.data.selection import RowSelection
@@ -62,6 +63,9 @@ def split_data(data: str | Path | Dataset, options: SplitOptions, run: Run) -> D
         classes = name_classes(rows.labels, rows.label_names, options.class_names)
         targets, class_names = classes.targets, classes.names
     task_of(targets, len(class_names), ordinal=options.ordinal).refuse_useless(targets, class_names, rows.name)
+    alike = find_alike_groups(rows)
+    if alike.rows:
+        run.reporter.warn(f"{alike.text} {ADVICE}")
     split = selection.make_split(rows, targets, class_names)
     if split is None:
         raise UsageError("With --holdout 0 there is nothing to split. Leave it out, or give a share.")

@@ -19,9 +19,11 @@ def looks_in_words(looks: LooksRecord | None, metric: str) -> str | None:
         return None
     commands = ", ".join(f"{number} × {command}" for command, number in looks.by_command.items())
     by = "" if looks.optimism is None else f" by about {looks.optimism:.2g} in {metric_name_in_words(metric)}"
+    results = looks.number if looks.num_results is None else looks.num_results
+    cost = f": the best of {results} equally good results is too high{by}" if results > 1 else ""
     return (
-        f"This is the {ordinal(looks.number)} look at these test images ({commands}): the best of {looks.number} equally good "
-        f"results is too high{by}. Confirm a choice on images that were not looked at."
+        f"This is the {ordinal(looks.number)} look at these test images ({commands}){cost}. Confirm a choice on images that "
+        "were not looked at."
     )
 
 

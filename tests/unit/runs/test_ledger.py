@@ -8,9 +8,10 @@ import pytest
 
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
-from crossgraft.records import Look
+from crossgraft.records import Look, LooksRecord
 from crossgraft.runs.ledger import add_look, count_looks
 from crossgraft.statistics.expected_maximum import expected_maximum
+from crossgraft.words.looks_words import looks_in_words
 
 
 @pytest.fixture
@@ -18,8 +19,8 @@ def reporter():
     return Reporter(stream=io.StringIO())
 
 
-def look(number, test="a" * 64, command="tune"):
-    return Look(test=test, measured=f"{number:064d}", command=command)
+def look(number, test="a" * 64, command="tune", is_result=True):
+    return Look(test=test, measured=f"{number:064d}", command=command, is_result=is_result)
 
 
 def test_the_same_training_is_one_look_with_one_place(tmp_path):
@@ -44,6 +45,21 @@ def test_the_place_is_said_with_what_it_costs(tmp_path):
     assert (second.number, second.by_command) == (2, {"tune": 1, "interpolate": 1})
     assert second.optimism == pytest.approx(0.1 / (2 * 1.959964) / np.sqrt(np.pi), rel=1e-6)
     assert count_looks(look(2), low=None, high=None, reporter=quiet, file=file).optimism is None
+
+
+def test_only_results_compete_for_being_the_best(tmp_path):
+    quiet, file = Reporter(quiet=True), tmp_path / "looks.jsonl"
+    for number in (0, 1):
+        add_look(look(number), file)
+    add_look(look(2, command="audit", is_result=False), file)
+    found = count_looks(look(3), low=0.8, high=0.9, reporter=quiet, file=file)
+    assert (found.number, found.num_results) == (4, 3)
+    assert found.optimism == pytest.approx(0.1 / (2 * 1.959964) * expected_maximum(3), rel=1e-6)
+    assert "(3 × tune, 1 × audit): the best of 3 equally good results is too high by about" in looks_in_words(
+        found, "auc"
+    )
+    alone = LooksRecord(number=2, by_command={"audit": 1, "tune": 1}, num_results=1, optimism=0.0)
+    assert "(1 × audit, 1 × tune). Confirm a choice" in looks_in_words(alone, "auc")
 
 
 def test_a_damaged_ledger_is_left_as_it_is_and_warned_of(tmp_path, reporter):

@@ -157,10 +157,20 @@ def test_images_that_were_trained_on_are_counted_one_by_one(folder, tmp_path):
     own = saved(tmp_path / "model", tuning_record(class_names=CLASSES))
     known = [digest.hex() for digest in open_dataset(folder).image_digests[:3]]
     (tmp_path / "training_images.json").write_text(json.dumps(known))
-    (warning,) = predict(tmp_path, folder).record.warnings
+    record = (mixed := predict(tmp_path, folder)).record
+    (warning,) = record.warnings
     assert warning.startswith("3 of 10 images had a part in the fine-tuning")
+    assert warning.endswith("They are not measured: the metrics are of 7 other images.")
+    assert (record.num_seen, record.metrics[0].num_images) == (3, 7)
+    assert mixed.to_frame()["seen"].tolist() == [True] * 3 + [False] * 7
     (tmp_path / "training_images.json").write_text(json.dumps(["ab" * 32]))
-    assert predict(own, folder).record.warnings == []
+    unseen = predict(own, folder)
+    assert (unseen.record.warnings, unseen.record.num_seen) == ([], 0)
+    assert "seen" not in unseen.to_frame()
+    (tmp_path / "training_images.json").write_text(json.dumps([d.hex() for d in open_dataset(folder).image_digests]))
+    everything = predict(own, folder).record
+    assert "too high" in everything.warnings[0]
+    assert everything.metrics[0].num_images == 10
     (tmp_path / "training_images.json").write_text("{")
     with pytest.raises(DataError, match=r"training_images.json is damaged.*remove it"):
         predict(own, folder)

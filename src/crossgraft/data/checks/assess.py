@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.data.checks.alike_classes import check_alike_classes
+from crossgraft.data.checks.alike_groups import check_alike_groups
 from crossgraft.data.checks.class_counts import check_class_counts, check_classes_of_splits
 from crossgraft.data.checks.constant_images import check_constant_images
 from crossgraft.data.checks.groups_across_splits import check_groups_across_splits
@@ -40,6 +41,7 @@ _CHECKS_OF_ALL = (
     check_readable_images,
     check_class_counts,
     check_alike_classes,
+    check_alike_groups,
     check_groups_across_splits,
     check_identical_across,
     *_CHECKS_OF_ROWS,
@@ -81,17 +83,23 @@ def assess(survey: Survey, *, show_names: bool) -> DataCheckRecord:
     )
 
 
-def findings_of_rows(dataset: Dataset) -> list[FindingRecord]:
-    """What can be said about the rows of an open data set alone; opens no other row and decodes no image again."""
+def findings_of_rows(dataset: Dataset, *, is_part: bool = False) -> list[FindingRecord]:
+    """What can be said about the rows of an open data set alone; opens no other row and decodes no image again.
+
+    Args:
+        dataset: The rows.
+        is_part: Whether ``findings_across_splits`` is asked about the whole, which need not be said of a part again.
+    """
     survey = survey_rows(dataset)
-    found = [finding for check in _CHECKS_OF_ROWS for finding in check(survey)]
+    checks = _CHECKS_OF_ROWS if is_part else (check_alike_groups, *_CHECKS_OF_ROWS)
+    found = [finding for check in checks for finding in check(survey)]
     return _ordered([*found, *check_label_leakage(survey, measure_columns(survey))])
 
 
 def findings_across_splits(dataset: Dataset) -> list[FindingRecord]:
     """Groups and pictures of an open data set that are in several of its ``splits``, and classes that one of these lacks."""
     survey = survey_rows(dataset)
-    checks = (check_groups_across_splits, check_identical_across, check_classes_of_splits)
+    checks = (check_alike_groups, check_groups_across_splits, check_identical_across, check_classes_of_splits)
     return _ordered([finding for check in checks for finding in check(survey)])
 
 

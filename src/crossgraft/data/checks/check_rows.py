@@ -23,7 +23,7 @@ def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter, part: str 
     Raises:
         DataError: Something is unsound, and ``strict`` is on.
     """
-    found = findings_of_rows(dataset)
+    found = findings_of_rows(dataset, is_part=bool(part))
     named = [each.model_copy(update={"title": f"{each.title} ({part})"}) for each in found] if part else found
     return _tell(named, strict=strict, reporter=reporter)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from crossgraft.data._letters import whole_letters
+from crossgraft.data._look_alikes import look_alikes
 from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, is_image_file
@@ -112,7 +113,34 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
     if not files:
         raise DataError(f"No images in the folder {root}. Give a folder of images, one image, or a table of paths.")
     known = set(labels) <= set(request.known_classes) and not request.several_labels
-    return rows_of_files(files, names, request, name=root.resolve().name, labels=labels if known else None)
+    notices = [] if known or request.several_labels else _almost_labels(list(dict.fromkeys(labels)), request)
+    return rows_of_files(
+        files, names, request, name=root.resolve().name, labels=labels if known else None, notices=notices
+    )
+
+
+def _almost_labels(folders: Sequence[str], request: SourceRequest) -> list[str]:
+    """Why folders are no labels, where some are called, or almost called, like classes."""
+    classes = request.known_classes
+    alike = {name: pair for name in folders if name not in classes for pair in _alike(name, classes)}
+    if not alike and not set(folders) & set(classes):
+        return []
+    others = [name for name in folders if name not in classes]
+    wanted = "; ".join(f"rename {name} to {meant}" for name, meant in alike.items())
+    return [
+        f"Folders are taken for labels only where each of them is a class of the model ({_shown(classes)}), and "
+        f"{_shown(others)} {'is none' if len(others) == 1 else 'are none'}, so nothing is measured. "
+        f"To measure, {wanted or 'give a folder with no others beside the classes'}."
+    ]
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMES_IN_MESSAGE]) + (" …" if len(names) > _NAMES_IN_MESSAGE else "")
+
+
+def _alike(name: str, classes: Sequence[str]) -> list[str]:
+    """The class that it differs from by case, white space or the form of its letters."""
+    return [meant for each in look_alikes([*classes, name]) if name in each.names for meant in each.names[:1]]
 
 
 def _find_split_folders(root: Path) -> dict[str, str]:
@@ -167,7 +195,7 @@ def _suspect_classes_further_down(folder: Path, class_names: list[str], notices:
     below = [[path.name for path in _folders(folder / name)] for name in class_names]
     if any(names != below[0] for names in below) or len(below[0]) < 2:
         return
-    shown = ", ".join(below[0][:_NAMES_IN_MESSAGE]) + (" …" if len(below[0]) > _NAMES_IN_MESSAGE else "")
+    shown = _shown(below[0])
     if len(class_names) == 1:
         raise DataError(
             f"The folder {folder} has only one folder, {class_names[0]}, which holds the folders {shown}. If these are "
@@ -175,8 +203,7 @@ def _suspect_classes_further_down(folder: Path, class_names: list[str], notices:
         )
     notices.append(
         f"All class folders of {folder} hold the same folders: {shown}. The classes are taken to be "
-        f"{', '.join(class_names[:_NAMES_IN_MESSAGE])}{' …' if len(class_names) > _NAMES_IN_MESSAGE else ''}. If that is "
-        "wrong, write a table with the columns path and label."
+        f"{_shown(class_names)}. If that is wrong, write a table with the columns path and label."
     )
 
 

@@ -11,10 +11,12 @@ from crossgraft.report.plots import certainty_figure
 from crossgraft.report.sections._metrics import metrics_by_class, metrics_table
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.prediction_caveats import (
+    NOT_KNOWN,
     OTHER_IMAGES,
     PREDICTION_CAVEATS,
     SAME_IMAGES,
     after_prediction,
+    seen_is_unknown,
     worth_in_words,
 )
 from crossgraft.report.sections.provenance import provenance_section
@@ -193,12 +195,14 @@ def _table(rows: Sequence[PredictionRow], record: PredictionRecord, *, caption: 
     classes = record.class_names[:_MOST_CLASSES]
     named = any(row.name for row in rows)
     with_targets = any(row.target is not None for row in rows)
+    with_seen = any(row.seen for row in rows)
     columns = [
         Column("Row"),
         *([Column("Image")] if named else []),
         Column("Decision"),
         Column("Probability", numeric=True),
         *([Column("True")] if with_targets else []),
+        *([Column("Seen")] if with_seen else []),
         *(Column(name, numeric=True, page_only=True) for name in classes),
     ]
     cells = [
@@ -208,6 +212,7 @@ def _table(rows: Sequence[PredictionRow], record: PredictionRecord, *, caption: 
             words(row.decision),
             number(row.probability_of_decision(record.class_names), _PROBABILITY),
             *([words(row.target)] if with_targets else []),
+            *([words("yes" if row.seen else None)] if with_seen else []),
             *(number(value, _PROBABILITY) for value in (row.probabilities or [None] * len(classes))[: len(classes)]),
         ]
         for row in rows
@@ -227,6 +232,8 @@ def prediction_checks_section(source: Source[PredictionRecord]) -> Section:
         verb = "cannot be decoded and has" if record.num_unreadable == 1 else "cannot be decoded and have"
         text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: rows {joined(rows)}."
         checks.append(CheckRecord(title="Unreadable images", severity="warning", text=text))
+    if seen_is_unknown(record):
+        checks.append(CheckRecord(title="Images that were trained on", severity="not assessed", text=NOT_KNOWN))
     if record.is_of_run:
         checks.append(CheckRecord(title="Images of the fine-tuning", severity="notice", text=SAME_IMAGES))
     else:

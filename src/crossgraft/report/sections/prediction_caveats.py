@@ -21,6 +21,10 @@ SAME_IMAGES = (
     "These rows are a part of the data that the model was fine-tuned on, and of the same kind (scanner, hospital): on other "
     "images it may do worse, and they say no more than the report of the fine-tuning."
 )
+NOT_KNOWN = (
+    "Whether the model has learned from some of these images is not known: it was handed over without its run. Give the run "
+    "directory to have them found."
+)
 _TEST_ROWS = ("--use-split", "test")
 _LABELLED = "LABELLED_IMAGES"
 
@@ -28,7 +32,11 @@ _LABELLED = "LABELLED_IMAGES"
 def worth_in_words(record: PredictionRecord) -> str:
     """The best evidence of how far to trust the answers."""
     here, before = _told(record)
-    told = [f"On these images: {each}." for each in here] + [f"When it was fine-tuned: {each}." for each in before]
+    unseen = record.num_images - (record.num_seen or 0)
+    where = (
+        f"On the {counted(unseen, 'image')} that it had not seen" if record.num_seen and unseen else "On these images"
+    )
+    told = [f"{where}: {each}." for each in here] + [f"When it was fine-tuned: {each}." for each in before]
     return (
         " ".join(told)
         or "How good such predictions are was not measured: neither here nor on test images of the model."
@@ -88,13 +96,23 @@ def _looked_at_before(source: Source[PredictionRecord]) -> Caveat | None:
 def _same_images(source: Source[PredictionRecord]) -> Caveat | None:
     """The test images of the fine-tuning tell nothing that its report does not."""
     record = source.record
-    if not record.is_of_run or record.warnings:
+    if not record.is_of_run or any(NOT_SEEN in text for text in record.warnings):
         return None
     return Caveat(SAME_IMAGES, Following(_of_others(source.typed, _LABELLED), "to measure it on images from elsewhere"))
 
 
 def _other_images(source: Source[PredictionRecord]) -> Caveat | None:
     return None if source.record.is_of_run else Caveat(OTHER_IMAGES)
+
+
+def seen_is_unknown(record: PredictionRecord) -> bool:
+    """Whether some of the images may be among those that the model has learned from."""
+    return record.num_seen is None and not record.is_of_run and not any(NOT_SEEN in text for text in record.warnings)
+
+
+def _perhaps_seen(source: Source[PredictionRecord]) -> Caveat | None:
+    """Metrics may be too high."""
+    return Caveat(NOT_KNOWN) if source.record.metrics and seen_is_unknown(source.record) else None
 
 
 def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
@@ -109,7 +127,7 @@ def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
 
 
 PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
-    *(_warned, _not_measured, _unreadable),
+    *(_warned, _not_measured, _perhaps_seen, _unreadable),
     *(_not_calibrated, _looked_at_before, _same_images, _other_images),
 )
 """The most severe first, in the order of ``sections._verdict``."""

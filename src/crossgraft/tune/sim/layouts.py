@@ -200,7 +200,7 @@ def _folded(grid: tuple[int, ...], other: tuple[int, ...], *, is_tokens: bool) -
 
 
 def _side_of(count: int) -> int | None:
-    """Of the square of so many positions, if there is one."""
+    """Side of the square of so many positions, if there is one."""
     side = math.isqrt(max(count, 0))
     return side if side * side == count else None
 

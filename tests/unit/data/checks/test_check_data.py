@@ -1,6 +1,7 @@
 """Each thing that can be wrong with data is made, and found; what is only unusual does not make data unsound."""
 
 import json
+import unicodedata
 from dataclasses import replace
 
 import numpy as np
@@ -202,6 +203,20 @@ def test_classes_that_look_alike_are_a_warning_with_their_counts(check, make_fol
     assert "Class names that look alike" not in check(list(range(24)), TWO)
     record = check_data(make_folder({"BKL": 4, "bkl": 4})).record
     assert "BKL (4) and bkl (4) differ only by case" in record.findings[0].text
+
+
+def test_patients_whose_ids_look_alike_are_counted_and_not_named(check):
+    ids = ["P07", "p07", *(f"P{row}" for row in range(10, 30)), "É1", unicodedata.normalize("NFD", "É1")]
+    splits = ["train", "test"] * 11 + ["train", "train"]
+    found = check(list(range(24)), TWO, splits=splits, groups=ids)
+    alike = found["Groups that look alike"]
+    assert alike.severity == "warning" and found.result.is_sound
+    assert alike.text == (
+        "4 groups by groups (4 images) have names that differ from that of another only by case and the Unicode form of their "
+        "letters (NFC, NFD), and are kept apart. In more than one split: 1 in train and test."
+    )
+    assert alike.images == [[1, 2], [23, 24]] and "P07" not in found.record.model_dump_json()
+    assert "Groups that look alike" not in check(list(range(24)), TWO, groups=[*ids[1:-1], "x", "y"])
 
 
 def test_one_class_or_a_class_an_image_is_unsound(check):
