@@ -76,7 +76,7 @@ class InterpolationRecord(Record):
 
         Args:
             place: From 0.
-            kind: ``cka`` or ``cka_debiased``.
+            kind: Name of a similarity, for example ``cka_debiased``.
         """
         here, there = self.points[place : place + 2]
         values = (here.similarity.get(kind, math.nan), there.similarity.get(kind, math.nan))

@@ -113,7 +113,9 @@ class ComparedVariantRecord(Record):
         default=None, description="To full; None: it is full, or full is not there."
     )
     above_curve: DifferenceRecord | None = Field(
-        default=None, description="To the network on the way from pretrained to full that is equally similar (CKA)."
+        default=None,
+        description="To the network on the way from pretrained to full that is equally similar: by the CKA to the adapted "
+        "network where training started there (BatchNorm 'adapt'), else by the CKA to the pretrained one as it came.",
     )
     not_separable_from: list[str] = Field(default=[], description="Variants whose difference to it may be 0.")
 

@@ -23,20 +23,30 @@ _SMALL_SCREEN = 340
 def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]:
     """Quality against similarity, biased as in the literature, then debiased; nothing without two variants to draw.
 
+    All stand at their similarity to one network: the adapted one where a variant started from it. Where others did not, the
+    figure of the network as it came is folded away below.
+
     Args:
         record: The comparison.
         prefix: Prefix of every id in the report.
     """
     if sum(row.metric.value is not None and row.cka.value is not None for row in record.variants) < 2:
         return []
-    biased = _trade_off(record, "cka", "Similarity to the pretrained features (CKA)", prefix)
-    debiased = _trade_off(record, "cka_debiased", "Similarity to the pretrained features (debiased CKA)", prefix)
-    return [
-        Figure(biased[:1], caption=_caption(record), narrow=biased[1:]),
+    modes = {row.batch_norm for row in record.variants if row.metric.value is not None}
+    adapted = "adapt" in modes
+    biased = _trade_off(record, "cka", prefix, adapted=adapted)
+    debiased = _trade_off(record, "cka_debiased", prefix, adapted=adapted)
+    blocks: list[Block] = [
+        Figure(biased[:1], caption=_caption(record, adapted=adapted), narrow=biased[1:]),
         Folded(
             "The same against the debiased CKA", [Figure(debiased[:1], caption=_DEBIASED_CAPTION, narrow=debiased[1:])]
         ),
     ]
+    if adapted and len(modes) > 1:
+        as_it_came = _trade_off(record, "cka", prefix)
+        figure = Figure(as_it_came[:1], caption=_AS_IT_CAME_CAPTION, narrow=as_it_came[1:])
+        blocks.append(Folded("The same against the network as it came", [figure]))
+    return blocks
 
 
 _DEBIASED_CAPTION = (
@@ -45,8 +55,17 @@ _DEBIASED_CAPTION = (
 )
 
 
-def _trade_off(record: FineTuningComparisonRecord, kind: str, label: str, prefix: str) -> list[Markup]:
+_AS_IT_CAME_CAPTION = (
+    "Variants whose BatchNorm was not adapted started here. Of the others, and of the curve, re-estimated statistics lower this "
+    "similarity before any weight has changed."
+)
+
+
+def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *, adapted: bool = False) -> list[Markup]:
     """The figure for wide screens and for phones."""
+    kind, compared = (f"{measure}_adapted", "adapted") if adapted else (measure, "pretrained")
+    short = "Similarity (CKA)" if measure == "cka" else "Similarity (debiased CKA)"
+    label = short.replace("Similarity", f"Similarity to the {compared} features")
     points = [
         TradeOff(row.variant, _interval(_similarity(row, kind)), _interval(row.metric), row.sweep, row.strength)
         for row in record.variants
@@ -54,7 +73,6 @@ def _trade_off(record: FineTuningComparisonRecord, kind: str, label: str, prefix
     curve = curve_of(record.interpolation, kind, record.primary_metric)
     joined = joined_in(record.interpolation, kind)
     title, place = f"{record.metric_title} on test", f"{prefix}trade-off-{kind}"
-    short = label.replace("Similarity to the pretrained features", "Similarity")
     return [
         trade_off_figure(points, curve, joined, x_label=label, y_label=title, identifier=place),
         trade_off_figure(
@@ -70,10 +88,11 @@ def _trade_off(record: FineTuningComparisonRecord, kind: str, label: str, prefix
     ]
 
 
-def _caption(record: FineTuningComparisonRecord) -> str:
+def _caption(record: FineTuningComparisonRecord, *, adapted: bool) -> str:
     several = len(record.seeds) > 1
     dot = f"the mean over {len(record.seeds)} seeds" if several else "one training"
-    text = f"Each dot is one way to fine-tune ({dot}): up is better, right is more like the pretrained network. "
+    under = " under BatchNorm statistics of the training images, where a variant started" if adapted else ""
+    text = f"Each dot is one way to fine-tune ({dot}): up is better, right is more like the pretrained network{under}. "
     text += "Thin lines are 95 % intervals, cut off at the frame. "
     if any(row.sweep is not None for row in record.variants):
         text += "Thick lines join one plug-in with different strengths; a number alone is such a strength. "
@@ -87,7 +106,13 @@ def _caption(record: FineTuningComparisonRecord) -> str:
 
 
 def _similarity(row: ComparedVariantRecord, kind: str) -> ValueRecord:
-    return row.cka if kind == "cka" else row.cka_debiased
+    by_kind = {
+        "cka": row.cka,
+        "cka_debiased": row.cka_debiased,
+        "cka_adapted": row.cka_adapted,
+        "cka_debiased_adapted": row.cka_debiased_adapted,
+    }
+    return by_kind[kind] or ValueRecord(value=None)
 
 
 def _interval(value: ValueRecord) -> Interval:
@@ -95,7 +120,7 @@ def _interval(value: ValueRecord) -> Interval:
 
 
 def curve_of(records: Sequence[InterpolationRecord], kind: str, metric: str) -> list[tuple[float, float]]:
-    """The mean over seeds of similarity (``cka`` or ``cka_debiased``) and metric at each α."""
+    """The mean over seeds of the similarity called ``kind`` and of the metric at each α."""
     alphas = [point.alpha for point in records[0].points] if records else []
     return [
         (

@@ -43,22 +43,22 @@ class MixedCurve:
     answers: list[Answers]
     starts_at_linear: bool
 
-    def at(self, similarity: float, images: MeasuredImages) -> Replicated | None:
+    def at(self, similarity: float, images: MeasuredImages, *, kind: str = "cka") -> Replicated | None:
         """The metric where the curve has this CKA: at a measured network, or between two that are joined; None elsewhere.
 
         Where the curve has it more than once, the place with the best metric counts: the comparison is with what mixing
         weights can do.
         """
-        there = [self._measured(place, share, images) for place, share in self._places(similarity)]
+        there = [self._measured(place, share, images) for place, share in self._places(similarity, kind)]
         return max(there, key=lambda values: values[0], default=None)
 
-    def _places(self, similarity: float) -> Iterator[tuple[int, float]]:
+    def _places(self, similarity: float, kind: str) -> Iterator[tuple[int, float]]:
         """Where the curve has this CKA: a point, and how far it is from there to the next."""
-        found = [point.similarity.get("cka", math.nan) for point in self.record.points]
+        found = [point.similarity.get(kind, math.nan) for point in self.record.points]
         for place, here in enumerate(found):
             if abs(here - similarity) <= _TOLERANCE:
                 yield place, 0.0
-            elif place + 1 < len(found) and self.record.is_joined(place, "cka"):
+            elif place + 1 < len(found) and self.record.is_joined(place, kind):
                 share = (similarity - here) / (found[place + 1] - here) if found[place + 1] != here else math.nan
                 if 0 < share < 1:
                     yield place, share
@@ -156,8 +156,13 @@ def above_curve(
     measured: Sequence[Replicated],
     curves: Sequence[MixedCurve],
     images: MeasuredImages,
+    *,
+    adapted: bool = False,
 ) -> DifferenceRecord | None:
     """A variant minus the network between pretrained and full with the same CKA; None for the ends of the curve.
+
+    That is the similarity to the network that training started from: with ``adapted`` the one with BatchNorm statistics of the
+    training images.
 
     The similarity counts as known: the interval has the chance of test images and of seeds, not that of the CKA. There is
     no value unless every seed has such a network: the seeds that have one are not drawn by chance.
@@ -173,10 +178,11 @@ def above_curve(
         return None
     if pairs[0][0].variant.is_linear and pairs[0][2].starts_at_linear:
         return None
+    kind = "cka_adapted" if adapted else "cka"
     ones: list[Float[np.ndarray, " _"]] = []
     others: list[Float[np.ndarray, " _"]] = []
     for each, value, curve in pairs:
-        there = curve.at(each.row.similarity.get("cka", math.nan), images)
+        there = curve.at(each.row.similarity.get(kind, math.nan), images, kind=kind)
         if there is not None:
             ones.append(value)
             others.append(there)

@@ -92,7 +92,7 @@ def _row(
     curves: Sequence[MixedCurve],
     images: MeasuredImages,
 ) -> ComparedVariantRecord:
-    variant, rows = each.variant, [one.row for one in each.trainings]
+    variant, rows, batch_norm = each.variant, [one.row for one in each.trainings], _batch_norm(each)
     seconds = float(np.mean([row.seconds for row in rows])) if rows else None
     of_full = None if full is None else float(np.mean([one.row.seconds for one in full.trainings]))
     not_separable = [
@@ -112,11 +112,13 @@ def _row(
         cka_debiased=_of_numbers([row.similarity.get("cka_debiased") for row in rows], at_most=1.0),
         cka_adapted=_of_adapted(rows, "cka_adapted"),
         cka_debiased_adapted=_of_adapted(rows, "cka_debiased_adapted"),
-        batch_norm=_batch_norm(each),
+        batch_norm=batch_norm,
         seconds=seconds,
         time_ratio=None if seconds is None or not of_full else seconds / of_full,
         difference=None if full is None or each is full or not rows else pairs[variant.name, full.variant.name],
-        above_curve=above_curve(each.trainings, each.values, curves, images) if rows else None,
+        above_curve=above_curve(each.trainings, each.values, curves, images, adapted=batch_norm == "adapt")
+        if rows
+        else None,
         not_separable_from=not_separable,
     )
 
@@ -223,7 +225,8 @@ def notes_on(study: Study, curves: Sequence[MixedCurve]) -> list[str]:
         )
         notes.append(
             "The curve mixes the weights of the pretrained network and of full, without any training (WiSE-FT)."
-            f"{own} A variant is compared with the network on the curve that is equally similar by the biased CKA, which "
-            "counts as known; between two measured networks the curve is taken as straight, unless the similarity jumps there."
+            f"{own} A variant is compared with the network on the curve that is equally similar to where its training started, "
+            "by the biased CKA, which counts as known; between two measured networks the curve is taken as straight, unless the "
+            "similarity jumps there."
         )
     return notes

@@ -107,6 +107,24 @@ def test_the_figures_are_there_with_every_variant_and_the_curve(source_of):
     assert blocks_of(comparison_verdict_section(source_of(alone)), Figure) == []
 
 
+def test_what_started_from_an_adapted_network_is_drawn_at_its_similarity_to_that(source_of):
+    def figures(**modes):
+        record = normed_comparison_record(**modes)
+        for point in record.interpolation[0].points:
+            point.similarity.update({"cka_adapted": 0.9, "cka_debiased_adapted": 0.9})
+        return blocks_of(comparison_verdict_section(source_of(record)), Figure)
+
+    others = {"hcs": "adapt", "linear": "adapt", EVIL: "adapt"}
+    biased, debiased = figures(full="adapt", **others)
+    for drawing in (biased, debiased):
+        assert "to the adapted features" in drawing.drawings[0]
+    assert "statistics of the training images, where a variant started" in biased.caption
+    mixed = figures(full="train", **others)
+    assert ["to the adapted features" in figure.drawings[0] for figure in mixed] == [True, True, False]
+    plain = figures(full="train", hcs="frozen")
+    assert len(plain) == 2 and not any("adapted" in figure.drawings[0] + figure.caption for figure in plain)
+
+
 def test_tables_hold_every_number(source_of):
     source = source_of(comparison_record())
     (table,) = blocks_of(variants_section(source), Table)

@@ -1,15 +1,18 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.records import ComparedTrainingRecord
+from crossgraft.records import BatchNormRecord, ComparedTrainingRecord
 from crossgraft.tune.variants.curves import MixedCurve, above_curve
 from crossgraft.tune.variants.differences import MeasuredImages
+from crossgraft.tune.variants.summary import Measured, summarise
 from crossgraft.tune.variants.trainings import DoneTraining
 from crossgraft.tune.variants.variant import Variant
 from support.comparison_records import comparison_record
+from support.tuning_records import tuning_record
 
 TARGETS = np.arange(80) % 2
 IMAGES = MeasuredImages.of(dataset_from_arrays(np.zeros((80, 4, 4, 3), np.uint8), TARGETS), "balanced_accuracy")
@@ -43,6 +46,22 @@ def test_a_variant_is_compared_with_the_place_of_the_curve_that_has_its_cka():
     right = IMAGES.measure(TARGETS)
     found = above_curve([trained(0, 0.75)], [right], [curve(0, 0.65, 0.85)], IMAGES)
     assert found.value == pytest.approx(1 - 0.75)  # in the middle of 1 and 0.5
+
+
+def test_what_started_from_an_adapted_network_is_compared_by_the_similarity_to_that():
+    """By the similarity to the network as it came it would be a place that is wrong everywhere, or none."""
+    drawn, right = curve(0, 0.65, 0.85), IMAGES.measure(TARGETS)
+    for point, adapted in zip(drawn.record.points, (1.0, 0.8), strict=True):
+        point.similarity["cka_adapted"] = adapted
+    training = trained(0, 0.65)
+    training.row.similarity["cka_adapted"] = 0.9
+    assert above_curve([training], [right], [drawn], IMAGES).value == pytest.approx(0.5)
+    assert above_curve([training], [right], [drawn], IMAGES, adapted=True).value == pytest.approx(1 - 0.75)
+    for mode, expected in (("train", 0.5), ("adapt", 1 - 0.75)):
+        norms = BatchNormRecord(mode=mode, num_layers=2, num_moving=2)
+        done = replace(training, record=tuning_record(batch_norm=norms))
+        (row,) = summarise([Measured(done.variant, [done], [right], 0)], [drawn], IMAGES)
+        assert row.above_curve.value == pytest.approx(expected)
 
 
 def test_seeds_without_such_a_network_are_not_left_out_silently():
