@@ -31,7 +31,7 @@ from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.models.blocks import CONTAINERS
 from crossgraft.models.modes import modes_kept
 from crossgraft.models.taps import unwrapped
-from crossgraft.tune.sim.hooks import Hook, carries_reconstructors, is_hook
+from crossgraft.tune.sim.hooks import Hook, carries_reconstructors, take_hooks_off
 from crossgraft.tune.sim.reconstructor import Reconstructor
 from crossgraft.tune.sim.rho_sim import RhoSim
 from crossgraft.tune.sim.watching import called
@@ -132,11 +132,7 @@ def strip(model: _Network, *, example: object = None) -> _Network:
     """
     before = _outputs(model, example)
     for part in model.modules():
-        for hooks in (part._forward_pre_hooks, part._forward_hooks):
-            for number in [number for number, hook in hooks.items() if is_hook(hook)]:
-                del hooks[number]
-                part._forward_pre_hooks_with_kwargs.pop(number, None)
-                part._forward_hooks_with_kwargs.pop(number, None)
+        take_hooks_off(part)
     for part in [part for part in model.modules() if isinstance(part, _Dressed)]:
         part.__class__ = type(part).__bases__[1]
         kept = part.__dict__.pop(_SIM)

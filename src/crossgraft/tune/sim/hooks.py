@@ -15,7 +15,7 @@ from crossgraft.errors import UsageError
 class Hook:
     """Tells ``notice`` of the calls of one module, where ``when`` says so.
 
-    A copy of the module gets a hook without effect. What ``torch.compile`` makes of the network calls it uncompiled.
+    A copy of the module has none. What ``torch.compile`` makes of the network calls it uncompiled.
 
     Args:
         module: Whose calls count.
@@ -35,7 +35,10 @@ class Hook:
         if module is self._module and self._when():
             self._notice(arguments, keywords, output)
 
-    def __deepcopy__(self, memo: Any) -> _Silent:
+    def __deepcopy__(self, memo: dict[Any, Any]) -> _Silent:
+        twin = memo.get(id(self._module))
+        if isinstance(twin, nn.Module):
+            memo.setdefault(_Copying, _Copying()).twins.append(twin)
         return _Silent()
 
     def __reduce__(self) -> Any:
@@ -43,10 +46,30 @@ class Hook:
 
 
 class _Silent:
-    """What a copy has in its place."""
+    """What a copy has in its place until it is finished."""
 
     def __call__(self, *_: Any) -> None:
         return None
+
+
+class _Copying:
+    """Lies in the memo of a copy, which goes when the copy is finished: only then can hooks be taken off the twins."""
+
+    def __init__(self) -> None:
+        self.twins: list[nn.Module] = []
+
+    def __del__(self) -> None:
+        for twin in self.twins:
+            take_hooks_off(twin)
+
+
+def take_hooks_off(module: nn.Module) -> None:
+    """Those of this module, with or without effect."""
+    for hooks in (module._forward_pre_hooks, module._forward_hooks):
+        for number in [number for number, hook in hooks.items() if isinstance(hook, Hook | _Silent)]:
+            del hooks[number]
+            module._forward_pre_hooks_with_kwargs.pop(number, None)
+            module._forward_hooks_with_kwargs.pop(number, None)
 
 
 def weakly(method: Callable[[], object]) -> Callable[..., None]:
@@ -58,11 +81,6 @@ def weakly(method: Callable[[], object]) -> Callable[..., None]:
             alive()
 
     return call
-
-
-def is_hook(hook: object) -> bool:
-    """Whether it is one of these, with or without effect."""
-    return isinstance(hook, Hook | _Silent)
 
 
 def carries_reconstructors(what: str) -> UsageError:

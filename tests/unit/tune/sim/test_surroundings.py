@@ -157,11 +157,15 @@ def test_micro_batches_add_up_to_the_batch():
     assert wholes[0].item() == pytest.approx(sum(part.item() for part in parts), rel=1e-12)
 
 
-def test_copies_of_the_network_are_silent():
+def test_copies_of_the_network_have_no_hooks():
     model, taken = network(), images()
     sim = RhoSim(model, example=taken)
     model(taken)  # what is kept of it is part of a graph
-    twin = copy.deepcopy(model)
+    own_hook = model.blocks[0].register_forward_hook(print_nothing, with_kwargs=True)
+    twin = copy.deepcopy({"a model": [model]})["a model"][0]
+    assert hooks_of(twin) == len(twin.blocks[0]._forward_hooks_with_kwargs) == 1  # that of somebody else
+    own_hook.remove()
+    assert hooks_of(model) == 5 and hooks_of(copy.deepcopy(model.blocks)) == 0
     own = sim.loss().item()
     model(taken)
     twin(taken)
@@ -189,6 +193,10 @@ def test_detach_leaves_nothing_behind():
     assert hooks_of(model) == 0
     assert len(list(sim.parameters())) > 0
     sim.detach()  # again
+
+
+def print_nothing(*_):
+    """Somebody else's hook."""
 
 
 def hooks_of(model):
