@@ -1,7 +1,9 @@
 """Heads that train inside a network: forms, layers, memory, and that the network stays as it was."""
 
+import copy
 import pickle
 import re
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -195,10 +197,22 @@ def test_random_starts_differ_by_seed(small, task):
     assert losses[0] == losses[1] != losses[2]
 
 
+def three_stages():
+    """The layout of a ResNet for CIFAR, three blocks each."""
+    stage = timm.create_model("resnet34").layer1
+    return nn.Sequential(OrderedDict((f"layer{number}", copy.deepcopy(stage)) for number in (1, 2, 3)))
+
+
 def test_layers_of_known_networks():
     resnet = timm.create_model("resnet18")
     assert len(find_layers(resnet, "auto", "residual")) == 16
-    assert {name[:6] for name in find_layers(resnet, "middle", "residual")} == {"layer2", "layer3"}
+    deep, convnext = (timm.create_model(name) for name in ("resnet34", "convnext_atto"))
+    for network in (resnet, deep, three_stages()):  # what they have of two stages, and no other
+        convolutions = [name for name in find_layers(network, "auto", "residual") if name[:6] in ("layer2", "layer3")]
+        assert find_layers(network, "middle", "residual") == convolutions
+    assert {name[:8] for name in find_layers(convnext, "middle", "residual")} == {"stages.1", "stages.2"}
+    vgg = find_layers(timm.create_model("vgg11"), "middle", "residual")
+    assert vgg and all(name.startswith("features.") for name in vgg)
     assert not any("downsample" in name or name == "conv1" for name in find_layers(resnet, "auto", "residual"))
     mobile = timm.create_model("mobilenetv2_035")
     assert all(mobile.get_submodule(name).groups > 1 for name in find_layers(mobile, "auto", "residual"))

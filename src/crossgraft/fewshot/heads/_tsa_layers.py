@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 
 from torch import nn
 
@@ -13,7 +14,7 @@ from crossgraft.models.blocks import building_blocks
 
 Predicate = Callable[[str, nn.Module], bool]
 AUTO, MIDDLE = "auto", "middle"
-_MIDDLE = (0.25, 0.75)
+_NUM_STAGES = (3, 4)
 
 
 def find_layers(network: nn.Module, layers: str | Predicate, connection: str) -> list[str]:
@@ -23,7 +24,8 @@ def find_layers(network: nn.Module, layers: str | Predicate, connection: str) ->
         network: A backbone.
         layers: ``auto``: convolutions larger than one pixel in the building blocks, which leaves the stem and the 1 × 1
             convolutions of shortcuts as they are; in a network without them its linear layers. ``middle``: the same in the second
-            and third quarter of the blocks. Or names, globs and types with ``+`` between them, or a function of name and module.
+            and third stage, ``layer2`` and ``layer3`` of a ResNet; without three or four stages in the second and third quarter
+            of the blocks. Or names, globs and types with ``+`` between them, or a function of name and module.
         connection: ``residual`` or ``serial``.
 
     Raises:
@@ -34,7 +36,8 @@ def find_layers(network: nn.Module, layers: str | Predicate, connection: str) ->
     if callable(layers):
         found = [name for name, layer in usable.items() if layers(name, layer)]
     elif layers in (AUTO, MIDDLE):
-        found = _in_blocks(network, usable, (0.0, 1.0) if layers == AUTO else _MIDDLE)
+        blocks = building_blocks(network)
+        found = _in_blocks(usable, blocks if layers == AUTO else _middle_of(network, blocks))
     else:
         found = _named(usable, layers)
     if not found:
@@ -44,13 +47,20 @@ def find_layers(network: nn.Module, layers: str | Predicate, connection: str) ->
     return found
 
 
-def _in_blocks(network: nn.Module, usable: Mapping[str, nn.Module], part: tuple[float, float]) -> list[str]:
-    blocks = building_blocks(network)
-    chosen = blocks[round(part[0] * len(blocks)) : max(1, round(part[1] * len(blocks)))]
+def _middle_of(network: nn.Module, blocks: Sequence[str]) -> Sequence[str]:
+    """Those of the second and third stage: a stage is a row of blocks that one module holds."""
+    stages = [list(stage) for _, stage in groupby(blocks, key=lambda block: block.rpartition(".")[0])]
+    are_bare_layers = not all(any(network.get_submodule(block).children()) for block in blocks)
+    if len(stages) in _NUM_STAGES and not are_bare_layers:
+        return [*stages[1], *stages[2]]
+    return blocks[round(0.25 * len(blocks)) : max(1, round(0.75 * len(blocks)))]
+
+
+def _in_blocks(usable: Mapping[str, nn.Module], blocks: Sequence[str]) -> list[str]:
     inside = {
         name: layer
         for name, layer in usable.items()
-        if any(name == block or name.startswith(f"{block}.") for block in chosen)
+        if any(name == block or name.startswith(f"{block}.") for block in blocks)
     }
     wide = [name for name, layer in inside.items() if isinstance(layer, nn.Conv2d) and max(layer.kernel_size) > 1]
     return wide or [name for name, layer in inside.items() if isinstance(layer, nn.Linear)]

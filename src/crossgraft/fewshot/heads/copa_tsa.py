@@ -32,9 +32,10 @@ class CopaTsa(WithAdapters):
         weight_decay: L2 term of Adam, coupled; the authors set 0 on Traffic Sign and MNIST.
         steps: Steps on the whole support set.
         logit_scale: What cosines are multiplied by in the loss: 1/temperature; e² in the authors' code.
-        layers: Layers that are adapted: ``middle`` (convolutions larger than one pixel in the second and third quarter of the
-            building blocks, ``layer2`` and ``layer3`` of a ResNet), ``auto`` (in all of them), names, globs and types with ``+``
-            between them, or in Python a function of name and module.
+        layers: Layers that are adapted: ``middle`` (convolutions larger than one pixel in the second and third stage, ``layer2``
+            and ``layer3`` of a ResNet, as in the authors' code; without three or four stages in the second and third quarter of the
+            building blocks), ``auto`` (in all blocks), names, globs and types with ``+`` between them, or in Python a function of
+            name and module.
 
     Attributes:
         adapters_: Layer → weights of its adapter.

@@ -36,8 +36,8 @@ class TsaAdapter(WithAdapters):
             matrices, all of it for vectors in an unseen domain, as the authors set it.
         steps: Steps on the whole support set.
         layers: Layers that are adapted: ``auto`` (convolutions larger than one pixel in the building blocks; in a network without
-            them its linear layers), ``middle`` (of these the second and third quarter of the blocks), names, globs and types with
-            ``+`` between them, or in Python a function of name and module.
+            them its linear layers), ``middle`` (of these the second and third stage, as in ``CopaTsa``), names, globs and types
+            with ``+`` between them, or in Python a function of name and module.
         connection: ``residual``, h(x) + α x, or ``serial``, α h(x) + b.
         form: ``matrix``, or ``vector``, one number per channel; a layer that changes the number of channels or positions gets
             a matrix all the same, if it is residual.
