@@ -9,7 +9,7 @@ from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 import crossgraft as package
-from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot, TipAdapterHead
 from crossgraft.records import FewshotRecord, PredictionRecord
 from crossgraft.runs import workers
@@ -267,6 +267,15 @@ def test_patients_on_both_sides_are_counted_and_not_named(drawings, workspace, m
     found = package.predict_from_support(support="support.csv", query="query.csv", **columns, **common)
     (warning,) = found.record.warnings
     assert "2 groups (column writer) are on both sides" in warning and "w1" not in warning
+    assert "too high" in warning and found.record.num_seen == len(shown)
+    of_others = package.predict_from_support(support="query.csv", query="support.csv", out="of", **columns, **common)
+    (warning,) = of_others.record.warnings
+    unseen = len(lines) - 1 - len(shown)
+    assert f"They are not measured: the metrics are of {unseen} other images." in warning
+    assert (of_others.record.num_seen, of_others.record.metrics[0].num_images) == (len(shown), unseen)
+    (workspace / "query.csv").write_text("\n".join([lines[0], *reversed(shown)]))
+    with pytest.raises(RunDirectoryError, match="The data changed since the run"):
+        package.predict_from_support(support="query.csv", query="support.csv", out="of", **columns, **common)
 
 
 def test_queries_inside_the_backbone_come_a_few_at_a_time(workspace, monkeypatch):

@@ -44,17 +44,24 @@ class MixedCurve:
     starts_at_linear: bool
 
     def at(self, similarity: float, images: MeasuredImages, *, kind: str = "cka") -> Replicated | None:
-        """The metric where the curve has this CKA: at a measured network, or between two that are joined; None elsewhere.
+        """The best metric that the curve has with this CKA or a higher one; None where it does not have this one.
 
-        Where the curve has it more than once, the place with the best metric counts: the comparison is with what mixing
-        weights can do.
+        It has a CKA at a measured network, or between two that are joined. A curve may fold back, and then another of its
+        networks keeps more and does better: the comparison is with what mixing weights can do.
         """
-        there = [self._measured(place, share, images) for place, share in self._places(similarity, kind)]
-        return max(there, key=lambda values: values[0], default=None)
+        places = list(self._places(similarity, kind))
+        if not places:
+            return None
+        above = [place for place, found in enumerate(self._similarities(kind)) if found > similarity]
+        there = [self._measured(place, share, images) for place, share in (*places, *((place, 0.0) for place in above))]
+        return max(there, key=lambda values: values[0])
+
+    def _similarities(self, kind: str) -> list[float]:
+        return [point.similarity.get(kind, math.nan) for point in self.record.points]
 
     def _places(self, similarity: float, kind: str) -> Iterator[tuple[int, float]]:
         """Where the curve has this CKA: a point, and how far it is from there to the next."""
-        found = [point.similarity.get(kind, math.nan) for point in self.record.points]
+        found = self._similarities(kind)
         for place, here in enumerate(found):
             if abs(here - similarity) <= _TOLERANCE:
                 yield place, 0.0
