@@ -55,6 +55,8 @@ def adds_nothing_at_first(method: Method, *, classifier: Classifier | None = Non
         before = network(images)
     require(torch.equal(network(images), before), method, "its first weights change what the network gives")
     _move_adapters(network)
+    adapters = [adapter for _, adapter in adapters_of(network).values()]
+    require(not all(each.adds_nothing for each in adapters), method, "its adapters say that other weights add nothing")
     require(not torch.equal(network(images), before), method, "other weights of its adapters change nothing")
 
 

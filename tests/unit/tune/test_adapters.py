@@ -14,7 +14,7 @@ from crossgraft.tune.batch_transforms import Mixup
 from crossgraft.tune.choice import choose
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.planning.plan import Plan
-from crossgraft.tune.regularizers import REGULARIZERS, _reference
+from crossgraft.tune.regularizers import REGULARIZERS, _kept_moments, _reference
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.training import build_classifier, build_data, build_feed, train_one
 
@@ -81,6 +81,41 @@ def test_the_reference_is_the_same_network_with_adapters_off(regularizer, monkey
     monkeypatch.setattr(_reference, "frozen_copy", no_copy)
     found = train_adapted("lora vit", [regularizer])[1].history[-1].terms
     assert found == of_copy
+
+
+@pytest.mark.parametrize("regularizer", [each for each in KEEPERS if each != "bss"])
+def test_where_training_goes_on_from_an_adapter_the_start_has_it(regularizer, monkeypatch, tmp_path):
+    """With features that never change no term that keeps them is above 0, whatever the adapter has made of them."""
+    monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path))
+    method = choose(METHODS, "lora:2")
+
+    def select(classifier):
+        method.add_adapters(classifier, seed=0)
+        with torch.no_grad():
+            for _, adapter in adapters_of(classifier).values():
+                adapter.B.fill_(0.05)
+        return method.select(classifier)
+
+    said = {"regularizers": [choose(REGULARIZERS, regularizer)], "epochs": 1, "learning_rate": 1e-12}
+    _, result = train_one("vit", selection=select, warmup_epochs=0.0, feed=build_feed(batch_size=22), **said)
+    kept = {name: term for name, term in result.history[0].terms.items() if "/" in name and not name.endswith("/head")}
+    assert kept and all(abs(term) < 1e-5 for term in kept.values())
+
+
+def test_moments_of_a_start_with_an_adapter_are_not_those_without(monkeypatch, tmp_path):
+    monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path))
+    classifier = build_classifier("vit")
+    choose(METHODS, "lora:2").add_adapters(classifier, seed=0)
+    fresh = _kept_moments._path(classifier, "data")
+    with torch.no_grad():
+        for _, adapter in adapters_of(classifier).values():
+            adapter.B.fill_(0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(_kept_moments, "weights_fingerprint", lambda _body: "weights")
+        trained = _kept_moments._path(classifier, "data")
+        with without_adapters(classifier):
+            assert _kept_moments._path(classifier, "data") != trained
+    assert trained != fresh
 
 
 @pytest.mark.parametrize("name", ADAPTED)

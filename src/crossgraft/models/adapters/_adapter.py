@@ -82,6 +82,11 @@ class Adapter(nn.Module, ABC):
             )
         return self.enabled and not self.merged
 
+    @property
+    def adds_nothing(self) -> bool:
+        """Whether the host gives what it gives without the adapter, whatever goes in; False also where that is not known."""
+        return not self.is_on
+
     @classmethod
     def why_not_mergeable(cls) -> str | None:
         """Why the addition cannot become part of the host's weights; None: it can."""

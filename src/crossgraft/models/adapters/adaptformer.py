@@ -74,6 +74,13 @@ class AdaptFormerAdapter(Adapter):
         for parameter in (self.down.bias, self.up.weight, self.up.bias):
             in_type_of(torch.zeros(parameter.shape), parameter)
 
+    @property
+    def adds_nothing(self) -> bool:
+        """Whether the second layer is 0, and with ``norm="out"`` the shift behind it, as at first."""
+        shift = self.norm.bias if self.norm is not None and self.place == "out" else None
+        last = [self.up.weight, self.up.bias, *([] if shift is None else [shift])]
+        return super().adds_nothing or not any(bool(parameter.any()) for parameter in last)
+
     def watch(self, host: nn.Module) -> None:
         """Take x₁ from the norm of the MLP, and add to what the block gives."""
         parts = norm_and_mlp(host)

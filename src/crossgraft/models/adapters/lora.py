@@ -108,6 +108,11 @@ class LoraAdapter(Adapter):
         in_type_of(drawn, self.A)
         in_type_of(torch.zeros(self.B.shape), self.B)
 
+    @property
+    def adds_nothing(self) -> bool:
+        """Whether B is 0, as at first."""
+        return super().adds_nothing or not bool(self.B.any())
+
     def watch(self, host: nn.Module) -> None:
         """Add to what the layer gives."""
         host.register_forward_hook(self._add)

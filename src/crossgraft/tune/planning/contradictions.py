@@ -217,6 +217,11 @@ SAID: tuple[Rule, ...] = (
         "BatchNorm layers are trained on fewer than 8 images at a time; their statistics will be noisy.",
     ),
     Rule(
+        lambda s: s.has_adapter and bool(s.keepers),
+        "{keepers} compares with the network that training starts from, which has the adapter (--adapter); similarity is "
+        "reported to the pretrained network without it.",
+    ),
+    Rule(
         lambda s: s.num_jobs > 30,
         "{num_jobs} trainings are a lot; the best of many looks better on validation rows than it is.",
     ),

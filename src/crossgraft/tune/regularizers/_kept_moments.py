@@ -19,7 +19,7 @@ from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerp
 from crossgraft.storage.atomic_file import atomic_file
 from crossgraft.storage.temporaries import remove_leftovers
 from crossgraft.tune.regularizers._covariance import Moments, moments_of_all
-from crossgraft.tune.regularizers._reference import features_of_batches, starting_network
+from crossgraft.tune.regularizers._reference import features_of_batches, has_trained_adapters, starting_network
 from crossgraft.tune.regularizers._regularizer import TrainingSet
 
 FORMAT_VERSION = 1
@@ -29,7 +29,7 @@ def starting_moments(classifier: Classifier, training_set: TrainingSet, *, passe
     """Moments of the starting network's features of all training images, in float64.
 
     Args:
-        classifier: The start, or a network whose adapters lead back to it.
+        classifier: The start.
         training_set: Training images.
         passes: None: as evaluation shows them, kept on disk; otherwise so many epochs of them as training shows them.
 
@@ -84,6 +84,7 @@ def kept_or_computed(classifier: Classifier, data: str | None, compute: Callable
 
 def _path(classifier: Classifier, data: str) -> Path:
     facts = (
+        *(["adapters on"] if has_trained_adapters(classifier) else []),
         FORMAT_VERSION,
         data,
         weights_fingerprint(classifier.body),

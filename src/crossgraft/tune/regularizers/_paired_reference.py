@@ -51,14 +51,14 @@ class PairedReference:
     """Features that the starting network gives the images of a step.
 
     Where training shows an image the same way every time they are computed once and looked up by row; otherwise a frozen
-    copy, or the network itself with its adapters off, looks at each batch.
+    copy, or the network itself with its adapters off where these add nothing at the start, looks at each batch.
 
     Args:
         classifier: As it is now.
         training_set: None: a frozen copy is kept.
 
     Cost: one pass over the training images and n × d numbers in memory; or a forward pass of each batch, and a second set of
-    weights where there are no adapters.
+    weights where there are no adapters, or some that were trained before.
     """
 
     def __init__(self, classifier: Classifier, training_set: TrainingSet | None) -> None:

@@ -32,11 +32,18 @@ Reference = Classifier | _AdaptersOff
 
 
 def starting_network(classifier: Classifier) -> Reference:
-    """Where a network has adapters, the same weights with adapters off: nothing else of its body is ever trained.
+    """What ``classifier`` is now: where it has adapters that add nothing yet, the same weights with adapters off.
 
-    Everywhere else a frozen copy, which costs a second set of weights in memory.
+    Nothing else of its body is ever trained then. Everywhere else, also where training goes on from adapters that were trained
+    before, a frozen copy, which costs a second set of weights in memory.
     """
-    return _AdaptersOff(classifier) if adapters_of(classifier) else frozen_copy(classifier)
+    off = adapters_of(classifier) and not has_trained_adapters(classifier)
+    return _AdaptersOff(classifier) if off else frozen_copy(classifier)
+
+
+def has_trained_adapters(classifier: Classifier) -> bool:
+    """Whether adapters make it another network than with adapters off."""
+    return not all(adapter.adds_nothing for _, adapter in adapters_of(classifier).values())
 
 
 def frozen_copy(classifier: Classifier) -> Classifier:

@@ -213,6 +213,7 @@ NOTES = {
         "settings": {"batch_size": 64, "accumulate": 8},
     },
     "reference=dataset_aug": {"regularizer": "repsim:preset=paper", "augmentation": "light"},
+    "which has the adapter (--adapter)": {"method": "lora", "regularizer": "l2_sp", "given": ["adapter"]},
     "looks better on validation rows than it is": {"num_jobs": 40},
 }
 
