@@ -114,8 +114,8 @@ class ComparedVariantRecord(Record):
     )
     above_curve: DifferenceRecord | None = Field(
         default=None,
-        description="To the best network on the way from pretrained to full that is at least as similar: by the CKA to the adapted "
-        "network where training started there (BatchNorm 'adapt'), else by the CKA to the pretrained one as it came.",
+        description="To the best network on the way from pretrained to full that is at least as similar: by the CKA to the "
+        "adapted network where training started there (BatchNorm 'adapt'), else by the CKA to the pretrained one as it came.",
     )
     not_separable_from: list[str] = Field(default=[], description="Variants whose difference to it may be 0.")
 

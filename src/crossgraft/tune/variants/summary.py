@@ -225,8 +225,8 @@ def notes_on(study: Study, curves: Sequence[MixedCurve]) -> list[str]:
         )
         notes.append(
             "The curve mixes the weights of the pretrained network and of full, without any training (WiSE-FT)."
-            f"{own} A variant is compared with the best network on the curve that is at least as similar to where its training started, "
-            "by the biased CKA, which counts as known; between two measured networks the curve is taken as straight, unless the "
-            "similarity jumps there."
+            f"{own} A variant is compared with the best network on the curve that is at least as similar to where its "
+            "training started, by the biased CKA, which counts as known; between two measured networks "
+            "the curve is taken as straight, unless the similarity jumps there."
         )
     return notes

@@ -65,7 +65,7 @@ def test_what_started_from_an_adapted_network_is_compared_by_the_similarity_to_t
 
 
 def test_where_the_curve_folds_back_the_best_network_that_keeps_as_much_counts():
-    """CKA falls to 0.7 and comes back to 0.85 with a better metric: nothing at 0.75 is above the curve that is worse than that."""
+    """CKA falls to 0.7 and comes back to 0.85 with a better metric: what is worse than that at 0.75 is not above the curve."""
     record = curve(0, 0.7, 0.9).record
     last = record.points[0].model_copy(update={"similarity": {"cka": 0.85}, "alpha": 0.2})
     folded = record.model_copy(update={"points": [*record.points, last]})
