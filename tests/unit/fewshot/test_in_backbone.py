@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from crossgraft.errors import CrossgraftError, DataError, UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftError, CrossgraftWarning, DataError, UnknownNameError, UsageError
 from crossgraft.fewshot import HEADS, CopaTsa, FineTuningHead, NWayKShot, TsaAdapter, evaluate
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.heads import _in_backbone
@@ -191,6 +191,14 @@ def test_beside_a_linear_layer():
         host._forward_hooks.clear()
 
 
+def test_copa_tsa_with_one_image_per_class_warns_and_keeps_both_heads_equal(small, task):
+    images, labels = task
+    few = np.unique(labels, return_index=True)[1]
+    with pytest.warns(CrossgraftWarning, match="one image per class"):
+        head = on(CopaTsa(steps=3), small).fit(images[few], labels[few])
+    np.testing.assert_allclose(head.instance_weights_, head.prototype_weights_, atol=1e-6)  # float32
+
+
 def test_random_starts_differ_by_seed(small, task):
     heads = [on(TsaAdapter(steps=1, init="random", seed=seed), small).fit(*task) for seed in (0, 0, 1)]
     losses = [head.loss_curve_[0] for head in heads]
@@ -271,7 +279,7 @@ def fails_on_modules(_):
     [head.set_params(backbone=OfRows()) for head in (TsaAdapter(), CopaTsa(), FineTuningHead())],
     expected_failed_checks=fails_on_modules,
 )
-@pytest.mark.filterwarnings("ignore:CoPA with one image per class")
+@pytest.mark.filterwarnings(r"ignore:CoPA \+ TSA with one image per class")
 def test_scikit_learn_finds_nothing_wrong(estimator, check):
     check(estimator)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import torch
 
+from crossgraft.errors import CrossgraftWarning
 from crossgraft.fewshot.gap import GapShift, gap_of
 from crossgraft.fewshot.heads._cosine import Members, cosines, scaled_cosines, unit_rows
 from crossgraft.fewshot.heads._head import Classes, Logits, Rows
@@ -24,6 +26,8 @@ from crossgraft.seeding import torch_generator
 class CopaTsa(WithAdapters):
     """CoPA whose features are trained, too: prototypes are made anew in each step, and the gradient flows through them.
 
+    With one image per class both heads get the same gradient and stay equal; a warning says so.
+
     Args:
         learning_rate: Learning rate of Adam for both heads; the authors set 5e-3 on Traffic Sign, MNIST and CIFAR, and a tenth of
             either in five-way one-shot tasks.
@@ -33,9 +37,9 @@ class CopaTsa(WithAdapters):
         steps: Steps on the whole support set.
         logit_scale: What cosines are multiplied by in the loss: 1/temperature; e² in the authors' code.
         layers: Layers that are adapted: ``middle`` (convolutions larger than one pixel in the second and third stage, ``layer2``
-            and ``layer3`` of a ResNet, as in the authors' code; without three or four stages in the second and third quarter of the
-            building blocks), ``auto`` (in all blocks), names, globs and types with ``+`` between them, or in Python a function of
-            name and module.
+            and ``layer3`` of a ResNet, as in the authors' code; without three or four stages in the second and third quarter of
+            the building blocks), ``auto`` (in all blocks), names, globs and types with ``+`` between them, or in Python a
+            function of name and module.
 
     Attributes:
         adapters_: Layer → weights of its adapter.
@@ -77,6 +81,13 @@ class CopaTsa(WithAdapters):
 
     def adapt(self, support: Images, classes: Classes, num_classes: int) -> None:
         """Adam on the whole support set."""
+        if num_classes == len(support):
+            warnings.warn(
+                "CoPA + TSA with one image per class: images are their prototypes, so that both heads stay equal, and only a "
+                "shared head and the adapters learn. Use tsa, or more images.",
+                CrossgraftWarning,
+                stacklevel=4,
+            )
         with self.frozen():
             before = self.features_in_chunks(support)
             members = Members.of(classes.to(before.device), num_classes, before)
