@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import nn
 
 from crossgraft.errors import UnknownNameError, UsageError
@@ -12,10 +13,12 @@ from crossgraft.models.blocks import building_blocks
 Block = str | type[nn.Module] | nn.Module
 Blocks = Block | Sequence[Block]
 AUTO = "auto"
+_WRAPPED = "_orig_mod"
+"""Where ``torch.compile`` keeps what it wraps."""
 
 
 def named_blocks(network: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
-    """The blocks by name, in the order of definition; each module once.
+    """The blocks by name, in the order of definition; each module once, and one that ``torch.compile`` wraps as if it did not.
 
     Args:
         network: Not wrapped.
@@ -23,11 +26,12 @@ def named_blocks(network: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
 
     Raises:
         UnknownNameError: No module and no class of modules has that name; the message gives the nearest ones.
-        UsageError: There is no block, or a module is not of this network.
+        UsageError: There is no block, a module is not of this network, or the network can have no hooks or no values.
     """
-    modules = {name: module for name, module in network.named_modules() if name}
+    _refuse_what_cannot_be_watched(network)
+    modules = {_plain(name): module for name, module in network.named_modules() if name}
     if blocks == AUTO:
-        chosen = set(building_blocks(network))
+        chosen = {_plain(name) for name in building_blocks(network)}
     else:
         several = [blocks] if isinstance(blocks, str | type | nn.Module) else list(blocks)
         chosen = {name for each in several for name in _named(modules, each)}
@@ -35,6 +39,27 @@ def named_blocks(network: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
     if not found:
         raise UsageError("rho_sim finds no block in this network. Name some: blocks=NAME, or a class of modules.")
     return found
+
+
+def _refuse_what_cannot_be_watched(network: nn.Module) -> None:
+    compiled = next((name or "the network" for name, part in network.named_modules() if _is_script(part)), None)
+    if compiled is not None:
+        raise UsageError(
+            f"torch.jit has compiled {compiled}, which cannot have hooks. Give rho_sim the network as it was before torch.jit."
+        )
+    if any(each.is_meta for each in network.parameters()):
+        raise UsageError(
+            "The network is on the meta device, where tensors have no values. Load its weights onto a device before rho_sim."
+        )
+
+
+def _is_script(module: nn.Module) -> bool:
+    return isinstance(module, torch.jit.ScriptModule)
+
+
+def _plain(name: str) -> str:
+    """Without the wrappers of parts that were compiled one by one."""
+    return ".".join(part for part in name.split(".") if part != _WRAPPED)
 
 
 def _named(modules: dict[str, nn.Module], block: Block) -> list[str]:
@@ -50,8 +75,8 @@ def _named(modules: dict[str, nn.Module], block: Block) -> list[str]:
                 "class of blocks", block.__name__, {type(each).__name__ for each in modules.values()}
             )
         return found
-    if block in modules:
-        return [block]
+    if _plain(block) in modules:
+        return [_plain(block)]
     found = [name for name, module in modules.items() if type(module).__name__ == block]
     if not found:
         raise UnknownNameError("block", block, [*modules, *{type(each).__name__ for each in modules.values()}])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tune.sim.distances import DISTANCES
@@ -42,7 +44,7 @@ class SimOptions:
     rho: float = 0.2
     weight: float = 5e-3
     distance: str = "norm_l2"
-    K: int | str = "auto"
+    K: SupportsIndex | str = "auto"
     order: str = "code"
     sampling: str = "v0"
     channels: float = 1.0
@@ -58,8 +60,10 @@ class SimOptions:
                 raise UsageError(f"{option} of rho_sim must be above 0 and at most 1, found {value}.")
         if not (math.isfinite(self.weight) and self.weight >= 0):
             raise UsageError(f"weight of rho_sim must be a number of at least 0, found {self.weight}.")
-        if self.K != "auto" and not (isinstance(self.K, int) and not isinstance(self.K, bool) and self.K >= 1):
-            raise UsageError(f"K of rho_sim must be auto or a whole number of at least 1, found {self.K}.")
+        if self.K != "auto":
+            if isinstance(self.K, str | bool) or (whole := _whole(self.K)) is None or whole < 1:
+                raise UsageError(f"K of rho_sim must be auto or a whole number of at least 1, found {self.K}.")
+            object.__setattr__(self, "K", whole)  # NumPy has whole numbers of its own
         known: dict[str, Iterable[str]] = {
             "distance": DISTANCES,
             "order": ORDERS,
@@ -83,3 +87,10 @@ class SimOptions:
     def number_of_channels(self, channels: int) -> int:
         """Channels that are looked at, of so many."""
         return max(1, math.floor(self.channels * channels + 0.5))
+
+
+def _whole(value: SupportsIndex) -> int | None:
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None

@@ -6,7 +6,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
 from jaxtyping import Float, Int
@@ -85,7 +85,7 @@ class RhoSim:
         rho: float = 0.2,
         weight: float = 5e-3,
         loss: str = "norm_l2",
-        K: int | str = "auto",
+        K: SupportsIndex | str = "auto",
         order: str = "code",
         sampling: str = "v0",
         channels: float = 1.0,
@@ -113,7 +113,7 @@ class RhoSim:
         self._watch_blocks(network := unwrapped(model), options, blocks=blocks, seed=seed)
         if self._watch is None:
             return
-        if is_compiled(model):
+        if any(is_compiled(part) for part in (model, *network.modules())):
             torch.compiler.reset()  # what is compiled already would run past the hooks
         hook = Hook(network, weakly(self.begin), when=takes_part)
         self._hooks.callback(network.register_forward_pre_hook(hook, with_kwargs=True).remove)

@@ -98,13 +98,17 @@ class _TakenTokens(torch.autograd.Function):
     """Tokens by number; the gradient is in the memory format of the map, so that adding it to another one is cheap."""
 
     @staticmethod
-    def forward(ctx: Any, map_of_tokens: Tensor, index: Tensor, channel_axis: int) -> Tensor:
+    def forward(map_of_tokens: Tensor, index: Tensor, channel_axis: int) -> Tensor:
+        return _selected(as_tokens(map_of_tokens, channel_axis), index)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, int], output: Tensor) -> None:
+        map_of_tokens, index, channel_axis = inputs
         ctx.index, ctx.channel_axis, ctx.shape = index, channel_axis, map_of_tokens.shape
         channels_last = map_of_tokens.ndim == 4 and channel_axis == 1 and not map_of_tokens.is_contiguous()
         channels_last = channels_last and map_of_tokens.is_contiguous(memory_format=torch.channels_last)
         # in both formats the positions of a token follow each other, so that the gradient can be written through a view
         ctx.memory_format = torch.channels_last if channels_last else torch.contiguous_format
-        return _selected(as_tokens(map_of_tokens, channel_axis), index)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:

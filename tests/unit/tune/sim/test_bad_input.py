@@ -2,12 +2,13 @@
 
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from crossgraft.errors import DivergedError, UnknownNameError, UsageError
-from crossgraft.tune.sim import RhoSim
+from crossgraft.tune.sim import RhoSim, blocks
 
 
 class Odd(nn.Module):
@@ -114,6 +115,21 @@ def test_unknown_names_get_the_nearest(options, message):
 def test_a_layout_that_does_not_fit_is_told_as_such():
     with pytest.raises(UsageError, match=r"good: nlc does not fit the shape \(2, 3, 4, 4\)"):
         RhoSim(Odd(), blocks="good", layout="nlc", example=IMAGES)
+
+
+def test_a_network_that_can_have_no_hooks_or_has_no_values():
+    plain = nn.Sequential(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1))
+    with pytest.MonkeyPatch.context() as patch:  # torch.jit itself warns that it is on its way out
+        patch.setattr(blocks, "_is_script", lambda module: module is plain[1])
+        with pytest.raises(UsageError, match=r"torch.jit has compiled 1, which cannot have hooks"):
+            RhoSim(plain, example=IMAGES)
+    with pytest.raises(UsageError, match="on the meta device, where tensors have no values"):
+        RhoSim(plain.to("meta"), example=IMAGES.to("meta"))
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    sim = RhoSim(nn.Sequential(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1)), K=np.int64(5), example=IMAGES)
+    assert {part.predictor.in_features for part in sim.reconstructors.by_block().values()} == {5}
 
 
 def test_few_positions_are_two_tokens():

@@ -263,6 +263,40 @@ def test_a_compiled_network_gives_the_same(first, monkeypatch):
         torch.testing.assert_close(one.grad, two.grad)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # of torch.compile itself
+@pytest.mark.parametrize("first", ["sim", "compile"])
+def test_blocks_that_are_compiled_one_by_one_keep_their_names_and_numbers(first, monkeypatch):
+    resets, reset = [], torch.compiler.reset
+    monkeypatch.setattr(torch.compiler, "reset", lambda: resets.append(reset()))
+    found = []
+    for is_compiled in (False, True):
+        model, taken = network(), images()
+        sim = RhoSim(model, example=taken) if first == "sim" else None
+        if is_compiled:
+            model.blocks[1] = torch.compile(model.blocks[1], backend="eager")
+            model(taken)
+        sim = sim or RhoSim(model, example=taken)
+        assert sim.blocks == ("blocks.0", "blocks.1")
+        model(taken)
+        found.append(sim.loss().item())
+    assert found[0] == found[1] and len(resets) == (first == "compile")
+    assert RhoSim(model, blocks="blocks.1", example=taken).blocks == ("blocks.1",)
+
+
+def test_gradients_as_functions():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    model(taken).square().sum().add(sim.loss()).backward()
+    expected = {name: parameter.grad for name, parameter in model.named_parameters()}
+    sim = RhoSim(model, example=taken)
+
+    def loss(parameters):
+        return torch.func.functional_call(model, parameters, (taken,)).square().sum() + sim.loss()
+
+    found = torch.func.grad(loss)(dict(model.named_parameters()))
+    assert all(torch.allclose(found[name], gradient) for name, gradient in expected.items())
+
+
 def test_the_width_of_projections_and_the_number_of_parameters():
     model, taken = network(), images()
     sim = RhoSim(model, blocks="blocks.0", example=taken)
