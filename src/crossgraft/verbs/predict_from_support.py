@@ -188,13 +188,17 @@ def _learn(
     options: SupportOptions,
     reporter: Reporter,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities and their logarithms for the queries; columns in the order of the classes of ``support``."""
+    """Probabilities and their logarithms for the queries; columns in the order of the classes of ``support``.
+
+    The head learns names of classes, by which class weights are given, and not their numbers.
+    """
     fresh: Any = clone(head)
+    labels = np.array(support.class_names)[support.targets]
     if fresh.get_params().get("seed") == 0:  # not typed with the head
         fresh.set_params(seed=options.seed)
     if reads_images(fresh):
         fresh.set_params(backbone=backbone)
-        probabilities = _learn_from_images(fresh, support, queries, backbone, at_once=options.batch_size)
+        found = _learn_from_images(fresh, support, labels, queries, backbone, at_once=options.batch_size)
     else:
         of_support, of_queries = (
             extract_features(
@@ -202,17 +206,18 @@ def _learn(
             ).features
             for images in (support, queries)
         )
-        probabilities = fresh.fit(of_support, support.targets).predict_proba(of_queries)
-    probabilities = np.asarray(probabilities, dtype=np.float64)
+        found = fresh.fit(of_support, labels).predict_proba(of_queries)
+    probabilities = np.zeros((len(found), len(support.class_names)))
+    probabilities[:, [support.class_names.index(name) for name in fresh.classes_]] = found
     return probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
 
 def _learn_from_images(
-    head: Any, support: Dataset, queries: ImageRows, backbone: Backbone, *, at_once: int | None
+    head: Any, support: Dataset, labels: np.ndarray, queries: ImageRows, backbone: Backbone, *, at_once: int | None
 ) -> np.ndarray:
     """Probabilities of the queries, of which few are in memory together; all of the support set is."""
     prepared = EpisodeImages(support.read, backbone.preprocessing)
-    head.fit(prepared(range(len(support))).numpy(), support.targets)
+    head.fit(prepared(range(len(support))).numpy(), labels)
     of_queries, number = EpisodeImages(queries.read, backbone.preprocessing), len(queries)
     size = at_once or QUERIES_AT_ONCE
     chunks = (range(first, min(first + size, number)) for first in range(0, number, size))
