@@ -31,6 +31,11 @@ class Situation(Protocol):
         ...
 
     @property
+    def draws_evenly(self) -> bool:
+        """Whether rows are drawn evenly over the classes, and not each as often as any other."""
+        ...
+
+    @property
     def moves_batch_norms(self) -> bool:
         """Whether BatchNorm normalises with each batch, so that its kept statistics move."""
         ...

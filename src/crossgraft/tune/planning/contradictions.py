@@ -45,7 +45,7 @@ REFUSED: tuple[Rule, ...] = (
         "--loss {plugins.loss.name} is not for {task} targets. Leave --loss out to get the usual one.",
     ),
     Rule(
-        lambda s: s.weighs_classes and s.plugins.sampler == "balanced",
+        lambda s: s.weighs_classes and s.draws_evenly,
         "--sampler balanced and weights of classes both correct for rare classes, together they would do it twice. Give "
         "one of them.",
     ),
@@ -201,7 +201,7 @@ SAID: tuple[Rule, ...] = (
         "The features of each image are computed once; epochs then train the head alone.",
     ),
     Rule(
-        lambda s: s.mixes and s.plugins.sampler == "balanced",
+        lambda s: s.mixes and s.draws_evenly,
         "Mixed images come from rows that were drawn evenly over the classes.",
     ),
     Rule(

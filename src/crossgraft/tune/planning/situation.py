@@ -113,6 +113,11 @@ class TrainingSituation:
         return self.mixes or not is_identity(self.plugins.augmentation)
 
     @property
+    def draws_evenly(self) -> bool:
+        """Whether rows are drawn evenly over the classes."""
+        return self.plugins.sampler == "balanced"
+
+    @property
     def weighs_classes(self) -> bool:
         """Whether the loss weights rare classes more."""
         loss = self.plugins.loss

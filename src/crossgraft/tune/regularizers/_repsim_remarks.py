@@ -8,7 +8,7 @@ _FEWEST_IMAGES = 64
 
 
 def remarks_on_covariances(situation: Situation, source: str) -> list[str]:
-    """BatchNorm in training mode; and, unless both networks see the same images, small batches and changed images.
+    """BatchNorm in training mode; and, unless both networks see the same images, small batches and other or changed images.
 
     Args:
         situation: The training that is planned.
@@ -32,5 +32,11 @@ def remarks_on_covariances(situation: Situation, source: str) -> list[str]:
         said.append(
             "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what "
             "that does to an image. repsim:reference=dataset_aug looks at them augmented and mixed at the start, too."
+        )
+    if source == "dataset" and situation.draws_evenly:
+        said.append(
+            "RepSim compares batches in which classes are drawn evenly (--sampler balanced) with all training images as they "
+            "are, so that its term also pays for the proportions of the classes. repsim:reference=dataset_aug draws as training "
+            "does, and repsim:reference=batch takes the very images of the step."
         )
     return said

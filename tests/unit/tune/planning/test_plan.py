@@ -31,8 +31,8 @@ from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import duration
 from crossgraft.words.plan_words import trained_in_words
 
-SAID_BY_PLUGINS = {"conflicts": 2, "remarks": 8}
-"""Cases of hcs alone, and of hcs (3), repsim (2), both (2) and focal (1)."""
+SAID_BY_PLUGINS = {"conflicts": 2, "remarks": 9}
+"""Cases of hcs alone, and of hcs (3), repsim (3), both (2) and focal (1)."""
 
 NO_BATCH_NORM = BatchNorm("train", "", 0)
 
@@ -184,6 +184,20 @@ def test_what_compares_images_one_by_one_says_what_that_costs(regularizer):
 
 
 @pytest.mark.parametrize(
+    ("reference", "sampler", "says"),
+    [
+        ("dataset", "balanced", True),
+        ("dataset", "shuffle", False),
+        ("dataset_aug", "balanced", False),
+        ("batch", "balanced", False),
+    ],
+)
+def test_proportions_of_classes_that_differ_from_those_of_the_reference_are_said(reference, sampler, says):
+    said = " ".join(notes_on(situation(regularizer=f"repsim:reference={reference}", sampler=sampler)))
+    assert ("--sampler balanced" in said) is says
+
+
+@pytest.mark.parametrize(
     ("regularizer", "says"),
     [("repsim:mode=procrustes", True), ("hcs", True), ("repsim:reference=batch,normalize=ref", False)],
 )
@@ -214,6 +228,7 @@ NOTES = {
     },
     "reference=dataset_aug": {"regularizer": "repsim:preset=paper", "augmentation": "light"},
     "which has the adapter (--adapter)": {"method": "lora", "regularizer": "l2_sp", "given": ["adapter"]},
+    "also pays for the proportions of the classes": {"regularizer": "repsim:preset=paper", "sampler": "balanced"},
     "looks better on validation rows than it is": {"num_jobs": 40},
 }
 
