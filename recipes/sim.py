@@ -8,22 +8,24 @@
 The environment variable CROSSGRAFT_DATA may name a folder that holds both, ``datasets`` and ``weights``. Each training ends as a
 row of ``--rows``, and what is there with the same settings is not trained again. Pieces come in the order of
 ``sim_variants.pieces``, the most informative first, and each of them seed by seed, so that a page of a part is worth reading.
-Two processes can work on different pieces (``--only``) at once. How many epochs ``longer`` has follows from the processor
-time of seed 0 with ρSIM and without; it waits for these two.
+Two processes can work on different pieces (``--only``) at once. How many epochs ``longer`` has follows from the processor time
+of steps with ρSIM and without, which are made in turn and kept as a row, too.
 
-Forecast: one epoch without ρSIM took 18 seconds of processor time with ResNet-20, 32 with ResNet-32 and 57 with ResNet-56 on a
-busy machine (13 with ResNet-20 on an idle one), and fine-tuning a MobileNet about one minute; ρSIM is assumed to take 1.3 times
-as long. So ``cifar10`` takes 3 to 4 processor hours, the two medical sets about 1.3 together, ``cifar10_regularisers`` 2.6 to
-3.6, ``cifar10_depth`` 2.6 to 3.5, ``cifar10_sweeps`` 1.9 to 2.7: 11 to 15 in all, or 6 to 8 hours on two cores.
+Forecast, from steps measured on a busy machine: an epoch takes 15 seconds of processor time with ResNet-20, 26 with ResNet-32
+and 45 with ResNet-56, and 1.2 times as long with ρSIM, so a training of 20 epochs 310 (with ρSIM 380), 520 (620) and 890 (1090)
+seconds; a fine-tuning 20 to 75. Then ``cifar10`` takes 3.3 processor hours, ``cifar10_regularisers`` 2.7, the two medical sets
+1.5 together, ``cifar10_depth`` 1.7 and ``cifar10_sweeps`` 1.5: 10.7 in all, or 5.5 hours on two cores.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sim_looks import keep_look, keep_steps, look_at, steps_of
 from sim_page import StudyTables, write_page
+from sim_steps import ROUNDS, StepCostRow, step_cost
 from sim_variants import (
     BASELINE,
     DROPOUT,
@@ -36,17 +38,17 @@ from sim_variants import (
     all_variants,
     longer_epochs,
     pieces,
+    rho_sim,
 )
 from studies import EXAMPLES, mobilenets, short, smoke_specs
-from study_rows import read_table
-from study_trainings import Rows, Training, do_all, read_arguments, seeds_of, study_parser
+from study_trainings import BATCH_SIZE, EPOCHS, SIDE, Rows, Training, do_all, read_arguments, seeds_of, study_parser
 
 from crossgraft.compute import limit_threads
 from crossgraft.models import ModelSpec
 from crossgraft.tune import REGULARIZERS, FineTuningResult
 
 PREPROCESSING = {"input_size": [3, 32, 32], "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
-SMOKE_BATCH = 16  # several steps of few images
+SMOKE_BATCH, SMOKE_ROUNDS = 16, 1  # several steps of few images
 STEPS_OF, STEPS_KEPT = "cifar10", (BASELINE, SIM, PLACEBO)
 """Of these every step is kept with seed 0 in the first piece, for the figure."""
 
@@ -59,9 +61,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
             work = LookedAt(arguments)
             for piece in chosen_pieces(arguments):
                 for seed in seeds_of(arguments, piece.seeds):
-                    # What "longer" takes is known only when the first two of its seed are done.
-                    failed += do_all(jobs(piece, seed, arguments, waits=False), work)
-                    failed += do_all(jobs(piece, seed, arguments, waits=True), work)
+                    failed += do_all(jobs(piece, seed, arguments), work)
     found = {name: StudyTables.read(arguments.rows, name) for name in pieces()}
     if arguments.out is not None:
         write_page(arguments.out, found)
@@ -75,38 +75,44 @@ def chosen_pieces(arguments: argparse.Namespace) -> list[Piece]:
     return [piece for name, piece in pieces().items() if not arguments.only or name in arguments.only]
 
 
-def jobs(piece: Piece, seed: int, arguments: argparse.Namespace, *, waits: bool) -> Iterator[Training]:
-    """Trainings of one seed that are asked for: all that can be done at once, or (``waits``) those that wait for them."""
+def jobs(piece: Piece, seed: int, arguments: argparse.Namespace) -> Iterator[Training]:
+    """Trainings of one seed that are asked for."""
     in_smoke = {"batch_size": SMOKE_BATCH} if arguments.smoke else {}
     for variant, options in piece.variants.items():
-        if (variant == LONGER) is not waits or (arguments.variants and variant not in arguments.variants):
+        if arguments.variants and variant not in arguments.variants:
             continue
-        more = {**options, **in_smoke}
-        if variant == LONGER:
-            ratio = time_ratio_of(piece, arguments)
-            if ratio is None:
-                print(
-                    f"{piece.target.name} {LONGER}, seed {seed} waits for {BASELINE} and {SIM} with seed 0", flush=True
-                )
-                continue
-            more["epochs"] = longer_epochs(ratio)
         for spec in specs_of(piece, variant, arguments):
+            more = {**options, **in_smoke}
+            if variant == LONGER:
+                epochs = piece.target.options.get("epochs", EPOCHS)
+                more["epochs"] = longer_epochs(cost_of(piece, spec, arguments).ratio, epochs)
             yield Training(piece.target, spec, variant, seed, more)
 
 
-def time_ratio_of(piece: Piece, arguments: argparse.Namespace) -> float | None:
-    """Processor time with ρSIM over that without, of seed 0; None until both are there."""
-    rows = {row.key: row for row in read_table(arguments.rows, piece.target.name).trainings if row.state == "done"}
-    both = [rows.get((piece.networks[0], variant, 0)) for variant in (SIM, BASELINE)]
-    with_sim, without = (None if row is None else row.cpu_seconds for row in both)
-    return None if with_sim is None or not without else with_sim / without
+def cost_of(piece: Piece, spec: ModelSpec, arguments: argparse.Namespace) -> StepCostRow:
+    """Of a step of this piece with ρSIM and without; measured where it is not known."""
+    options = piece.target.options
+    known = {
+        "side": options.get("image_size", SIDE),
+        "batch_size": SMOKE_BATCH if arguments.smoke else options.get("batch_size", BATCH_SIZE),
+        "optimizer": options.get("optimizer", "adamw"),
+    }
+    rounds = SMOKE_ROUNDS if arguments.smoke else ROUNDS
+    spelled = rho_sim()["regularizer"]
+    return step_cost(
+        arguments.rows, piece.target.name, spec, spelled, rounds=rounds, weights_dir=arguments.weights_dir, **known
+    )
 
 
 def specs_of(piece: Piece, variant: str, arguments: argparse.Namespace) -> list[ModelSpec]:
     """Networks of a piece, with dropout in front of the last layer where that is the variant."""
+    drops = variant == DROPOUT
+    if piece.is_pretrained and arguments.smoke:
+        return smoke_specs()
     if piece.is_pretrained:
-        return smoke_specs() if arguments.smoke else mobilenets(arguments.weights_dir)
-    kwargs = {"dropout": DROPOUT_RATE} if variant == DROPOUT else {}
+        found = mobilenets(arguments.weights_dir)
+        return [replace(spec, kwargs={**spec.kwargs, "drop_rate": DROPOUT_RATE}) for spec in found] if drops else found
+    kwargs = {"dropout": DROPOUT_RATE} if drops else {}
     return [
         ModelSpec(
             f"{name} · as built", f"cifar_resnet:{name}", kwargs=kwargs, preprocessing=PREPROCESSING, folder=EXAMPLES

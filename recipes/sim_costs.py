@@ -24,6 +24,7 @@ def costs_table(found: Mapping[str, StudyTables]) -> str:
         "Network",
         "Variant",
         "Time",
+        "Time of a step",
         "Memory of a step",
         "Parameters beside the network",
         "Published: time, memory",
@@ -39,6 +40,7 @@ def costs_table(found: Mapping[str, StudyTables]) -> str:
                 memory = (
                     mine.peak_bytes / base.peak_bytes if mine and base and mine.peak_bytes and base.peak_bytes else None
                 )
+                step = f"{each.costs[model].ratio:.2f}" if variant == SIM and model in each.costs else "–"
                 own = "–" if mine is None or mine.num_own_parameters is None else f"{mine.num_own_parameters:,}"
                 published = TABLE_11.get(model, "–") if variant == SIM else ""
                 cells = [
@@ -46,6 +48,7 @@ def costs_table(found: Mapping[str, StudyTables]) -> str:
                     model,
                     variant,
                     time_ratio(one, variant),
+                    step,
                     "–" if memory is None else f"{memory:.2f}",
                     own,
                 ]

@@ -24,6 +24,7 @@ class LookRow:
         seed: Of everything.
         num_own_parameters: Of regularisers, beside the network.
         peak_bytes: Of a step, as the plan has measured it.
+        nll: Negative log-likelihood of test; with a temperature where there are validation rows.
         num_steps: Steps of which norms are known; None where they were not logged, as in all that follows.
         median_norm: Norm of the gradient of a block, median over steps, mean over blocks.
         largest_norm: The largest over steps, mean over blocks.
@@ -36,6 +37,7 @@ class LookRow:
     seed: int
     num_own_parameters: int | None = None
     peak_bytes: int | None = None
+    nll: float | None = None
     num_steps: int | None = None
     median_norm: float | None = None
     largest_norm: float | None = None
@@ -68,7 +70,9 @@ class StepRow:
 def look_at(tuned: FineTuningResult, **known: str | int) -> LookRow:
     """Costs from the plan, and numbers of the gradients where they were logged."""
     plan, norms, averages = tuned.record.plan, *_by_block(tuned)
-    found = LookRow(**known, num_own_parameters=plan.num_own_parameters, peak_bytes=plan.peak_bytes)  # type: ignore[arg-type]
+    nll = tuned.record.metric("negative_log_likelihood")
+    costs = {"num_own_parameters": plan.num_own_parameters, "peak_bytes": plan.peak_bytes}
+    found = LookRow(**known, **costs, nll=None if nll is None else _digits(nll.value))  # type: ignore[arg-type]
     if len(norms) < 2:
         return found
     relative = norms[1:] / averages[:-1]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sim_costs import costs_table, gradients_table
 from sim_figure import write_gradients, write_sweeps
+from sim_pooled import places_from_scratch, places_pretrained, pooled_table, pooled_verdicts
 from sim_tables import (
     NOTHING,
     StudyTables,
@@ -24,7 +25,7 @@ from sim_tables import (
     values,
 )
 from sim_text import PAGE
-from sim_variants import BASELINE, DROPOUT_RATE, LONGER, PLACEBO, REGULARIZERS, SIM, core, pieces, with_sim
+from sim_variants import BASELINE, DROPOUT_RATE, LONGER, PLACEBO, SIM, core, pieces
 from studies import difference_of, verdict
 from study_rows import Table
 from study_tables import mean_and_interval, set_table
@@ -51,12 +52,15 @@ def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
     text = PAGE.format(
         progress=_progress(found),
         dropout_rate=DROPOUT_RATE,
-        longer=_longer(scratch.table),
+        longer=_longer(found),
+        pooled=pooled_table(found, places_from_scratch()),
+        pooled_verdicts=pooled_verdicts(found, places_from_scratch()),
         core=_core(scratch),
         core_verdicts=_core_verdicts(scratch.table),
-        table2=_table_2(scratch.table, found["cifar10_regularisers"].table, depth["cifar10_depth"].table),
+        table2=_table_2(found),
         table3=_table_3(medical),
-        table3_verdicts=_table_3_verdicts(medical),
+        pooled3=pooled_table(found, places_pretrained()),
+        table3_verdicts=pooled_verdicts(found, places_pretrained()),
         sweeps=sweeps_table(swept.table),
         sweeps_figure=f"{folder.name}/sweeps.svg",
         losses=losses_table(swept.table),
@@ -83,16 +87,18 @@ def _progress(found: Mapping[str, StudyTables]) -> str:
     return "\n".join(lines)
 
 
-def _longer(table: Table) -> str:
+def _longer(found: Mapping[str, StudyTables]) -> str:
     """How many epochs that is, and what follows from which ratio."""
-    rows = [row for row in table.trainings if row.variant == LONGER]
-    both = [
-        row.cpu_seconds for name in (SIM, BASELINE) for row in table.trainings if (row.variant, row.seed) == (name, 0)
-    ]
-    if not rows or len(both) < 2 or None in both:
-        return "which is not known yet"
-    epochs = sorted({int(said[1]) for row in rows if (said := re.search(r"\bepochs=(\d+)", row.settings))})
-    return f"{', '.join(map(str, epochs))} epochs, because seed 0 took {both[0] / both[1]:.2f} times the processor time"
+    said: list[str] = []
+    for name, each in found.items():
+        rows = [row for row in each.table.trainings if row.variant == LONGER]
+        for model in dict.fromkeys(row.model for row in rows if row.model in each.costs):
+            settings = " ".join(row.settings for row in rows if row.model == model)
+            epochs = sorted({int(number) for number in re.findall(r"\bepochs=(\d+)", settings)})
+            said.append(
+                f"{name} {model}: {', '.join(map(str, epochs))}, a step takes {each.costs[model].ratio:.2f} times as long"
+            )
+    return "; ".join(said) or "which is not known yet"
 
 
 def _core(found: StudyTables) -> str:
@@ -129,32 +135,38 @@ def _core_verdicts(table: Table) -> str:
     return "\n".join(lines)
 
 
-def _table_2(scratch: Table, joined: Table, depth: Table) -> str:
-    lines = head(
-        "Network", "Beside", "Without", "With ρSIM", "Difference, points", "Ahead, seeds", "Published difference"
-    )
-    cases = [("resnet20", BASELINE, scratch, BASELINE, SIM, TABLE_2["resnet20"])]
-    cases += [
-        ("resnet20", name, joined, name, with_sim(name), f"ResNet-50: {TABLE_2_JOINED[name]}") for name in REGULARIZERS
-    ]
-    cases += [(name, BASELINE, depth, BASELINE, SIM, TABLE_2[name]) for name in ("resnet32", "resnet56")]
-    for model, beside, table, without, with_it, published in cases:
-        one, other = (of_model(values(table, name), model) for name in (with_it, without))
+def _table_2(found: Mapping[str, StudyTables]) -> str:
+    titles = ("Network", "Beside", "Without", "With ρSIM", "Difference, points", "Ahead, seeds", "− placebo, points")
+    lines = head(*titles, "Published difference")
+    for place in places_from_scratch():
+        table, alone = found[place.piece].table, place.without == BASELINE
+        published = TABLE_2[place.model] if alone else f"ResNet-50: {TABLE_2_JOINED[place.without]}"
+        other, one, placebo = (of_model(values(table, name), place.model) for name in place[2:])
         if one or other:
-            found = difference_of(gaps(one, other))
+            gain, more = difference_of(gaps(one, other)), difference_of(gaps(one, placebo))
             means = [mean_and_interval(list(each.values())) for each in (other, one)]
-            lines.append(row_of([model, beside, *means, points(found), ahead(found), published]))
+            lines.append(
+                row_of([place.model, place.without, *means, points(gain), ahead(gain), points(more), published])
+            )
     return "\n".join(lines) if len(lines) > 2 else NOTHING
 
 
 def _table_3(medical: Mapping[str, StudyTables]) -> str:
     lines = head(
-        "Set", "Network", "Variant", "Accuracy", "AUC", "Accuracy − baseline, points", "AUC − baseline, × 100", "Time"
+        "Set",
+        "Network",
+        "Variant",
+        "Accuracy",
+        "AUC",
+        "NLL",
+        "Accuracy − baseline, points",
+        "AUC − baseline, × 100",
+        "Time",
     )
     for name, found in medical.items():
         for model in dict.fromkeys(row.model for row in found.table.trainings):
             for variant in pieces()[name].variants:
-                own = {metric: of_model(values(found.table, variant, metric), model) for metric in ("accuracy", "auc")}
+                own = {metric: of_model(found.values(variant, metric), model) for metric in ("accuracy", "auc", "nll")}
                 if not own["accuracy"]:
                     continue
                 differences = [
@@ -162,20 +174,9 @@ def _table_3(medical: Mapping[str, StudyTables]) -> str:
                     if variant == BASELINE
                     else points(difference_of(gaps(each, values(found.table, BASELINE, metric))))
                     for metric, each in own.items()
+                    if metric != "nll"
                 ]
                 means = [mean_and_interval(list(each.values())) for each in own.values()]
                 one = Table(tuple(row for row in found.table.trainings if row.model == model))
                 lines.append(row_of([name, model, variant, *means, *differences, time_ratio(one, variant)]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
-
-
-def _table_3_verdicts(medical: Mapping[str, StudyTables]) -> str:
-    """ρSIM over both others, over all pairs of set, network and seed."""
-    lines: list[str] = []
-    for other in (BASELINE, PLACEBO):
-        both = [(values(each.table, SIM), values(each.table, other)) for each in medical.values()]
-        found = difference_of([gap for pair in both for gap in gaps(*pair)])
-        if found is not None:
-            lines.append(f"- **ρSIM over {other}**, accuracy: {points(found)} points; {verdict(found)}.")
-    said = "Pairs are those of set, network and seed; sets and networks are shared by several, so the interval is too narrow."
-    return "\n".join([*lines, "", said]) if lines else ""

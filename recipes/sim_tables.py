@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sim_looks import LookRow, StepRow, read_looks, read_steps
+from sim_steps import StepCostRow, read_step_costs
 from sim_variants import BASELINE, DISTANCE, DISTANCES, RHO, RHOS, SIM, WEIGHT, WEIGHTS
 from studies import Difference
 from study_rows import Table, read_table
@@ -27,11 +28,19 @@ class StudyTables(NamedTuple):
     table: Table
     looks: Sequence[LookRow]
     steps: Sequence[StepRow]
+    costs: Mapping[str, StepCostRow]
 
     @classmethod
     def read(cls, folder: Path, name: str) -> StudyTables:
         """From its files."""
-        return cls(read_table(folder, name), read_looks(folder, name), read_steps(folder, name))
+        costs = {model: row for (model, _), row in read_step_costs(folder, name).items()}
+        return cls(read_table(folder, name), read_looks(folder, name), read_steps(folder, name), costs)
+
+    def values(self, variant: str, metric: str) -> dict[Key, float]:
+        """Of every training of a variant that has the number, ``nll`` among them."""
+        if metric != "nll":
+            return values(self.table, variant, metric)
+        return {(row.model, row.seed): row.nll for row in self.looks if row.variant == variant and row.nll is not None}
 
 
 def values(table: Table, variant: str, metric: str = "accuracy") -> dict[Key, float]:

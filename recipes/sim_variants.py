@@ -13,12 +13,13 @@ RHO_SIM = "rho_sim"
 BASELINE, SIM, PLACEBO, LONGER = "baseline", "rho_sim", "placebo", "longer"
 DROPOUT_RATE = 0.2
 DROPOUT = f"dropout {DROPOUT_RATE:g}"
-WEIGHT_DECAY = 1e-4
+WEIGHT_DECAY, FINE_TUNING_DECAY = 1e-4, 0.05
+"""From scratch as in the paper; of a pretrained network the default of ``crossgraft tune``."""
 DECAYS = (3, 10)
 """Factors of the weight decay; 1 is the baseline."""
 RHO, WEIGHT, DISTANCE = 0.2, 5e-3, "norm_l2"
-RHOS = (0.1, 0.4, 0.6, 0.8, 1.0)
-WEIGHTS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+RHOS = (0.1, 0.6, 1.0)
+WEIGHTS = (1e-4, 1e-2, 1.0)
 DISTANCES = {
     "norm_mse": "MSE Loss (Normalized)",
     "mse": "MSE Loss",
@@ -83,12 +84,12 @@ def pieces() -> dict[str, Piece]:
     medical = {target.name: target for target in MEDICAL_TARGETS}
     found = [
         Piece(_natural("cifar10", "ResNet-20, and what costs as much"), ("resnet20",), core(), five),
+        Piece(_natural("cifar10_regularisers", "ResNet-20, with other regularisers"), ("resnet20",), joined(), three),
         *(
             Piece(medical[name], ("mobilenetv1_050", "mobilenetv2_035"), fine_tunings(), five, is_pretrained=True)
             for name in ("breastmnist", "retinamnist")
         ),
-        Piece(_natural("cifar10_regularisers", "ResNet-20, with other regularisers"), ("resnet20",), joined(), five),
-        Piece(_natural("cifar10_depth", "Deeper networks"), ("resnet32", "resnet56"), plain_and_sim(), three),
+        Piece(_natural("cifar10_depth", "Deeper networks"), ("resnet32", "resnet56"), plain_and_sim(), two),
         Piece(_natural("cifar10_sweeps", "Sweeps", epochs=SWEEP_EPOCHS), ("resnet20",), sweeps(), two),
     ]
     return {piece.target.name: piece for piece in found}
@@ -106,24 +107,34 @@ def core() -> dict[str, dict[str, Any]]:
 
 
 def fine_tunings() -> dict[str, dict[str, Any]]:
-    """Of a pretrained network."""
-    return {BASELINE: {}, SIM: rho_sim(), PLACEBO: rho_sim(placebo=True)}
+    """Of a pretrained network: the same, with one other weight decay."""
+    strong = max(DECAYS)
+    free = {LONGER: {}, f"weight decay × {strong}": {"weight_decay": FINE_TUNING_DECAY * strong}, DROPOUT: {}}
+    return {BASELINE: {}, SIM: rho_sim(), PLACEBO: rho_sim(placebo=True), **free}
 
 
 def plain_and_sim() -> dict[str, dict[str, Any]]:
+    """Without a placebo, which would cost as much again in the largest networks."""
     return {BASELINE: LOGGED, SIM: {**rho_sim(), **LOGGED}}
 
 
 def with_sim(name: str) -> str:
     """Name of another regulariser with ρSIM."""
-    return f"{name} + rho_sim"
+    return f"{name} + {SIM}"
+
+
+def with_placebo(name: str) -> str:
+    """The same with the placebo."""
+    return f"{name} + {PLACEBO}"
 
 
 def joined() -> dict[str, dict[str, Any]]:
-    """Each of the others, without and with ρSIM."""
+    """Each of the others, alone, with ρSIM and with its placebo."""
     found: dict[str, dict[str, Any]] = {}
     for name, spelling in REGULARIZERS.items():
-        found |= {name: {"batch_transform": spelling}, with_sim(name): {"batch_transform": spelling, **rho_sim()}}
+        alone = {"batch_transform": spelling}
+        found |= {name: alone, with_sim(name): {**alone, **rho_sim()}}
+        found[with_placebo(name)] = {**alone, **rho_sim(placebo=True)}
     return found
 
 
@@ -144,7 +155,7 @@ def longer_epochs(ratio: float, epochs: int = EPOCHS) -> int:
     """As many epochs of the baseline as cost what ``epochs`` with ρSIM cost, rounded up.
 
     Args:
-        ratio: Processor time of a training with ρSIM over that of the baseline.
+        ratio: Processor time of a step with ρSIM over that of the baseline.
         epochs: Of both.
     """
     return max(epochs, math.ceil(round(epochs * ratio, 6)))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from crossgraft.models import ModelSpec
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 
 
@@ -25,7 +26,11 @@ def arguments(recipe, monkeypatch, *more):
     monkeypatch.setattr(recipe, "REGULARIZERS", {"rho_sim"})
     asked = recipe.parse_arguments(["--smoke", "--rows", "elsewhere", *more])
     asked.smoke = False
-    monkeypatch.setattr(recipe, "mobilenets", lambda _: [SimpleNamespace(name=f"{n} · x") for n in ("one", "two")])
+    monkeypatch.setattr(recipe, "mobilenets", lambda _: [ModelSpec(f"{n} · x", "conv4:conv4") for n in ("one", "two")])
+    ratio = {"one": 1.7, "two": 1.2, "resnet20": 1.31}
+    monkeypatch.setattr(
+        recipe, "cost_of", lambda _, spec, __: SimpleNamespace(ratio=ratio[spec.name.partition(" ")[0]])
+    )
     return asked
 
 
@@ -45,20 +50,23 @@ def keep(folder, name, made):
 @pytest.mark.slow
 def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys, monkeypatch):
     out = tmp_path / "page.md"
-    command = ["--smoke", "--rows", str(tmp_path / "rows"), "--out", str(out), "--only", "cifar10", "breastmnist"]
+    command = ["--smoke", "--rows", str(tmp_path / "rows"), "--out", str(out), "--only", "cifar10"]
     command += ["--variants", "baseline", "dropout 0.2", "longer"]
     recipe.main(command)
     said = capsys.readouterr().out
-    assert "3 trainings are there" in said and "longer, seed 0 waits for baseline and rho_sim with seed 0" in said
+    assert "3 trainings are there" in said and "cifar10 resnet20: a step takes" in said
     first = out.read_text(encoding="utf-8")
-    assert "3 of 175 trainings are there" in first and "ResNet-20, and what costs as much | 2 of 35 |" in first
+    assert "3 of 218 trainings are there" in first and "ResNet-20, and what costs as much | 3 of 35 |" in first
+    costs = sys.modules["sim_steps"].read_step_costs(tmp_path / "rows", "cifar10")
+    assert [model for model, _ in costs] == ["resnet20"] and all(row.ratio > 0 for row in costs.values())
     assert {path.name for path in (tmp_path / "page").iterdir()} == {"gradients.svg", "sweeps.svg"}
     looks = {row.variant: row for row in sys.modules["sim_looks"].read_looks(tmp_path / "rows", "cifar10")}
     assert looks["baseline"].num_steps == 3 and looks["dropout 0.2"].num_steps is None
-    assert looks["baseline"].peak_bytes > 0 and looks["baseline"].num_own_parameters == 0
+    assert looks["baseline"].nll > 0 and looks["baseline"].peak_bytes > 0 and looks["baseline"].num_own_parameters == 0
     assert [row.step for row in sys.modules["sim_looks"].read_steps(tmp_path / "rows", "cifar10")] == [1, 2, 3]
     trainings = sys.modules["study_trainings"]
     monkeypatch.setattr(trainings, "tune", lambda *_, **__: pytest.fail("a finished training was made again"))
+    monkeypatch.setattr(sys.modules["sim_steps"], "make_step", lambda *_, **__: pytest.fail("steps were made again"))
     recipe.main(command)
     assert out.read_text(encoding="utf-8") == first
 
@@ -82,16 +90,14 @@ def all_jobs(recipe, asked):
         job
         for piece in recipe.chosen_pieces(asked)
         for seed in recipe.seeds_of(asked, piece.seeds)
-        for waits in (False, True)
-        for job in recipe.jobs(piece, seed, asked, waits=waits)
+        for job in recipe.jobs(piece, seed, asked)
     ]
 
 
 def test_the_whole_study_is_that_of_its_design_the_most_informative_first(recipe, variants, monkeypatch):
     asked = arguments(recipe, monkeypatch)
-    monkeypatch.setattr(recipe, "time_ratio_of", lambda *_: 1.31)
     jobs = all_jobs(recipe, asked)
-    assert len(jobs) == sum(piece.num_trainings for piece in variants.pieces().values()) == 175
+    assert len(jobs) == sum(piece.num_trainings for piece in variants.pieces().values()) == 218
     names = [(job.target.name, job.spec.name.partition(" ")[0], job.variant, job.seed) for job in jobs]
     assert len(set(names)) == len(names)
     first = [job for job in jobs if job.target.name == "cifar10"]
@@ -108,7 +114,7 @@ def test_the_whole_study_is_that_of_its_design_the_most_informative_first(recipe
     assert dropout == 0.2 and all(not job.spec.kwargs for job in first if job.variant != "dropout 0.2")
     of_depth = [job for job in jobs if job.target.name == "cifar10_depth"]
     assert {(job.spec.source, job.seed) for job in of_depth} == {
-        (f"cifar_resnet:resnet{depth}", seed) for depth in (32, 56) for seed in range(3)
+        (f"cifar_resnet:resnet{depth}", seed) for depth in (32, 56) for seed in range(2)
     }
     settings = sys.modules["study_trainings"].settings_of(first[2], asked)
     assert "regularizer=rho_sim:rho=0.2,weight=0.005,distance=norm_l2,placebo=true" in settings
@@ -121,6 +127,18 @@ def test_what_joins_rho_sim_differs_by_it_alone(variants):
     for name in variants.REGULARIZERS:
         without, with_it = (variants.joined()[each] for each in (name, variants.with_sim(name)))
         assert {**without, **variants.rho_sim()} == with_it
+        assert {**without, **variants.rho_sim(placebo=True)} == variants.joined()[variants.with_placebo(name)]
+
+
+def test_pretrained_networks_have_the_same_controls(recipe, monkeypatch):
+    jobs = all_jobs(recipe, arguments(recipe, monkeypatch, "--only", "retinamnist", "--seeds", "0"))
+    assert {(job.spec.name, job.options["epochs"]) for job in jobs if job.variant == "longer"} == {
+        ("one · x", 26),
+        ("two · x", 18),
+    }
+    assert {job.options.get("weight_decay") for job in jobs} == {None, 0.5}
+    assert {job.variant for job in jobs if job.spec.kwargs} == {"dropout 0.2"}
+    assert [job.spec.kwargs for job in jobs if job.variant == "dropout 0.2"] == [{"drop_rate": 0.2}] * 2
 
 
 @pytest.mark.parametrize(("ratio", "epochs"), [(1.31, 27), (1.35, 27), (1.0, 20), (0.9, 20), (1.3000000001, 26)])
@@ -128,28 +146,38 @@ def test_as_many_epochs_as_cost_the_same_are_rounded_up(variants, ratio, epochs)
     assert variants.longer_epochs(ratio) == epochs
 
 
-def test_what_costs_as_much_waits_for_its_measure(recipe, variants, tmp_path, monkeypatch):
-    asked = arguments(recipe, monkeypatch, "--only", "cifar10", "--variants", "longer")
-    asked.rows = tmp_path
-    assert all_jobs(recipe, asked) == []
-    made = [row_of("resnet20", "baseline", 0, cpu_seconds=10.0), row_of("resnet20", "rho_sim", 1, cpu_seconds=99.0)]
-    keep(tmp_path, "cifar10", made)
-    assert all_jobs(recipe, asked) == []
-    keep(tmp_path, "cifar10", [*made, row_of("resnet20", "rho_sim", 0, cpu_seconds=12.0)])
-    assert [job.options["epochs"] for job in all_jobs(recipe, asked)] == [24] * 5
+def test_a_step_with_rho_sim_and_one_without_are_made_in_turn(recipe, tmp_path, monkeypatch):
+    steps, made = sys.modules["sim_steps"], []
+    clock = iter(np.cumsum([0, 2, 0, 3, 0, 30, 0, 20]).tolist())  # the second round on a machine that has other work
+    monkeypatch.setattr(steps.time, "process_time", lambda: next(clock))
+    monkeypatch.setattr(steps, "make_step", lambda _, choice, **__: lambda: made.append(choice))
+    spec = ModelSpec("one · x", "conv4:conv4")
+    found = [steps.step_cost(tmp_path, "set", spec, "rho_sim", rounds=2, side=8) for _ in range(2)]
+    assert made == ["", "rho_sim", "rho_sim", "", "", "rho_sim"]
+    assert found[0] == found[1] and (found[0].plain_seconds, found[0].sim_seconds, found[0].ratio) == (
+        16.5,
+        11.0,
+        0.6667,
+    )
+    (kept,) = steps.read_step_costs(tmp_path, "set").values()
+    assert kept == found[0]
 
 
 def test_a_training_is_looked_at_before_its_row_is_kept(recipe, tmp_path):
     looks = sys.modules["sim_looks"]
     values = np.array([[1.0, 1.0], [1.0, 4.0], [3.0, 1.0]])
     plan = SimpleNamespace(num_own_parameters=7, peak_bytes=100)
-    tuned = SimpleNamespace(record=SimpleNamespace(plan=plan), norms={"only": GradientNorms(("a", "b"), values)})
+    metrics = {"negative_log_likelihood": SimpleNamespace(value=0.123456789)}
+    tuned = SimpleNamespace(
+        record=SimpleNamespace(plan=plan, metric=metrics.get), norms={"only": GradientNorms(("a", "b"), values)}
+    )
     work = recipe.LookedAt(SimpleNamespace(rows=tmp_path))
     spec, target = SimpleNamespace(name="resnet20 · as built"), SimpleNamespace(name="cifar10")
     for seed in (0, 1):
         work.also(SimpleNamespace(target=target, spec=spec, variant="rho_sim", seed=seed), tuned)
     first, second = looks.read_looks(tmp_path, "cifar10")
     assert (first.seed, second.seed, first.num_own_parameters, first.peak_bytes) == (0, 1, 7, 100)
+    assert first.nll == 0.12346
     assert (first.num_steps, first.median_norm, first.largest_norm, first.num_spikes) == (3, 1.0, 3.5, 1.0)
     averages = tuned.norms["only"].averages
     assert first.roughness == pytest.approx(np.log(values[1:] / averages[:-1]).std(axis=0).mean(), rel=1e-3)
@@ -173,6 +201,9 @@ def made_up_study(folder):
         ]  # fmt: skip
 
     keep(folder, "cifar10", rows("resnet20", range(5), rho_sim=12.6, placebo=12.6, longer=13.0))
+    steps = sys.modules["sim_steps"]
+    costs = steps.StepCostRow(model="resnet20", settings="s", plain_seconds=1.0, sim_seconds=1.3, ratio=1.28)
+    (folder / "cifar10-step-costs.csv").write_text(steps.as_csv(steps.StepCostRow, [costs]), encoding="utf-8")
     keep(folder, "cifar10_depth", [row for row in rows("resnet56", range(3)) if row.variant in ("baseline", "rho_sim")])
     joined = [
         row_of("resnet20", name, seed, accuracy=0.5 + gain)
@@ -180,13 +211,13 @@ def made_up_study(folder):
         for seed in (0, 1)
     ]
     keep(folder, "cifar10_regularisers", joined)
-    swept = [("baseline", 0.5), ("rho_sim", 0.51), ("rho 0.8", 0.48), ("weight 1", 0.4), ("loss kl", 0.52)]
+    swept = [("baseline", 0.5), ("rho_sim", 0.51), ("rho 0.6", 0.48), ("weight 1", 0.4), ("loss kl", 0.52)]
     keep(
         folder,
         "cifar10_sweeps",
         [row_of("resnet20", name, s, accuracy=a + s / 100) for name, a in swept for s in (0, 1)],
     )
-    keep(folder, "breastmnist", [row for row in rows("one", range(5)) if row.variant != "longer"])
+    keep(folder, "breastmnist", [row for row in rows("mobilenetv1_050", range(5)) if row.variant != "longer"])
     looks = sys.modules["sim_looks"]
     for variant, roughness, memory in (("baseline", 0.5, 100), ("rho_sim", 0.4, 110)):
         for seed in (0, 1):
@@ -194,8 +225,9 @@ def made_up_study(folder):
                 folder,
                 "cifar10",
                 looks.LookRow(
-                    model="resnet20", variant=variant, seed=seed, num_own_parameters=1234, peak_bytes=memory, num_steps=9,
-                    median_norm=0.1, largest_norm=0.5, num_spikes=2.0, roughness=roughness + 0.01 * seed,
+                    model="resnet20", variant=variant, seed=seed, nll=1 - (memory > 100) / 10, num_own_parameters=1234,
+                    peak_bytes=memory, num_steps=9, median_norm=0.1, largest_norm=0.5, num_spikes=2.0,
+                    roughness=roughness + 0.01 * seed,
                 ),
             )  # fmt: skip
         steps = [looks.StepRow(model="resnet20", variant=variant, step=n, norm=1 / n) for n in range(1, 10)]
@@ -224,29 +256,43 @@ def test_differences_are_paired_over_seeds_and_stand_beside_time_and_placebo(pag
     assert "- **ρSIM over placebo**: +0.00 [+0.00, +0.00] points; not decided" in page
     assert "- **ρSIM over longer**: -1.0" in page and "the opposite shows" in page
     assert "- **placebo over baseline**: +2.00" in page
-    assert "(26 epochs, because seed 0 took 1.26 times the processor time)" in page
+    assert "(cifar10 resnet20: 26, a step takes 1.28 times as long)" in page
+
+
+def test_all_pairs_from_scratch_give_the_verdict(page):
+    """5 of ResNet-20, 3 of ResNet-56, 2 with mixup; of ResNet-56 and mixup there is no placebo."""
+    text = page.partition("## Does it help?")[2].partition("ResNet-20 alone")[0]
+    each = [2 + 0.02 * noise for noise in [0.0, 0.4, -0.2, 0.1, 0.3, 0.0, 0.4, -0.2]] + [1.0, 1.0]
+    low, high = stats.ttest_1samp(each, 0).confidence_interval(0.95)
+    said = f"{np.mean(each):+.2f} [{low:+.2f}, {high:+.2f}]"
+    assert f"| ρSIM | the same without | accuracy, points | {said} | 10 of 10 |" in text
+    assert f"- **ρSIM over the same without**: {said} points of accuracy; holds, ahead in 10 of 10 pairs" in text
+    assert "| ρSIM | its placebo | accuracy, points | +0.00 [+0.00, +0.00] | 0 of 5 |" in text
+    assert "| ρSIM | the same without | NLL saved, × 100 | +10.00 [+10.00, +10.00] | 2 of 2 |" in text
+    assert "| ρSIM | the same without | accuracy, points | +2.00" in page.partition("## Fine-tuning")[2]
 
 
 def test_what_is_published_stands_beside(page):
-    assert line_of(page, "| resnet20 | baseline |", "Table 2").endswith("| 5 of 5 | ResNet-18: 0.29 |")
-    assert line_of(page, "| resnet20 | mixup |", "Table 2").endswith("| 2 of 2 | ResNet-50: 0.23 |")
-    assert line_of(page, "| resnet56 | baseline |", "Table 2").endswith(
-        "| 3 of 3 | ResNet-101: 0.25, ResNet-152: 0.13 |"
+    assert line_of(page, "| resnet20 | baseline |", "Table 2").endswith(
+        "| 5 of 5 | +0.00 [+0.00, +0.00] | ResNet-18: 0.29 |"
     )
-    assert line_of(page, "| breastmnist | one | rho_sim |").endswith("| 1.00 |")
-    assert "- **ρSIM over placebo**, accuracy: +0.00" in page
-    assert line_of(page, "| rho | 0.8 |") == "| rho | 0.8 | 0.485 | -2.00 | 0 of 2 |"
+    assert line_of(page, "| resnet20 | mixup |", "Table 2").endswith("| 2 of 2 | – | ResNet-50: 0.23 |")
+    assert line_of(page, "| resnet56 | baseline |", "Table 2").endswith(
+        "| 3 of 3 | – | ResNet-101: 0.25, ResNet-152: 0.13 |"
+    )
+    assert line_of(page, "| breastmnist | mobilenetv1_050 | rho_sim |").endswith("| 1.00 |")
+    assert line_of(page, "| rho | 0.6 |") == "| rho | 0.6 | 0.485 | -2.00 | 0 of 2 |"
     assert line_of(page, "| rho | 0.2 |") == "| rho | 0.2 | 0.515 | +1.00 | 2 of 2 |"
     assert line_of(page, "| weight | 1 |") == "| weight | 1 | 0.405 | -10.00 | 0 of 2 |"
     assert line_of(page, "| `kl` |") == "| `kl` | 0.525 | +2.00 | 2 of 2 | 94.85 | +0.20 |"
     assert line_of(page, "| cifar10 | resnet20 | rho_sim |") == (
-        "| cifar10 | resnet20 | rho_sim | 1.26 | 1.10 | 1,234 | ResNet-18: 1.11, 1.04 |"
+        "| cifar10 | resnet20 | rho_sim | 1.26 | 1.28 | 1.10 | 1,234 | ResNet-18: 1.11, 1.04 |"
     )
     assert line_of(page, "| resnet20 | rho_sim |", "## Gradients").endswith("| 0.405 | -0.100 [-0.100, -0.100] |")
 
 
 def test_how_much_is_there_is_said_until_all_is(page, recipe, variants, tmp_path, monkeypatch):
-    assert "**The study is not finished: 55 of 175 trainings are there.**" in page
+    assert "**The study is not finished: 55 of 218 trainings are there.**" in page
     assert "| CIFAR-10 subset: ResNet-20, and what costs as much | 20 of 35 |" in page
     for name, piece in variants.pieces().items():
         made = [row_of(model, variant, seed, accuracy=0.5) for model in piece.networks for variant in piece.variants
@@ -259,7 +305,7 @@ def test_how_much_is_there_is_said_until_all_is(page, recipe, variants, tmp_path
 def test_without_rows_the_page_says_so(recipe, tmp_path):
     recipe.main(["--only", "none", "--rows", str(tmp_path), "--out", str(tmp_path / "page.md")])
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "0 of 175 trainings" in text and text.count("Not trained yet.") >= 7
+    assert "0 of 218 trainings" in text and text.count("Not trained yet.") >= 7
 
 
 def test_the_figures_show_every_variant_and_value(page, tmp_path):

@@ -1,0 +1,79 @@
+"""ρSIM beside the same without it and beside its placebo, over all pairs of trainings: the verdicts of docs/results/sim.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sim_tables import NOTHING, StudyTables, ahead, gaps, head, of_model, points, row_of
+from sim_variants import BASELINE, PLACEBO, REGULARIZERS, SIM, pieces, with_placebo, with_sim
+from studies import Difference, difference_of, verdict
+
+METRICS = {"accuracy": ("accuracy, points", 1), "auc": ("AUC, × 100", 1), "nll": ("NLL saved, × 100", -1)}
+"""Name and direction: more is better in all of them."""
+
+
+class Place(NamedTuple):
+    """Where trainings differ by ρSIM alone: a piece of the study, a network, and the variants to compare."""
+
+    piece: str
+    model: str
+    without: str
+    with_sim: str
+    with_placebo: str
+
+
+def places_from_scratch() -> list[Place]:
+    """Networks with random weights, without the sweeps."""
+    alone = [(name, model) for name in ("cifar10", "cifar10_depth") for model in pieces()[name].networks]
+    (model,) = pieces()["cifar10_regularisers"].networks
+    return [Place(name, model, BASELINE, SIM, PLACEBO) for name, model in alone] + [
+        Place("cifar10_regularisers", model, name, with_sim(name), with_placebo(name)) for name in REGULARIZERS
+    ]
+
+
+def places_pretrained() -> list[Place]:
+    """Networks with the weights of ImageNet."""
+    medical = {name: piece for name, piece in pieces().items() if piece.is_pretrained}
+    return [Place(name, model, BASELINE, SIM, PLACEBO) for name, piece in medical.items() for model in piece.networks]
+
+
+def pooled_table(found: Mapping[str, StudyTables], places: Iterable[Place]) -> str:
+    """Mean differences over pairs of trainings, with intervals, in every metric."""
+    lines, places = head("First", "Second", "Metric", "First − second", "Ahead, pairs"), list(places)
+    for first, second, sides in _comparisons():
+        for metric, (title, _) in METRICS.items():
+            difference = _pooled(found, places, metric, *sides)
+            if difference is not None:
+                lines.append(row_of([first, second, title, points(difference), ahead(difference)]))
+    return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def pooled_verdicts(found: Mapping[str, StudyTables], places: Iterable[Place]) -> str:
+    """One sentence each, of accuracy."""
+    places = list(places)
+    return "\n".join(
+        f"- **{first} over {second}**: {points(difference)} points of accuracy; {verdict(difference)}."
+        for first, second, sides in _comparisons()
+        if (difference := _pooled(found, places, "accuracy", *sides)) is not None
+    )
+
+
+def _comparisons() -> list[tuple[str, str, tuple[str, str]]]:
+    return [
+        ("ρSIM", "the same without", ("with_sim", "without")),
+        ("ρSIM", "its placebo", ("with_sim", "with_placebo")),
+        ("placebo", "the same without", ("with_placebo", "without")),
+    ]
+
+
+def _pooled(
+    found: Mapping[str, StudyTables], places: Iterable[Place], metric: str, first: str, second: str
+) -> Difference | None:
+    direction, differences = METRICS[metric][1], list[float]()
+    for place in places:
+        both = [
+            of_model(found[place.piece].values(getattr(place, side), metric), place.model) for side in (first, second)
+        ]
+        differences += [direction * gap for gap in gaps(both[0], both[1])]
+    return difference_of(differences)
