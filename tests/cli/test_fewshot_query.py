@@ -1,11 +1,14 @@
 """``crossgraft fewshot --support … --query …``: what a head is told of the classes, and what it may be asked about."""
 
 import numpy as np
+from PIL import Image
 
 import crossgraft as package
+from crossgraft.records import PredictionRecord
 
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
 WIDTH = 8
+MODEL = ("--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--workers", "1")
 
 
 def test_class_weights_are_found_by_the_names_of_the_classes(workspace):
@@ -26,3 +29,29 @@ def test_class_weights_are_found_by_the_names_of_the_classes(workspace):
     assert first == of_benign(backwards, "one.npz")
     np.testing.assert_allclose(np.add(first, exchanged), 1)
     assert not np.allclose(first, exchanged)
+
+
+def test_queries_may_lack_the_label_column_of_the_support_set(workspace, crossgraft):
+    files = sorted((workspace / "images").rglob("*.png"))
+    named = [file.relative_to(workspace) for file in files]
+    labelled = "\n".join(["image,diagnosis", *[f"{name},{name.parent.name}" for name in named]])
+    (workspace / "support.csv").write_text(labelled)
+    (workspace / "query.csv").write_text("\n".join(["image,label", *[f"{name},unread" for name in named]]))
+    pixels = np.stack([np.asarray(Image.open(file)) for file in files])
+    np.savez("support.npz", images=pixels, diagnosis=[name.parent.name for name in named])
+    np.savez("query.npz", images=pixels)
+    typed = ("--head", "ncc", "--label-column", "diagnosis", *MODEL)
+    shown = []
+    for support, query in (("support.csv", "query.csv"), ("support.npz", "query.npz")):
+        done = crossgraft("fewshot", "--support", support, "--query", query, *typed, "--json")
+        assert done.code == 0, done.err
+        record = PredictionRecord.model_validate_json(done.out)
+        assert not record.metrics and len(record.rows) == len(files)
+        shown.append([row.decision for row in record.rows])
+    assert shown[0] == shown[1]
+    with_labels = crossgraft("fewshot", "--support", "support.csv", "--query", "support.csv", *typed, "--json")
+    assert PredictionRecord.model_validate_json(with_labels.out).metrics
+    wrong = crossgraft("fewshot", "--support", "query.csv", "--query", "support.csv", *typed)
+    assert wrong.code == 3 and "The table query.csv has no column diagnosis" in wrong.err
+    folder = crossgraft("fewshot", "--support", "images", "--query", "query.csv", *typed)
+    assert folder.code == 3 and "The table query.csv has no column diagnosis" in folder.err

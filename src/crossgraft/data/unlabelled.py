@@ -30,6 +30,7 @@ def open_images(
     *,
     known_classes: Sequence[str] = (),
     several_labels: bool = False,
+    may_lack_labels: bool = False,
     default_window: str | None = None,
     default_slices: str | None = None,
     num_threads: int | None = None,
@@ -45,6 +46,7 @@ def open_images(
         known_classes: Folders with these names are labels; other folders are only places where images lie. A table with a
             column for each of them has several labels per image.
         several_labels: Whether an image may have several of ``known_classes``.
+        may_lack_labels: Whether ``label_column`` is one of other data, which these may lack.
         default_window: The window of DICOM and NIfTI images where none is given; no other image is told.
         default_slices: The slices of volumes where none are given.
         num_threads: Threads that decode images; by default one per core, at most 8.
@@ -69,6 +71,7 @@ def open_images(
         needs_labels=False,
         known_classes=tuple(known_classes),
         several_labels=several_labels,
+        may_lack_labels=may_lack_labels,
     )
     source, rows, chosen, used = list_part(location, request, reporter, find_split)
     images = look_at_rows(

@@ -165,7 +165,14 @@ def _open_queries(options: SupportOptions, support: Dataset, reporter: Reporter)
         refuse_opening(options, Rows)  # all else says how the support set is opened
         return rows_given(images)
     told = _told_of(options, images, options.support)
-    return open_given(images, told, reporter, known_classes=support.class_names)
+    has_labels = not isinstance(options.support, Dataset) and not _is_folder(options.support)
+    return open_given(
+        images,
+        told,
+        reporter,
+        known_classes=support.class_names,
+        may_lack_labels=told.label_column is not None and has_labels,  # it is a column of the support set
+    )
 
 
 def _told_of(options: SupportOptions, images: object, others: object) -> SupportOptions:

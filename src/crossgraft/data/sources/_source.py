@@ -38,6 +38,7 @@ class SourceRequest:
         default_slices: Default of ``slices``, where that is not given; ignored where it has no meaning.
         needs_labels: Whether images without labels are refused. If not, labels are what the data hold of ``known_classes``,
             and ``SourceRows.has_labels`` says whether they hold any.
+        may_lack_labels: Whether ``label_columns`` are those of other data, which these may lack.
         known_classes: Classes of the model that is to look at the images.
         several_labels: Whether an image may have several of them.
     """
@@ -55,6 +56,7 @@ class SourceRequest:
     default_window: str | None = None
     default_slices: str | None = None
     needs_labels: bool = True
+    may_lack_labels: bool = False
     known_classes: tuple[str, ...] = ()
     several_labels: bool = False
 

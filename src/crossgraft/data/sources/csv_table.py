@@ -58,9 +58,15 @@ def rows_of_table(
     """
     if not request.needs_labels:
         request = _with_known_labels(table, request)
-        if not request.label_columns and _find_label_column(table) is None:
+        lacking = request.may_lack_labels and not set(request.label_columns) & set(table.columns)
+        if lacking or (not request.label_columns and _find_label_column(table) is None):
             files, names = _image_files(table, _path_column(table, request), folder, request)
-            return rows_of_files(files, names, request, name=name_without_labels, labels=None)
+            said = (
+                (f"{table.name} has no column {' or '.join(request.label_columns)}: nothing is measured.",)
+                if lacking
+                else ()
+            )
+            return rows_of_files(files, names, request, name=name_without_labels, labels=None, notices=said)
     columns = _TableColumns(table, request)
     split_names = () if columns.split is None else tuple(sorted(set(map(canonical_split, table.column(columns.split)))))
     table, splits = _keep_split(table, columns.split, request.use_split)

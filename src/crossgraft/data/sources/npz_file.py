@@ -64,7 +64,10 @@ def _images_alone(arrays: NpzArrays, request: SourceRequest) -> SourceRows | Non
         refuse_missing_split(request.use_split, splits, f"The file {arrays.name}")
         splits = [request.use_split]
     keys = [f"{split}_images" for split in splits] or [key for key in ("images",) if key in arrays.keys]
-    if request.label_columns or not keys or all(key.replace("images", "labels") in arrays.keys for key in keys):
+    names = request.label_columns or ("labels",)
+    have_labels = [any(key.replace("images", name) in arrays.keys for name in names) for key in keys]
+    may_lack = request.may_lack_labels or not request.label_columns
+    if not may_lack or all(have_labels):
         return None
     blocks = [images_in_rows(arrays.read(key), f"array {key} of {arrays.name}") for key in keys]
     places = [(block, row) for block in blocks for row in range(len(block))]
