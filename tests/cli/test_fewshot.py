@@ -408,6 +408,15 @@ def test_heads_may_hold_arrays_where_a_run_is_kept(workspace, monkeypatch):
     assert found.table.accuracies[:, 0].tolist() == found.table.accuracies[:, 1].tolist()
 
 
+def test_small_classes_are_named_before_a_network_looks(five_classes, crossgraft):
+    """In two of three episodes of two classes the small one would not be."""
+    for image in sorted((five_classes / "five" / "ee").iterdir())[3:]:
+        image.unlink()
+    flags = [each if each != SAMPLER else "n_way_k_shot:ways=2,shots=3" for each in FLAGS]
+    done = crossgraft("fewshot", "five", *flags, "--heads", "ncc", "--holdout", "0")
+    assert done.code == 3 and "have: ee (3). Leave" in done.err and "images with narrow" not in done.err
+
+
 def test_heads_of_the_caller_stay_as_they_are(five_classes, monkeypatch):
     monkeypatch.chdir(five_classes)
     head = MetaAdapterHead(epochs=1)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from crossgraft.data import Dataset
 from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError, located
-from crossgraft.fewshot.episodes import Episode, Sampler
+from crossgraft.fewshot.episodes import Episode, Sampler, refuse_small_classes
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.identity import identity_of_head
@@ -53,9 +53,11 @@ class Drawn:
         """The episode of number 0.
 
         Raises:
-            DataError: There are too few classes, images or patients for one.
+            DataError: There are too few classes, images or patients for one, or a class has too few for any.
         """
         labels = self.labels[~self.is_base]
+        if self.superclasses is None:  # otherwise some classes are in no episode
+            refuse_small_classes(labels, sampler, groups=self.groups)
         return episode_of(labels, sampler, seed, 0, groups=self.groups, superclasses=self.superclasses)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot import SAMPLERS, MetaDataset, NWayKShot, sample_episode
+from crossgraft.fewshot.episodes import refuse_small_classes
 from crossgraft.tune.choice import choose, spell
 
 SIZES = st.lists(st.integers(2, 40), min_size=5, max_size=12)
@@ -99,6 +100,17 @@ def test_a_split_of_few_patients_is_found_where_there_is_one():
                 sample_episode(labels, half, np.random.default_rng(seed), groups=groups)
         outcomes.add(exists)
     assert outcomes == {True, False}
+
+
+def test_classes_that_no_episode_can_have_are_named_before_one_is_drawn():
+    labels = labels_of([9, 5, 9, 2])
+    with pytest.raises(DataError, match=r"Too few images for an episode of .* have: 1 \(5\) and 3 \(2\)\. Leave"):
+        refuse_small_classes(labels, NWayKShot(ways=2, shots=5))
+    refuse_small_classes(labels, MetaDataset(min_ways=2))
+    groups = np.arange(len(labels))
+    refuse_small_classes(labels, NWayKShot(ways=2, shots=1), groups=groups)
+    with pytest.raises(DataError, match=r"images of two; fewer have: 1 \(1\)"):
+        refuse_small_classes(labels, NWayKShot(ways=2, shots=1), groups=np.where(labels == 1, -1, groups))
 
 
 def test_superclasses_are_not_mixed_and_small_ones_are_left_out():

@@ -11,6 +11,7 @@ from crossgraft.fewshot.episodes._sampler import Description as Description
 from crossgraft.fewshot.episodes._sampler import Episode as Episode
 from crossgraft.fewshot.episodes._sampler import Sampler as Sampler
 from crossgraft.fewshot.episodes.episode import describe_episode as describe_episode
+from crossgraft.fewshot.episodes.episode import refuse_small_classes as refuse_small_classes
 from crossgraft.fewshot.episodes.episode import sample_episode as sample_episode
 from crossgraft.fewshot.episodes.meta_dataset import MetaDataset as MetaDataset
 from crossgraft.fewshot.episodes.n_way_k_shot import NWayKShot as NWayKShot

@@ -8,7 +8,8 @@ import numpy as np
 
 from crossgraft.errors import DataError
 from crossgraft.fewshot.episodes._sampler import Counts, Description, Episode, Random, Sampler
-from crossgraft.fewshot.episodes.sides import draw_query_side
+from crossgraft.fewshot.episodes.sides import draw_query_side, refuse_few_groups
+from crossgraft.words.formatting import joined
 
 
 def describe_episode(
@@ -72,6 +73,35 @@ def sample_episode(
     else:
         support, query = _grouped(classes, names, sizes, np.asarray(groups), sampler, random, of_class)
     return Episode(random.permutation(np.concatenate(support)), random.permutation(np.concatenate(query)))
+
+
+def refuse_small_classes(labels: np.ndarray, sampler: Sampler, *, groups: np.ndarray | None = None) -> None:
+    """Raise for classes that no episode can have, which would otherwise be found when one is drawn.
+
+    Args:
+        labels: (n,) class of each row.
+        sampler: Rule for the sizes.
+        groups: (n,) patient of each row.
+
+    Raises:
+        DataError: The message names the classes, and how many images or groups they have.
+    """
+    names, classes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    small = [f"{name} ({n})" for name, n in zip(names, counts, strict=True) if not _is_large_enough(sampler, int(n))]
+    if small:
+        raise DataError(
+            f"Too few images for an episode of {sampler.title} have: {joined(small)}. Leave these classes out, or ask for fewer "
+            "shots."
+        )
+    if groups is not None:
+        refuse_few_groups(classes, groups, names)
+
+
+def _is_large_enough(sampler: Sampler, size: int) -> bool:
+    try:
+        return sampler.num_query(np.array([size])) > 0
+    except DataError:
+        return False
 
 
 def _grouped(

@@ -40,7 +40,7 @@ def draw_query_side(
     Raises:
         DataError: A class has too few groups, or there was no split to be found.
     """
-    _refuse_few_groups(classes, groups, names)
+    refuse_few_groups(classes, groups, names)
     numbers = np.unique(groups, return_inverse=True)[1]
     per_group = np.zeros((numbers.max() + 1, len(names)), dtype=int)
     np.add.at(per_group, (numbers, classes), 1)
@@ -86,7 +86,8 @@ def _solve(per_group: np.ndarray, needs: np.ndarray, random: Random) -> np.ndarr
     return None if found.x is None else np.rint(found.x).astype(int)
 
 
-def _refuse_few_groups(classes: np.ndarray, groups: np.ndarray, names: np.ndarray) -> None:
+def refuse_few_groups(classes: np.ndarray, groups: np.ndarray, names: np.ndarray) -> None:
+    """Raise for classes of one group, which are named; arguments as of ``draw_query_side``."""
     pairs = np.unique(np.column_stack([classes, np.unique(groups, return_inverse=True)[1]]), axis=0)
     num_groups = np.bincount(pairs[:, 0], minlength=len(names))
     poor = [f"{name} ({count})" for name, count in zip(names, num_groups, strict=True) if count < 2]
