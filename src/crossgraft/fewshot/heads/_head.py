@@ -30,7 +30,7 @@ Logits = Float[Tensor, "rows num_classes"]
 class Head(ClassifierMixin, BaseEstimator):
     """Base of all heads: ``adapt`` and ``logits_of`` are what a new one defines.
 
-    Numbers are kept as they come where they are float64, and are float32 otherwise.
+    float32 and float64 are kept as they come; any other type of number, float16 for example, becomes float64.
 
     Attributes:
         classes_: (C,) sorted labels of the support set.

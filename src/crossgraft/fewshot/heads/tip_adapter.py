@@ -30,6 +30,9 @@ _LEAST = 0.1
 class TipAdapterHead(Head):
     """100 · u(x)·W + α · exp(−β (1 − u(x)·F)) V: F the support set, V its labels, W a vector per class.
 
+    Each key has one vote, so that classes with more images in the support set are predicted more often; published episodes have
+    as many images of each class.
+
     Args:
         class_weights: Features of the class names, or rows of another head: (C, d) in the order of the sorted labels; label →
             (d,); or an npz or safetensors file with an array for each label. None: the prototypes take their place.
