@@ -1,9 +1,12 @@
 """``crossgraft fewshot --support … --query …``: what a head is told of the classes, and what it may be asked about."""
 
 import numpy as np
+import pytest
 from PIL import Image
+from sklearn.linear_model import RidgeClassifier
 
 import crossgraft as package
+from crossgraft.errors import UsageError
 from crossgraft.records import PredictionRecord
 
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
@@ -29,6 +32,11 @@ def test_class_weights_are_found_by_the_names_of_the_classes(workspace):
     assert first == of_benign(backwards, "one.npz")
     np.testing.assert_allclose(np.add(first, exchanged), 1)
     assert not np.allclose(first, exchanged)
+
+
+def test_a_head_without_probabilities_is_refused(workspace):
+    with pytest.raises(UsageError, match="RidgeClassifier gives no probabilities"):
+        package.predict_from_support(support="images", query="images", head=RidgeClassifier(), **NETWORK)
 
 
 def test_queries_may_lack_the_label_column_of_the_support_set(workspace, crossgraft):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator, is_classifier
 
 from crossgraft.errors import UsageError
 from crossgraft.fewshot.heads import HEADS, reads_images
-from crossgraft.tune.choice import choose, pieces, spell
+from crossgraft.tune.choice import choose, pieces, spell, written
 
 ALL = "all"
 
@@ -26,22 +27,36 @@ def choose_heads(heads: str | Sequence[Any]) -> dict[str, Any]:
         UsageError: No head, the same one twice, or an object that is no classifier.
         UnknownNameError: No head or option has that name.
     """
-    wanted = _pieces(heads) if isinstance(heads, str) else list(heads)
+    wanted = [choose(HEADS, each) for each in (_pieces(heads) if isinstance(heads, str) else heads)]
     found: dict[str, Any] = {}
-    for each in wanted:
-        head = choose(HEADS, each)
+    for head in wanted:
         if not isinstance(head, BaseEstimator) or not is_classifier(head):
             raise UsageError(f"A head must be a scikit-learn classifier, got {type(head).__name__}.")
         check = getattr(head, "check", None)
         if check is not None:
             check()
-        name = spell(head) if type(head) in dict(HEADS).values() else type(head).__name__
+        name = _name_of(head, is_alone=sum(type(each) is type(head) for each in wanted) == 1)
         if name in found:
             raise UsageError(f"The head {name} is given twice. Name each once, or give them other options.")
         found[name] = head
     if not found:
         raise UsageError("No head was named. Use --heads ncc,copa,logistic, or all.")
     return found
+
+
+def _name_of(head: Any, *, is_alone: bool) -> str:
+    """As it is typed; of another classifier of scikit-learn its class, with the options that tell it from others of the class."""
+    if type(head) in dict(HEADS).values():
+        return spell(head)
+    name = type(head).__name__
+    if is_alone:
+        return name
+    usual = {option: each.default for option, each in signature(type(head)).parameters.items()}
+    changed = {
+        option: value for option, value in head.get_params(deep=False).items() if repr(value) != repr(usual[option])
+    }
+    said = ",".join(f"{option}={written(value)}" for option, value in changed.items())
+    return f"{name}:{said}" if said else name
 
 
 def _pieces(text: str) -> list[str]:

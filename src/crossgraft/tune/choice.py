@@ -98,14 +98,14 @@ def spell(plugin: object) -> str:
     """
     values = {field.name: (getattr(plugin, field.name), field.default) for field in option_fields(plugin)}
     said = [
-        f"{name}={_written(value)}" for name, (value, default) in values.items() if _is_array(value) or value != default
+        f"{name}={written(value)}" for name, (value, default) in values.items() if _is_array(value) or value != default
     ]
     name = str(getattr(plugin, "name", ""))
     return f"{name}:{','.join(said)}" if said else name
 
 
-def _written(value: object) -> object:
-    """As ``choose`` reads it; several values are a list; what no text can hold is a digest."""
+def written(value: object) -> object:
+    """A value of an option, as ``choose`` reads it; several values are a list; what no text can hold is a digest."""
     if _is_array(value) or isinstance(value, Mapping):
         return _digest_of(cast("object", value))
     if isinstance(value, tuple | list):

@@ -127,7 +127,7 @@ def _one_head(named: Any) -> tuple[str, Any]:
     """The head and how it is written.
 
     Raises:
-        UsageError: There are several, or it needs classes to learn on first.
+        UsageError: There are several, it needs classes to learn on first, or it has no probabilities.
     """
     found = choose_heads(named if isinstance(named, str) else [named])
     if len(found) > 1:
@@ -135,6 +135,11 @@ def _one_head(named: Any) -> tuple[str, Any]:
     ((name, head),) = found.items()
     if hasattr(head, "meta_fit") and head.adapter_weights is None:
         raise UsageError(f"{name} has to learn on base classes first, which one task has not. Choose another head.")
+    if not hasattr(head, "predict_proba"):
+        raise UsageError(
+            f"{name} gives no probabilities, which predictions consist of. Choose another head, or wrap it in scikit-learn's "
+            "CalibratedClassifierCV."
+        )
     return name, head
 
 

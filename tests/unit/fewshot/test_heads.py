@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from crossgraft.errors import CrossgraftWarning, DataError, UnknownNameError, UsageError
@@ -22,6 +22,7 @@ from crossgraft.fewshot import (
     UrlHead,
     class_weights_from_head,
 )
+from crossgraft.fewshot.choice import choose_heads
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.tune.choice import choose, spell
 
@@ -190,6 +191,19 @@ def test_class_weights_from_the_pretrained_head():
     headless = load_backbone(ModelSpec("v", "test_vit", weights="random", kwargs={"num_classes": 0}), image_size=32)
     with pytest.raises(UsageError, match="has no linear head"):
         class_weights_from_head(headless, {"a": [0]})
+
+
+def test_classifiers_of_one_class_are_told_apart_by_their_options():
+    names = list(choose_heads([LogisticRegression(C=5.0), LogisticRegression(), RidgeClassifier(alpha=2.0)]))
+    assert names == ["LogisticRegression:C=5.0", "LogisticRegression", "RidgeClassifier"]
+    with pytest.raises(UsageError, match=r"LogisticRegression:C=5\.0 is given twice"):
+        choose_heads([LogisticRegression(C=5.0), LogisticRegression(C=5.0)])
+
+
+def test_numbers_of_another_type_become_float64(task):
+    X, y, query = task
+    types = [NccHead().fit(X.astype(each), y).predict_proba(query).dtype for each in ("float16", "float32", "float64")]
+    assert types == ["float64", "float32", "float64"]
 
 
 def test_balanced_logistic_regression_counts_classes_equally(task):
