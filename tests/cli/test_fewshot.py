@@ -408,6 +408,13 @@ def test_heads_may_hold_arrays_where_a_run_is_kept(workspace, monkeypatch):
     assert found.table.accuracies[:, 0].tolist() == found.table.accuracies[:, 1].tolist()
 
 
+def test_one_episode_has_no_interval(workspace, crossgraft):
+    flags = [each if each != "12" else "1" for each in FLAGS]
+    done = crossgraft("fewshot", "images", *flags, "--heads", "ncc,logistic", "--out", "run")
+    assert done.code == 0 and "± 0.000" not in done.out and "mean of 1 episode" in " ".join(done.out.split())
+    assert {row.half_width for row in record_of(workspace).heads} == {None}
+
+
 def test_small_classes_are_named_before_a_network_looks(five_classes, crossgraft):
     """In two of three episodes of two classes the small one would not be."""
     for image in sorted((five_classes / "five" / "ee").iterdir())[3:]:

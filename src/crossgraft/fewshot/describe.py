@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,8 +24,9 @@ def describe_heads(table: EpisodeTable, heads: Mapping[str, Any], baseline: str)
     """One row per head, best first; of equal ones in the given order."""
     means = np.array([[table.accuracy(name).mean for name in table.heads]])
     half_widths = np.array([[table.accuracy(name).half_width for name in table.heads]])
-    ranks = leaderboard_ranks(means, half_widths)
-    plain = leaderboard_ranks(means, half_widths, ties="exact")
+    known = np.nan_to_num(half_widths)  # without intervals means rank as they are
+    ranks = leaderboard_ranks(means, known)
+    plain = leaderboard_ranks(means, known, ties="exact")
     rows = [
         _row(table, name, heads[name], baseline, rank=float(rank), plain_rank=float(exact))
         for name, rank, exact in zip(table.heads, ranks, plain, strict=True)
@@ -40,14 +42,18 @@ def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: floa
         head=name,
         title=str(getattr(head, "title", type(head).__name__)),
         accuracy=accuracy.mean,
-        half_width=accuracy.half_width,
+        half_width=_known(accuracy.half_width),
         difference=None if difference is None else difference.mean,
-        difference_half_width=None if difference is None else difference.half_width,
+        difference_half_width=None if difference is None else _known(difference.half_width),
         rank=rank,
         plain_rank=plain_rank,
         seconds=float(table.seconds[table.heads.index(name)]),
         warnings={said.removeprefix(prefix): n for said, n in table.warnings.items() if said.startswith(prefix)},
     )
+
+
+def _known(half_width: float) -> float | None:
+    return None if math.isnan(half_width) else half_width
 
 
 def describe_sizes(table: EpisodeTable) -> list[SizeRow]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections import Counter
@@ -32,7 +33,8 @@ class MeanWithInterval(NamedTuple):
     Attributes:
         mean: Mean.
         half_width: Half of the width of its interval of 95 %: 1.96 standard errors over episodes, as in the published tables. It
-            tells how sure the mean over episodes of this data set is, and nothing of other data.
+            tells how sure the mean over episodes of this data set is, and nothing of other data. NaN after one episode, which
+            tells nothing of it.
     """
 
     mean: float
@@ -228,4 +230,5 @@ def _checked(
 
 
 def _mean(values: Float64[np.ndarray, " episodes"]) -> MeanWithInterval:
-    return MeanWithInterval(float(values.mean()), float(_QUANTILE * values.std() / np.sqrt(len(values))))
+    half_width = float(_QUANTILE * values.std() / np.sqrt(len(values))) if len(values) > 1 else math.nan
+    return MeanWithInterval(float(values.mean()), half_width)

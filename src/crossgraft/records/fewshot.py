@@ -30,7 +30,9 @@ class HeadRow(Record):
     head: str = Field(description="As it was written, with its options.")
     title: str
     accuracy: Share = Field(description="Mean over episodes of the share of queries that are right.")
-    half_width: float = Field(description="Half of the width of its interval of 95 %, over episodes.")
+    half_width: float | None = Field(
+        description="Half of the width of its interval of 95 %, over episodes; None after one episode."
+    )
     difference: float | None = Field(description="To the baseline, paired by episode; None for itself.")
     difference_half_width: float | None = None
     rank: float = Field(description="Heads within each other's intervals share one (Meta-Dataset's leaderboard).")

@@ -50,8 +50,9 @@ def fewshot_verdict_section(source: Source[FewshotRecord]) -> Section:
     record = source.record
     blocks = verdict_blocks(answer_in_words(record), caveats_of(source, FEWSHOT_CAVEATS), after_episodes(source))
     rows = [
-        IntervalRow(row.head, Interval(row.accuracy, row.accuracy - row.half_width, row.accuracy + row.half_width))
+        IntervalRow(row.head, Interval(row.accuracy, row.accuracy - half_width, row.accuracy + half_width))
         for row in record.heads
+        for half_width in (row.half_width or 0.0,)
     ]
     figure = intervals_figure(
         rows, x_label="Accuracy on queries, mean over episodes", identifier=f"{source.prefix}fewshot-heads"
