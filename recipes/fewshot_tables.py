@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean, median
 from typing import NamedTuple
 
 from fewshot_rows import BALANCED, BASELINES, HeadResult, baselines_of
@@ -63,32 +64,53 @@ def heads_of(tables: Tables, kind: str) -> list[str]:
     return [head for head in SPELLED if head in present]
 
 
-def gain(tables: Tables, kind: str, sampler: str, head: str, baseline: str) -> tuple[Difference | None, int, int]:
-    """Mean difference over pairs with its interval, and in how many pairs its own interval is above or below 0."""
-    found = [row.less(baseline) for row in rows_of_head(tables, kind, sampler, head).values()]
-    known = [each for each in found if each is not None]
-    above = sum(mean > half for mean, half in known)
-    below = sum(mean < -half for mean, half in known)
-    return difference_of([mean for mean, _ in known]), above, below
+class Gain(NamedTuple):
+    """What a head has over a baseline.
+
+    Attributes:
+        over_sets: Mean over sets of the mean over the networks of a set, with its interval over sets: networks see the same
+            images, so that they are no more sets. None of fewer than two sets.
+        above: Pairs where the interval over the episodes of the pair is above 0.
+        below: Pairs where it is below 0.
+        pairs: Pairs of set and network.
+    """
+
+    over_sets: Difference | None
+    above: int
+    below: int
+    pairs: int
+
+
+def gain(tables: Tables, kind: str, sampler: str, head: str, baseline: str) -> Gain:
+    """Of a head over a baseline."""
+    of_pairs = {pair: row.less(baseline) for pair, row in rows_of_head(tables, kind, sampler, head).items()}
+    known = {pair: found for pair, found in of_pairs.items() if found is not None}
+    of_sets: dict[str, list[float]] = {}
+    for pair, (mean, _) in known.items():
+        of_sets.setdefault(pair.name, []).append(mean)
+    return Gain(
+        difference_of([fmean(means) for means in of_sets.values()]),
+        sum(mean > half for mean, half in known.values()),
+        sum(mean < -half for mean, half in known.values()),
+        len(known),
+    )
 
 
 def gains_table(tables: Tables, kind: str, samplers: Sequence[str]) -> str:
     """Each head against each of the two baselines."""
     baselines = baselines_of(kind)
     columns = [f"less {SPELLED[each]} | above / below" for each in baselines]
-    lines = [f"| head | episodes | {' | '.join(columns)} | pairs |", "|---|---|---|---|---|---|---|"]
+    lines = [f"| head | episodes | {' | '.join(columns)} | sets | pairs |", "|---|---|---|---|---|---|---|---|"]
     for head in heads_of(tables, kind):
         if head in baselines:
             continue
         for sampler in samplers:
-            cells = []
-            pairs = 0
-            for baseline in BASELINES:
-                mean, above, below = gain(tables, kind, sampler, head, baseline)
-                cells += [_difference(mean), f"{above} / {below}"]
-                pairs = mean.pairs if mean else 0
-            if pairs:
-                lines.append(f"| {SPELLED[head]} | {SHOTS[sampler]} | {' | '.join(cells)} | {pairs} |")
+            gains = [gain(tables, kind, sampler, head, baseline) for baseline in BASELINES]
+            cells = [f"{_difference(each.over_sets)} | {each.above} / {each.below}" for each in gains]
+            last = gains[-1]
+            if last.over_sets is not None:
+                sizes = f"{last.over_sets.pairs} | {last.pairs}"
+                lines.append(f"| {SPELLED[head]} | {SHOTS[sampler]} | {' | '.join(cells)} | {sizes} |")
     return "\n".join(lines) if len(lines) > 2 else ""
 
 
@@ -97,21 +119,35 @@ def _difference(found: Difference | None) -> str:
 
 
 def told(tables: Tables) -> str:
-    """One sentence per head and rule where the mean difference to both baselines leaves out 0, and what does not."""
+    """Heads and rules where the mean difference to both baselines leaves out 0, and those where it does to one from below."""
+    on_features = [
+        (head, JUDGED[rule], rule) for head in heads_of(tables, "heads") if head not in BASELINES for rule in SHOTS
+    ]
+    inside = [(head, "inside", FIVE) for head in heads_inside(tables)]
+    parts = [f"{_judged(tables, on_features)}"]
+    if inside:
+        sets = {pair.name for head, kind, rule in inside for pair in rows_of_head(tables, kind, rule, head)}
+        parts.append(f"Heads that train inside the network, so far on {len(sets)} sets. {_judged(tables, inside)}")
+    return "\n\n".join(parts)
+
+
+def heads_inside(tables: Tables) -> list[str]:
+    """Those that train inside the network."""
+    return [head for head in heads_of(tables, "inside") if head not in heads_of(tables, "heads")]
+
+
+def _judged(tables: Tables, asked: Sequence[tuple[str, str, str]]) -> str:
     ahead: list[str] = []
     behind: list[str] = []
-    for head in heads_of(tables, "heads"):
-        if head in BASELINES:
-            continue
-        for sampler, said in SHOTS.items():
-            found = [gain(tables, JUDGED[sampler], sampler, head, baseline)[0] for baseline in BASELINES]
-            known = [each for each in found if each is not None]
-            if len(known) == 2 and all(each.low > 0 for each in known):
-                ahead.append(f"{SPELLED[head]} at {said}")
-            if len(known) == 2 and any(each.high < 0 for each in known):
-                behind.append(f"{SPELLED[head]} at {said}")
+    for head, kind, rule in asked:
+        found = [gain(tables, kind, rule, head, baseline).over_sets for baseline in BASELINES]
+        known = [each for each in found if each is not None]
+        if len(known) == len(BASELINES) and all(each.low > 0 for each in known):
+            ahead.append(f"{SPELLED[head]} at {SHOTS[rule]}")
+        if len(known) == len(BASELINES) and any(each.high < 0 for each in known):
+            behind.append(f"{SPELLED[head]} at {SHOTS[rule]}")
     return (
-        f"Above both baselines, the intervals over pairs leave out 0: {'; '.join(ahead) or 'none'}.\n\n"
+        f"Above both baselines, the intervals over sets leave out 0: {'; '.join(ahead) or 'none'}.\n\n"
         f"Below at least one of them: {'; '.join(behind) or 'none'}."
     )
 
@@ -166,23 +202,24 @@ def _marked(rows: Sequence[HeadResult | None]) -> str:
 
 
 def costs_table(tables: Tables) -> str:
-    """Milliseconds of fit and predict, mean over the sets, by network and rule."""
+    """Milliseconds of fit and predict, median over the sets, by network and rule."""
     lines = ["| head | network | " + " | ".join(SHOTS.values()) + " |", "|---|---|" + "---|" * len(SHOTS)]
     for kind in ("heads", "inside"):
-        for head in heads_of(tables, kind):
-            if kind == "inside" and head in heads_of(tables, "heads"):
-                continue
+        for head in heads_of(tables, kind) if kind == "heads" else heads_inside(tables):
             networks = sorted({row.network for rows in tables.values() for row in rows if row.kind == kind})
             for network in networks:
                 cells = []
                 for sampler in SHOTS:
-                    rows = [
-                        row
+                    costs = [
+                        row.milliseconds
                         for pair, row in rows_of_head(tables, kind, sampler, head).items()
                         if pair.network == network
                     ]
-                    mean = sum(row.milliseconds for row in rows) / len(rows) if rows else None
-                    cells.append("–" if mean is None else f"{mean:.0f}" if mean >= 10 else f"{mean:.1f}")
+                    cells.append(_milliseconds(median(costs)) if costs else "–")
                 if any(cell != "–" for cell in cells):
                     lines.append(f"| {SPELLED[head]} | {network} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _milliseconds(cost: float) -> str:
+    return f"{cost:.0f}" if cost >= 10 else f"{cost:.1f}"

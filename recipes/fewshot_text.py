@@ -27,8 +27,9 @@ a fraction of the cost of CoPA. A method that is not above them has not earned i
 
 {told}
 
-Differences are means over pairs of set and network, with intervals of 95 % over these pairs (Student's t): they tell what to
-expect on another set of this kind. *Above / below* counts pairs where the interval over the episodes of that pair leaves out 0.
+Differences are means within a set over its networks, then over sets, with intervals of 95 % over sets (Student's t): they tell
+what to expect on another set of this kind. Networks that look at the same images are no more sets. *Above / below* counts pairs
+of set and network where the interval over the episodes of that pair leaves out 0.
 
 {gains}
 
@@ -81,7 +82,7 @@ episodes.
 
 ## Cost
 
-Milliseconds of one thread for `fit` and `predict` of an episode, mean over the sets, on a machine that had other work as well:
+Milliseconds of one thread for `fit` and `predict` of an episode, median over the sets, on a machine that had other work as well:
 read the order, not the digits. [Benchmarks](benchmarks.md) has ratios to a floor.
 
 {costs}
@@ -113,5 +114,5 @@ level with TSA and TA2-Net on the first table; by plain ranks it would be ahead 
 - Small networks and small images: the published results are of a ResNet-18 at 84 pixels that was trained on many domains.
 - Learning rates are those of the authors. Where they have one for seen and one for unseen domains both are shown, because
   nobody tells a user which one is right for his images; to take the better one afterwards is to choose on the queries.
-- An interval over episodes is about these images. Only the pairs tell of others.
+- An interval over episodes is about these images. Only the sets tell of others, and they are few.
 """

@@ -66,11 +66,42 @@ def test_the_page_tells_what_is_above_both_baselines(recipe):
     told = module.told(tables)
     assert "leave out 0: URL, rate 0.1 at 1 shot." in told and "Below at least one of them: NCC at 1 shot." in told
     line = next(each for each in module.gains_table(tables, "heads", list(module.SHOTS)).splitlines() if "URL" in each)
-    assert "| +0.021 [" in line and "| 4 / 0 |" in line and line.endswith("| 4 |")
+    assert "| +0.021 [" in line and "| 4 / 0 |" in line and line.endswith("| 4 | 4 |")
     accuracies = module.accuracies_table(tables, {name: name.upper() for name in tables}, "n_way_k_shot:ways=5,shots=1")
     assert "| SET 3 | one | 0.500 | **0.600** | 0.500 | 0.500 |" in accuracies
     assert module.accuracies_table(tables, {}, "meta_dataset") == ""
     assert "| NCC | one | 3.0 | – | – | – |" in module.costs_table(tables)
+
+
+def test_networks_on_the_same_images_are_one_set(recipe):
+    """Nine networks that agree on one set are no evidence against one on another; the cost is that of most sets."""
+    module = sys.modules["fewshot_tables"]
+    tables = {
+        "one": [row(recipe, "url", 0.02, network=f"{number}", milliseconds=9000.0) for number in range(9)],
+        "two": [row(recipe, "url", -0.01, network="0")],
+        "three": [row(recipe, "url", -0.01, network="0")],
+    }
+    found = module.gain(tables, "heads", "n_way_k_shot:ways=5,shots=1", "url", "logistic")
+    assert found.over_sets.mean == pytest.approx(0) and found.over_sets.low < 0 < found.over_sets.high
+    assert (found.over_sets.pairs, found.pairs, found.above, found.below) == (3, 11, 9, 2)
+    assert "| URL, rate 0.1 | 0 | 3.0 |" in module.costs_table(tables)
+
+
+def test_the_answer_tells_of_heads_inside_the_network(recipe):
+    module = sys.modules["fewshot_tables"]
+    five = {"kind": "inside", "sampler": module.FIVE}
+    tables = {
+        f"set {number}": [
+            *(row(recipe, head, None) for head in ("ncc", "logistic", "ridge")),
+            row(recipe, "ncc", -0.1, **five),
+            row(recipe, "tsa", 0.03 + 0.001 * number, **five),
+            row(recipe, "fine_tuning", -0.03 + 0.001 * number, **five),
+        ]
+        for number in range(3)
+    }
+    inside = module.told(tables).partition("inside the network, so far on 3 sets.")[2]
+    assert "leave out 0: TSA, seen at 5 shots." in inside and "one of them: fine-tuning at 5 shots." in inside
+    assert "NCC" not in inside
 
 
 def test_under_uneven_rules_the_balanced_baselines_count(recipe):
@@ -92,7 +123,7 @@ def test_under_uneven_rules_the_balanced_baselines_count(recipe):
         ]
         for number in range(4)
     }
-    assert module.told(tables).startswith("Above both baselines, the intervals over pairs leave out 0: none.")
+    assert module.told(tables).startswith("Above both baselines, the intervals over sets leave out 0: none.")
     table = module.gains_table(tables, "balanced", ["meta_dataset"])
     assert "less logistic, balanced" in table and "| logistic | Meta-Dataset | -0.088 [" in table
     assert "| URL, rate 0.1 | Meta-Dataset | +0.1" in module.gains_table(tables, "heads", ["meta_dataset"])
