@@ -1,12 +1,15 @@
-"""What the few-shot study keeps: one row per set, network, rule for the episodes and head."""
+"""What the few-shot study keeps: one row per set, network, rule for the episodes and head; beside it accuracies by episode."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+
+import numpy as np
 
 from crossgraft.fewshot import EpisodeTable
 from crossgraft.storage.atomic import write_atomically
@@ -23,6 +26,8 @@ class HeadResult:
     Attributes:
         less_logistic: Difference to the logistic regression that is a baseline of this kind of piece.
         less_ridge: The same of ridge regression.
+        milliseconds: Of a fit and a predict: median over the episodes of the time of the thread. In rows without kept episodes
+            the mean of the time of the clock.
     """
 
     network: str
@@ -54,7 +59,8 @@ def baselines_of(kind: str) -> tuple[str, str]:
 
 def results(network: str, kind: str, sampler: str, table: EpisodeTable) -> Iterator[HeadResult]:
     """One row per head."""
-    for head, seconds in zip(table.heads, table.seconds, strict=True):
+    costs = table.seconds if table.thread_seconds is None else np.median(table.thread_seconds, axis=0)
+    for head, seconds in zip(table.heads, costs, strict=True):
         accuracy = table.accuracy(head)
         less = {
             name: table.difference(head, baseline) if head != baseline else None
@@ -98,6 +104,19 @@ def write_rows(folder: Path, name: str, rows: Sequence[HeadResult]) -> None:
     writer.writeheader()
     writer.writerows(asdict(row) for row in rows)
     write_atomically(folder / f"{name}.csv", text.getvalue())
+
+
+def keep_episodes(folder: Path, name: str, rows: Sequence[HeadResult], table: EpisodeTable) -> None:
+    """Add the accuracies of each row, episode by episode, to those of one set: a line per row, numbers between blanks."""
+    file = folder / f"{name}-episodes.csv.gz"
+    before = gzip.decompress(file.read_bytes()).decode() if file.is_file() else "network,kind,sampler,head,accuracies\n"
+    text = io.StringIO(before, newline="")
+    text.seek(0, io.SEEK_END)
+    writer = csv.writer(text, lineterminator="\n")
+    for row in rows:
+        accuracies = table.accuracies[:, table.heads.index(row.head)]
+        writer.writerow([row.network, row.kind, row.sampler, row.head, " ".join(f"{each:.4g}" for each in accuracies)])
+    write_atomically(file, gzip.compress(text.getvalue().encode(), mtime=0))
 
 
 def _typed(text: str, kind: str) -> object:

@@ -1,11 +1,13 @@
 """recipes/fewshot.py runs without data and does nothing twice; its page says what its rows say."""
 
+import gzip
 import sys
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from crossgraft.fewshot import EpisodeTable
 from crossgraft.fewshot.heads import _in_backbone
 
 
@@ -30,7 +32,15 @@ def test_without_data_it_runs_and_does_nothing_twice(recipe, tmp_path, capsys, m
     assert capsys.readouterr().out.count("noise resnet20") == 3
     recipe.main(common)
     told = capsys.readouterr().out
-    assert told.count("noise resnet20") == 2 and "43 rows are there" in told
+    assert told.count("noise resnet20") == 2 and "42 rows are there" in told
+    with_kept = gzip.decompress((tmp_path / "rows" / "noise-episodes.csv.gz").read_bytes()).decode().splitlines()
+    assert len(with_kept) == 43 and len(with_kept[-1].rsplit(",", 1)[1].split(" ")) == 2
+    file = tmp_path / "rows" / "noise.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if ",fine_tuning," not in line))
+    recipe.main([*common, "--kinds", "inside"])  # what is missing, and no other head
+    again = file.read_text().splitlines(keepends=True)
+    assert len(again) == len(lines) and again[:-1] == [line for line in lines if ",fine_tuning," not in line]
     page = (tmp_path / "page.md").read_text()
     assert "### 5 shots" in page and "| TSA, unseen |" in page and "{" not in page
 
@@ -71,6 +81,26 @@ def test_the_page_tells_what_is_above_both_baselines(recipe):
     assert "| SET 3 | one | 0.500 | **0.600** | 0.500 | 0.500 |" in accuracies
     assert module.accuracies_table(tables, {}, "meta_dataset") == ""
     assert "| NCC | one | 3.0 | – | – | – |" in module.costs_table(tables)
+
+
+def test_costs_are_medians_of_the_time_of_the_thread(recipe):
+    table = EpisodeTable(
+        ("logistic", "ridge"), np.ones((3, 2)), np.array([9.0, 9.0]), *np.full((3, 3), 5),
+        thread_seconds=np.array([[0.001, 0.002], [0.001, 0.002], [7.0, 7.0]]),
+    )  # fmt: skip
+    found = list(sys.modules["fewshot_rows"].results("one", "heads", "n_way_k_shot:ways=5,shots=1", table))
+    assert [each.milliseconds for each in found] == [1.0, 2.0]
+
+
+def test_inside_the_network_only_what_tells_something_is_measured(recipe, monkeypatch):
+    """The distilled network on one set, and the rate for seen domains where a domain was seen."""
+    names = ["resnet20 · CIFAR-10", recipe.STUDENT, recipe.SEEN]
+    specs = [recipe.ModelSpec(name, "test_resnet", weights="random") for name in names]
+    arguments = recipe.parse_arguments(["--smoke", "--kinds", "inside"])
+    asked = list(recipe.pieces(recipe.SETS, specs, arguments))
+    assert [each.of.name for each in asked if each.spec.name == recipe.STUDENT] == ["spoken_digits"]
+    seen = {(each.of.name, each.spec.name) for each in asked if "tsa" in recipe.heads_of_piece(each, None)}
+    assert seen == {("omniglot", recipe.SEEN)}
 
 
 def test_networks_on_the_same_images_are_one_set(recipe):

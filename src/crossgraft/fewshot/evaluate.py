@@ -53,6 +53,8 @@ class EpisodeTable:
         num_support: (E,) support images.
         num_query: (E,) queries.
         warnings: What heads warned of → in how many episodes.
+        thread_seconds: (E, H) processor time of the thread, which other work on the machine does not lengthen; nothing of what a
+            GPU does. None in a table that was put together from parts.
     """
 
     heads: tuple[str, ...]
@@ -62,6 +64,7 @@ class EpisodeTable:
     num_support: Int[np.ndarray, " episodes"]
     num_query: Int[np.ndarray, " episodes"]
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
+    thread_seconds: Float64[np.ndarray, "episodes heads"] | None = None
 
     def accuracy(self, head: str) -> MeanWithInterval:
         """Mean accuracy of one head, in [0, 1]."""
@@ -129,6 +132,7 @@ def evaluate(
     sampler = MetaDataset() if sampler is None else sampler
     accuracies = np.empty((num_episodes, len(heads)))
     seconds = np.zeros(len(heads))
+    thread_seconds = np.empty((num_episodes, len(heads)))
     sizes = np.empty((num_episodes, 3), dtype=int)
     told: Counter[str] = Counter()
     with limit_threads(1), reuse_freed_memory():
@@ -139,8 +143,9 @@ def evaluate(
             for column, result in enumerate(_results(features, labels, heads, episode, number, images)):
                 accuracies[place, column] = result.accuracy
                 seconds[column] += result.seconds / num_episodes
+                thread_seconds[place, column] = result.thread_seconds
                 told.update(result.warnings)
-    return EpisodeTable(tuple(heads), accuracies, seconds, *sizes.T, warnings=dict(told))
+    return EpisodeTable(tuple(heads), accuracies, seconds, *sizes.T, warnings=dict(told), thread_seconds=thread_seconds)
 
 
 def episode_of(
@@ -183,6 +188,7 @@ def joined(parts: Sequence[EpisodeTable]) -> EpisodeTable:
 class _Result(NamedTuple):
     accuracy: float
     seconds: float
+    thread_seconds: float
     warnings: set[str]
 
 
@@ -200,7 +206,7 @@ def _results(
     of_images = [] if images is None else [images(side).numpy() for side in sides]
     for name, head in heads.items():
         support, query = of_images if reads_images(head) else of_features
-        start = time.perf_counter()
+        start, of_thread = time.perf_counter(), time.thread_time()
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -208,9 +214,9 @@ def _results(
                 said = fresh.fit(support, labels[episode.support]).predict(query)
         except CrossgraftError as error:
             raise located(error, f"Head {name} in episode {number}") from error
-        seconds = time.perf_counter() - start
+        seconds, thread_seconds = time.perf_counter() - start, time.thread_time() - of_thread
         right = float(np.mean(said == labels[episode.query]))
-        yield _Result(right, seconds, {f"{name}: {warning.message}" for warning in caught})
+        yield _Result(right, seconds, thread_seconds, {f"{name}: {warning.message}" for warning in caught})
 
 
 def _checked(
