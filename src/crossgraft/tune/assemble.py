@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from crossgraft.data.describe import describe_dataset
-from crossgraft.geometry.batch_norm import batch_norms_of
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records import (
     BatchNormRecord,
@@ -110,8 +109,8 @@ def assemble_record(
 
 def _batch_norm(prepared: Preparation) -> BatchNormRecord:
     """The decision, and how many layers it moves the statistics of."""
-    moving = set(prepared.situation().trained_batch_norms) & set(batch_norms_of(prepared.classifier))
-    return BatchNormRecord(**asdict(prepared.batch_norm), num_moving=len(moving))
+    found, moving = prepared.batch_norm, prepared.situation().moved_batch_norms
+    return BatchNormRecord(mode=found.mode, reason=found.reason, num_layers=found.num_layers, num_moving=len(moving))
 
 
 def keep_record(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord | None:

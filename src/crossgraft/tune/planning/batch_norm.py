@@ -34,15 +34,19 @@ class BatchNorm:
             evaluation; ``adapt``: as ``train``, from a network whose kept ones were estimated on the training images first.
         reason: Reason of it in words, where nobody asked for it.
         num_layers: Layers that it is about; 0: there is nothing to decide.
+        idle_method: Name of the method, where it moves the statistics of none of them whatever the mode is.
     """
 
     mode: BatchNormMode
     reason: str
     num_layers: int
+    idle_method: str = ""
 
     @property
     def in_words(self) -> str:
         """For the plan."""
+        if self.idle_method and self.mode == "train":
+            return f"frozen ({self.idle_method} moves none)"
         return f"{self.mode} ({self.reason})" if self.reason else self.mode
 
     def notes(self, num_train: int) -> list[str]:
@@ -82,15 +86,16 @@ def choose_batch_norm(
     if not layers:
         notes = [f"The network has no BatchNorm layers with kept statistics, so --batch-norm {asked} does nothing."]
         return BatchNorm("train", "", 0), notes if asked else []
-    moving = training_batch_norms(classifier, selection)
+    moving = set(training_batch_norms(classifier, selection)).intersection(layers)
+    idle = "" if moving else plugins.method.name
     if asked is not None:
-        return BatchNorm(asked, "", len(layers)), _on_what_was_asked(asked, plugins, moves=bool(moving))
+        return BatchNorm(asked, "", len(layers), idle), _on_what_was_asked(asked, plugins, moves=bool(moving))
     keepers = [each for each in plugins.regularizers if keeps_reference(each) and moving]
     freezing = [each.name for each in keepers if freezes_batch_norm(each)]
     if freezing:
         mode, why = ("frozen", _WHY_FROZEN) if num_steps >= _FEWEST_STEPS else ("train", _WHY_NOT_FROZEN)
         return BatchNorm(mode, why.format(joined(freezing)), len(layers)), []
-    return BatchNorm("train", _WHY_TRAIN if keepers else "", len(layers)), []
+    return BatchNorm("train", _WHY_TRAIN if keepers else "", len(layers), idle), []
 
 
 def _on_what_was_asked(asked: BatchNormMode, plugins: Plugins, *, moves: bool) -> list[str]:

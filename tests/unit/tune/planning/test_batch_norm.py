@@ -66,13 +66,17 @@ def test_a_regularizer_that_pulls_at_nothing_changes_nothing():
 )
 def test_otherwise_networks_are_trained_as_usual(slots):
     decided, said, moving = chosen(**slots)
-    assert (decided.mode, decided.in_words, said) == ("train", "train", [])
     trains_none = slots.get("method") in ("linear", "partial:1")  # the last part of this network has no BatchNorm
+    name = slots.get("method", "").partition(":")[0]
+    assert (decided.mode, said) == ("train", [])
+    assert decided.in_words == (f"frozen ({name} moves none)" if trains_none else "train")
     assert bool(moving) != trains_none
 
 
 def test_where_nothing_moves_there_is_no_reason_to_keep_it():
-    assert chosen(method="lora:2", regularizer="repsim")[0] == BatchNorm("train", "", 1)
+    decided, *_ = chosen(method="lora:2", regularizer="repsim")
+    assert decided == BatchNorm("train", "", 1, "lora")
+    assert decided.in_words == "frozen (lora moves none)"
 
 
 @pytest.mark.parametrize("asked", ["train", "frozen", "adapt"])
@@ -103,8 +107,9 @@ def test_a_method_that_moves_no_statistics_says_so():
     for asked in ("train", "frozen"):
         decided, said, _ = chosen(asked, method="linear")
         assert decided.mode == asked
+        assert decided.in_words == ("frozen" if asked == "frozen" else "frozen (linear moves none)")
         assert said == ["--method linear keeps the statistics of BatchNorm as they are anyway."]
-    assert chosen("adapt", method="linear")[:2] == (BatchNorm("adapt", "", 1), [])  # of another start
+    assert chosen("adapt", method="linear")[:2] == (BatchNorm("adapt", "", 1, "linear"), [])  # of another start
 
 
 def test_an_adapter_alone_has_no_statistics():
