@@ -25,6 +25,7 @@ from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.variants.comparison import FineTuningComparison
 from crossgraft.tune.variants.curves import draw_curves
 from crossgraft.tune.variants.differences import MeasuredImages
+from crossgraft.tune.variants.fitting import left_out
 from crossgraft.tune.variants.layer_pca import find_layer, layer_pca
 from crossgraft.tune.variants.study import Study, foresee, plan_all, variant_options
 from crossgraft.tune.variants.summary import (
@@ -65,8 +66,9 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
     A variant is a method, or a regulariser that is added to ``full``; ``partial:3+l2_sp`` is both, and a number repeats the
     plug-in before it with another value of its first option. ``ablations.yaml`` is a list of mappings with a ``name`` and any
     settings of ``fine_tune``; see ``tune.variants.variant.read_variants``. What variants say themselves (``method``,
-    ``regularizer``) cannot be given for all of them, nor can ``adapter`` and folds. From three ``seeds`` on, intervals are those
-    of seeds.
+    ``regularizer``) cannot be given for all of them, nor can ``adapter`` and folds. ``keep`` is for those with a regulariser that
+    compares with the start, ``batch_norm="frozen"`` not for ``scratch``; plan and page say who is trained without. From three
+    ``seeds`` on, intervals are those of seeds.
 
     Where ``full`` is among the variants, the networks between it and the pretrained one (with the head of ``linear``, if
     that is there) are measured, too: they cost no training, so a variant should lie above their curve.
@@ -146,6 +148,7 @@ def _as_typed(compare: Entry | Sequence[Entry]) -> list[str]:
 
 def _refuse_misspelled(variants: Sequence[Variant], options: CompareOptions) -> None:
     """What is wrong with a name or an option comes to light before any image is read."""
+    left_out(options, variants)
     for variant in variants:
         of_it = variant_options(options, variant)
         if of_it.adapter is not None:

@@ -24,6 +24,7 @@ from crossgraft.tune.planning.plan import Plan, make_plan, settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.starting_model import load_start
+from crossgraft.tune.variants.fitting import left_out, without_meaning
 from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.visible import visible
@@ -86,8 +87,8 @@ class Study:
 
 
 def variant_options(options: TuneOptions, variant: Variant, **more: object) -> TuneOptions:
-    """The options of all variants with the settings of one."""
-    return replace(options, **cast("dict[str, Any]", {**variant.settings, **more}))
+    """The options of all variants that mean something to one, with its own settings."""
+    return replace(options, **cast("dict[str, Any]", {**without_meaning(options, variant), **variant.settings, **more}))
 
 
 def plan_all(study: Study, run: RunDirectory | None) -> ComparisonPlanRecord:
@@ -99,7 +100,10 @@ def plan_all(study: Study, run: RunDirectory | None) -> ComparisonPlanRecord:
     kept = None if run is None else run.read_record(PLANS_FILE, ComparisonPlanRecord)
     if kept is not None:
         return kept
-    plans = [ComparedPlan(variant=each.name, plan=_plan_one(study, each)) for each in study.variants]
+    notes = left_out(study.request.options, study.variants)
+    for note in notes:
+        study.reporter.say(note)
+    plans = [ComparedPlan(variant=each.name, plan=_plan_one(study, each, notes)) for each in study.variants]
     times = [each.plan.expected_seconds for each in plans]
     known = [time for time in times if time is not None]
     record = ComparisonPlanRecord(
@@ -153,10 +157,12 @@ def curve_name(seed: int) -> str:
     return f"networks of seed {seed}"
 
 
-def _plan_one(study: Study, variant: Variant) -> PlanRecord:
+def _plan_one(study: Study, variant: Variant, notes: Sequence[str]) -> PlanRecord:
+    """The plan of one variant, with ``notes`` about all of them."""
     study.reporter.say(f"Planning {variant.name}.")
     try:
-        return study.prepare(variant, study.seeds[0], None)[1].record
+        record = study.prepare(variant, study.seeds[0], None)[1].record
+        return record.model_copy(update={"notes": [*notes, *record.notes]})
     except UsageError as error:
         raise UsageError(f"The variant {variant.name}: {error}") from error
 

@@ -21,6 +21,7 @@ from crossgraft.statistics import jackknife_interval
 from crossgraft.tune.choice import spell
 from crossgraft.tune.variants.curves import MixedCurve, above_curve
 from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
+from crossgraft.tune.variants.fitting import left_out
 from crossgraft.tune.variants.study import Study
 from crossgraft.tune.variants.trainings import DoneTraining
 from crossgraft.tune.variants.variant import Variant
@@ -210,6 +211,7 @@ def intervals_in_words(num_seeds: int) -> str:
 def notes_on(study: Study, curves: Sequence[MixedCurve]) -> list[str]:
     """What a reader of differences and of the curve should know."""
     notes = [
+        *left_out(study.request.options, study.variants),
         "Every difference has its own 95 % interval: of those that are truly 0, about one in twenty looks like more by chance.",
         "Which variant is best was seen on the test images. The value of the best of many is a little too high; new images say "
         "how it really is.",

@@ -111,6 +111,43 @@ def test_contradictions_of_the_last_variant_come_before_the_first_training(squar
             compare_fine_tunings(squares, compare="full,linear", **FAST, **{name: value})
 
 
+@pytest.mark.usefixtures("normed_models")
+@pytest.mark.parametrize(
+    ("compare", "option", "with_it", "said"),
+    [
+        ("full,linear,repsim", {"keep": 0.9}, {"repsim"}, "--keep 0.9 is for repsim. Trained without it: full and linear"),
+        ("full,scratch", {"batch_norm": "frozen"}, {"full"}, "--batch-norm frozen is for full. Trained without it: scratch"),
+    ],
+    ids=["keep", "batch norm"],
+)  # fmt: skip
+def test_an_option_is_for_the_variants_that_it_means_something_to(squares, compare, option, with_it, said):
+    found = compare_fine_tunings(
+        squares, compare=compare, **{**FAST, "model": "normed_models:normed"}, **option, plan=True
+    )
+    (name,) = option
+    settings = {each.variant: each.plan.settings for each in found.plan.variants}
+    if name == "keep":
+        assert {variant for variant, chosen in settings.items() if "keep" in chosen} == with_it
+    else:
+        assert {variant: chosen["batch norm"] for variant, chosen in settings.items()} == {
+            "full": "frozen",
+            "scratch": "train",
+        }
+    assert found.summary().count(said) == 1
+
+
+def test_an_option_that_means_nothing_to_any_variant_is_refused_with_what_to_add(squares):
+    with pytest.raises(
+        UsageError, match=r"full and linear, each of which has no reg.*example --compare full,linear,repsim"
+    ):
+        compare_fine_tunings(squares, compare="full,linear", **FAST, keep=0.9, plan=True)
+    own = [{"name": "kept", "regularizer": "repsim", "keep": 0.8}, "full"]
+    with pytest.raises(UsageError, match="that it is given for: full, which has no regulariser"):
+        compare_fine_tunings(squares, compare=own, **FAST, keep=0.9, plan=True)
+    plan = compare_fine_tunings(squares, compare=own, **FAST, plan=True).plan
+    assert [each.plan.seeks_factor for each in plan.variants] == [True, False]
+
+
 def test_a_plan_trains_and_writes_nothing(squares, tmp_path):
     found = compare_fine_tunings(squares, compare="full,linear", seeds=2, **FAST, plan=True, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
