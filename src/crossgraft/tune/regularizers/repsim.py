@@ -66,10 +66,10 @@ class RepSim(Regularizer):
     Attributes:
         weight: Strength ≥ 0; 0 trains exactly as without. None: 0.3 √(d / 64) with ``cka`` and d features, because the pull of
             the labels grows with the norm of the head; else 1, as in the paper.
-        mode: ``cka``, ``covariance`` or ``procrustes``; None: ``covariance`` if one of the options that follow is given, else
-            ``cka``.
-        preset: ``paper``: ``reference=dataset`` and ``normalize=none``; ``auto``, the default: ``batch`` and ``ref``. What is
-            given counts.
+        mode: ``cka``, ``covariance`` or ``procrustes``; None: ``covariance`` if one of the options that follow is given (but for
+            ``preset=auto``), else ``cka``.
+        preset: ``paper``: ``reference=dataset`` and ``normalize=none``; ``auto``, the default: of covariances ``batch`` and
+            ``ref``. What is given counts.
         reference: Where Σ₀ comes from: ``batch`` (the images of the step, by a frozen copy of the network), ``dataset`` (all
             training images as evaluation shows them) or ``dataset_aug`` (``passes`` epochs of them augmented and mixed as in
             training).
@@ -139,8 +139,16 @@ class RepSim(Regularizer):
 
     @property
     def _of_covariances(self) -> list[str]:
-        """Options that were given and are about covariances."""
-        about = ("preset", "reference", "normalize", "learn_q", "q_learning_rate", "learn_alpha", "mean_weight")
+        """Options that were given and are about covariances; ``preset=auto`` is what is done without any."""
+        about = (
+            *(["preset"] if self.preset == "paper" else []),
+            "reference",
+            "normalize",
+            "learn_q",
+            "q_learning_rate",
+            "learn_alpha",
+            "mean_weight",
+        )
         return [name for name in about if getattr(self, name) is not None]
 
     @property

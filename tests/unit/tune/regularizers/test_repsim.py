@@ -129,6 +129,9 @@ def test_features_that_have_collapsed_have_lost_all(options):
         ({"mode": "procrustes"}, "repsim:mode=procrustes,weight=1"),
         ({"preset": "paper"}, "repsim:mode=covariance,weight=1,reference=dataset,normalize=none"),
         ({"learn_q": False}, "repsim:mode=covariance,weight=1,reference=batch,normalize=ref"),
+        ({"preset": "auto"}, "repsim:mode=cka,weight=0.3·√(d/64)"),  # the default, whether it is said or not
+        ({"preset": "auto", "mode": "cka"}, "repsim:mode=cka,weight=0.3·√(d/64)"),
+        ({"preset": "auto", "learn_q": False}, "repsim:mode=covariance,weight=1,reference=batch,normalize=ref"),
     ],
 )
 def test_what_was_left_open_can_be_read(options, in_full):
@@ -139,7 +142,7 @@ def test_what_was_left_open_can_be_read(options, in_full):
     "option",
     [
         {"learn_q": False}, {"reference": "dataset"}, {"preset": "paper"}, {"mean_weight": 1.0}, {"normalize": "ref"},
-        {"learn_q": True}, {"preset": "auto"}, {"mean_weight": 0.0}, {"learn_alpha": False},  # as they are by default
+        {"learn_q": True}, {"mean_weight": 0.0}, {"learn_alpha": False},  # as they are by default
     ],
 )  # fmt: skip
 def test_an_option_of_covariances_asks_for_them_with_the_weight_of_the_paper(option):
