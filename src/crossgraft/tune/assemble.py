@@ -89,7 +89,7 @@ def assemble_record(
             for trained in picked
             if trained.gradient_norms is not None
         ],
-        batch_norm=_batch_norm(prepared),
+        batch_norm=batch_norm_record(prepared),
         keep=keep,
         saved_model=None,
         seconds=sum(row.seconds for row in rows_of_grid),  # also those of earlier attempts
@@ -99,7 +99,7 @@ def assemble_record(
         checks=prepared.checks,
         warnings=[
             *failed,
-            *([] if keep is None or keep.is_reached else [missed_in_words(keep, _batch_norm(prepared))]),
+            *([] if keep is None or keep.is_reached else [missed_in_words(keep, batch_norm_record(prepared))]),
         ],
         notes=plan.notes,
         references=[*references_of(plugins), *([] if rows.edits is None else rows.edits.references)],
@@ -107,7 +107,7 @@ def assemble_record(
     )
 
 
-def _batch_norm(prepared: Preparation) -> BatchNormRecord:
+def batch_norm_record(prepared: Preparation) -> BatchNormRecord:
     """The decision, and how many layers it moves the statistics of."""
     found, moving = prepared.batch_norm, prepared.situation().moved_batch_norms
     return BatchNormRecord(mode=found.mode, reason=found.reason, num_layers=found.num_layers, num_moving=len(moving))
@@ -117,7 +117,7 @@ def keep_record(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord 
     """Similarities of the kept epochs; None where nothing was asked for."""
     if prepared.keep is None:
         return None
-    adapted = prepared.keep.metric.endswith("adapted")
+    adapted = prepared.keep.is_adapted
     rows = [trained.kept_epoch for trained in picked]
     return KeepRecord(
         target=prepared.keep.target,

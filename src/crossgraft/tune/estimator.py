@@ -25,7 +25,7 @@ from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.runs.jobs import results_of
 from crossgraft.tasks import Task, task_of
-from crossgraft.tune.assemble import keep_record
+from crossgraft.tune.assemble import batch_norm_record, keep_record
 from crossgraft.tune.estimator_input import ValueRange, fitted_range, holds_images, in_unit_range, shape_of_rows
 from crossgraft.tune.jobs import TrainingWork, pick, trained_network
 from crossgraft.tune.keep_search import run_trainings
@@ -235,6 +235,6 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
         self.temperature_: float | None = None if temperature is None else temperature.value
         self.keep_ = keep_record(prepared, [chosen])
         if self.keep_ is not None and not self.keep_.is_reached:
-            warnings.warn(missed_in_words(self.keep_), stacklevel=3)
+            warnings.warn(missed_in_words(self.keep_, batch_norm_record(prepared)), stacklevel=3)
         self.classifier_ = classifier.to(prepared.settings.device).eval()
         self.history_ = epoch_frame(chosen.record.history)

@@ -151,4 +151,4 @@ def _search_factor(
 def _at_the_end(trained: Trained, keep: Keep) -> float | None:
     """Similarity after the last epoch, whichever was kept; None where features have collapsed."""
     row = trained.record.history[-1]
-    return row.val_cka_debiased_adapted if keep.metric.endswith("adapted") else row.val_cka_debiased
+    return row.val_cka_debiased_adapted if keep.is_adapted else row.val_cka_debiased

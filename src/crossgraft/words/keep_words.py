@@ -11,15 +11,25 @@ _NUMBERS = NumberFormat(decimals=3)
 _LARGE = 100  # factors from here on are shown as whole numbers
 
 
-def kept_in_words(keep: KeepRecord) -> str:
-    """What was asked for, what was found, and what it took.
+def compared_in_words(*, adapted: bool) -> str:
+    """The similarity, and where it is not that to the network as it came, to what.
+
+    >>> compared_in_words(adapted=True)
+    'debiased CKA to the adapted network'
+    """
+    return f"debiased CKA{' to the adapted network' if adapted else ''}"
+
+
+def kept_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None) -> str:
+    """What was asked for, what was found, and what it took; with ``batch_norm`` it is said where training started.
 
     >>> kept_in_words(KeepRecord(target=0.8, found=[0.79], factors=[3.25], tolerance=0.03))
     'debiased CKA of 0.8 on val asked for, 0.790 found; terms that keep features × 3.2'
     """
     reached = "not defined" if not (known := _known(keep)) else f"{_range([_NUMBERS(each) for each in known])} found"
     factor = _range([factor_in_words(each) for each in sorted(keep.factors)])
-    return f"debiased CKA of {keep.target:g} on val asked for, {reached}; terms that keep features × {factor}"
+    compared = compared_in_words(adapted=_starts_adapted(batch_norm))
+    return f"{compared} of {keep.target:g} on val asked for, {reached}; terms that keep features × {factor}"
 
 
 def factor_in_words(factor: float) -> str:
@@ -36,7 +46,8 @@ def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None)
 
     Args:
         keep: The similarity that was to be kept, which is not the one that was found.
-        batch_norm: What BatchNorm did; frozen statistics are advised only where they moved.
+        batch_norm: What BatchNorm did; frozen statistics are advised only where they moved, and it is said where training
+            started.
     """
     missed = [value for value in _known(keep) if abs(value - keep.target) > keep.tolerance]
     num_undefined = keep.found.count(None)
@@ -45,7 +56,8 @@ def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None)
         several = f"{len(missed)} of {len(keep.found)} models that were kept have"
         models = "the model that was kept has" if len(keep.found) == 1 else several
         reached = _range([_NUMBERS(value) for value in missed])
-        said.append(f"--keep {keep.target:g} was not reached: {models} a debiased CKA of {reached} on val.")
+        compared = compared_in_words(adapted=_starts_adapted(batch_norm))
+        said.append(f"--keep {keep.target:g} was not reached: {models} a {compared} of {reached} on val.")
     if num_undefined:
         models = "" if len(keep.found) == 1 else f" for {num_undefined} of {len(keep.found)} models"
         reason = "there are too few images, or features have collapsed"
@@ -57,6 +69,10 @@ def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None)
     if any(value > keep.target for value in missed):
         said.append("Where more was kept, give more epochs or a higher --learning-rate.")
     return " ".join(said)
+
+
+def _starts_adapted(batch_norm: BatchNormRecord | None) -> bool:
+    return batch_norm is not None and batch_norm.mode == "adapt"
 
 
 def _known(keep: KeepRecord) -> list[float]:

@@ -153,7 +153,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
             (kind_in_words(plugin).capitalize(), _plugin(plugin.title, plugin.used, plugin.reference))
             for plugin in record.plugins
         ),
-        *([] if record.keep is None else [("To keep", kept_in_words(record.keep))]),
+        *([] if record.keep is None else [("To keep", kept_in_words(record.keep, record.batch_norm))]),
         *([] if norm is None else [("BatchNorm", norm)]),
         ("Parameters", trained_in_words(plan) + own),
         *([("Adapters", adapters_in_words(plan))] if plan.num_adapter_parameters else []),

@@ -53,6 +53,11 @@ class Keep:
             raise UsageError(f"--keep is a number between 0 and 1, for example 0.8; found {shortened(repr(target))}.")
         return cls(float(target), "cka_debiased_adapted" if adapted else "cka_debiased")
 
+    @property
+    def is_adapted(self) -> bool:
+        """Whether that network has BatchNorm statistics of the training images."""
+        return self.metric.endswith("adapted")
+
     def distance(self, metrics: Mapping[str, float]) -> float:
         """From the target; infinite where the similarity is not defined."""
         similarity = metrics.get(self.metric, math.nan)

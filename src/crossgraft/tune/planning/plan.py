@@ -27,6 +27,7 @@ from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
 from crossgraft.words.editing_words import named
 from crossgraft.words.formatting import count, counted, duration
+from crossgraft.words.keep_words import compared_in_words
 from crossgraft.words.plan_words import adapters_in_words, memory_in_words, own_in_words
 from crossgraft.words.visible import visible
 
@@ -99,9 +100,10 @@ def _about_keep(prepared: Preparation) -> list[str]:
     if prepared.keep is None:
         return []
     target, keepers = prepared.keep.target, prepared.situation().keepers
+    compared = compared_in_words(adapted=prepared.keep.is_adapted)
     return [
         f"--keep {target:g} trains up to {MOST_TRAININGS} times with other factors of {keepers}, until features of val end "
-        f"with a debiased CKA within {TOLERANCE:g} of it."
+        f"with a {compared} within {TOLERANCE:g} of it."
     ]
 
 
@@ -268,7 +270,9 @@ def settings_in_words(
     if batch_norm.num_layers:
         described["batch norm"] = batch_norm.in_words
     if keep is not None:
-        described["keep"] = f"debiased CKA of {keep.target:g} on val, within {TOLERANCE:g}"
+        described["keep"] = (
+            f"{compared_in_words(adapted=keep.is_adapted)} of {keep.target:g} on val, within {TOLERANCE:g}"
+        )
     if settings.layer_decay != 1:
         described["layer decay"] = f"{settings.layer_decay:g}"
     if settings.head_first:

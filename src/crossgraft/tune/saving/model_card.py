@@ -180,7 +180,7 @@ def _decisions(facts: SavedModelRecord) -> str:
 def _similarity(facts: SavedModelRecord) -> str:
     lines: list[tuple[str, str]] = []
     if facts.keep is not None:
-        lines.append(("To keep", _text(kept_in_words(facts.keep))))
+        lines.append(("To keep", _text(kept_in_words(facts.keep, facts.batch_norm))))
     if (norm := batch_norm_in_words(facts.batch_norm)) is not None:
         lines.append(("BatchNorm", _text(norm)))
     listed = f"\n\n{_items(lines)}" if lines else ""

@@ -445,6 +445,9 @@ def test_batch_norm_has_a_line_with_its_reason_where_there_is_some():
 
 def test_the_similarity_that_is_to_be_kept_has_a_line():
     assert words(keep=Keep.of(0.8, adapted=False))["keep"] == "debiased CKA of 0.8 on val, within 0.03"
+    assert words(keep=Keep.of(0.8, adapted=True))["keep"].startswith(
+        "debiased CKA to the adapted network of 0.8 on val"
+    )
 
 
 def test_several_plugins_of_a_slot_stand_together():
