@@ -47,7 +47,7 @@ class MixedCurve:
         """The best metric that the curve has with this CKA or a higher one; None where it does not have this one.
 
         It has a CKA at a measured network, or between two that are joined. A curve may fold back, and then another of its
-        networks keeps more and does better: the comparison is with what mixing weights can do.
+        networks keeps more and does better: the comparison is with what weight interpolation can do.
         """
         places = list(self._places(similarity, kind))
         if not places:

@@ -19,7 +19,7 @@ class _Fitting(NamedTuple):
         name: Its name.
         is_given: Whether it has a value that does not mean something to everybody.
         fits: Whether that means something to a variant.
-        reason: Why it means nothing to one of the others, after its name.
+        reason: Reason why it means nothing to one of the others, after its name.
         advice: What to do where it fits none.
     """
 
