@@ -195,3 +195,31 @@ def test_a_comparison_of_fine_tunings_of_an_earlier_version_goes_on(runs, crossg
     assert record_of(runs / "runs" / "compare-images-2").num_images == 12
     assert crossgraft(*tune, "--seed", "3", "--quiet").code == 0
     assert (runs / "runs" / "tune-compare-images" / "report.json").is_file()
+
+
+def test_a_start_takes_images_as_its_fine_tuning_does(runs, run_once, crossgraft):
+    run_once("tune", "images", "--model", "zoo.yaml:narrow", *TUNED, "--image-size", "24", out="small")
+    command = ("--data", "images", *CODE, "--no-ledger", "--geometry", "none")
+    done = crossgraft("compare", "zoo.yaml:narrow", "small", *command, "--out", "change")
+    assert done.code == 0, done.err
+    record = record_of(runs / "change")
+    assert record.models[0].images_become == record.models[1].images_become and record.pairs[0].is_a_change
+    assert any(note.startswith("A (narrow) takes images as its fine-tuning does (") for note in record.notes)
+    (narrow,) = read_zoo("zoo.yaml:narrow", allow_code="tiny_models.py")
+    data = package.open_dataset("images", use_split=None)
+    rows = np.sort(Split.load(runs / "small" / "split.json").rows("test"))
+    saved = load_saved_model("small", allow_code="tiny_models.py").classifier
+    start, batch = load_backbone(narrow, image_size=24), [data.read(int(row)) for row in rows]
+    features = [
+        start(prepare_batch(batch, start.preprocessing)).features.numpy(),
+        saved.features_and_logits(prepare_batch(batch, saved.preprocessing))[0].detach().numpy(),
+    ]
+    expected = linear_cka(*features, debiased=True)
+    assert record.pairs[0].measured("cka_debiased").value == pytest.approx(expected, abs=1e-6)
+    before = package.compare_models("one", "small", data="images", before="zoo.yaml:narrow", **QUICK).record
+    taken = {each.label: each.images_become for each in before.models}
+    assert taken["A before"] == taken["A"] != taken["B"] == taken["B before"]
+    crossgraft("compare", "zoo.yaml:narrow", "small", *command, "--image-size", "20", "--out", "asked")
+    page = (runs / "asked" / "report.html").read_text(encoding="utf-8")
+    assert "A and B take images in two ways" in page
+    assert "take images in two ways" not in (runs / "change" / "report.html").read_text(encoding="utf-8")

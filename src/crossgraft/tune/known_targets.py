@@ -14,7 +14,7 @@ from crossgraft.records import MetricRecord
 from crossgraft.tasks import recorded_task, task_of
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.saving.inference import Answering, in_words, thresholds_of
-from crossgraft.tune.seen_images import SeenImages
+from crossgraft.tune.seen_images import AlreadySeen
 from crossgraft.types import Targets
 from crossgraft.words.formatting import counted, joined
 from crossgraft.words.looks_words import NOT_SEEN
@@ -42,7 +42,7 @@ class KnownTargets(NamedTuple):
 
 
 def true_classes(
-    images: ImageRows, facts: Answering, reporter: Reporter, *, seen: SeenImages, has_test: bool = False
+    images: ImageRows, facts: Answering, reporter: Reporter, *, seen: AlreadySeen, has_test: bool = False
 ) -> KnownTargets:
     """The labels of ``images`` as classes of the model, found by their names, and the images that can be measured.
 
@@ -66,7 +66,7 @@ def true_classes(
     return found
 
 
-def _without_seen(found: KnownTargets, targets: np.ndarray, seen: SeenImages, *, has_test: bool) -> KnownTargets:
+def _without_seen(found: KnownTargets, targets: np.ndarray, seen: AlreadySeen, *, has_test: bool) -> KnownTargets:
     """What is measured: the images of known classes that the model has not learned from; all of them where there are none."""
     known = (targets != _UNKNOWN).reshape(len(targets), -1).all(axis=1)
     others = np.flatnonzero(known if seen.rows is None else known & ~seen.rows)

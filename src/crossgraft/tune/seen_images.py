@@ -13,7 +13,7 @@ from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.words.formatting import counted
 
 
-class SeenImages(NamedTuple):
+class AlreadySeen(NamedTuple):
     """Images that had a part in what a model has learned.
 
     Attributes:
@@ -30,21 +30,21 @@ class SeenImages(NamedTuple):
         return None if self.rows is None else int(self.rows.sum())
 
 
-def seen_in_training(images: ImageRows, model: SavedModel) -> SeenImages:
+def seen_in_training(images: ImageRows, model: SavedModel) -> AlreadySeen:
     """The images that a fine-tuned model was trained on or picked with, found pixel by pixel.
 
     A model that was handed over without its run knows the fingerprint of its whole data set and no image of it.
     """
     if model.known_images is None:
         same = images.fingerprint in model.facts.trained_on.fingerprints
-        return SeenImages(None, "These are the images that the model was fine-tuned on" if same else None)
+        return AlreadySeen(None, "These are the images that the model was fine-tuned on" if same else None)
     seen = np.array([digest.hex() in model.known_images for digest in images.image_digests], dtype=bool)
     number = int(seen.sum())
     of_all = f"{number} of {counted(len(images), 'image')} had a part in the fine-tuning (training or validation)"
-    return SeenImages(seen, of_all if number else None)
+    return AlreadySeen(seen, of_all if number else None)
 
 
-def seen_in_support(support: ImageRows, images: ImageRows) -> SeenImages:
+def seen_in_support(support: ImageRows, images: ImageRows) -> AlreadySeen:
     """The images that are in a support set, pixel by pixel, or are of a group that is."""
     learned, shared = set(support.image_digests), sorted(_known_groups(support) & _known_groups(images))
     same = np.array([digest in learned for digest in images.image_digests], dtype=bool)
@@ -53,10 +53,10 @@ def seen_in_support(support: ImageRows, images: ImageRows) -> SeenImages:
         [f"{same.sum()} of {counted(len(images), 'image')} are in the support set, pixel by pixel"] if any(same) else []
     )
     said += [f"{counted(len(shared), 'group')} (column {images.group_column}) are on both sides"] if shared else []
-    return SeenImages(same | of_group, ", and ".join(said) or None)
+    return AlreadySeen(same | of_group, ", and ".join(said) or None)
 
 
-def is_of_run(images: ImageRows, model: SavedModel, seen: SeenImages) -> bool:
+def is_of_run(images: ImageRows, model: SavedModel, seen: AlreadySeen) -> bool:
     """Whether the images, but for those that had a part in the fine-tuning, are its test images, or there are no others."""
     others = np.arange(len(images)) if seen.rows is None else np.flatnonzero(~seen.rows)
     return len(others) == 0 or fingerprint_of_tested(images, others) == model.facts.test_fingerprint

@@ -44,10 +44,23 @@ class Given:
     Attributes:
         model: What is compared.
         run: Its run directory, where it has one.
+        spec: What it was loaded by, where it is a pretrained model that was named.
     """
 
     model: Model
     run: Path | None = None
+    spec: ModelSpec | None = None
+
+    @property
+    def network(self) -> ComparedNetwork:
+        """The network.
+
+        Raises:
+            TypeError: It is features on disk.
+        """
+        if not isinstance(self.model, ComparedNetwork):
+            raise TypeError(f"{self.model.name} is features on disk and no network.")
+        return self.model
 
     @property
     def saved(self) -> SavedModel | None:
@@ -110,7 +123,7 @@ def open_model(
     if not isinstance(given, str | Path | ModelSpec):
         raise UsageError(f"{label} is a {type(given).__name__}; give a run, a model, or a file of features.")
     spec = find_model(given, options.weights_dir, options.allow_code, reporter=reporter)
-    return Given(network_of_backbone(load_as_asked(spec, options, device=device, reporter=reporter)))
+    return Given(network_of_backbone(load_as_asked(spec, options, device=device, reporter=reporter)), spec=spec)
 
 
 def open_compared_rows(given: Sequence[Given], options: CompareModelsOptions, reporter: Reporter) -> ComparedRows:

@@ -21,7 +21,7 @@ from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.predictions import UNREADABLE, Predictions
 from crossgraft.tune.saving.inference import Answers, in_words
 from crossgraft.tune.saving.known_images import read_known_images
-from crossgraft.tune.seen_images import SeenImages
+from crossgraft.tune.seen_images import AlreadySeen
 from crossgraft.verbs.publish import publish
 from crossgraft.words.formatting import counted
 from crossgraft.words.metric_words import overall
@@ -32,7 +32,7 @@ PREDICTED_FILE = "predicted_images.json"
 
 
 def rows_of(
-    images: ImageRows, logits: np.ndarray, answers: Answers, known: KnownTargets, seen: SeenImages
+    images: ImageRows, logits: np.ndarray, answers: Answers, known: KnownTargets, seen: AlreadySeen
 ) -> list[PredictionRow]:
     """One row per image that was listed, in the order of the data; unreadable ones say why."""
     rows = [

@@ -37,6 +37,7 @@ from crossgraft.verbs._comparison_record import comparison_record, layers_frame
 from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._given_images import location_of
 from crossgraft.verbs._other_images import open_others
+from crossgraft.verbs._prepared_alike import prepared_alike
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 from crossgraft.words.model_comparison_words import answer_in_words
@@ -105,6 +106,7 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
         how = _how(options)
         with _data_first(a, b, options):
             given = _open_all(a, b, options, trusted, device=device, run=run)
+            given, prepared = prepared_alike(given, options, device=device, reporter=reporter)
         comparison = Comparison(
             {label: each.model for label, each in given.items()}, how, trusted=trusted, reporter=reporter
         )
@@ -119,6 +121,7 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
             found = comparison.run(
                 rows.dataset, rows.rows, rows.train, targets, in_words=_images_in_words(rows), others=others
             )
+            rows = replace(rows, notes=(*prepared, *rows.notes))
             record = comparison_record(given, found, rows, options, list(checks), seconds=time.perf_counter() - began)
             if options.ledger:
                 record = _with_looks(

@@ -22,6 +22,19 @@ def may_have_learned(source: Source[ModelComparisonRecord]) -> Caveat | None:
     return Caveat(said[0]) if said else None
 
 
+def prepared_otherwise(source: Source[ModelComparisonRecord]) -> Caveat | None:
+    """A start and its fine-tuning that see the images in two ways."""
+    by_label = {each.label: each for each in source.record.models}
+    for pair in source.record.pairs:
+        first, second = by_label[pair.first], by_label[pair.second]
+        if pair.is_a_change and first.images_become != second.images_become:
+            return Caveat(
+                f"{first.label} and {second.label} take images in two ways ({first.images_become}; {second.images_become}), so "
+                "not all that differs is what fine-tuning changed."
+            )
+    return None
+
+
 def no_more_than_untrained(source: Source[ModelComparisonRecord]) -> Caveat | None:
     """Untrained networks are as alike."""
     found = source.record.pairs[0].measured("cka_debiased")
@@ -112,6 +125,7 @@ def _named_in(models: Sequence[ComparedModel]) -> list[Flag]:
 MODEL_COMPARISON_CAVEATS: tuple[CaveatOf[ModelComparisonRecord], ...] = (
     unsound_data,
     may_have_learned,
+    prepared_otherwise,
     no_more_than_untrained,
     by_linear_probes,
     looked_before,

@@ -21,7 +21,7 @@ from crossgraft.tune.sim.hooks import Hook, weakly
 from crossgraft.tune.sim.options import SimOptions
 from crossgraft.tune.sim.parallel import refuse_replicas
 from crossgraft.tune.sim.reconstructor import Reconstructor, Reconstructors
-from crossgraft.tune.sim.terms import block_term, by_block
+from crossgraft.tune.sim.terms import block_term, by_block, listed
 from crossgraft.tune.sim.watching import DOES_NOT_RUN, NOT_SEEN, BlockWatch, Seen, called, takes_part
 
 _STEPS = "steps"
@@ -228,7 +228,7 @@ class RhoSim:
         self.skipped = dict(self._watch.skipped)
         if not seen:
             raise UsageError(
-                f"rho_sim cannot reconstruct any block ({_listed(self.skipped)}). Name others: blocks=NAME."
+                f"rho_sim cannot reconstruct any block ({listed(self.skipped)}). Name others: blocks=NAME."
             )
         for each in seen:
             if each.block not in self.blocks:
@@ -247,11 +247,11 @@ class RhoSim:
         self.skipped = {name: why for name, why in self.skipped.items() if name not in self.blocks} | missing
         if missing and not self._has_named:
             self._has_named = True
-            warnings.warn(f"rho_sim has no term of blocks in this step ({_listed(missing)}).", stacklevel=3)
+            warnings.warn(f"rho_sim has no term of blocks in this step ({listed(missing)}).", stacklevel=3)
 
     def _warn_of_skipped(self) -> None:
         if self.skipped:
-            warnings.warn(f"rho_sim leaves out blocks ({_listed(self.skipped)}).", stacklevel=3)
+            warnings.warn(f"rho_sim leaves out blocks ({listed(self.skipped)}).", stacklevel=3)
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """Those of the reconstructors, for an optimiser.
@@ -295,7 +295,3 @@ class RhoSim:
     def detach(self) -> None:
         """Take all hooks off the network; there is no ``loss`` any more, and the reconstructors are still here."""
         self._hooks.close()
-
-
-def _listed(blocks: Mapping[str, str]) -> str:
-    return "; ".join(f"{name}: {why}" for name, why in blocks.items())

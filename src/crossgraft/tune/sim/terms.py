@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float
@@ -54,3 +54,8 @@ def by_block(seen: Sequence[Seen], losses: Float[Tensor, " runs"]) -> dict[str, 
             "reconstructor has diverged. Try a smaller learning rate, clipped gradients, or another loss."
         )
     return found
+
+
+def listed(blocks: Mapping[str, str]) -> str:
+    """Names of blocks, each with the reason that is its value."""
+    return "; ".join(f"{name}: {why}" for name, why in blocks.items())

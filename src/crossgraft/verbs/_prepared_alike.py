@@ -1,0 +1,52 @@
+"""A pretrained network that is compared with its own fine-tuning takes images as that one does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from crossgraft.compare import ComparedNetwork, network_of_backbone
+from crossgraft.models import load_as_asked
+from crossgraft.options import CompareModelsOptions
+from crossgraft.progress import Reporter
+from crossgraft.verbs._compared import Given
+
+_FINE_TUNED = {"A before": "A", "B before": "B", "A": "B", "B": "A"}
+"""Label of a network → that of its fine-tuning, if it is one."""
+
+
+def prepared_alike(
+    given: Mapping[str, Given], options: CompareModelsOptions, *, device: str, reporter: Reporter
+) -> tuple[dict[str, Given], list[str]]:
+    """The models, with every start prepared as its fine-tuning, and a sentence about each that changed.
+
+    What the options ask for is left as it is, and so is a network that was made in Python.
+    """
+    if options.image_size is not None or options.resize_policy is not None:
+        return dict(given), []
+    found, notes = dict(given), list[str]()
+    for label, start in given.items():
+        tuned = given.get(_FINE_TUNED[label])
+        if tuned is None or start.spec is None or not _is_prepared_otherwise(start, tuned):
+            continue
+        wanted = tuned.network.preprocessing
+        side = wanted.height_pixels if wanted.height_pixels == wanted.width_pixels else None
+        asked = replace(options, image_size=side, resize_policy=wanted.resize_policy)
+        again = load_as_asked(start.spec, asked, device=device, reporter=reporter)
+        if again.preprocessing != wanted:
+            continue
+        found[label] = replace(start, model=network_of_backbone(again))
+        own = start.network.preprocessing.describe()
+        notes.append(
+            f"{label} ({again.name}) takes images as its fine-tuning does ({wanted.describe()}), and not as its weights were "
+            f"made for ({own})."
+        )
+    return found, notes
+
+
+def _is_prepared_otherwise(start: Given, tuned: Given) -> bool:
+    """Whether the second was fine-tuned from the first, on images that were prepared in another way."""
+    if tuned.saved is None or not isinstance(start.model, ComparedNetwork):
+        return False
+    is_its_start = start.model.weights_fingerprint == tuned.network.start_fingerprint
+    return is_its_start and start.model.preprocessing != tuned.network.preprocessing
