@@ -30,6 +30,7 @@ _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
 _WEIGHT_OF_CKA, _WIDTH_OF_IT, _USUAL_WEIGHT = 0.3, 64, "0.3·√(d/64)"
 """In the study of docs/results/repsim.md, for features of width 64: weight 1 kept a ResNet-20 from learning; 0.1 kept less."""
 _FEWEST_IMAGES = 2
+_ABOUT_COVARIANCES = ("reference", "normalize", "learn_q", "q_learning_rate", "learn_alpha", "mean_weight")
 
 
 @dataclass
@@ -140,16 +141,8 @@ class RepSim(Regularizer):
     @property
     def _of_covariances(self) -> list[str]:
         """Options that were given and are about covariances; ``preset=auto`` is what is done without any."""
-        about = (
-            *(["preset"] if self.preset == "paper" else []),
-            "reference",
-            "normalize",
-            "learn_q",
-            "q_learning_rate",
-            "learn_alpha",
-            "mean_weight",
-        )
-        return [name for name in about if getattr(self, name) is not None]
+        given = [name for name in _ABOUT_COVARIANCES if getattr(self, name) is not None]
+        return ["preset", *given] if self.preset == "paper" else given
 
     @property
     def _form(self) -> str:
