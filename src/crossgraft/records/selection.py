@@ -29,6 +29,10 @@ class PlannedModel(Record):
     source: str = Field(description="Architecture, as the zoo names it.")
     num_parameters: int
     costs: list[FidelityCost] = Field(default=[], description="Empty where it could not be planned.")
+    loading_seconds: float = Field(
+        default=0.0,
+        description="To load the network, a part of each cost; a training that was paused takes as long to go on.",
+    )
     plan: PlanRecord | None = Field(default=None, description="Of its whole training.")
     reason: str | None = Field(default=None, description="Why it takes no part.")
     known_from: list[str] = Field(default=[], description="Who measured exactly these weights on other data.")
@@ -73,6 +77,7 @@ class SelectionPlanRecord(Record):
     budget_seconds: float
     seconds_of_all: float = Field(description="To fine-tune all models, as many at a time as trials.")
     num_parallel: int
+    timing_seconds: float | None = Field(default=None, description="To measure these costs, beside the budget.")
     models: list[PlannedModel]
     standard_error: float | None = Field(description="Of val, for a model of a typical quality; None: not known.")
     val_too_small: str | None = Field(

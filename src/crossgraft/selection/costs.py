@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from crossgraft.errors import OutOfMemoryError
@@ -20,8 +21,8 @@ CURVES = (0.2, 0.5)
 """Shares of the epochs after which the training pauses."""
 LEAST_PIXELS = 28
 SCORE = "score:logme"
-LOADING_SECONDS = 0.5
-"""Added to every trial: to load a network from the disk and build it."""
+LEAST_LOADING_SECONDS = 0.5
+"""Added to every trial at least: to read a network from the disk and build it, and to write what was trained."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,14 @@ class TimedModel(Record):
     num_parameters: int
     size_pixels: int
     costs: list[FidelityCost]
+    loading_seconds: float = 0.0
     plan: PlanRecord | None = None
     reason: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class TimingWork(Work[Timing, TimedModel]):
-    """Makes a few steps of each training, as ``fine_tune`` does for its plan."""
+    """Makes a few steps of each training, as ``fine_tune`` does for its plan; costs are those without loading."""
 
     study: SelectionStudy
     base_pixels: dict[str, int]
@@ -56,7 +58,9 @@ class TimingWork(Work[Timing, TimedModel]):
         """Costs of one training, and of all that its epochs are good for."""
         timing, study = job.spec, self.study
         pixels = None if timing.share is None else round(timing.share * self.base_pixels[timing.model])
+        start = time.perf_counter()
         prepared = study.prepare(timing.model, pixels)
+        loading = time.perf_counter() - start
         side = prepared.backbone.preprocessing.height_pixels
         try:
             plan = make_plan(prepared, run=None, reporter=study.reporter).record
@@ -64,7 +68,7 @@ class TimingWork(Work[Timing, TimedModel]):
             return self._refused(timing, prepared.backbone.num_parameters, side, str(error))
         if plan.expected_seconds is None:
             return self._refused(timing, prepared.backbone.num_parameters, side, plan.expected_reason or "not timed")
-        seconds = plan.expected_seconds + LOADING_SECONDS
+        seconds = plan.expected_seconds
         costs = [FidelityCost(kind=timing.kind, seconds=seconds, size_pixels=side)]
         if timing.kind == FULL:
             measuring = cost_of_measuring(prepared)
@@ -72,7 +76,7 @@ class TimingWork(Work[Timing, TimedModel]):
             after = measuring.look * num_looks_after(parts, adapts=prepared.compares_adapted) + measuring.metrics
             whole = FidelityCost(kind=FULL, seconds=seconds + after, size_pixels=side)
             curves = [] if plan.settings.get("head first") else self._curves(plan, side)
-            looking = FidelityCost(kind=SCORE, seconds=measuring.look * len(parts.train) + LOADING_SECONDS)
+            looking = FidelityCost(kind=SCORE, seconds=measuring.look * len(parts.train))
             has_classes = study.rows.dataset.task.partitions  # a score looks at one class per image
             costs = [*([looking] if has_classes else []), *curves, whole]
         return TimedModel(
@@ -81,6 +85,7 @@ class TimingWork(Work[Timing, TimedModel]):
             num_parameters=prepared.backbone.num_parameters,
             size_pixels=side,
             costs=costs,
+            loading_seconds=loading,
             plan=plan if timing.kind == FULL else None,
         )
 
@@ -88,10 +93,7 @@ class TimingWork(Work[Timing, TimedModel]):
     def _curves(plan: PlanRecord, side: int) -> list[FidelityCost]:
         epochs = sorted({max(1, round(share * plan.epochs)) for share in CURVES} - {plan.epochs})
         of_epoch = (plan.expected_seconds or 0.0) / plan.epochs
-        return [
-            FidelityCost(kind=curve_kind(epoch), seconds=epoch * of_epoch + LOADING_SECONDS, size_pixels=side)
-            for epoch in epochs
-        ]
+        return [FidelityCost(kind=curve_kind(epoch), seconds=epoch * of_epoch, size_pixels=side) for epoch in epochs]
 
     @staticmethod
     def _refused(timing: Timing, num_parameters: int, side: int, reason: str) -> TimedModel:

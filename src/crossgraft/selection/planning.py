@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from crossgraft.rank.results_store import published_results
 from crossgraft.records import KnownResult, PlannedModel, RungRecord, SelectionPlanRecord
 from crossgraft.runs.jobs import Executor, Job, run_jobs
 from crossgraft.selection.budget import Budget
-from crossgraft.selection.costs import LEAST_PIXELS, SIZES, TimedModel, Timing, TimingWork
+from crossgraft.selection.costs import LEAST_LOADING_SECONDS, LEAST_PIXELS, SIZES, TimedModel, Timing, TimingWork
 from crossgraft.selection.scheduler import refuse_small_budget, run_selection
 from crossgraft.selection.study import SelectionStudy
 from crossgraft.selection.table import TableTrials
@@ -61,7 +62,9 @@ def make_selection_plan(
     val = rows.dataset.targets[rows.parts[0].val]
     if len(val) == 0:
         raise UsageError("A selection needs val images, which decide between models. Leave out --val-fraction 0.")
+    start = time.perf_counter()
     timed, notes = _time_all(study, executor)
+    timing_seconds = time.perf_counter() - start
     num_classes, task = len(rows.dataset.class_names), rows.dataset.task
     options = next(iter(study.requests.values())).options
     metric = choose_rule(options.select_by, [val], num_classes).metric
@@ -71,6 +74,7 @@ def make_selection_plan(
         budget_seconds=0.0,
         seconds_of_all=0.0,
         num_parallel=num_parallel,
+        timing_seconds=timing_seconds,
         models=[_planned(study, timed[model], model, belief) for model in study.models],
         standard_error=error,
         val_too_small=too_small(metric, error, len(val)),
@@ -170,12 +174,16 @@ def _time_all(study: SelectionStudy, executor: Executor | None) -> tuple[Mapping
 def _planned(study: SelectionStudy, timed: Sequence[TimedModel], model: str, belief: Belief) -> PlannedModel:
     whole = next(each for each in timed if each.kind == FULL)
     place = belief.models.index(model)
-    costs = sorted((cost for each in timed for cost in each.costs), key=lambda cost: cost.seconds)
+    # The first network that a process loads waits for libraries, which no trial does.
+    loading = max(LEAST_LOADING_SECONDS, min(each.loading_seconds for each in timed))
+    loaded = [cost.model_copy(update={"seconds": cost.seconds + loading}) for each in timed for cost in each.costs]
+    costs = sorted(loaded, key=lambda cost: cost.seconds)
     return PlannedModel(
         name=model,
         source=study.requests[model].spec.source,
         num_parameters=whole.num_parameters,
         costs=costs if whole.reason is None else [],
+        loading_seconds=loading,
         plan=whole.plan,
         reason=whole.reason,
         known_from=list(belief.spoke[place]) if belief.spoke else [],
@@ -194,6 +202,7 @@ def _foreseen(record: SelectionPlanRecord, belief: Belief, *, prefer: str, seed:
         {action: 0.8 + 0.02 * expected[action.model] for action in plan.seconds},
         plan.standard_errors,
         num_parallel=plan.num_parallel,
+        going_on_seconds=plan.going_on_seconds,
     )
     sizes = {model.name: float(model.num_parameters) for model in record.models}
     found = run_selection(

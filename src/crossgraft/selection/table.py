@@ -19,6 +19,7 @@ class TableTrials:
         standard_errors: Standard error of what each kind shows.
         num_parallel: Actions at the same time.
         shared_error: Share of the variance of errors that is the same for all models.
+        going_on_seconds: Cost of each model to take up a training that was paused.
     """
 
     seconds: Mapping[Action, float]
@@ -26,6 +27,7 @@ class TableTrials:
     standard_errors: Mapping[str, float] = field(default_factory=dict[str, float])
     num_parallel: int = 1
     shared_error: float = 0.0
+    going_on_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self) -> None:
         models = {action.model for action in self.seconds}
@@ -35,7 +37,9 @@ class TableTrials:
 
     def plan(self) -> TrialPlan:
         """Costs of the table."""
-        return TrialPlan(self.seconds, self.standard_errors, self.num_parallel, self.shared_error)
+        return TrialPlan(
+            self.seconds, self.standard_errors, self.num_parallel, self.shared_error, self.going_on_seconds
+        )
 
     def run(self, actions: Sequence[Action]) -> list[Trial]:
         """Look every action up."""

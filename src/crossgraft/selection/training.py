@@ -129,7 +129,8 @@ def trial_plan(record: SelectionPlanRecord) -> TrialPlan:
     }
     error = record.standard_error
     errors = {action.kind: error for action in seconds if action.kind != SCORE} if error is not None else {}
-    return TrialPlan(seconds, errors, record.num_parallel, shared_share())
+    going_on = {model.name: model.loading_seconds for model in record.models}
+    return TrialPlan(seconds, errors, record.num_parallel, shared_share(), going_on)
 
 
 def _is_smaller(action: Action) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 FULL = "full"
@@ -73,12 +73,14 @@ class TrialPlan:
         num_parallel: Actions that are done at the same time.
         shared_error: Share in [0, 1) of the variance of errors that is the same for all models, which are measured on the same
             images; it tells nothing apart.
+        going_on_seconds: Seconds of each model to take up a training that was paused; a model without an entry takes none.
     """
 
     seconds: Mapping[Action, float]
     standard_errors: Mapping[str, float]
     num_parallel: int = 1
     shared_error: float = 0.0
+    going_on_seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def own_error(self, standard_error: float | None) -> float | None:
         """The part of an error of one value that differs between models."""
@@ -102,7 +104,7 @@ class TrialPlan:
     def left(self, action: Action, done: Collection[str]) -> float | None:
         """Seconds of an action after others of its model; None where it is done, or nothing is left to do of it.
 
-        A training that goes on costs only the epochs that are left.
+        A training that goes on costs only the epochs that are left, and to be taken up again.
         """
         if action not in self.seconds or action.kind in done:
             return None
@@ -112,7 +114,9 @@ class TrialPlan:
             return self.seconds[action]
         before = [self.seconds[Action(action.model, kind)] for kind in done if goes_on(kind)]
         left = self.seconds[action] - max(before, default=0.0)
-        return left if left > 0 or action.kind == FULL else None
+        if left <= 0 and action.kind != FULL:
+            return None
+        return max(left, 0.0) + (self.going_on_seconds.get(action.model, 0.0) if before else 0.0)
 
     def makespan(self, seconds: Sequence[float]) -> float:
         """Seconds until all pieces are done, each begun in order as soon as a place is free."""

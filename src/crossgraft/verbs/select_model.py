@@ -46,8 +46,8 @@ from crossgraft.words.selection_words import kind_in_words
 
 _ONE_TRAINING = {
     "grid": "each model is trained once",
-    "folds": "val decides between models, and test is opened once",
-    "fold": "val decides between models, and test is opened once",
+    "folds": "models are compared on val, and test is opened once",
+    "fold": "models are compared on val, and test is opened once",
     "keep": "each model is trained once",
 }
 

@@ -73,9 +73,9 @@ def cost_in_words(record: SelectionRecord) -> str:
         else f", {small_percent(share)} of the {duration(record.plan.seconds_of_all)} to fine-tune all models"
     )
     took = f" It took {duration(record.seconds)} of computing." if record.seconds else ""
-    return (
-        f"Cost: {duration(record.booked_seconds)} of a budget of {duration(record.plan.budget_seconds)}{of_all}.{took}"
-    )
+    seconds = record.plan.timing_seconds
+    timed = "" if seconds is None else f" Measuring what everything costs took {duration(seconds)} beside it."
+    return f"Cost: {duration(record.booked_seconds)} of a budget of {duration(record.plan.budget_seconds)}{of_all}.{took}{timed}"
 
 
 def preference_in_words(record: SelectionRecord) -> str | None:
@@ -119,7 +119,12 @@ def selection_plan_in_words(record: SelectionPlanRecord) -> str:
     width = max(len(model.name) for model in record.models)
     lines = [
         f"Budget: {duration(record.budget_seconds)} ({record.budget}). To fine-tune all {counted(len(record.models), 'model')}: "
-        f"about {duration(record.seconds_of_all)}, {counted(record.num_parallel, 'training')} at a time.",
+        f"about {duration(record.seconds_of_all)}, {counted(record.num_parallel, 'training')} at a time."
+        + (
+            ""
+            if record.timing_seconds is None
+            else f" Measuring this took {duration(record.timing_seconds)} beside it."
+        ),
         "",
         "Models, with the time of their whole training and their expected standing (0 = middling):",
     ]

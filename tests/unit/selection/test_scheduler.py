@@ -61,12 +61,14 @@ def test_a_budget_of_one_training_finishes_the_best_that_fits():
     truth=st.lists(st.floats(-2, 2), min_size=1, max_size=4),
     budget=st.floats(1.0, 4.0),
     deviation=st.floats(0.05, 2.0),
+    going_on=st.sampled_from([0.0, 3.0]),
 )
-def test_one_model_is_always_finished_within_the_budget(truth, budget, deviation):
+def test_one_model_is_always_finished_within_the_budget(truth, budget, deviation, going_on):
     names = [f"m{number}" for number in range(len(truth))]
     costs = {name: 10.0 * (1 + number) for number, name in enumerate(names)}
     prior = plain_belief(dict.fromkeys(names, 0.0), deviation=deviation)
     trials = table(dict(zip(names, truth, strict=True)), costs=costs)
+    trials = replace(trials, going_on_seconds=dict.fromkeys(names, going_on))
     found = run_selection(trials, prior, 10 * budget)
     assert found.state.is_finished(found.model) and found.state.booked <= 10 * budget + 1e-6
     every = [trial.action for trial in found.state.trials]
@@ -79,6 +81,10 @@ def test_a_training_that_goes_on_costs_what_is_left():
     assert plan.left(Action("large", "curve:epoch=1"), ["curve:epoch=5"]) is None
     assert plan.left(Action("large", "full"), ["low:size=0.5"]) == 100
     assert plan.left(Action("large", "low:size=0.5"), ["full"]) is None
+    loaded = replace(plan, going_on_seconds={"large": 2.0})
+    assert loaded.left(Action("large", "full"), ["curve:epoch=5"]) == 52  # it is taken up again once
+    assert loaded.left(Action("large", "full"), ["curve:epoch=1", "curve:epoch=5"]) == 52
+    assert loaded.left(Action("large", "full"), ["low:size=0.5"]) == 100 == loaded.left(Action("large", "full"), [])
     assert replace(plan, num_parallel=2).makespan([3, 1, 1, 1]) == 3
 
 

@@ -91,6 +91,9 @@ def test_the_plan_shows_rungs_and_writes_nothing(folder):
     with pytest.raises(UsageError, match="only the plan was made"):
         crossgraft.audit_model(planned, data="many")
     assert "Rungs, if nothing surprises" in text and "no results of these weights are known" in text
+    assert planned.plan.timing_seconds > 0 and " beside it." in text
+    for model in planned.plan.models:
+        assert model.loading_seconds >= 0.5 and min(cost.seconds for cost in model.costs) > model.loading_seconds
     assert planned.plan.rungs and json.loads(planned.to_json())["kind"] == "selection-plan"
     with pytest.raises(UsageError, match="only the plan was made"):
         _ = planned.model

@@ -16,7 +16,7 @@ from crossgraft.report.sections._verdict import (
 )
 from crossgraft.report.source import Source
 from crossgraft.words.formatting import counted, joined, percent
-from crossgraft.words.metric_words import doubt_in_words
+from crossgraft.words.metric_words import doubt_in_words, metric_name_in_words
 from crossgraft.words.selection_words import num_choices
 
 
@@ -68,12 +68,30 @@ def may_not_be_best(source: Source[SelectionRecord]) -> Caveat | None:
     )
 
 
+def another_has_a_higher_val(source: Source[SelectionRecord]) -> Caveat | None:
+    """Of two whole trainings that of the selected model ended lower."""
+    record = source.record
+    own = record.candidate(record.selected).val
+    ended = [(row.val, row.name) for row in record.candidates if row.state == "finished" and row.val is not None]
+    if own is None or not ended or record.selected != record.leader or record.selection_metric == "loss":
+        return None
+    highest, name = max(ended)
+    if highest <= own:
+        return None
+    return Caveat(
+        f"{name} ended with a higher {metric_name_in_words(record.selection_metric)} of val ({highest:.3f}; {record.selected}: "
+        f"{own:.3f}). One training each differs by chance; with its earlier trials and what is known from elsewhere, "
+        f"{record.selected} is expected to be better."
+    )
+
+
 SELECTION_CAVEATS: tuple[CaveatOf[SelectionRecord], ...] = (
     unsound_data,
     val_tells_nothing,
     may_be_guessing,
     nothing_known,
     failed_models,
+    another_has_a_higher_val,
     looked_at_before,
     may_not_be_best,
     leakage_not_checked,

@@ -148,7 +148,9 @@ def _figure(source: Source[RankingRecord]) -> Figure:
         caption.append(f"Hollow: {counted(controls, 'control')} with random weights.")
         caption.append("An interval of a control that leaves the frame is cut off.")
     if ranking.best_shuffled is not None:
-        caption.append("A model left of the dashed line is no better than labels shuffled at random.")
+        caption.append(
+            "Dashed: the best value of any of them with shuffled labels; the table of scores says which are above their own."
+        )
     if valueless:
         caption.append(f"Without a value: {joined(valueless)}.")
     identifier = f"{source.prefix}ranking"

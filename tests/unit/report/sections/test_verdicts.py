@@ -18,8 +18,9 @@ from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
 from crossgraft.words.looks_words import NOT_SEEN
+from crossgraft.words.selection_words import cost_in_words, selection_plan_in_words
 from support.comparison_records import comparison_record, variant
-from support.selection_records import selection_record
+from support.selection_records import candidate, selection_record
 from support.tuning_records import metric, prediction_record, tuning_record
 
 TUNED = "crossgraft tune images --model resnet18 --group-column patient --code net.py --out runs/tune-images"
@@ -50,6 +51,29 @@ def test_a_selection_says_what_guessing_gives():
     assert "; guessing gives 0.50) on " in verdict.answer
     verdict, _ = verdict_of(selection_record(metrics=[metric("balanced_accuracy", 0.52)]))
     assert verdict.caveat.startswith("Guessing gives 0.50, and the interval contains it")
+
+
+def test_a_selection_says_that_another_training_ended_with_a_higher_val():
+    def caveats(**changed):
+        rows = [candidate("wide", "selected", 0.82), candidate("narrow", "finished", 0.84, probability_better=0.4)]
+        verdict, others = verdict_of(selection_record(**{"candidates": rows, **changed}))
+        return f"{verdict.caveat} {others}"
+
+    said = (
+        "narrow ended with a higher balanced accuracy of val (0.840; wide: 0.820). One training each differs by chance"
+    )
+    assert said in caveats()
+    assert said not in caveats(leader="narrow", preferred_by="small")  # the size decided, which is said elsewhere
+    lower = [candidate("wide", "selected", 0.82), candidate("narrow", "finished", 0.81, probability_better=0.4)]
+    assert "ended with a higher" not in caveats(candidates=lower)
+
+
+def test_a_selection_says_what_it_took_to_measure_its_costs():
+    record = selection_record()
+    assert "beside it" not in cost_in_words(record) + selection_plan_in_words(record.plan)
+    timed = record.model_copy(update={"plan": record.plan.model_copy(update={"timing_seconds": 15.0})})
+    assert "Measuring what everything costs took 15 s beside it." in cost_in_words(timed)
+    assert "at a time. Measuring this took 15 s beside it." in selection_plan_in_words(timed.plan)
 
 
 # Of a fine-tuning.
