@@ -69,7 +69,7 @@ def may_not_be_best(source: Source[SelectionRecord]) -> Caveat | None:
 
 
 def another_has_a_higher_val(source: Source[SelectionRecord]) -> Caveat | None:
-    """Of two whole trainings that of the selected model ended lower."""
+    """The whole training of another model ended better than that of the selected one."""
     record = source.record
     own = record.candidate(record.selected).val
     ended = [(row.val, row.name) for row in record.candidates if row.state == "finished" and row.val is not None]
