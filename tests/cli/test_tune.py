@@ -119,7 +119,7 @@ def test_folds_are_shown_one_a_line(workspace, crossgraft):
     lines = outcome.out.splitlines()
     table = [line.split() for line in lines if line.startswith("fold ")]
     assert [[line[1], line[4]] for line in table] == [["0", "12"], ["1", "12"]]
-    assert "No model was kept: with folds there is one model a fold" in " ".join(outcome.out.split())
+    assert "There is no single model: with folds there is one model a fold" in " ".join(outcome.out.split())
 
 
 def test_images_of_a_given_test_part_are_those_that_are_measured(workspace, crossgraft):

@@ -93,7 +93,7 @@ def test_skin_lesions_are_kept_together_and_divided_when_split_by_image(unpacked
     by_lesion = check_data(folder / "metadata.csv", **options, folds=5).record
     assert findings(by_lesion)["Patient leakage"].severity == "passed"
     near = findings(by_lesion)["Near duplicates"]
-    assert "(0 across splits, 37 within one group of lesion_id)" in near.text
+    assert "(0 across splits, 37 within one group (column lesion_id))" in near.text
     assert near.num_groups == 37  # every pair that looks alike is two photographs of one lesion
 
     dataset = open_dataset(folder / "metadata.csv", **options)

@@ -109,7 +109,7 @@ def next_hour_in_words(record: SelectionRecord) -> str:
     )
     who = joined(hour.models) if len(hour.models) <= 3 else counted(len(hour.models), "model")
     return (
-        f"Another hour would best go into {kind_in_words(hour.kind)} of {who} ({duration(hour.booked_seconds)}), "
+        f"Another hour would best begin with {kind_in_words(hour.kind)} of {who} ({duration(hour.booked_seconds)}), "
         f"which is expected to improve the model that is handed over by {_three_decimals(hour.gain)} of {unit}."
     )
 

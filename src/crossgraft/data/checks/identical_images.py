@@ -73,11 +73,9 @@ def check_pictures_of_two_groups(survey: Survey) -> list[FindingRecord]:
         return []
     shared = [rows for rows in survey.telling_copies if len(np.unique(groups[rows[known[rows]]])) > 1]
     if not shared:
-        text = (
-            f"No picture belongs to two of the {count(len(np.unique(groups[known])))} groups of {survey.group_column}."
-        )
+        text = f"No picture belongs to two of the {count(len(np.unique(groups[known])))} groups (column {survey.group_column})."
         return [finding("pictures_of_two_groups", title, "passed", text)]
     verb = "belongs" if len(shared) == 1 else "belong"
-    text = f"{pictures(len(shared))} {verb} to more than one group of {survey.group_column}."
+    text = f"{pictures(len(shared))} {verb} to more than one group (column {survey.group_column})."
     advice = "Either the groups are wrong or the images are: a split by group cannot keep such a picture on one side."
     return [finding("pictures_of_two_groups", title, "unsound", text, advice=advice, images=shared)]

@@ -147,7 +147,10 @@ def _describe(survey: Survey, pairs: Pairs, views: np.ndarray, capped: str) -> F
     if survey.split_names:
         notes.append(f"{count(int(across.sum()))} across splits")
     if survey.groups is not None:
-        notes.append(f"{count(int(together.sum()))} within one group of {survey.group_column}")
+        known = survey.known_groups[first] & survey.known_groups[second]
+        apart = int((known & ~together).sum())
+        notes.append(f"{count(int(together.sum()))} within one group (column {survey.group_column})")
+        notes += [f"{count(apart)} of two groups"] if apart else []
     disagree = (survey.targets[first] != survey.targets[second]).reshape(len(pairs), -1).any(axis=1)
     if disagree.any():
         notes.append(f"{count(int(disagree.sum()))} with different labels")

@@ -184,6 +184,8 @@ def rows_section(source: Source[PredictionRecord]) -> Section:
         if left_out > 0
         else "Names of files are in predictions.csv."
     )
+    if record.rows_used and not record.rows_used.startswith("all "):
+        note = f"Rows are counted from 1 among the images that were predicted, not among all of the data. {note}"
     blocks: list[Block] = [
         Paragraph(note),
         Folded(counted(min(len(record.rows), _MOST_ROWS), "row"), [table], page_only=False),
@@ -230,7 +232,8 @@ def prediction_checks_section(source: Source[PredictionRecord]) -> Section:
     if record.num_unreadable:
         rows = [str(row.row) for row in record.rows if row.decision == _UNREADABLE]
         verb = "cannot be decoded and has" if record.num_unreadable == 1 else "cannot be decoded and have"
-        text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: rows {joined(rows)}."
+        which = "row" if len(rows) == 1 else "rows"
+        text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: {which} {joined(rows)}."
         checks.append(CheckRecord(title="Unreadable images", severity="warning", text=text))
     if seen_is_unknown(record):
         checks.append(CheckRecord(title="Images that were trained on", severity="not assessed", text=NOT_KNOWN))

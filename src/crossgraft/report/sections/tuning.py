@@ -92,7 +92,7 @@ _THAT_ARE_NEW = "that had no part in training or in picking the model"
 
 def _picked(record: TuningRecord) -> str:
     stored = f" The weights are in the folder {record.saved_model}, with a model card." if record.saved_model else ""
-    reason = f" No model was kept: {record.saved_model_reason}." if record.saved_model_reason else ""
+    reason = f" There is no single model: {record.saved_model_reason}." if record.saved_model_reason else ""
     return f"{record.selection_rule.rstrip('.')}.{stored}{reason}"
 
 

@@ -117,7 +117,10 @@ def test_pictures_that_look_alike_are_told_by_split_group_and_label(check, pixel
     images, splits = [*range(23), almost], ["train"] * 16 + ["test"] * 8
     finding = check(images, TWO, splits=splits, groups=range(24))["Near duplicates"]
     assert finding.severity == "warning"
-    assert "(1 across splits, 0 within one group of groups, 1 with different labels)" in finding.text
+    assert (
+        "(1 across splits, 0 within one group (column groups), 1 of two groups, 1 with different labels)"
+        in finding.text
+    )
     assert finding.images == [[1, 24]]
     finding = check(images, [*TWO[:23], 0], groups=[*range(23), 0])["Near duplicates"]
     assert finding.severity == "notice"  # a split by group keeps both on one side

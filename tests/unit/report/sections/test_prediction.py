@@ -93,7 +93,7 @@ def test_unreadable_images_and_warnings_are_checks(record, source_of):
     (checks,) = blocks_of(prediction_checks_section(source_of(changed)), Checks)
     assert [check.text for check in checks.checks][:2] == [
         "Odd.",
-        "1 image cannot be decoded and has no prediction: rows 3.",
+        "1 image cannot be decoded and has no prediction: row 3.",
     ]
     (table,) = blocks_of(rows_section(source_of(changed)), Table)
     assert table.rows[2][-1].text == "—"
@@ -120,3 +120,11 @@ def test_a_page_of_many_labels_is_whole_small_and_escaped(source_of, tmp_path, e
     assert "rows" not in json.loads(page[start : page.index("</script>", start)])
     (figure,) = blocks_of(prediction_verdict_section(source_of(record)), Figure)
     assert "least certain label" in figure.drawings[0]
+
+
+def test_rows_of_a_part_are_said_to_be_counted_within_it(record, source_of):
+    def note(used):
+        return rows_section(source_of(record.model_copy(update={"rows_used": used}))).blocks[0].text
+
+    assert note("rows of the split test").startswith("Rows are counted from 1 among the images that were predicted")
+    assert note("all rows") == note("") == "Names of files are in predictions.csv."
