@@ -50,9 +50,9 @@ def test_the_test_rows_of_the_run_are_predicted_and_named(tuned, crossgraft):
 
 
 def test_a_prediction_of_training_images_ends_with_the_command_for_the_test_rows(tuned, crossgraft):
-    said = crossgraft("predict", "tuned", "images", *ASKED)
+    said = crossgraft("predict", "tuned", "images", "--use-split", "train", *ASKED)
     assert "crossgraft predict tuned images --code tiny_models.py" in said.out
-    assert "--use-split test\n" in said.out
+    assert "--use-split test\n" in said.out and "--use-split train\n" not in said.out
 
 
 def test_a_split_that_does_not_fit_is_refused_by_its_name(tuned, crossgraft):

@@ -92,7 +92,7 @@ def predict(
                 model.facts,
                 reporter,
                 seen=seen,
-                has_test=seen.sentence is not None and _has_test(opened, model),
+                has_test=seen.sentence is not None and _has_test(opened, model, options.use_split),
             )
             known = _with_edits(known, model.facts, reporter)
             foresee_logits(model.classifier, readable, batch_size=size, reporter=reporter)
@@ -128,8 +128,11 @@ def _open(
     )
 
 
-def _has_test(images: ImageRows, model: SavedModel) -> bool:
+def _has_test(images: ImageRows, model: SavedModel, used: str | None) -> bool:
     """Whether ``use_split="test"`` would find rows: by the split of the data, or by that of the fine-tuning."""
+    if used is not None:  # these are a part of what was split
+        split = model.find_split()
+        return used != "test" and split is not None and len(split.rows("test")) > 0
     if images.splits is not None:
         return "test" in images.splits
     try:

@@ -66,7 +66,7 @@ def _warned(source: Source[PredictionRecord]) -> Caveat | None:
     if seen is None:
         return Caveat(" ".join(record.warnings))
     typed = source.typed
-    has_test = _TEST_ROWS[0] in seen and typed.verb == "predict" and not typed.has(_TEST_ROWS[0])
+    has_test = _TEST_ROWS[0] in seen and typed.verb == "predict" and typed.value(_TEST_ROWS[0]) != _TEST_ROWS[1]
     line = typed.again(_TEST_ROWS) if has_test else _of_others(typed)
     return Caveat(seen, Following(line, "to predict images that had no part in it"))
 

@@ -237,7 +237,9 @@ def test_the_page_says_that_images_had_a_part_in_the_fine_tuning():
     assert verdict.caveat == seen
     assert verdict.following == "crossgraft predict runs/tune images --label-column dx --use-split test"
     narrowed, _ = verdict_of(record, "crossgraft predict runs/tune images --use-split train --out runs/p")
-    assert narrowed.following == "crossgraft predict runs/tune OTHER_IMAGES"
+    assert narrowed.following == "crossgraft predict runs/tune images --use-split test"
+    tested, _ = verdict_of(record, "crossgraft predict runs/tune images --use-split test --out runs/p")
+    assert tested.following == "crossgraft predict runs/tune OTHER_IMAGES"
     without_test = prediction_record(warnings=[f"9 of 40 images … {NOT_SEEN}."])
     asked, _ = verdict_of(without_test, "crossgraft predict runs/tune images --out runs/p")
     assert asked.following == "crossgraft predict runs/tune OTHER_IMAGES"
