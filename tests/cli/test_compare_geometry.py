@@ -118,6 +118,8 @@ def test_looks_at_the_images_of_probes_are_counted(runs, monkeypatch):
     (start,) = read_zoo("zoo.yaml:narrow", allow_code="tiny_models.py")
     third = package.compare_models(start, "one", probe="elsewhere", out="probed", **asked).record
     assert (third.looks.number, third.looks.num_results) == (3, 2)  # the start has no head that could be the best
+    probed = package.compare_models(start, "one", linear_probe=True, **asked).record
+    assert (probed.looks.number, probed.looks.num_results) == (4, 3)  # a probe has an accuracy
     assert third.probe_looks.number == 2 and third.probe_looks.by_command == {"compare": 2}
     html = (runs / "probed" / "report.html").read_text()
     assert "Linear probes on elsewhere: this is the 2nd look at these test images (2 × compare)" in html

@@ -219,6 +219,8 @@ def test_a_start_takes_images_as_its_fine_tuning_does(runs, run_once, crossgraft
     before = package.compare_models("one", "small", data="images", before="zoo.yaml:narrow", **QUICK).record
     taken = {each.label: each.images_become for each in before.models}
     assert taken["A before"] == taken["A"] != taken["B"] == taken["B before"]
+    three = package.compare_models("zoo.yaml:narrow", "small", data="images", before="zoo.yaml:narrow", **QUICK).record
+    assert len({each.images_become for each in three.models}) == 1
     crossgraft("compare", "zoo.yaml:narrow", "small", *command, "--image-size", "20", "--out", "asked")
     page = (runs / "asked" / "report.html").read_text(encoding="utf-8")
     assert "A and B take images in two ways" in page

@@ -273,6 +273,12 @@ def test_patients_on_both_sides_are_counted_and_not_named(drawings, workspace, m
     unseen = len(lines) - 1 - len(shown)
     assert f"They are not measured: the metrics are of {unseen} other images." in warning
     assert (of_others.record.num_seen, of_others.record.metrics[0].num_images) == (len(shown), unseen)
+    (workspace / "others.csv").write_text("\n".join([lines[0].replace("writer", "case"), *lines[1:]]))
+    other = package.open_dataset("others.csv", label_column="character", group_column="case")
+    of_case = package.predict_from_support(
+        support=package.open_dataset("query.csv", **columns), query=other, **common
+    ).record
+    assert "case" not in " ".join(of_case.warnings)  # numbers of cases are no writers
     (workspace / "query.csv").write_text("\n".join([lines[0], *reversed(shown)]))
     with pytest.raises(RunDirectoryError, match="The data changed since the run"):
         package.predict_from_support(support="query.csv", query="support.csv", out="of", **columns, **common)

@@ -122,7 +122,14 @@ def test_folders_that_are_almost_called_like_classes_say_why_nothing_is_measured
     )
     (tuned.parent / "new" / "Benign").rename(tuned.parent / "new" / "cyst")
     said = " ".join(crossgraft("predict", "tuned", "new", *command).err.split())
-    assert "cyst is none, so nothing is measured. To measure, give a folder with no others beside the classes." in said
+    assert "cyst is none, so nothing is measured. To measure, take out what is in no folder of a class." in said
+    (tuned.parent / "new" / "cyst").rename(tuned.parent / "new" / "benign")
+    (tuned.parent / "new" / "benign" / "00.png").rename(tuned.parent / "new" / "stray.png")
+    said = " ".join(crossgraft("predict", "tuned", "new", *command, "--out", "stray").err.split())
+    assert "(benign, malignant), and there are images beside them, so nothing is measured." in said
+    page = (tuned.parent / "stray" / "report.html").read_text(encoding="utf-8")
+    assert "Folders were not taken for labels" in page
+    (tuned.parent / "new" / "benign").rename(tuned.parent / "new" / "cyst")
     (tuned.parent / "new" / "malignant").rename(tuned.parent / "new" / "visit")
     assert "Folders are" not in crossgraft("predict", "tuned", "new", *command).err
 

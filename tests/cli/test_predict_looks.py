@@ -119,6 +119,24 @@ def test_heads_that_are_measured_on_the_same_queries_are_looks_at_them(workspace
     assert look("--query", "images", "--head", "ncc") is None  # they are the support set
 
 
+def test_a_picture_of_test_that_was_also_trained_on_leaves_the_look_that_of_the_training(runs, look, crossgraft):
+    whole, file = open_dataset("images"), runs / "first" / "training_images.json"
+    copied = whole.image_digests[Split.load(runs / "first" / "split.json").test[0]].hex()
+    file.write_text(json.dumps([*json.loads(file.read_text()), copied]))
+    assert look("first", "images", "--use-split", "test")["by_command"] == {"tune": 1}
+    said = crossgraft("predict", "first", "images", "--use-split", "test", *ASKED, "--json")
+    record = json.loads(said.out)
+    assert record["is_of_run"] and record["num_seen"] == 1
+
+
+def test_a_comparison_of_a_run_on_edited_images_is_the_look_of_its_training(runs, crossgraft):
+    done = crossgraft(*TUNE, "--epochs", "1", "--with", "tag:0.4", "--out", "edited")
+    assert done.code == 0, done.err
+    compared = crossgraft("compare", "edited", "edited", "--data", "images", *ASKED, "--json")
+    assert compared.code == 0, compared.err
+    assert json.loads(compared.out)["looks"]["by_command"] == {"tune": 3}
+
+
 def test_an_audit_and_a_comparison_of_trainings_are_no_further_results(runs, crossgraft):
     asked = (*ASKED, "--json")
     audited = crossgraft("audit", "second", "--data", "images", "--confounders", "tag", *asked)

@@ -25,7 +25,8 @@ class PredictionRow(Record):
     certainty: float | None = Field(description="Highest probability; with labels the least distance from 0.5.")
     target: str | None = Field(default=None, description="The true class, where it is known.")
     seen: bool | None = Field(
-        default=None, description="Whether the model has learned from this image; None: not known, or unreadable."
+        default=None,
+        description="Whether the model has learned from this image, or a head from its group; None: not known, or unreadable.",
     )
     reason: str | None = Field(default=None, description="Why there is no prediction.")
 

@@ -65,9 +65,10 @@ class TimingWork(Work[Timing, TimedModel]):
         try:
             plan = make_plan(prepared, run=None, reporter=study.reporter).record
         except OutOfMemoryError as error:
-            return self._refused(timing, prepared.backbone.num_parameters, side, str(error))
+            return self._refused(timing, prepared.backbone.num_parameters, side, loading, str(error))
         if plan.expected_seconds is None:
-            return self._refused(timing, prepared.backbone.num_parameters, side, plan.expected_reason or "not timed")
+            reason = plan.expected_reason or "not timed"
+            return self._refused(timing, prepared.backbone.num_parameters, side, loading, reason)
         seconds = plan.expected_seconds
         costs = [FidelityCost(kind=timing.kind, seconds=seconds, size_pixels=side)]
         if timing.kind == FULL:
@@ -96,12 +97,13 @@ class TimingWork(Work[Timing, TimedModel]):
         return [FidelityCost(kind=curve_kind(epoch), seconds=epoch * of_epoch, size_pixels=side) for epoch in epochs]
 
     @staticmethod
-    def _refused(timing: Timing, num_parameters: int, side: int, reason: str) -> TimedModel:
+    def _refused(timing: Timing, num_parameters: int, side: int, loading: float, reason: str) -> TimedModel:
         return TimedModel(
             model=timing.model,
             kind=timing.kind,
             num_parameters=num_parameters,
             size_pixels=side,
             costs=[],
+            loading_seconds=loading,
             reason=" ".join(reason.split()),
         )

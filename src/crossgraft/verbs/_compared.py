@@ -78,6 +78,7 @@ class ComparedRows:
         train: Those that linear probes learn from.
         in_words: What the rows are.
         notes: Sentences about them.
+        as_they_came: All rows before they were edited; None: they were not.
     """
 
     dataset: Dataset | None
@@ -85,6 +86,7 @@ class ComparedRows:
     train: Rows
     in_words: str
     notes: tuple[str, ...] = ()
+    as_they_came: Dataset | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -174,7 +176,7 @@ def _rows_of_run(run: Path, options: CompareModelsOptions, reporter: Reporter) -
         opened = rows_of_fold(options.data, asked, fold, reporter, allow_outside=options.allow_outside)
         parts, said = opened.parts[fold.number], f"test rows of fold {fold.number}"
     rows, train = np.sort(parts.test), np.sort(parts.train)
-    return ComparedRows(opened.dataset, rows, train, f"{len(rows)} {said}")
+    return ComparedRows(opened.dataset, rows, train, f"{len(rows)} {said}", as_they_came=opened.as_they_came)
 
 
 def _refuse_other_split(run: Path, other: Path) -> None:

@@ -11,8 +11,8 @@ from crossgraft.options import CompareModelsOptions
 from crossgraft.progress import Reporter
 from crossgraft.verbs._compared import Given
 
-_FINE_TUNED = {"A before": "A", "B before": "B", "A": "B", "B": "A"}
-"""Label of a network → that of its fine-tuning, if it is one."""
+_FINE_TUNED = {"A": "B", "B": "A", "A before": "A", "B before": "B"}
+"""Label of a network → that of its fine-tuning, if it is one; those that others are prepared as come first."""
 
 
 def prepared_alike(
@@ -25,9 +25,9 @@ def prepared_alike(
     if options.image_size is not None or options.resize_policy is not None:
         return dict(given), []
     found, notes = dict(given), list[str]()
-    for label, start in given.items():
-        tuned = given.get(_FINE_TUNED[label])
-        if tuned is None or start.spec is None or not _is_prepared_otherwise(start, tuned):
+    for label, after in _FINE_TUNED.items():
+        start, tuned = given.get(label), found.get(after)
+        if start is None or tuned is None or start.spec is None or not _is_prepared_otherwise(start, tuned, label):
             continue
         wanted = tuned.network.preprocessing
         side = wanted.height_pixels if wanted.height_pixels == wanted.width_pixels else None
@@ -44,9 +44,11 @@ def prepared_alike(
     return found, notes
 
 
-def _is_prepared_otherwise(start: Given, tuned: Given) -> bool:
-    """Whether the second was fine-tuned from the first, on images that were prepared in another way."""
-    if tuned.saved is None or not isinstance(start.model, ComparedNetwork):
+def _is_prepared_otherwise(start: Given, tuned: Given, label: str) -> bool:
+    """Whether the second was fine-tuned from the first, or is the first, on images that were prepared in another way."""
+    if not isinstance(start.model, ComparedNetwork) or not isinstance(tuned.model, ComparedNetwork):
+        return False
+    if tuned.saved is None and not label.endswith("before"):
         return False
     is_its_start = start.model.weights_fingerprint == tuned.network.start_fingerprint
     return is_its_start and start.model.preprocessing != tuned.network.preprocessing

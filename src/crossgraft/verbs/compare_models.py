@@ -145,9 +145,11 @@ def _with_looks(
     """
     saved = [each.saved.facts.look_key for each in given if each.saved is not None]
     bare = [_fingerprint(each) for each in given if each.saved is None]
-    looks = [_look(rows.dataset, rows.rows, [key], reporter) for key in saved]
+    images = rows.as_they_came or rows.dataset  # an edit shows nobody new
+    looks = [_look(images, rows.rows, [key], reporter) for key in saved]
     if bare:
-        looks.append(_look(rows.dataset, rows.rows, bare, reporter, is_result=has_probes))
+        probed = ["linear probe"] if has_probes else []
+        looks.append(_look(images, rows.rows, [*bare, *probed], reporter, is_result=has_probes))
     found: dict[str, LooksRecord | None] = {
         "looks": max(filter(None, looks), key=lambda look: look.number, default=None)
     }

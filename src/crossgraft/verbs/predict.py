@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.part_of_run import part_of_run
 from crossgraft.data.rows import ImageRows
@@ -22,7 +24,7 @@ from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.inference import Answers, answer
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
-from crossgraft.tune.seen_images import is_of_run, seen_in_training
+from crossgraft.tune.seen_images import are_its_test_images, is_of_run, seen_in_training
 from crossgraft.verbs._given_images import location_of, open_given
 from crossgraft.verbs._predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
 from crossgraft.verbs._verb import Run, verb
@@ -105,6 +107,8 @@ def predict(
             record = record.model_copy(update={"num_seen": seen.number, "is_of_run": is_of_run(readable, model, seen)})
             if options.ledger:
                 measured = [model.facts.look_key]
+                if are_its_test_images(readable, model):  # one of them may have been seen, too
+                    known = known._replace(measured=np.arange(len(readable)), unseen=True)
                 record = with_look(record, readable, known, measured, reporter)
             return finish(
                 record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.data._letters import whole_letters
@@ -23,6 +24,9 @@ _IGNORED_FILES = ("Thumbs.db", "desktop.ini", "DICOMDIR")  # the last is the ind
 _LISTED_EXTENSIONS = (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS)
 _TABLE_EXTENSIONS = (".csv", ".tsv")
 _NAMES_IN_MESSAGE = 5
+_NO_LABELS = (
+    "Folders were not taken for labels: not all are called like classes of the model, or images lie beside them."
+)
 
 
 class ImageFolder(DataSource):
@@ -113,24 +117,31 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
     if not files:
         raise DataError(f"No images in the folder {root}. Give a folder of images, one image, or a table of paths.")
     known = set(labels) <= set(request.known_classes) and not request.several_labels
-    notices = [] if known or request.several_labels else _almost_labels(list(dict.fromkeys(labels)), request)
-    return rows_of_files(
+    loose = {name for name, path in zip(labels, files, strict=True) if path.name == name}
+    folders = [name for name in dict.fromkeys(labels) if name not in loose]
+    notices = [] if known or request.several_labels else _almost_labels(folders, request, has_loose=bool(loose))
+    found = rows_of_files(
         files, names, request, name=root.resolve().name, labels=labels if known else None, notices=notices
     )
+    # Names of folders may be those of patients, and are for the terminal alone.
+    return replace(found, reading=(*found.reading, _NO_LABELS)) if notices else found
 
 
-def _almost_labels(folders: Sequence[str], request: SourceRequest) -> list[str]:
+def _almost_labels(folders: Sequence[str], request: SourceRequest, *, has_loose: bool) -> list[str]:
     """Why folders are no labels, where some are called, or almost called, like classes."""
     classes = request.known_classes
     alike = {name: pair for name in folders if name not in classes for pair in _alike(name, classes)}
     if not alike and not set(folders) & set(classes):
         return []
     others = [name for name in folders if name not in classes]
-    wanted = "; ".join(f"rename {name} to {meant}" for name, meant in alike.items())
+    beside = [f"{_shown(others)} {'is none' if len(others) == 1 else 'are none'}"] if others else []
+    beside += ["there are images beside them"] if has_loose else []
+    wanted = [f"rename {name} to {meant}" for name, meant in alike.items()]
+    if has_loose or len(alike) < len(others):
+        wanted.append("take out what is in no folder of a class")
     return [
         f"Folders are taken for labels only where each of them is a class of the model ({_shown(classes)}), and "
-        f"{_shown(others)} {'is none' if len(others) == 1 else 'are none'}, so nothing is measured. "
-        f"To measure, {wanted or 'give a folder with no others beside the classes'}."
+        f"{' and '.join(beside)}, so nothing is measured. To measure, {'; '.join(wanted)}."
     ]
 
 

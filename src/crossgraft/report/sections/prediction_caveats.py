@@ -32,11 +32,10 @@ _LABELLED = "LABELLED_IMAGES"
 def worth_in_words(record: PredictionRecord) -> str:
     """The best evidence of how far to trust the answers."""
     here, before = _told(record)
-    unseen = record.num_images - (record.num_seen or 0)
-    where = (
-        f"On the {counted(unseen, 'image')} that it had not seen" if record.num_seen and unseen else "On these images"
-    )
-    told = [f"{where}: {each}." for each in here] + [f"When it was fine-tuned: {each}." for each in before]
+    is_too_high = any(NOT_SEEN in text for text in record.warnings)
+    where = "On the images that it had not seen" if record.num_seen and not is_too_high else "On these images"
+    told = [f"{where}: {each.rstrip('.')}." for each in here]
+    told += [f"When it was fine-tuned: {each.rstrip('.')}." for each in before]
     return (
         " ".join(told)
         or "How good such predictions are was not measured: neither here nor on test images of the model."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from crossgraft.options import PredictOptions
 from crossgraft.options.models import CodeOptions
 from crossgraft.records import SelectionRecord
@@ -73,7 +75,14 @@ def another_has_a_higher_val(source: Source[SelectionRecord]) -> Caveat | None:
     record = source.record
     own = record.candidate(record.selected).val
     ended = [(row.val, row.name) for row in record.candidates if row.state == "finished" and row.val is not None]
-    if own is None or not ended or record.selected != record.leader or record.selection_metric == "loss":
+    ended = [each for each in ended if not math.isnan(each[0])]
+    if (
+        own is None
+        or math.isnan(own)
+        or not ended
+        or record.selected != record.leader
+        or record.selection_metric == "loss"
+    ):
         return None
     highest, name = max(ended)
     if highest <= own:

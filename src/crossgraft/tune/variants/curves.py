@@ -44,15 +44,15 @@ class MixedCurve:
     starts_at_linear: bool
 
     def at(self, similarity: float, images: MeasuredImages, *, kind: str = "cka") -> Replicated | None:
-        """The best metric that the curve has with this CKA or a higher one; None where it does not have this one.
+        """The best metric that the curve has with this CKA or a higher one; None in a gap, and where it has no higher one.
 
         It has a CKA at a measured network, or between two that are joined. A curve may fold back, and then another of its
         networks keeps more and does better: the comparison is with what weight interpolation can do.
         """
-        places = list(self._places(similarity, kind))
-        if not places:
+        places, found = list(self._places(similarity, kind)), self._similarities(kind)
+        above = [place for place, here in enumerate(found) if here > similarity]
+        if not places and len(above) < len(found):
             return None
-        above = [place for place, found in enumerate(self._similarities(kind)) if found > similarity]
         there = [self._measured(place, share, images) for place, share in (*places, *((place, 0.0) for place in above))]
         return max(there, key=lambda values: values[0])
 

@@ -15,7 +15,9 @@ from crossgraft.report.sections.prediction import (
     prediction_verdict_section,
     rows_section,
 )
+from crossgraft.report.sections.prediction_caveats import worth_in_words
 from crossgraft.report.tables import Table
+from crossgraft.words.looks_words import NOT_SEEN
 from support.tuning_records import EVIL, prediction_record
 
 
@@ -120,6 +122,15 @@ def test_a_page_of_many_labels_is_whole_small_and_escaped(source_of, tmp_path, e
     assert "rows" not in json.loads(page[start : page.index("</script>", start)])
     (figure,) = blocks_of(prediction_verdict_section(source_of(record)), Figure)
     assert "least certain label" in figure.drawings[0]
+
+
+def test_a_value_is_of_images_that_were_not_seen_only_where_it_was_measured_on_them(record, source_of):
+    def told(**changes):
+        return worth_in_words(record.model_copy(update={"num_seen": 12, **changes}))
+
+    assert told().startswith("On the images that it had not seen: Balanced accuracy 0.70")
+    assert told(warnings=[f"12 of 17 images had a part … {NOT_SEEN}."]).startswith("On these images: Balanced accuracy")
+    assert ".." not in told().replace("…", "")
 
 
 def test_rows_of_a_part_are_said_to_be_counted_within_it(record, source_of):

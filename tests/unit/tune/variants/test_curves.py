@@ -78,7 +78,7 @@ def test_where_the_curve_folds_back_the_best_network_that_keeps_as_much_counts()
 
 def test_seeds_without_such_a_network_are_not_left_out_silently():
     right = IMAGES.measure(TARGETS)
-    curves = [curve(0, 0.65, 0.85), curve(1, 0.8, 1.0)]
+    curves = [curve(0, 0.65, 0.85), curve(1, 0.5, 1.0)]  # the second jumps
     found = above_curve([trained(0, 0.75), trained(1, 0.75)], [right, right], curves, IMAGES)
     assert found.value is None
     assert "1 of 2 seeds" in found.reason
@@ -87,6 +87,7 @@ def test_seeds_without_such_a_network_are_not_left_out_silently():
 def test_where_the_similarity_jumps_only_the_measured_networks_count():
     jump = curve(0, 0.5, 1.0)
     assert [at(each, jump) for each in (1.0, 0.75, 0.5)] == [0.5, None, 1.0]
+    assert at(0.4, jump) == 1.0  # every network of the curve keeps more
     found = above_curve([trained(0, 0.75)], [IMAGES.measure(TARGETS)], [jump], IMAGES)
     assert found.value is None
     assert "that was measured" in found.reason
