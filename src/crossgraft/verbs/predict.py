@@ -55,7 +55,8 @@ def predict(
         {options}
 
     Returns:
-        The predictions; with ``out`` also ``predictions.csv``, ``report.html``, ``report.json`` and ``run.json`` there.
+        The predictions; with ``out`` also ``predictions.csv``, ``report.html``, ``report.json``, ``run.json`` and
+        ``predicted_images.json`` (a digest of each image, so that a later call loses none) there.
 
     Raises:
         RunDirectoryError: ``run`` holds no model, or ``out`` is in use or holds another run, or predictions of other images.

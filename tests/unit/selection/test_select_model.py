@@ -3,12 +3,17 @@
 import json
 import shutil
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from safetensors.torch import save_file
 
 import crossgraft
 from crossgraft.errors import DataError, MissingWeightsError, UsageError
+from crossgraft.records import FidelityCost
+from crossgraft.selection.costs import TimedModel, Timing, TimingWork
+from crossgraft.selection.planning import _planned
 from support.tiny import make_images, make_workspace, tiny_weights
 
 FAST = {"workers": 1, "device": "cpu", "epochs": 3, "store": False, "no_images": True, "allow_code": "tiny_models.py"}
@@ -83,6 +88,20 @@ def test_an_audit_takes_the_selection_as_it_is_and_asks_its_test_images(selected
     assert [each.num_test for each in found] == [32, 32]
     assert "Measured on the test part of the run." in found[0].notes
     assert found[0].entries[0].metrics == found[1].entries[0].metrics
+
+
+def test_the_time_to_load_is_the_shortest_that_was_measured_also_where_a_size_was_not_timed():
+    """The first network that a process loads waits for libraries; a size that does not fit was loaded all the same."""
+    whole = TimedModel(
+        model="m", kind="full", num_parameters=9, size_pixels=32, loading_seconds=8.0,
+        costs=[FidelityCost(kind="full", seconds=10.0), FidelityCost(kind="curve:epoch=1", seconds=2.0)],
+    )  # fmt: skip
+    refused = TimingWork._refused(Timing("m", "low:size=0.5", 0.5), 9, 16, 6.0, "out of  memory")
+    belief = SimpleNamespace(models=("m",), spoke=(), mean=np.zeros(1), covariance=np.eye(1))
+    study = SimpleNamespace(requests={"m": SimpleNamespace(spec=SimpleNamespace(source="net"))})
+    planned = _planned(study, [whole, refused], "m", belief)
+    assert planned.loading_seconds == 6.0 and refused.reason == "out of memory"
+    assert {cost.kind: cost.seconds for cost in planned.costs} == {"full": 16.0, "curve:epoch=1": 8.0}
 
 
 def test_the_plan_shows_rungs_and_writes_nothing(folder):
