@@ -126,7 +126,7 @@ def do(piece: Piece, arguments: argparse.Namespace) -> None:
     key = (piece.spec.name, piece.kind, piece.sampler)
     done = [row for row in read_rows(arguments.rows, piece.of.name) if (row.network, row.kind, row.sampler) == key]
     start = time.perf_counter()
-    backbone = loaded(piece.spec, arguments.weights_dir)
+    backbone = loaded(piece.spec, arguments)
     heads = heads_of_piece(piece, backbone)
     missing = heads.keys() - {row.head for row in done}
     if not missing:
@@ -145,8 +145,9 @@ def opened(reads: Callable[[Path], Images], folder: Path) -> Images:
     return reads(folder)
 
 
-def loaded(spec: ModelSpec, weights_dir: Path | None) -> Backbone:
-    return load_backbone(spec, weights_dir=weights_dir, image_size=32 if weights_dir is None else None)
+def loaded(spec: ModelSpec, arguments: argparse.Namespace) -> Backbone:
+    folder, device = arguments.weights_dir, arguments.device
+    return load_backbone(spec, weights_dir=folder, image_size=32 if folder is None else None, device=device)
 
 
 def evaluated(
@@ -201,6 +202,7 @@ def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
         "--student", type=Path, default=Path("universal_resnet20.safetensors"), help="distilled network"
     )
     parser.add_argument("--kinds", nargs="+", choices=sorted(EPISODES), default=[BALANCED, HEADS, NAMED, INSIDE])
+    parser.add_argument("--device", default="cpu", help="where the networks are: cpu, cuda, cuda:N or mps")
     parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")
     parsed = parser.parse_args(command_line)
     check_folders(parser, parsed)

@@ -13,8 +13,8 @@ of steps with ρSIM and without, which are made in turn and kept as a row, too.
 
 Forecast, from steps measured on a busy machine: an epoch takes 15 seconds of processor time with ResNet-20, 26 with ResNet-32
 and 45 with ResNet-56, and 1.2 times as long with ρSIM, so a training of 20 epochs 310 (with ρSIM 380), 520 (620) and 890 (1090)
-seconds; a fine-tuning 20 to 75. Then ``cifar10`` takes 3.3 processor hours, ``cifar10_regularisers`` 2.7, the two medical sets
-1.5 together, ``cifar10_depth`` 1.7 and ``cifar10_sweeps`` 1.5: 10.7 in all, or 5.5 hours on two cores.
+seconds; a fine-tuning 20 to 75. Then ``cifar10`` takes 3.3 processor hours, ``cifar10_regularisers`` 4.5, the two medical sets
+1.6 together, ``cifar10_depth`` 2.6 and ``cifar10_sweeps`` 1.9: 14 in all, or 7 hours on two cores; ``--device`` names a GPU.
 """
 
 from __future__ import annotations

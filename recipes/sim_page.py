@@ -29,6 +29,7 @@ from sim_variants import BASELINE, DROPOUT_RATE, LONGER, PLACEBO, SIM, core, pie
 from studies import difference_of, verdict
 from study_rows import Table
 from study_tables import mean_and_interval, set_table
+from study_trainings import ON
 
 COLUMNS = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "auc": "AUC"}
 TABLE_2 = {
@@ -53,6 +54,7 @@ def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
         progress=_progress(found),
         dropout_rate=DROPOUT_RATE,
         longer=_longer(found),
+        machines=_machines(found),
         pooled=pooled_table(found, places_from_scratch()),
         pooled_verdicts=pooled_verdicts(found, places_from_scratch()),
         core=_core(scratch),
@@ -85,6 +87,28 @@ def _progress(found: Mapping[str, StudyTables]) -> str:
     lines += ["| Part | Trainings |", "|---|---|"]
     lines += [f"| {piece.target.title} | {there[name]} of {wanted[name]} |" for name, piece in pieces().items()]
     return "\n".join(lines)
+
+
+def _machines(found: Mapping[str, StudyTables]) -> str:
+    """Which trainings a GPU has done; nothing where it did none."""
+    of_gpu: dict[str, dict[str, set[int]]] = {}
+    for each in found.values():
+        for row in each.table.trainings:
+            _, on, gpu = row.versions.partition(ON)
+            if on:
+                of_gpu.setdefault(gpu, {}).setdefault(row.model, set()).add(row.seed)
+    said: list[str] = []
+    for gpu, trained in of_gpu.items():
+        each = (f"{model} (seed{'s' * (len(seeds) > 1)} {_listed(seeds)})" for model, seeds in sorted(trained.items()))
+        said.append(
+            f"\n\nTrained on one {gpu}: {', '.join(each)}; the others on CPUs. What is drawn is the same on both; a GPU\n"
+        )
+        said.append("rounds otherwise, which acts as another order of batches would, on all variants.")
+    return "".join(said)
+
+
+def _listed(seeds: set[int]) -> str:
+    return ", ".join(map(str, sorted(seeds)))
 
 
 def _longer(found: Mapping[str, StudyTables]) -> str:

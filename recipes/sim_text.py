@@ -17,8 +17,7 @@ CIFAR-10 and CIFAR-100, with 50 000 training images, 200 epochs, three seeds and
 and small networks, so sizes cannot be compared; what can be asked is whether there is a gain, and whether it is one of ρSIM. So
 it is set beside
 
-- what costs nothing: weight decay × 3 and × 10 (of pretrained networks × 10), and dropout ({dropout_rate:.0%} of the features in
-  front of the last layer);
+- what costs nothing: weight decay × 3 and × 10, and dropout ({dropout_rate:.0%} of the features in front of the last layer);
 - the **same cost**: the baseline for as many more epochs as ρSIM costs ({longer});
 - a **placebo** (`rho_sim:placebo=true`) that predicts the tokens of another image at the same price. A gain that the placebo
   shares is no gain of ρSIM.
@@ -26,7 +25,7 @@ it is set beside
 From scratch: 5 000 training images and 1 000 test images of CIFAR-10 (32 pixels a side, once saved as JPEG), no validation rows,
 the last epoch; SGD with learning rate 0.1, momentum 0.9, weight decay 1e-4 and batches of 128, as in the paper, a cosine
 schedule, augmentation `light`. Random weights, batches and augmentation are the same for all variants of a seed, so differences
-are paired. ρ = 0.2, weight 0.005, loss `norm_l2` where nothing else is said.
+are paired. ρ = 0.2, weight 0.005, loss `norm_l2` where nothing else is said.{machines}
 
 Accuracy is of the most probable class; differences are in percentage points. Intervals are 95 % (Student's t over seeds, or over
 pairs of set, network and seed where that is said). They say how far another seed would lie, not other test images: with 1 000

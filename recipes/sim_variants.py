@@ -18,8 +18,8 @@ WEIGHT_DECAY, FINE_TUNING_DECAY = 1e-4, 0.05
 DECAYS = (3, 10)
 """Factors of the weight decay; 1 is the baseline."""
 RHO, WEIGHT, DISTANCE = 0.2, 5e-3, "norm_l2"
-RHOS = (0.1, 0.6, 1.0)
-WEIGHTS = (1e-4, 1e-2, 1.0)
+RHOS = (0.1, 0.4, 0.6, 0.8, 1.0)
+WEIGHTS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)
 DISTANCES = {
     "norm_mse": "MSE Loss (Normalized)",
     "mse": "MSE Loss",
@@ -84,12 +84,12 @@ def pieces() -> dict[str, Piece]:
     medical = {target.name: target for target in MEDICAL_TARGETS}
     found = [
         Piece(_natural("cifar10", "ResNet-20, and what costs as much"), ("resnet20",), core(), five),
-        Piece(_natural("cifar10_regularisers", "ResNet-20, with other regularisers"), ("resnet20",), joined(), three),
+        Piece(_natural("cifar10_regularisers", "ResNet-20, with other regularisers"), ("resnet20",), joined(), five),
         *(
             Piece(medical[name], ("mobilenetv1_050", "mobilenetv2_035"), fine_tunings(), five, is_pretrained=True)
             for name in ("breastmnist", "retinamnist")
         ),
-        Piece(_natural("cifar10_depth", "Deeper networks"), ("resnet32", "resnet56"), plain_and_sim(), two),
+        Piece(_natural("cifar10_depth", "Deeper networks"), ("resnet32", "resnet56"), plain_and_sim(), three),
         Piece(_natural("cifar10_sweeps", "Sweeps", epochs=SWEEP_EPOCHS), ("resnet20",), sweeps(), two),
     ]
     return {piece.target.name: piece for piece in found}
@@ -107,10 +107,9 @@ def core() -> dict[str, dict[str, Any]]:
 
 
 def fine_tunings() -> dict[str, dict[str, Any]]:
-    """Of a pretrained network: the same, with one other weight decay."""
-    strong = max(DECAYS)
-    free = {LONGER: {}, f"weight decay × {strong}": {"weight_decay": FINE_TUNING_DECAY * strong}, DROPOUT: {}}
-    return {BASELINE: {}, SIM: rho_sim(), PLACEBO: rho_sim(placebo=True), **free}
+    """Of a pretrained network: the same."""
+    decays = {f"weight decay × {factor}": {"weight_decay": FINE_TUNING_DECAY * factor} for factor in DECAYS}
+    return {BASELINE: {}, SIM: rho_sim(), PLACEBO: rho_sim(placebo=True), LONGER: {}, **decays, DROPOUT: {}}
 
 
 def plain_and_sim() -> dict[str, dict[str, Any]]:

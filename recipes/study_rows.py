@@ -50,7 +50,7 @@ class TrainingRow(Measured):
         variant: What was trained how.
         seed: Of everything.
         seconds: Of the training alone, on a machine that may have had other work.
-        cpu_seconds: Of the processor, for the whole call: reading, plan, training, measuring.
+        cpu_seconds: Of the processor, for the whole call: reading, plan, training, measuring; None where a GPU trained.
         best_epoch: The one that was kept.
         num_trained: Parameters of the network that were trained, without those of a regulariser; None in tables from before it
             was kept.

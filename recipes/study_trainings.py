@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from data_folders import add_folders, check_folders
 from studies import MEDICAL_TARGETS, SEEDS, Target, noise, short
 from study_rows import TrainingRow, most_probable, read_predictions, read_table
@@ -24,7 +25,9 @@ from crossgraft.runs.jobs import Job, Outcome, Work, run_jobs
 from crossgraft.tune import FineTuningResult
 
 SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64
-
+GPUS = ("cuda", "mps")
+ON = " on "
+"""Between versions and the name of a GPU."""
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
@@ -48,6 +51,7 @@ def study_parser(
     parser.add_argument("--variants", nargs="+", choices=list(variants), help="these variants only")
     parser.add_argument("--seeds", nargs="+", type=int, choices=list(seeds), help="these seeds only")
     parser.add_argument("--threads", type=int, default=1, help="of the network")
+    parser.add_argument("--device", default="cpu", help="where networks are trained: cpu, cuda, cuda:N or mps")
     parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")
     return parser
 
@@ -137,7 +141,7 @@ def train(
 ) -> TrainingRow:
     """The row of a training; without numbers where it diverged. ``also`` sees the network before its row is kept."""
     known = {"model": short(job.spec), "variant": job.variant, "seed": job.seed, "settings": settings}
-    known["versions"] = versions()
+    known["versions"] = versions(arguments.device)
     began = time.process_time()
     with tempfile.TemporaryDirectory() as nowhere:
         out = out or Path(nowhere) / "run"
@@ -149,7 +153,8 @@ def train(
         decided = most_probable(*read_predictions(out / "predictions.csv"))
         if also is not None:
             also(job, tuned)
-    return TrainingRow.of_record(tuned.record, decided, **known, cpu_seconds=spent)
+    counted = None if arguments.device.startswith(GPUS) else spent  # a processor that waits for a GPU is busy, too
+    return TrainingRow.of_record(tuned.record, decided, **known, cpu_seconds=counted)
 
 
 def tune(job: Training, arguments: argparse.Namespace, out: Path) -> FineTuningResult:
@@ -163,7 +168,7 @@ def tune(job: Training, arguments: argparse.Namespace, out: Path) -> FineTuningR
         weights_dir=arguments.weights_dir,
         store=False,
         no_images=True,
-        device="cpu",
+        device=arguments.device,
         workers=arguments.threads,
         seed=job.seed,
         out=out,
@@ -177,10 +182,13 @@ def data_of(job: Training, arguments: argparse.Namespace) -> Path | Dataset:
     return noise(job.target.name) if arguments.smoke else arguments.data_dir / job.target.file
 
 
-def versions() -> str:
-    """Of the programs that decide the numbers."""
+def versions(device: str = "cpu") -> str:
+    """Of the programs that decide the numbers, and the GPU where there was one."""
     said = {name: importlib.metadata.version(name) for name in ("crossgraft", "torch", "timm")}
-    return " ".join([f"python {platform.python_version()}", *(f"{name} {version}" for name, version in said.items())])
+    on = ON + torch.cuda.get_device_name(device) if device.startswith("cuda") else ""
+    return (
+        " ".join([f"python {platform.python_version()}", *(f"{name} {version}" for name, version in said.items())]) + on
+    )
 
 
 def seeds_of(arguments: argparse.Namespace, seeds: Sequence[int] = SEEDS) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from crossgraft.errors import OutOfMemoryError, UsageError
+from crossgraft.repeatable import repeatable_convolutions
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -75,12 +76,12 @@ def limit_threads(num_threads: int) -> Generator[None]:
     """Limit BLAS, OpenMP and torch to ``num_threads`` inside the block, then restore what was there.
 
     Without a limit, two libraries that each start one thread a core slow each other down by orders of magnitude on a
-    loaded machine.
+    loaded machine. On a GPU, ``repeatable_convolutions`` holds, too: every command and every pass over images is in here.
     """
     import torch
 
     before = torch.get_num_threads()
-    with _thread_pools(frozenset(sys.modules)).limit(limits=num_threads):
+    with _thread_pools(frozenset(sys.modules)).limit(limits=num_threads), repeatable_convolutions():
         torch.set_num_threads(num_threads)
         try:
             yield

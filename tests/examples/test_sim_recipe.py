@@ -56,7 +56,7 @@ def test_without_data_it_runs_resumes_and_writes_a_page(recipe, tmp_path, capsys
     said = capsys.readouterr().out
     assert "3 trainings are there" in said and "cifar10 resnet20: a step takes" in said
     first = out.read_text(encoding="utf-8")
-    assert "3 of 218 trainings are there" in first and "ResNet-20, and what costs as much | 3 of 35 |" in first
+    assert "3 of 270 trainings are there" in first and "ResNet-20, and what costs as much | 3 of 35 |" in first
     costs = sys.modules["sim_steps"].read_step_costs(tmp_path / "rows", "cifar10")
     assert [model for model, _ in costs] == ["resnet20"] and all(row.ratio > 0 for row in costs.values())
     assert {path.name for path in (tmp_path / "page").iterdir()} == {"gradients.svg", "sweeps.svg"}
@@ -97,7 +97,7 @@ def all_jobs(recipe, asked):
 def test_the_whole_study_is_that_of_its_design_the_most_informative_first(recipe, variants, monkeypatch):
     asked = arguments(recipe, monkeypatch)
     jobs = all_jobs(recipe, asked)
-    assert len(jobs) == sum(piece.num_trainings for piece in variants.pieces().values()) == 218
+    assert len(jobs) == sum(piece.num_trainings for piece in variants.pieces().values()) == 270
     names = [(job.target.name, job.spec.name.partition(" ")[0], job.variant, job.seed) for job in jobs]
     assert len(set(names)) == len(names)
     first = [job for job in jobs if job.target.name == "cifar10"]
@@ -114,7 +114,7 @@ def test_the_whole_study_is_that_of_its_design_the_most_informative_first(recipe
     assert dropout == 0.2 and all(not job.spec.kwargs for job in first if job.variant != "dropout 0.2")
     of_depth = [job for job in jobs if job.target.name == "cifar10_depth"]
     assert {(job.spec.source, job.seed) for job in of_depth} == {
-        (f"cifar_resnet:resnet{depth}", seed) for depth in (32, 56) for seed in range(2)
+        (f"cifar_resnet:resnet{depth}", seed) for depth in (32, 56) for seed in range(3)
     }
     settings = sys.modules["study_trainings"].settings_of(first[2], asked)
     assert "regularizer=rho_sim:rho=0.2,weight=0.005,distance=norm_l2,placebo=true" in settings
@@ -136,7 +136,7 @@ def test_pretrained_networks_have_the_same_controls(recipe, monkeypatch):
         ("one · x", 26),
         ("two · x", 18),
     }
-    assert {job.options.get("weight_decay") for job in jobs} == {None, 0.5}
+    assert sorted({job.options.get("weight_decay", 0.05) for job in jobs}) == pytest.approx([0.05, 0.15, 0.5])
     assert {job.variant for job in jobs if job.spec.kwargs} == {"dropout 0.2"}
     assert [job.spec.kwargs for job in jobs if job.variant == "dropout 0.2"] == [{"drop_rate": 0.2}] * 2
 
@@ -292,7 +292,7 @@ def test_what_is_published_stands_beside(page):
 
 
 def test_how_much_is_there_is_said_until_all_is(page, recipe, variants, tmp_path, monkeypatch):
-    assert "**The study is not finished: 55 of 218 trainings are there.**" in page
+    assert "**The study is not finished: 55 of 270 trainings are there.**" in page
     assert "| CIFAR-10 subset: ResNet-20, and what costs as much | 20 of 35 |" in page
     for name, piece in variants.pieces().items():
         made = [row_of(model, variant, seed, accuracy=0.5) for model in piece.networks for variant in piece.variants
@@ -302,10 +302,19 @@ def test_how_much_is_there_is_said_until_all_is(page, recipe, variants, tmp_path
     assert "not finished" not in (tmp_path / "all.md").read_text(encoding="utf-8")
 
 
+def test_what_a_gpu_has_trained_is_said_and_has_no_processor_time(page, recipe, tmp_path):
+    assert "Trained on one" not in page
+    made = [row_of("resnet20", "baseline", seed, accuracy=0.5, versions="torch 2 on NVIDIA H200") for seed in (2, 0)]
+    keep(tmp_path / "gpu", "cifar10", [*made, row_of("resnet20", "baseline", 1, accuracy=0.5)])
+    recipe.main(["--only", "none", "--rows", str(tmp_path / "gpu"), "--out", str(tmp_path / "gpu.md")])
+    text = (tmp_path / "gpu.md").read_text(encoding="utf-8")
+    assert "Trained on one NVIDIA H200: resnet20 (seeds 0, 2); the others on CPUs." in text
+
+
 def test_without_rows_the_page_says_so(recipe, tmp_path):
     recipe.main(["--only", "none", "--rows", str(tmp_path), "--out", str(tmp_path / "page.md")])
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert "0 of 218 trainings" in text and text.count("Not trained yet.") >= 7
+    assert "0 of 270 trainings" in text and text.count("Not trained yet.") >= 7
 
 
 def test_the_figures_show_every_variant_and_value(page, tmp_path):

@@ -20,6 +20,7 @@ from crossgraft.fewshot.heads._head import Head, Logits, Rows
 from crossgraft.models import Backbone
 from crossgraft.models.memory_format import channels_last
 from crossgraft.models.modes import modes_kept
+from crossgraft.repeatable import repeatable_convolutions
 
 Images = Float[Tensor, "num_samples *shape"]
 """(n, channels, height, width) for a ``Backbone``; for another module what it takes."""
@@ -81,7 +82,7 @@ class InBackbone(Head):
         """Inside the block no parameter of the network asks for a gradient, and all of it is in eval mode."""
         trained = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
         order = channels_last(self.backbone) if isinstance(self.backbone, Backbone) else nullcontext()
-        with reuse_freed_memory(), order, modes_kept(self.network):
+        with reuse_freed_memory(), repeatable_convolutions(), order, modes_kept(self.network):
             self.network.eval()
             for parameter in trained:
                 parameter.requires_grad_(False)

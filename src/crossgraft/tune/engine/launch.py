@@ -23,6 +23,7 @@ from safetensors.torch import load_file, save_file
 
 from crossgraft.compute import end_with_parent, nothing_imported_unasked, resolve_device, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, UsageError
+from crossgraft.repeatable import repeatable_convolutions
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.tune.engine.contract import OnEpoch, OnStep, StepReport, TrainedEpoch, TrainingJob, TrainingResult
 from crossgraft.tune.engine.modes import training_batch_norms
@@ -228,7 +229,7 @@ def _work(rank: int, world: int, port: int, path: str, line: Any, num_threads: i
     torch.set_num_threads(max(1, num_threads // world))
     try:
         run, job = unpacked(line.recv_bytes())
-        with reuse_freed_memory():
+        with reuse_freed_memory(), repeatable_convolutions():
             result = run(
                 make_fabric(job.settings), job, lambda r: line.send(("step", r)), lambda r: line.send(("epoch", r))
             )
