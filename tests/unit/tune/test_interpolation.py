@@ -218,15 +218,18 @@ def parts_of(n=90):
 
 def test_the_curve_measures_each_network_as_it_is():
     start, end, data, parts = small_classifier("cnn"), moved("cnn", scale=0.1), squares(), parts_of()
-    record = interpolation_curve(start, end, data, parts, alphas=[1, 0.5, 0, 0.5])
+    said = []
+    record = interpolation_curve(start, end, data, parts, alphas=[1, 0.5, 0, 0.5], on_point=said.append)
     assert [point.alpha for point in record.points] == [0, 0.5, 1]
-    middle = record.points[1]
+    middle, temperature = record.points[1], said[1].temperature.value or 1.0
     network = interpolate(start, end, 0.5, images=images_of(data.take(parts.train), start))
     images = images_of(data.take(parts.test), start)
     with torch.no_grad():
         logits = network(images.normalise(images.read(torch.arange(len(images)))))
     found = middle.metric("auc")
-    assert found.value == pytest.approx(auc(logits.double().softmax(1).numpy(), data.labels[parts.test]).value)
+    assert found.value == pytest.approx(
+        auc((logits.double() / temperature).softmax(1).numpy(), data.labels[parts.test]).value
+    )
     assert found.low <= found.value <= found.high
     assert (found.num_images, middle.metric("auc", split="val").num_images) == (20, 20)
     distance = parameter_distance(end, start).l2
