@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from crossgraft.errors import CrossgraftWarning, DataError, UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftWarning, DataError, DivergedError, UnknownNameError, UsageError
 from crossgraft.fewshot import (
     HEADS,
     CopaHead,
@@ -232,3 +232,21 @@ def test_balanced_ridge_regression_is_the_weighted_one(width):
     np.testing.assert_allclose(found.weights_, expected.coef_, atol=1e-9)
     np.testing.assert_allclose(found.intercepts_, expected.intercept_, atol=1e-9)
     assert not np.allclose(found.weights_, RidgeHead(penalty=0.5).fit(rows, labels).weights_, atol=1e-3)
+
+
+def test_labels_of_validation_images_are_compared_by_value(task):
+    """As text "10" stands before "2"."""
+    X, _, query = task
+    y = np.repeat([2, 10, 30], 5)
+    found, same = (
+        TipAdapterHead().fit(X, y, query, np.array([2, 10, 30], dtype=kind)) for kind in (np.int64, np.float64)
+    )
+    assert (found.alpha_, found.beta_) == (same.alpha_, same.beta_)
+    with pytest.raises(DataError, match=r"lacks: 10, 2, 30\. Labels must be of the same type"):
+        TipAdapterHead().fit(X, y, query, ["2", "10", "30"])
+
+
+def test_keys_that_diverge_are_an_error(task):
+    X, y, _ = task
+    with pytest.raises(DivergedError, match=r"tip_adapter .* learning_rate \(now 1e\+30\)"):
+        TipAdapterHead(fine_tune=True, learning_rate=1e30).fit(X.astype(np.float32), y)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from sklearn.utils.validation import check_array
 from torch import Tensor
 
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import DataError, DivergedError, UsageError
 from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
 from crossgraft.fewshot.heads._cosine import Members, unit_rows
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
@@ -106,6 +106,7 @@ class TipAdapterHead(Head):
 
         Raises:
             DataError: As of every head; or the validation images do not fit to the support set.
+            DivergedError: ``fine_tune`` did not converge.
             UsageError: An option is out of its range, or one of the last two arguments is missing.
         """
         if (X_val is None) != (y_val is None):
@@ -165,6 +166,7 @@ class TipAdapterHead(Head):
                     logits = fixed[rows] + self.alpha * self._voted(adapter(images[rows]), self.beta)
                     loss = torch.nn.functional.cross_entropy(logits, classes[rows]) + sim.loss()
                     loss.backward()  # pyright: ignore[reportUnknownMemberType]
+                self._refuse_divergence(loss)
                 self.loss_curve_.append(loss.item())
                 optimizer.step()
                 optimizer.zero_grad()
@@ -173,8 +175,16 @@ class TipAdapterHead(Head):
                 right = self._accuracy(val, keys.detach())
                 if right > best:
                     best, self.best_epoch_, self._keys = right, epoch, keys.detach().clone()
+        self._refuse_divergence(keys)
         if val is None:
             self._keys = keys.detach()
+
+    def _refuse_divergence(self, values: Tensor) -> None:
+        if not bool(values.isfinite().all()):
+            raise DivergedError(
+                f"The loss or the keys of tip_adapter are no longer finite after {len(self.loss_curve_)} steps. Lower "
+                f"learning_rate (now {self.learning_rate:g}) or beta (now {self.beta:g})."
+            )
 
     def _accuracy(self, val: tuple[Rows, Classes], keys: Rows) -> float:
         images, classes = val
@@ -204,10 +214,15 @@ class TipAdapterHead(Head):
                 f"Validation images have features of shape {rows.shape} and labels of shape {labels.shape}; the support set has "
                 f"features of width {self._keys.shape[1]}."
             )
-        unknown = sorted({str(label) for label in labels} - {str(label) for label in self.classes_})
-        if unknown:
-            raise DataError(f"Validation images have labels that the support set lacks: {', '.join(unknown[:5])}.")
-        classes: Float[Tensor, " v"] = torch.from_numpy(np.searchsorted(self.classes_, labels))
+        numbers = {label: number for number, label in enumerate(self.classes_.tolist())}  # 0 and 0.0 are one label
+        found = [numbers.get(label, -1) for label in labels.tolist()]
+        if -1 in found:
+            unknown = sorted({str(label) for label, number in zip(labels, found, strict=True) if number < 0})
+            raise DataError(
+                f"Validation images have labels that the support set lacks: {', '.join(unknown[:5])}. Labels must be of the same "
+                f"type, too: there they are {self.classes_.dtype}, here {labels.dtype}."
+            )
+        classes: Float[Tensor, " v"] = torch.tensor(found)
         return unit_rows(torch.from_numpy(rows)).rows, classes
 
 
