@@ -113,7 +113,8 @@ def evaluate(
 
     Raises:
         DataError: NaN, or arrays that do not belong together; too few classes, images or patients for an episode.
-        UsageError: There is no head or no episode; or a head reads images and there are none.
+        UsageError: There is no head or no episode; a head reads images and there are none; or a head raises an error, which is
+            the cause of this one.
 
     Cost: that of the heads, times the episodes.
 
@@ -214,6 +215,8 @@ def _results(
                 said = fresh.fit(support, labels[episode.support]).predict(query)
         except CrossgraftError as error:
             raise located(error, f"Head {name} in episode {number}") from error
+        except Exception as error:  # heads of others raise many kinds
+            raise UsageError(f"Head {name} in episode {number}: {type(error).__name__}: {error}") from error
         seconds, thread_seconds = time.perf_counter() - start, time.thread_time() - of_thread
         right = float(np.mean(said == labels[episode.query]))
         yield _Result(right, seconds, thread_seconds, {f"{name}: {warning.message}" for warning in caught})

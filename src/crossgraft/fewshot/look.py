@@ -61,7 +61,7 @@ def first_of_each(classes: np.ndarray, most: int) -> np.ndarray:
 def gap_shift_curve(
     instances: Features, prototypes: Features, classes: np.ndarray, *, scale: float = _SCALE
 ) -> tuple[list[float], list[float]]:
-    """Shifts s and the symmetric loss after images moved by s·Δ/2 and prototypes by −s·Δ/2, both made unit vectors again.
+    """Shifts s and the loss of CoPA after images moved by s·Δ/2 and prototypes by −s·Δ/2, both made unit vectors again.
 
     Δ is the vector from the mean prototype to the mean image, each prototype once per image, as for modalities (Liang, Zhang,
     Kwon, Yeung and Zou, Mind the Gap, NeurIPS 2022); the released code of CoPA adds its length to every coordinate instead.
@@ -74,8 +74,9 @@ def gap_shift_curve(
     """
     images, centres = _unit(instances), _unit(prototypes)
     vector = images.mean(axis=0) - centres[classes].mean(axis=0)
-    losses = [
-        symmetric_cross_entropy(
+    losses = [  # CoPA's is the mean of both directions
+        0.5
+        * symmetric_cross_entropy(
             _unit(images + shift / 2 * vector) @ _unit(centres - shift / 2 * vector).T, classes, scale=scale
         )
         for shift in _SHIFTS

@@ -86,3 +86,10 @@ def test_bad_input(data):
         evaluate(features, labels, {"ncc": NccHead()}, sampler=SAMPLER, num_episodes=1).accuracy("url")
     with pytest.raises(DataError, match="same heads"):
         joined([])
+
+
+def test_any_error_of_a_head_is_told_with_its_place(data):
+    heads = {"ncc": NccHead(), "neighbours": KNeighborsClassifier(n_neighbors=40)}
+    with pytest.raises(UsageError, match="Head neighbours in episode 2: ValueError: Expected n_neighbors") as raised:
+        evaluate(*data, heads, sampler=SAMPLER, num_episodes=1, first_episode=2)
+    assert type(raised.value.__cause__) is ValueError

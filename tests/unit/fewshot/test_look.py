@@ -77,8 +77,18 @@ def test_minus_one_closes_the_gap_before_lengths_are_one_again():
     moved, centres = z - vector / 2, c + vector / 2
     np.testing.assert_allclose(moved.mean(axis=0), centres[classes].mean(axis=0), atol=1e-12)
     closed = symmetric_cross_entropy(unit(moved) @ unit(centres).T, classes, scale=np.exp(2))
-    assert losses[shifts.index(-1.0)] == pytest.approx(closed)
-    assert losses[shifts.index(0.0)] == pytest.approx(symmetric_cross_entropy(z @ c.T, classes, scale=np.exp(2)))
+    assert losses[shifts.index(-1.0)] == pytest.approx(closed / 2)
+    assert losses[shifts.index(0.0)] == pytest.approx(symmetric_cross_entropy(z @ c.T, classes, scale=np.exp(2)) / 2)
+
+
+def test_where_nothing_moves_the_loss_is_that_of_copa():
+    random = np.random.default_rng(0)
+    classes = np.repeat(range(3), 4)
+    features = random.standard_normal((12, 6)) + 2
+    head = CopaHead(steps=1).fit(features, classes)
+    start = CopaHead(steps=0).fit(features, classes)  # maps as they are when the first loss is computed
+    shifts, losses = gap_shift_curve(*start.clouds(features), classes)
+    assert losses[shifts.index(0.0)] == pytest.approx(head.loss_curve_[0])
 
 
 def test_heads_with_prototypes_are_looked_at():
