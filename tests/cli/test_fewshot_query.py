@@ -6,7 +6,7 @@ from PIL import Image
 from sklearn.linear_model import RidgeClassifier
 
 import crossgraft as package
-from crossgraft.errors import UsageError
+from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.records import PredictionRecord
 
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
@@ -63,3 +63,29 @@ def test_queries_may_lack_the_label_column_of_the_support_set(workspace, crossgr
     assert wrong.code == 3 and "The table query.csv has no column diagnosis" in wrong.err
     folder = crossgraft("fewshot", "--support", "images", "--query", "query.csv", *typed)
     assert folder.code == 3 and "The table query.csv has no column diagnosis" in folder.err
+
+
+def test_what_a_head_warns_of_is_in_the_record_and_on_the_page(workspace):
+    files = sorted((workspace / "images").rglob("*.png"))
+    firsts = {file.parent.name: file for file in reversed(files)}
+    (workspace / "one.csv").write_text("\n".join(["image,label", *[f"{file},{name}" for name, file in firsts.items()]]))
+    with pytest.warns(CrossgraftWarning, match="CoPA with one image per class") as heard:
+        found = package.predict_from_support(
+            support="one.csv", query="images", head="copa:steps=1", out="run", **NETWORK
+        )
+    text = str(heard[0].message)
+    assert found.record.warnings.count(text) == 1
+    assert "CoPA with one image per class" in (workspace / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_prototypes_in_the_place_of_class_weights_are_told(workspace):
+    np.savez("given.npz", benign=np.ones(WIDTH), malignant=-np.ones(WIDTH))
+    heads = ("tip_adapter", "tip_adapter:class_weights=given.npz")
+    same = NETWORK | {"support": "images", "query": "images"}
+    plain, given = (package.predict_from_support(head=head, **same).record.notes for head in heads)
+    (note,) = set(plain) - set(given)
+    assert note.startswith("No class weights were given, so that prototypes take their place")
+    record = package.run_episodes(
+        "images", heads=",".join(heads), episodes=2, sampler="n_way_k_shot:ways=2,shots=2", **NETWORK
+    ).record
+    assert [record.head(row.head).warnings for row in sorted(record.heads, key=lambda row: row.head)] == [{note: 2}, {}]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crossgraft.fewshot.evaluate import EpisodeTable
-from crossgraft.fewshot.heads import HEADS
+from crossgraft.fewshot.heads import HEADS, MetaAdapterHead, TipAdapterHead
 from crossgraft.records import HeadRow, Reference, SizeRow
 from crossgraft.statistics import leaderboard_ranks
 
@@ -38,6 +38,7 @@ def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: floa
     accuracy = table.accuracy(name)
     difference = None if name == baseline else table.difference(name, baseline)
     prefix = f"{name}: "
+    said = {text.removeprefix(prefix): n for text, n in table.warnings.items() if text.startswith(prefix)}
     return HeadRow(
         head=name,
         title=str(getattr(head, "title", type(head).__name__)),
@@ -48,8 +49,17 @@ def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: floa
         rank=rank,
         plain_rank=plain_rank,
         seconds=float(table.seconds[table.heads.index(name)]),
-        warnings={said.removeprefix(prefix): n for said, n in table.warnings.items() if said.startswith(prefix)},
+        warnings=dict.fromkeys(notes_of_head(head), len(table.accuracies)) | said,
     )
+
+
+def notes_of_head(head: Any) -> list[str]:
+    """What the options of a head mean for its results, one sentence or two each."""
+    if not isinstance(head, TipAdapterHead | MetaAdapterHead) or head.class_weights is not None:
+        return []
+    return [
+        f"No class weights were given, so that prototypes take their place. Give some: {head.name}:class_weights=FILE."
+    ]
 
 
 def _known(half_width: float) -> float | None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -17,7 +17,7 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.errors import UsageError
 from crossgraft.features import extract_features
 from crossgraft.fewshot.choice import choose_heads
-from crossgraft.fewshot.describe import cite
+from crossgraft.fewshot.describe import cite, notes_of_head
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.models import Backbone, load_as_asked
@@ -34,6 +34,7 @@ from crossgraft.tune.saving.inference import Answers
 from crossgraft.tune.seen_images import seen_in_support
 from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._given_images import is_open, location_of, open_given, refuse_opening, rows_given
+from crossgraft.verbs._heard_warnings import heard_warnings
 from crossgraft.verbs._one_model import one_model
 from crossgraft.verbs._predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
 from crossgraft.verbs._verb import Run, verb
@@ -94,7 +95,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
             directory.describe_machine(reporter, threads=threads, device=device)
         backbone = load_as_asked(spec, options, device=device)
         start = time.perf_counter()
-        probabilities, logits = _learn(head, support, readable, backbone, options, reporter)
+        probabilities, logits, warned = _learn(head, support, readable, backbone, options, reporter)
         seconds = time.perf_counter() - start
         record = _bare_record(name, head, support, queries, backbone, seconds)
         seen = seen_in_support(support, readable)
@@ -111,7 +112,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
                 **PredictionTotals.of(queries, rows, answers, record.class_names)._asdict(),
                 "rows": rows,
                 "metrics": measure(probabilities, known, record, readable.groups),
-                "warnings": list(known.warnings),
+                "warnings": [*warned, *known.warnings],
                 "num_seen": seen.number,
             }
         )
@@ -192,6 +193,14 @@ def _is_folder(images: object) -> bool:
     return isinstance(images, str | Path) and Path(images).is_dir()
 
 
+class _Learned(NamedTuple):
+    """Probabilities and their logarithms for the queries, and what the head warned of."""
+
+    probabilities: np.ndarray
+    logits: np.ndarray
+    warnings: list[str]
+
+
 def _learn(
     head: Any,
     support: Dataset,
@@ -199,8 +208,8 @@ def _learn(
     backbone: Backbone,
     options: SupportOptions,
     reporter: Reporter,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities and their logarithms for the queries; columns in the order of the classes of ``support``.
+) -> _Learned:
+    """Columns in the order of the classes of ``support``.
 
     The head learns names of classes, by which class weights are given, and not their numbers.
     """
@@ -208,9 +217,11 @@ def _learn(
     labels = np.array(support.class_names)[support.targets]
     if fresh.get_params().get("seed") == 0:  # not typed with the head
         fresh.set_params(seed=options.seed)
+    warned: list[str] = []
     if reads_images(fresh):
         fresh.set_params(backbone=backbone)
-        found = _learn_from_images(fresh, support, labels, queries, backbone, at_once=options.batch_size)
+        with heard_warnings(warned):
+            found = _learn_from_images(fresh, support, labels, queries, backbone, at_once=options.batch_size)
     else:
         of_support, of_queries = (
             extract_features(
@@ -218,10 +229,11 @@ def _learn(
             ).features
             for images in (support, queries)
         )
-        found = fresh.fit(of_support, labels).predict_proba(of_queries)
+        with heard_warnings(warned):
+            found = fresh.fit(of_support, labels).predict_proba(of_queries)
     probabilities = np.zeros((len(found), len(support.class_names)))
     probabilities[:, [support.class_names.index(name) for name in fresh.classes_]] = found
-    return probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+    return _Learned(probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), warned)
 
 
 def _learn_from_images(
@@ -266,6 +278,6 @@ def _bare_record(
         rows=[],
         images_per_second=len(queries.readable_rows) / max(seconds, 1e-9),
         seconds=seconds,
-        notes=list(queries.reading),
+        notes=[*queries.reading, *notes_of_head(head)],
         references=cite({name: head}),
     )
