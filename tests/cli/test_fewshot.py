@@ -256,6 +256,14 @@ def test_an_episode_has_classes_of_one_superclass(drawings, workspace, crossgraf
     assert done.code in (2, 3) and "alphabt" in done.err and "alphabet" in done.err
 
 
+def test_small_classes_of_a_superclass_are_named_before_a_network_looks(drawings, workspace, crossgraft):
+    table = (workspace / "drawings.csv").read_text()
+    (workspace / "drawings.csv").write_text(table.replace("c0,a0", "rare,a0", 1))
+    typed = ("fewshot", *drawings, *FLAGS, "--heads", "ncc", "--superclass-column", "alphabet")
+    done = crossgraft(*typed)
+    assert done.code == 3 and "have: rare (1). Leave" in done.err and "images with narrow" not in done.err
+
+
 def test_patients_on_both_sides_are_counted_and_not_named(drawings, workspace, monkeypatch):
     monkeypatch.chdir(workspace)
     lines = (workspace / "drawings.csv").read_text().splitlines()

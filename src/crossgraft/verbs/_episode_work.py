@@ -56,8 +56,7 @@ class Drawn:
             DataError: There are too few classes, images or patients for one, or a class has too few for any.
         """
         labels = self.labels[~self.is_base]
-        if self.superclasses is None:  # otherwise some classes are in no episode
-            refuse_small_classes(labels, sampler, groups=self.groups)
+        refuse_small_classes(labels, sampler, groups=self.groups, superclasses=self.superclasses)
         return episode_of(labels, sampler, seed, 0, groups=self.groups, superclasses=self.superclasses)
 
 

@@ -178,3 +178,26 @@ def test_options_out_of_range(text, said):
 @pytest.mark.parametrize("sampler", [MetaDataset(min_ways=3), NWayKShot(5, 1, varying=True)])
 def test_a_sampler_can_be_written_as_text(sampler):
     assert choose(SAMPLERS, spell(sampler)) == sampler
+
+
+def test_small_classes_of_superclasses_that_are_drawn_are_named():
+    """Those of a superclass with too few classes for an episode are in none."""
+    sizes = {"a1": 9, "a2": 9, "rare": 1, "b1": 9, "b2": 9, "alone": 1}
+    labels = np.repeat(list(sizes), list(sizes.values()))
+    superclasses = np.repeat(["A", "A", "A", "B", "B", "C"], list(sizes.values()))
+    sampler = MetaDataset(min_ways=2)
+    with pytest.raises(DataError, match=r"have: rare \(1\)\. Leave"):
+        refuse_small_classes(labels, sampler, superclasses=superclasses)
+    kept = labels != "rare"
+    refuse_small_classes(labels[kept], sampler, superclasses=superclasses[kept])
+    groups = np.where(labels == "b2", 0, np.arange(len(labels)))
+    with pytest.raises(DataError, match=r"fewer have: b2 \(1\)"):
+        refuse_small_classes(labels[kept], sampler, groups=groups[kept], superclasses=superclasses[kept])
+
+
+@pytest.mark.parametrize("has_groups", [False, True])
+def test_a_class_that_is_too_small_for_its_episode_is_named(has_groups):
+    labels = np.array(["a"] * 5 + ["rare"])
+    groups = np.arange(6) if has_groups else None
+    with pytest.raises(DataError, match="Class rare: A class has fewer than 2 images"):
+        sample_episode(labels, MetaDataset(min_ways=2), np.random.default_rng(0), groups=groups)

@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, located
 from crossgraft.fewshot.episodes._sampler import Counts, Description, Episode, Random, Sampler
 from crossgraft.fewshot.episodes.sides import draw_query_side, refuse_few_groups
 from crossgraft.words.formatting import joined
 
 
 def describe_episode(
-    sizes: Counts, sampler: Sampler, random: Random, *, superclasses: np.ndarray | None = None
+    sizes: Counts,
+    sampler: Sampler,
+    random: Random,
+    *,
+    superclasses: np.ndarray | None = None,
+    names: np.ndarray | None = None,
 ) -> Description:
     """Sizes of an episode, images apart: what Meta-Dataset's ``EpisodeDescriptionSampler`` draws.
 
@@ -22,13 +27,14 @@ def describe_episode(
         sampler: Rule for the sizes.
         random: Source of random numbers; a ``RandomState`` gives the episodes of Meta-Dataset's code.
         superclasses: (C,) group of classes that each belongs to; an episode then has classes of one.
+        names: (C,) what classes are called in messages; their numbers by default.
 
     Raises:
         DataError: There are too few classes, or too few images of one.
     """
     class_ids = sampler.draw_classes(sizes, superclasses, random)
     drawn = sizes[class_ids]
-    num_query = sampler.num_query(drawn)
+    num_query = _num_query(sampler, drawn, class_ids if names is None else names[class_ids])
     num_support, support_size = sampler.num_support(drawn, drawn - num_query, random)
     return Description(class_ids, num_support, num_query, support_size)
 
@@ -66,7 +72,7 @@ def sample_episode(
     sizes = np.bincount(classes)
     of_class = None if superclasses is None else _superclasses_of(np.asarray(superclasses), classes, names)
     if groups is None:
-        found = describe_episode(sizes, sampler, random, superclasses=of_class)
+        found = describe_episode(sizes, sampler, random, superclasses=of_class, names=names)
         picked = [random.permutation(np.flatnonzero(classes == number)) for number in found.class_ids]
         query = [rows[: found.num_query] for rows in picked]
         support = [rows[found.num_query :][:count] for rows, count in zip(picked, found.num_support, strict=True)]
@@ -75,17 +81,29 @@ def sample_episode(
     return Episode(random.permutation(np.concatenate(support)), random.permutation(np.concatenate(query)))
 
 
-def refuse_small_classes(labels: np.ndarray, sampler: Sampler, *, groups: np.ndarray | None = None) -> None:
+def refuse_small_classes(
+    labels: np.ndarray,
+    sampler: Sampler,
+    *,
+    groups: np.ndarray | None = None,
+    superclasses: np.ndarray | None = None,
+) -> None:
     """Raise for classes that no episode can have, which would otherwise be found when one is drawn.
 
     Args:
         labels: (n,) class of each row.
         sampler: Rule for the sizes.
         groups: (n,) patient of each row.
+        superclasses: (n,) superclass of each row; classes of one that is too small for an episode are never drawn, and pass.
 
     Raises:
         DataError: The message names the classes, and how many images or groups they have.
     """
+    if superclasses is not None:
+        drawn = _may_be_drawn(labels, superclasses, sampler)
+        if not drawn.any():
+            return  # drawing an episode says so
+        labels, groups = labels[drawn], None if groups is None else groups[drawn]
     names, classes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     small = [f"{name} ({n})" for name, n in zip(names, counts, strict=True) if not _is_large_enough(sampler, int(n))]
     if small:
@@ -95,6 +113,29 @@ def refuse_small_classes(labels: np.ndarray, sampler: Sampler, *, groups: np.nda
         )
     if groups is not None:
         refuse_few_groups(classes, groups, names)
+
+
+def _may_be_drawn(labels: np.ndarray, superclasses: np.ndarray, sampler: Sampler) -> np.ndarray:
+    """(n,) whether the superclass of each row has enough classes."""
+    names, numbers = np.unique(superclasses, return_inverse=True)
+    found = np.zeros(len(labels), dtype=bool)
+    for number in range(len(names)):
+        own = numbers == number
+        sizes = np.unique(labels[own], return_counts=True)[1]
+        try:
+            sampler.draw_classes(sizes, None, np.random.default_rng(0))
+        except DataError:
+            continue
+        found |= own
+    return found
+
+
+def _num_query(sampler: Sampler, sizes: Counts, names: np.ndarray) -> int:
+    """Query images of each drawn class; if one has too few, its name comes first."""
+    try:
+        return sampler.num_query(sizes)
+    except DataError as error:
+        raise located(error, f"Class {names[int(sizes.argmin())]}") from error
 
 
 def _is_large_enough(sampler: Sampler, size: int) -> bool:
@@ -118,7 +159,7 @@ def _grouped(
         raise DataError(f"There are {len(classes)} labels and groups of shape {groups.shape}. Give one per row.")
     class_ids = sampler.draw_classes(sizes, superclasses, random)
     drawn = sizes[class_ids]
-    num_query = sampler.num_query(drawn)
+    num_query = _num_query(sampler, drawn, names[class_ids])
     rows = np.flatnonzero(np.isin(classes, class_ids))
     places = np.full(len(sizes), -1)
     places[class_ids] = np.arange(len(class_ids))
