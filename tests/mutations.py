@@ -203,7 +203,7 @@ MUTATIONS = {
             "_farther(sorted(above, reverse=True), 1 / _STEP, too_much)",
             "_farther(sorted(above), 1 / _STEP, too_much)",
         ),
-        ("tune/keep_search.py", "len(tried) >= MOST_TRAININGS or any", "any"),
+        ("tune/keep_search.py", "len(tried) >= most or any", "any"),
         ("tune/keep_search.py", "if farther < too_much else", "if True else"),
         ("tune/keep_search.py", "if flat >= _FLAT_STEPS:", "if flat >= 1:"),
         ("tune/keep_search.py", "math.exp(start + share * (end - start))", "math.exp(end + share * (start - end))"),

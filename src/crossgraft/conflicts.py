@@ -50,6 +50,11 @@ class Situation(Protocol):
         """Images of one micro-batch, over all processes."""
         ...
 
+    @property
+    def fewest_images(self) -> int:
+        """Images that a process has at once, where it has fewest: its share of the smallest micro-batch of an epoch."""
+        ...
+
 
 @runtime_checkable
 class HasConflicts(Protocol):

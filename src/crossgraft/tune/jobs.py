@@ -30,7 +30,7 @@ from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.kept_weights import read_weights
 from crossgraft.tune.planning.fold_data import FoldData, make_feed
 from crossgraft.tune.planning.grid import KEEP_FACTOR, GridPoint, GridTraining
-from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.planning.preparation import Preparation, settings_at
 
 
 class JobRecord(Record):
@@ -154,7 +154,7 @@ class TrainingWork(Work[GridTraining, Trained]):
         if folder is not None and self.run is not None and not self.run.resumed:
             shutil.rmtree(folder, ignore_errors=True)  # of a run that --overwrite has replaced
         prepared, plugins = self.prepared, self.prepared.plugins
-        settings = replace(prepared.settings, **job.spec.point)
+        settings = settings_at(prepared, job.spec.point)
         classifier = self.data.networks.start()
         start = time.perf_counter()
         result = train(
@@ -231,7 +231,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             "rule": repr(prepared.rule),
             "sampler": plugins.sampler,
             "flip": plugins.augmentation.flip,
-            "settings": repr(replace(prepared.settings, **point, **on_any_machine)),
+            "settings": repr(replace(settings_at(prepared, point), **on_any_machine)),
             **(
                 {}
                 if prepared.keep is None

@@ -19,6 +19,10 @@ _FLAT_STEPS = 3
 """In a row, each the square of the one before, after which the target counts as out of reach on that side."""
 _NEARLY_NOTHING = 1e-3
 """Factor that is tried where no stronger term keeps more: one that is far too strong may break what a weaker one keeps."""
+_WEAK = 0.04
+"""Factor that is tried where the very first training failed or its features collapsed: two steps weaker."""
+_MOST_ON_ONE_SIDE = 6
+"""Trainings after which a target that lies beyond all of them counts as out of reach."""
 _INSIDE = 0.1
 """Nearest to an end of an interval that is tried in it, as a share of it: a curve may be flat and then fall."""
 _LEAST_GAIN = 0.005
@@ -51,8 +55,8 @@ def next_factor(target: float, tried: Sequence[Tried]) -> float | None:
 
     First 1, as the regulariser says itself; then five times more or less until the target lies between two trainings, in longer
     steps where the last ones changed next to nothing (a term may be hundreds of times too strong); then a point on the
-    straight line between these two over the logarithm of the factor; halfway to a factor that is too much for training. Factors
-    have three digits.
+    straight line between these two over the logarithm of the factor; halfway to a factor that is too much for training. If
+    already the first is too much, one weak factor is tried. Factors have three digits.
 
     >>> next_factor(0.8, [])
     1.0
@@ -68,10 +72,13 @@ def next_factor(target: float, tried: Sequence[Tried]) -> float | None:
     if not tried:
         return 1.0
     ended = [_Ended(each.factor, each.similarity) for each in tried if each.similarity is not None]
-    if not ended or len(tried) >= MOST_TRAININGS or any(abs(each.similarity - target) <= TOLERANCE for each in ended):
-        return None
+    if not ended:
+        return _WEAK if len(tried) == 1 else None
     below = [each for each in ended if each.similarity < target]
     above = [each for each in ended if each.similarity > target]
+    most = MOST_TRAININGS if below and above else _MOST_ON_ONE_SIDE
+    if len(tried) >= most or any(abs(each.similarity - target) <= TOLERANCE for each in ended):
+        return None
     too_much = min((each.factor for each in tried if each.similarity is None), default=math.inf)
     if not above:
         stronger = _farther(sorted(below), _STEP, too_much)

@@ -113,6 +113,14 @@ def test_the_plan_and_the_record_say_what_was_decided_and_why(folder):
     assert "2 BatchNorm layers" in note and "one batch of" in note
 
 
+def test_the_shortest_training_of_a_grid_decides(folder):
+    common = {**FAST, "regularizer": "repsim", "plan": True}
+    del common["epochs"]
+    for epochs, mode in (("20,40", "frozen"), ("2,40", "train")):
+        plan = fine_tune(squares(), **common, grid=f"epochs={epochs}").plan.record
+        assert plan.settings["batch norm"].startswith(mode), epochs
+
+
 def estimated():
     """The pretrained network with statistics of the training rows."""
     data, classifier = squares(), load_saved_model("linear", **OWN).classifier

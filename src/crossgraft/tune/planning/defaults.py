@@ -80,8 +80,13 @@ def choose_settings(
     values.setdefault(
         "weight_decay", 0.0 if any(getattr(each, "decays_weights", False) for each in plugins.regularizers) else 0.05
     )
-    values.setdefault("warmup_epochs", min(WARMUP_EPOCHS, WARMUP_SHARE * epochs))
+    values.setdefault("warmup_epochs", warmup_epochs(epochs))
     return TrainerSettings(**values)
+
+
+def warmup_epochs(epochs: int) -> float:
+    """Of a training of so many epochs, where nobody said it."""
+    return min(WARMUP_EPOCHS, WARMUP_SHARE * epochs)
 
 
 def _batch_size(num_train: int) -> int:

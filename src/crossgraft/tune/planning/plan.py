@@ -21,7 +21,7 @@ from crossgraft.tune.planning.batch_norm import BatchNorm
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.contradictions import notes_on, warnings_on
 from crossgraft.tune.planning.fold_data import make_feed
-from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.step_cost import StepCost, measure_step
 from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
@@ -131,6 +131,8 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
     own_parameters, findings = _own_parts(prepared)
     adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]
     steps, seconds = 0, 0.0
+    varied = [{"epochs": point["epochs"]} for point in points if "epochs" in point]
+    longest = settings_at(prepared, max(varied, key=lambda point: point["epochs"], default={}))
     for point in points:
         batch_size = int(point.get("batch_size", settings.batch_size))
         epochs = int(point.get("epochs", settings.epochs))
@@ -155,12 +157,12 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         num_val=num_val,
         num_jobs=len(points) * num_folds * most,
         seeks_factor=prepared.keep is not None,
-        epochs=settings.epochs,
+        epochs=longest.epochs,
         steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
         num_steps=steps * num_folds * most,
         batch_size=settings.batch_size,
         settings=_edits(prepared)
-        | settings_in_words(prepared.plugins, settings, prepared.rule, prepared.batch_norm, prepared.keep),
+        | settings_in_words(prepared.plugins, longest, prepared.rule, prepared.batch_norm, prepared.keep),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
         expected_seconds=seconds * num_folds * most if is_known else None,
         expected_reason=cost.time_reason,

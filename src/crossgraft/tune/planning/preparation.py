@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -30,7 +31,7 @@ from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
 from crossgraft.tune.planning.contradictions import refuse_contradictions
-from crossgraft.tune.planning.defaults import trainer_settings
+from crossgraft.tune.planning.defaults import trainer_settings, warmup_epochs
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data
 from crossgraft.tune.planning.grid import GridPoint
@@ -99,7 +100,7 @@ class Preparation:
         keeping = set(batch_norms_of(self.classifier))
         return TrainingSituation(
             plugins=self.plugins,
-            settings=replace(self.settings, **(point or {})),
+            settings=settings_at(self, point or {}),
             task=self.task,
             num_train=len(self.rows.parts[0].train),
             num_classes=len(self.rows.dataset.class_names),
@@ -170,7 +171,7 @@ def prepare(
     notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     settings = trainer_settings(options, plugins, num_train=len(train), num_parameters=backbone.num_parameters)
     selection = plugins.method.select(classifier)
-    num_steps = settings.epochs * steps_per_epoch(len(train), settings.batch_size)
+    num_steps = fewest_steps(request.points, settings, num_train=len(train))
     batch_norm, about_norms = choose_batch_norm(options.batch_norm, plugins, classifier, selection, num_steps=num_steps)
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
     prepared = Preparation(
@@ -200,6 +201,22 @@ def prepare(
         processes = settings.num_processes
         run.describe_machine(reporter, threads=prepared.num_threads, device=settings.device, processes=processes)
     return prepared
+
+
+def settings_at(prepared: Preparation, point: GridPoint) -> TrainerSettings:
+    """Settings of a point of the grid; a warm-up that nobody asked for follows its epochs."""
+    follows = "epochs" in point and prepared.request.options.warmup_epochs is None
+    warmup = {"warmup_epochs": warmup_epochs(int(point["epochs"]))} if follows else {}
+    return replace(prepared.settings, **point, **warmup)
+
+
+def fewest_steps(points: Sequence[GridPoint], settings: TrainerSettings, *, num_train: int) -> int:
+    """Of the shortest training of a grid."""
+    return min(
+        int(point.get("epochs", settings.epochs))
+        * steps_per_epoch(num_train, int(point.get("batch_size", settings.batch_size)))
+        for point in points
+    )
 
 
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:

@@ -10,6 +10,7 @@ from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.planning.steps import fewest_in_a_batch
 from crossgraft.tune.regularizers._regularizer import keeps_reference
 
 
@@ -86,6 +87,12 @@ class TrainingSituation:
     def images_at_once(self) -> int:
         """Images of one part of a batch, of all processes together."""
         return min(self.settings.batch_size, self.num_train) // self.settings.accumulate
+
+    @property
+    def fewest_images(self) -> int:
+        """Images that a process has at once, where it has fewest: its share of the smallest micro-batch of an epoch."""
+        batch = fewest_in_a_batch(self.num_train, self.settings.batch_size)
+        return batch // min(self.settings.accumulate, batch) // self.settings.num_processes
 
     @property
     def moves_batch_norms(self) -> bool:

@@ -13,12 +13,11 @@ from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.regularizers._regularizer import ForwardStart, Regularizer, StepContext, TrainingSet
 from crossgraft.tune.sim import RhoSim
-from crossgraft.tune.sim.options import SimOptions
+from crossgraft.tune.sim.options import FEWEST_FOR_A_PLACEBO, SimOptions
 from crossgraft.words.formatting import joined
 
 _BETWEEN_NAMES = "+"
 _BODY = "body."
-_FEWEST_FOR_A_PLACEBO = 2
 
 
 @dataclass
@@ -85,11 +84,11 @@ class SelfIdentityMapping(Regularizer):
 
     def conflicts(self, situation: Situation) -> str | None:
         """A placebo takes two images."""
-        if not self.placebo or situation.images_at_once >= _FEWEST_FOR_A_PLACEBO:
+        if not self.placebo or situation.fewest_images >= FEWEST_FOR_A_PLACEBO:
             return None
         return (
-            "--regularizer rho_sim:placebo=true predicts the tokens of another image, and there is one image at a time. Use a "
-            "larger --batch-size or a smaller --accumulate."
+            "--regularizer rho_sim:placebo=true predicts the tokens of another image, and in some micro-batch a process has one "
+            "image alone. Use a larger --batch-size, a smaller --accumulate or fewer --devices."
         )
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:

@@ -15,6 +15,8 @@ from crossgraft.tune.sim.layouts import LAYOUTS
 SAMPLINGS = ("v0", "v1", "v2")
 ORDERS = ("code", "paper")
 REDUCTIONS = ("mean", "sum")
+FEWEST_FOR_A_PLACEBO = 2
+"""Images at a time: it predicts the tokens of another one."""
 _TOLD = {"distance": "distance (loss)"}
 
 

@@ -18,7 +18,7 @@ from crossgraft.models.taps import is_compiled, unwrapped
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.sim.blocks import AUTO, Blocks, named_blocks
 from crossgraft.tune.sim.hooks import Hook, weakly
-from crossgraft.tune.sim.options import SimOptions
+from crossgraft.tune.sim.options import FEWEST_FOR_A_PLACEBO, SimOptions
 from crossgraft.tune.sim.parallel import refuse_replicas
 from crossgraft.tune.sim.reconstructor import Reconstructor, Reconstructors
 from crossgraft.tune.sim.terms import block_term, by_block, listed
@@ -199,7 +199,8 @@ class RhoSim:
         """The weighted term of the last forward pass, part of the graph; what was seen is then forgotten.
 
         Raises:
-            UsageError: There was no forward pass with gradients since the last ``loss``, or no block can be reconstructed.
+            UsageError: There was no forward pass with gradients since the last ``loss``, no block can be reconstructed, or a
+                placebo has one image alone.
             DivergedError: The term of a block is not finite; the message names it.
         """
         if self._watch is None:
@@ -212,6 +213,11 @@ class RhoSim:
             raise UsageError(
                 "rho_sim has seen no forward pass with gradients since its last loss(). Run the network in training first: not "
                 "under torch.no_grad(), and with use_reentrant=False where it is checkpointed."
+            )
+        if self._options.placebo and any(len(each.taken) < FEWEST_FOR_A_PLACEBO for each in seen):
+            raise UsageError(
+                "The placebo of rho_sim predicts the tokens of another image, and there is one image alone. Give the network at "
+                f"least {FEWEST_FOR_A_PLACEBO} images at a time."
             )
         self._name_the_missing({each.block for each in seen})
         self._steps += 1

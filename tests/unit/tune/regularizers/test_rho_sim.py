@@ -164,7 +164,7 @@ def test_it_gets_the_seed_of_the_training(monkeypatch):
 
 
 def test_the_placebo_needs_two_images():
-    one, two = Mock(images_at_once=1), Mock(images_at_once=2)
+    one, two = Mock(fewest_images=1), Mock(fewest_images=2)
     assert "another image" in SelfIdentityMapping(placebo=True).conflicts(one)
     assert SelfIdentityMapping().conflicts(one) is None
     assert SelfIdentityMapping(placebo=True).conflicts(two) is None

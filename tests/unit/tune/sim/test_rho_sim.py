@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from crossgraft.errors import UsageError
 from crossgraft.tune.sim import RhoSim
 from crossgraft.tune.sim.distances import DISTANCES, l2, standardised
 from support.sim_blocks import images, network
@@ -97,6 +98,16 @@ def test_tokens_of_input_and_output_are_at_the_same_place(sampling, stride):
     part.register_parameter("none", nn.Parameter(torch.zeros(())))
     model(taken)
     assert placebo.loss().item() > 1e-4
+
+
+def test_a_placebo_of_one_image_is_refused():
+    model, taken = network(), images()
+    sim = RhoSim(model, placebo=True, example=taken)
+    model(taken[:1])
+    with pytest.raises(UsageError, match="at least 2 images at a time"):
+        sim.loss()
+    model(taken)
+    assert sim.loss() > 0
 
 
 def test_a_placebo_costs_the_same_and_asks_for_another_image():
