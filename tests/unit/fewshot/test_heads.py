@@ -107,14 +107,16 @@ def test_bad_rows_are_named(head, task):
         head.predict_proba(query)
     with pytest.raises(DataError, match="one class: malign"):
         head.fit(X[:5], y[:5])
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(DataError, match="Row 3 holds NaN"):
         head.fit(np.where(X[3, 2] == X, np.nan, X), y)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(DataError, match="inconsistent numbers of samples"):
         head.fit(X, y[:-1])
     with pytest.raises(ValueError, match="0 sample"):
         head.fit(X[:0], y[:0])
-    with pytest.raises(ValueError, match="12 features"):
+    with pytest.raises(DataError, match="12 features"):
         head.fit(X, y).predict(query[:, :7])
+    with pytest.raises(DataError, match="Row 1 holds NaN"):
+        head.predict(np.where(query[1, 2] == query, np.inf, query))
 
 
 @pytest.mark.parametrize("head", [NccHead(), UrlHead(), CopaHead()], ids=spelled)
@@ -250,3 +252,30 @@ def test_keys_that_diverge_are_an_error(task):
     X, y, _ = task
     with pytest.raises(DivergedError, match=r"tip_adapter .* learning_rate \(now 1e\+30\)"):
         TipAdapterHead(fine_tune=True, learning_rate=1e30).fit(X.astype(np.float32), y)
+
+
+@pytest.mark.parametrize("head", [CopaHead(learning_rate=1e20), UrlHead(learning_rate=1e30)], ids=spelled)
+def test_a_training_that_diverges_is_an_error(head, task):
+    X, y, query = task
+    with pytest.raises(DivergedError, match=f"training of {head.name} diverged.*Lower learning_rate"):
+        head.fit(X.astype(np.float32), np.tile(np.unique(y), 5))  # nothing that can be learned
+    with pytest.raises(DivergedError, match=r"no finite numbers for 3 of 3 queries \(the first: row 0\)"):
+        head.predict(query.astype(np.float32))
+
+
+def test_a_meta_training_that_diverges_is_an_error(task):
+    with pytest.raises(DivergedError, match="training of meta_adapter diverged"):
+        MetaAdapterHead(learning_rate=1e30).meta_fit(task[0].astype(np.float32), task[1])
+
+
+@pytest.mark.parametrize("head", [NccHead(), NccHead(distance="l2"), LogisticHead()], ids=spelled)
+def test_rows_of_endless_length_are_refused(head, task):
+    X, y, query = (each if each.dtype.kind == "U" else each.astype(np.float32) for each in task)
+    head = clone(head).fit(X, y)
+    query[1] *= 1e20
+    with pytest.raises(DataError, match=r"Row 1 of the features .* overflows float32"):
+        head.predict_proba(query)
+    X[7] *= 1e20
+    with pytest.raises(DataError, match=r"Row 7 of the features .* overflows float32"):
+        head.fit(X, y)
+    assert np.isfinite(clone(head).fit(X.astype(np.float64), y).predict_proba(query.astype(np.float64))).all()

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from crossgraft.errors import CrossgraftError, CrossgraftWarning, DataError, UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftError, CrossgraftWarning, DataError, DivergedError, UnknownNameError, UsageError
 from crossgraft.fewshot import HEADS, CopaTsa, FineTuningHead, NWayKShot, TsaAdapter, evaluate
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.heads import _in_backbone
@@ -306,8 +306,8 @@ def test_bad_input(small, task):
     for head, (X, y), error, message in wrong:
         with pytest.raises(error, match=re.escape(message)):
             head.fit(X, y)
-    with pytest.raises(ValueError, match="NaN"):
-        TsaAdapter(backbone=small).fit(np.where(images > 1, np.nan, images), labels)
+    with pytest.raises(DataError, match="Image 5 holds NaN"):
+        TsaAdapter(backbone=small).fit(np.where(images == images[5, 1, 2, 3], np.nan, images), labels)
 
 
 def test_on_episodes_with_images(small):
@@ -335,3 +335,12 @@ def test_options_in_text_leave_the_backbone_out():
     assert not {"tsa", "copa_tsa", "fine_tuning"} & set(choose_heads("all"))
     with pytest.raises(CrossgraftError, match="backbone"):
         choose_heads("tsa:backbone=3")
+
+
+@pytest.mark.parametrize("head", IN_BACKBONE, ids=lambda head: type(head).__name__)
+def test_a_training_that_diverges_is_an_error(small, task, head):
+    rate = {} if isinstance(head, FineTuningHead) else {"adapter_learning_rate": 1e35}
+    with pytest.raises(DivergedError, match=f"training of {head.name} diverged"):
+        on(head, small).set_params(learning_rate=1e35, **rate).fit(*task)
+    with pytest.raises(DivergedError, match="before anything was learned: the features are too large"):
+        on(head, small).fit(task[0] * np.float32(1e30), task[1])

@@ -5,6 +5,7 @@ Notation of URL and CoPA: rows are images, u(Z) = Z / ‖row‖₂, and a linear
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -29,8 +30,12 @@ class UnitRows(NamedTuple):
 
 
 def unit_rows(rows: Rows, *, out: Rows | None = None) -> UnitRows:
-    """Each row divided by its length, or by 1e-12 if it is shorter; written to ``out``, which may be ``rows`` itself."""
+    """Each row divided by its length, or by 1e-12 if it is shorter; written to ``out``, which may be ``rows`` itself.
+
+    A row whose length overflows becomes NaN, which heads refuse: divided by infinity it would be as near to every class.
+    """
     lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp_min(_SHORTEST)
+    lengths = lengths.masked_fill(lengths.isinf(), math.nan)
     return UnitRows(torch.div(rows, lengths, out=out), lengths)
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from crossgraft.compute import reuse_freed_memory
 from crossgraft.errors import CrossgraftWarning, DataError
+from crossgraft.fewshot.heads._finite import refuse_logits, refuse_losses, refuse_rows
 from crossgraft.types import Features, Labels
 
 Rows = Float[Tensor, "rows width"]
@@ -65,6 +66,7 @@ class Head(ClassifierMixin, BaseEstimator):
 
         Raises:
             DataError: NaN, arrays that do not belong together, or fewer than two classes.
+            DivergedError: The loss is no longer a finite number.
             UsageError: An option is out of its range.
         """
         self.check()
@@ -77,33 +79,58 @@ class Head(ClassifierMixin, BaseEstimator):
         self._warn_of_zeros(rows)
         with reuse_freed_memory():
             self.adapt(torch.from_numpy(rows), torch.from_numpy(classes), len(self.classes_))
+        refuse_losses(self.name, getattr(self, "loss_curve_", []))
         return self
 
     def predict(self, X: Features) -> np.ndarray:
-        """(m,) the most probable class of each row; of equally probable ones the first in ``classes_``."""
-        winners = self._logits(X).argmax(dim=1).numpy()
+        """(m,) the most probable class of each row; of equally probable ones the first in ``classes_``.
+
+        Raises:
+            DivergedError: Logits are not finite.
+            NotFittedError: ``fit`` was not called.
+        """
+        winners = self._finite_logits(X).argmax(dim=1).numpy()
         return self.classes_[winners]
 
     def predict_proba(self, X: Features) -> Float[np.ndarray, "num_samples num_classes"]:
         """(m, C) probability of each class, not calibrated, in the order of ``classes_``.
 
         Raises:
+            DivergedError: Logits are not finite.
             NotFittedError: ``fit`` was not called.
         """
-        return self._logits(X).softmax(dim=1).numpy()
+        return self._finite_logits(X).softmax(dim=1).numpy()
+
+    def _finite_logits(self, query: Features) -> Logits:
+        logits = self._logits(query)
+        refuse_logits(self.name, logits, is_trained=hasattr(self, "learning_rate"))
+        return logits
 
     def _logits(self, query: Features) -> Logits:
         check_is_fitted(self, "classes_")  # meta_fit leaves the number of features
-        found: Any = query
-        rows: Any = validate_data(self, found, reset=False, dtype=(np.float64, np.float32))
-        return self.logits_of(torch.from_numpy(_writable(rows)).to(self._dtype))
+        rows = self._validated(query, reset=False)
+        tensor = torch.from_numpy(_writable(rows)).to(self._dtype)
+        refuse_rows(tensor)
+        return self.logits_of(tensor)
 
     def _checked(self, support: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-        checked: Any = validate_data(self, support, labels, dtype=(np.float64, np.float32), ensure_min_samples=2)
-        check_classification_targets(checked[1])
-        rows = _writable(checked[0])
+        found, classes = self._validated(support, labels, ensure_min_samples=2)
+        rows = _writable(found)
+        refuse_rows(torch.from_numpy(rows))
         self._dtype = torch.float64 if rows.dtype == np.float64 else torch.float32
-        return rows, checked[1]
+        return rows, classes
+
+    def _validated(self, *data: Any, **options: Any) -> Any:
+        """What scikit-learn checks of data, but not for NaN, of which heads name the row."""
+        try:
+            checked: Any = validate_data(
+                self, *data, dtype=(np.float64, np.float32), ensure_all_finite=False, **options
+            )
+            if len(data) > 1:
+                check_classification_targets(checked[1])
+        except ValueError as error:
+            raise DataError(str(error)) from error
+        return checked
 
     def _warn_of_zeros(self, rows: np.ndarray) -> None:
         zeros = np.flatnonzero(~rows.any(axis=1))

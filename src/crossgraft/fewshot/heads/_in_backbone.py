@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from crossgraft.compute import reuse_freed_memory
 from crossgraft.errors import DataError, UsageError
+from crossgraft.fewshot.heads._finite import refuse_values
 from crossgraft.fewshot.heads._head import Head, Logits, Rows
 from crossgraft.models import Backbone
 from crossgraft.models.memory_format import channels_last
@@ -99,18 +99,17 @@ class InBackbone(Head):
 
     def _logits(self, query: Any) -> Logits:
         check_is_fitted(self)
-        checked: Any = validate_data(self, query, reset=False, allow_nd=True, dtype=(np.float64, np.float32))
-        return self.logits_of(self._to_network(checked))
+        images = self._to_network(self._validated(query, reset=False, allow_nd=True))
+        refuse_values(images, name="Image")
+        return self.logits_of(images)
 
     def _checked(self, support: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-        checked: Any = validate_data(
-            self, support, labels, allow_nd=True, dtype=(np.float64, np.float32), ensure_min_samples=2
-        )
-        check_classification_targets(checked[1])
+        found, classes = self._validated(support, labels, allow_nd=True, ensure_min_samples=2)
         self._dtype = next((p.dtype for p in self.network.parameters()), torch.float32)
-        images = np.asarray(checked[0], dtype=torch.empty(0, dtype=self._dtype).numpy().dtype)
+        images = np.asarray(found, dtype=torch.empty(0, dtype=self._dtype).numpy().dtype)
+        refuse_values(self._to_network(images), name="Image")
         self._try(images[:1])
-        return images, checked[1]
+        return images, classes
 
     def _try(self, image: np.ndarray) -> None:
         """Raise ``DataError`` where the network does not run on such an image."""

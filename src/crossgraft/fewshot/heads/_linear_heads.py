@@ -34,3 +34,9 @@ def check_count(name: str, head: str, value: object) -> None:
     """Refuse what is not a whole number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
         raise UsageError(f"{name} of {head} must be a whole number of at least 0, got {value!r}.")
+
+
+def check_seed(head: str, value: object) -> None:
+    """Refuse what is not a whole number between 0 and 2**63 - 1; numpy's whole numbers are some."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < 2**63:
+        raise UsageError(f"seed of {head} must be a whole number between 0 and 2**63 - 1, got {value!r}.")

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
 from crossgraft.fewshot.heads._cosine import Members, Prototypes, unit_rows
+from crossgraft.fewshot.heads._finite import refuse_losses
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
 from crossgraft.fewshot.heads._linear_heads import check_count, check_number
 from crossgraft.tune.sim import RhoSim
@@ -129,6 +130,7 @@ class MetaAdapterHead(Head):
 
         Raises:
             DataError: As of ``fit``; or a class has fewer than 3 images.
+            DivergedError: The loss is no longer a finite number.
             UsageError: An option is out of its range.
         """
         self.check()
@@ -214,14 +216,17 @@ class _BaseTraining:
         num_steps = head.epochs * math.ceil(len(self.trained) / head.batch_size)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(num_steps, 1))
         best, state = -1.0, copy.deepcopy(adapter.state_dict())
+        losses: list[float] = []
         for _ in range(head.epochs):
             for cache, filled, batch in self._batches():
                 logits = _SCALE * self.rows[batch] @ adapter(self.weights, cache, filled).T
                 loss = nn.functional.cross_entropy(logits, self.classes[batch]) + sim.loss()
                 optimizer.zero_grad()
                 loss.backward()  # pyright: ignore[reportUnknownMemberType]
+                losses.append(loss.item())
                 optimizer.step()
                 schedule.step()
+            refuse_losses(head.name, losses)
             right = self._accuracy(adapter)
             if right > best:
                 best, state = right, copy.deepcopy(adapter.state_dict())
