@@ -85,6 +85,8 @@ class HCS(Regularizer):
                 "transforms change the images anew in each epoch. Leave cache out, or give --augmentation none and no "
                 "--batch-transform."
             )
+        if self.lam == 0:
+            return "--regularizer hcs:0 leaves the labels out of the loss, so that no head is trained. Use a λ above 0."
         if self.debiased and self.lam < 1 and situation.images_at_once < FEWEST_DEBIASED:
             return (
                 f"--regularizer hcs:debiased=true needs at least {FEWEST_DEBIASED} images at a time, but there are "

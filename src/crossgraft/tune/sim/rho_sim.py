@@ -97,18 +97,9 @@ class RhoSim:
         example: object = None,
     ) -> None:
         options = SimOptions(
-            rho=rho,
-            weight=weight,
-            distance=loss,
-            K=K,
-            order=order,
-            sampling=sampling,
-            channels=channels,
-            layout=layout,
-            reduce=reduce,
-            projected=projected,
-            placebo=placebo,
-        )
+            rho=rho, weight=weight, distance=loss, K=K, order=order, sampling=sampling, channels=channels, layout=layout,
+            reduce=reduce, projected=projected, placebo=placebo,
+        )  # fmt: skip
         refuse_replicas(model)
         self._watch_blocks(network := unwrapped(model), options, blocks=blocks, seed=seed)
         if self._watch is None:
@@ -134,7 +125,7 @@ class RhoSim:
 
     def _watch_blocks(self, network: nn.Module, options: SimOptions, *, blocks: Blocks, seed: int) -> None:
         self._network, self._options, self._seed = network, options, seed
-        self._steps = 0
+        self._steps, self._is_detached = 0, False
         self.reconstructors = Reconstructors()
         self.skipped: dict[str, str] = {}
         self.block_losses: dict[str, Tensor] = {}
@@ -209,6 +200,8 @@ class RhoSim:
         if not self.blocks and (seen or self._watch.skipped):
             self._build(seen)
             self._warn_of_skipped()
+        if not seen and self._is_detached:
+            raise UsageError("rho_sim was detached from the network, and has no loss any more. Make another RhoSim.")
         if not seen:
             raise UsageError(
                 "rho_sim has seen no forward pass with gradients since its last loss(). Run the network in training first: not "
@@ -300,4 +293,5 @@ class RhoSim:
 
     def detach(self) -> None:
         """Take all hooks off the network; there is no ``loss`` any more, and the reconstructors are still here."""
+        self._is_detached = True
         self._hooks.close()

@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -146,6 +147,11 @@ def test_lambda_one_is_the_training_without_it_bit_for_bit():
     assert same_bits(plain, ours) and not same_bits(plain, other)
     assert with_it.history[-1].terms["hcs/cka"] == 0
     assert with_it.history[-1].terms["loss"] == alone.history[-1].terms["loss"]
+
+
+def test_lambda_zero_trains_no_head_and_is_refused_by_the_plan():
+    assert "above 0" in HCS(lam=0.0).conflicts(Mock(images_at_once=8))
+    assert HCS(lam=0.1).conflicts(Mock(images_at_once=8)) is None
 
 
 def test_lambda_zero_is_the_similarity_alone():

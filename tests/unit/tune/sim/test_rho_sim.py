@@ -100,6 +100,15 @@ def test_tokens_of_input_and_output_are_at_the_same_place(sampling, stride):
     assert placebo.loss().item() > 1e-4
 
 
+def test_after_detach_the_message_says_so():
+    model, taken = network(), images()
+    sim = RhoSim(model, example=taken)
+    sim.detach()
+    model(taken)
+    with pytest.raises(UsageError, match="was detached"):
+        sim.loss()
+
+
 def test_a_placebo_of_one_image_is_refused():
     model, taken = network(), images()
     sim = RhoSim(model, placebo=True, example=taken)
