@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
@@ -279,3 +280,22 @@ def test_rows_of_endless_length_are_refused(head, task):
     with pytest.raises(DataError, match=r"Row 7 of the features .* overflows float32"):
         head.fit(X, y)
     assert np.isfinite(clone(head).fit(X.astype(np.float64), y).predict_proba(query.astype(np.float64))).all()
+
+
+def test_class_weights_may_be_parameters_and_labels_of_another_number_type(task):
+    X, _, query = task
+    y = np.repeat([0, 1, 2], 5)
+    weights = torch.nn.Linear(12, 3).weight
+    plain = TipAdapterHead(class_weights=weights.detach().numpy()).fit(X, y).predict_proba(query)
+    by_label = {0: weights[0], np.int64(1): weights[1], "2.0": weights[2]}
+    for given, labels in ((weights, y), (by_label, y.astype(float))):
+        found = TipAdapterHead(class_weights=given).fit(X, labels).predict_proba(query)
+        np.testing.assert_array_equal(found, plain)
+    half = TipAdapterHead(class_weights=weights.bfloat16()).fit(X, y).predict_proba(query)
+    np.testing.assert_allclose(half, plain, atol=0.2)
+
+
+@pytest.mark.parametrize("given", [np.full((3, 12), object()), [["a"] * 12] * 3, {0: np.full(12, "x"), 1: 2, 2: 3}])
+def test_class_weights_that_are_no_numbers(given, task):
+    with pytest.raises(DataError, match=r"The class weights( of 0)? are no array of numbers: "):
+        TipAdapterHead(class_weights=given).fit(task[0], np.repeat([0, 1, 2], 5))

@@ -27,19 +27,19 @@ def class_weights_of(given: ClassWeights, labels: np.ndarray, prototypes: Protot
         prototypes: (C, d) class means, for the width, the number type, and where nothing is given.
 
     Raises:
-        DataError: The file cannot be read; a class has no vector; the width is another one; a value is not finite.
+        DataError: The file cannot be read; a class has no vector; the width is another one; a value is no finite number.
     """
     if given is None:
         return unit_rows(prototypes).rows
     if isinstance(given, str | Path):
         given = _read(Path(given))
-    found = _rows_of(given, labels) if isinstance(given, Mapping) else np.asarray(given)
+    found = _rows_of(given, labels) if isinstance(given, Mapping) else _numbers(given, "")
     if found.shape != tuple(prototypes.shape):
         raise DataError(
             f"Class weights have the shape {found.shape}, but there are {len(prototypes)} classes and features of width "
             f"{prototypes.shape[1]}. Give one vector of that width per class, from the network that gave the features."
         )
-    weights = torch.from_numpy(np.ascontiguousarray(found)).to(prototypes.dtype)
+    weights = torch.from_numpy(found).to(prototypes.dtype)
     bad = [str(label) for label, row in zip(labels, weights, strict=True) if not bool(row.isfinite().all())]
     if bad:
         raise DataError(f"The class weights of {', '.join(bad)} hold NaN or infinite values.")
@@ -63,15 +63,30 @@ def _read(path: Path) -> Mapping[Any, Any]:
 
 
 def _rows_of(given: Mapping[Any, Any], labels: np.ndarray) -> np.ndarray:
-    by_name = {str(label): np.asarray(vector) for label, vector in given.items()}
-    missing = [str(label) for label in labels if str(label) not in by_name]
+    by_name = {str(key): key for key in given}
+    # 0.0 and 0 are one label with two names; of names there are only those in a file
+    keys = [label if label in given else by_name.get(str(label)) for label in labels.tolist()]
+    missing = [str(label) for label, key in zip(labels, keys, strict=True) if key is None]
     if missing:
         known = ", ".join(list(by_name)[:5])
         raise DataError(
             f"No class weights for {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}; there are some for {known}"
             f"{' …' if len(by_name) > 5 else ''}. Give one vector per class of the task."
         )
-    rows = [by_name[str(label)] for label in labels]
+    rows = [_numbers(given[key], f" of {key}") for key in keys]
     if len({row.shape for row in rows}) > 1:
         raise DataError("Class weights differ in their shapes. Give vectors of one width.")
     return np.stack(rows)
+
+
+def _numbers(given: Any, whose: str) -> np.ndarray:
+    """float64, to which every number type of weights goes without loss; of parameters of a network the values."""
+    if isinstance(given, torch.Tensor):
+        return given.detach().to("cpu", torch.float64).numpy()
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:  # the last by tensors in a list
+        reason = shortened(" ".join(str(error).split()))
+        raise DataError(
+            f"The class weights{whose} are no array of numbers: {reason}. Give a vector of numbers per class."
+        ) from error
