@@ -6,6 +6,8 @@ A head is a scikit-learn classifier and a dataclass whose fields are its options
 from __future__ import annotations
 
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -77,7 +79,7 @@ class Head(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} needs images of at least two classes; found one class: {self.classes_[0]}."
             )
         self._warn_of_zeros(rows)
-        with reuse_freed_memory():
+        with reuse_freed_memory(), gradients_on():
             self.adapt(torch.from_numpy(rows), torch.from_numpy(classes), len(self.classes_))
         refuse_losses(self.name, getattr(self, "loss_curve_", []))
         return self
@@ -141,6 +143,13 @@ class Head(ClassifierMixin, BaseEstimator):
                 CrossgraftWarning,
                 stacklevel=3,
             )
+
+
+@contextmanager
+def gradients_on() -> Generator[None]:
+    """Inside the block training is possible, also where the caller has switched gradients off."""
+    with torch.inference_mode(mode=False), torch.enable_grad():
+        yield
 
 
 def reads_images(head: object) -> bool:

@@ -24,7 +24,14 @@ from crossgraft.fewshot.heads._cosine import (
     unit_rows,
 )
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
-from crossgraft.fewshot.heads._linear_heads import IDENTITY, RANDOM, check_count, check_number, starting_weights
+from crossgraft.fewshot.heads._linear_heads import (
+    IDENTITY,
+    RANDOM,
+    check_count,
+    check_number,
+    check_seed,
+    starting_weights,
+)
 from crossgraft.types import Features
 
 
@@ -79,6 +86,7 @@ class CopaHead(Head):
         check_number("weight_decay", self.name, self.weight_decay, least=0)
         check_number("logit_scale", self.name, self.logit_scale, least=0, above=True)
         check_count("steps", self.name, self.steps)
+        check_seed(self.name, self.seed)
         if self.init not in (IDENTITY, RANDOM):
             raise UsageError(f"init of copa must be {IDENTITY} or {RANDOM}, got {self.init!r}.")
 
@@ -93,7 +101,7 @@ class CopaHead(Head):
             )
         members = Members.of(classes, num_classes, support)
         prototypes = members.means(support)
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(int(self.seed))
         of_images, of_prototypes = (
             torch.nn.Parameter(starting_weights(self.init, support, generator)) for _ in range(2)
         )

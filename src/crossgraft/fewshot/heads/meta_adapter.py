@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -18,8 +18,8 @@ from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
 from crossgraft.fewshot.heads._cosine import Members, Prototypes, unit_rows
 from crossgraft.fewshot.heads._finite import refuse_losses
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number
+from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows, gradients_on
+from crossgraft.fewshot.heads._linear_heads import check_count, check_number, check_seed
 from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Features, Labels
 
@@ -40,9 +40,8 @@ class MetaAdapter(nn.Module):
 
     def __init__(self, width: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.q_proj = nn.Linear(width, width, bias=False)
-        self.k_proj = nn.Linear(width, width, bias=False)
-        self.alpha_proj = nn.Linear(width, 1)
+        self.q_proj, self.k_proj = _linear(width, width, bias=False), _linear(width, width, bias=False)
+        self.alpha_proj = _linear(width, 1)
         for layer in (self.q_proj, self.k_proj, self.alpha_proj):
             nn.init.xavier_uniform_(layer.weight, generator=generator)
         nn.init.ones_(self.alpha_proj.bias)
@@ -111,6 +110,7 @@ class MetaAdapterHead(Head):
         """Refuse numbers out of their range."""
         check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)
         check_number("rho_sim_weight", self.name, self.rho_sim_weight, least=0)
+        check_seed(self.name, self.seed)
         for option in ("epochs", "batch_size", "shots"):
             check_count(option, self.name, getattr(self, option))
         if min(self.batch_size, self.shots) < 1:
@@ -136,16 +136,16 @@ class MetaAdapterHead(Head):
         self.check()
         found, labels = self._checked(X, y)
         names, numbers = np.unique(labels, return_inverse=True)
-        classes = torch.from_numpy(numbers)
-        counts = torch.bincount(classes)
+        counts = np.bincount(numbers)
         if len(names) < 2 or int(counts.min()) < 3:
             scarce = names[int(counts.argmin())]
             raise DataError(
                 f"meta_fit needs at least two base classes with 3 images each; {scarce} has {int(counts.min())} of "
                 f"{len(names)} classes."
             )
-        base = _BaseTraining(self, torch.from_numpy(found), classes)
-        self.adapter_weights = base.run(class_weights_of(class_weights, names, base.prototypes))
+        with gradients_on():
+            base = _BaseTraining(self, torch.from_numpy(found), torch.from_numpy(numbers))
+            self.adapter_weights = base.run(class_weights_of(class_weights, names, base.prototypes))
         return self
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
@@ -167,7 +167,7 @@ class MetaAdapterHead(Head):
             raise NotFittedError(
                 "MetaAdapterHead has learned nothing yet. Call meta_fit(features, labels) on base classes before fit."
             )
-        adapter = MetaAdapter(like.shape[1], torch.Generator().manual_seed(self.seed)).to(like.dtype)
+        adapter = MetaAdapter(like.shape[1], torch.Generator().manual_seed(int(self.seed))).to(like.dtype)
         if isinstance(self.adapter_weights, Mapping):
             state = {name: torch.as_tensor(value).to(like.dtype) for name, value in self.adapter_weights.items()}
             try:
@@ -189,7 +189,7 @@ class _BaseTraining:
 
     def __init__(self, head: MetaAdapterHead, features: Rows, classes: Classes) -> None:
         self.head, self.rows, self.classes = head, unit_rows(features).rows, classes
-        self.generator = torch.Generator().manual_seed(head.seed)
+        self.generator = torch.Generator().manual_seed(int(head.seed))
         order = torch.randperm(len(classes), generator=self.generator)
         places = _place_within_class(classes[order])
         self.held_out = order[places % _HELD_OUT == _HELD_OUT - 1]
@@ -209,7 +209,7 @@ class _BaseTraining:
             blocks=["q_proj", "k_proj"],
             weight=head.rho_sim_weight,
             layout="nlc",
-            seed=head.seed,
+            seed=int(head.seed),
             example=(self.weights, *self._cache_of(self._first_shots())),
         )
         optimizer = torch.optim.AdamW([*adapter.parameters(), *sim.parameters()], lr=head.learning_rate, eps=1e-4)
@@ -253,6 +253,11 @@ class _BaseTraining:
             refined = adapter(self.weights, *self._cache_of(self._first_shots()))
         winners = (self.rows[self.held_out] @ refined.T).argmax(dim=1)
         return float((winners == self.classes[self.held_out]).double().mean())
+
+
+def _linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
+    """Without first weights, which the constructor would draw from the global random state."""
+    return cast("nn.Linear", nn.utils.skip_init(nn.Linear, inputs, outputs, bias=bias))
 
 
 def _cached(rows: Rows, classes: Classes, num_classes: int) -> tuple[Cache, Filled]:

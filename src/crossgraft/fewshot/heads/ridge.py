@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 
+from crossgraft.errors import UsageError
 from crossgraft.fewshot.heads._cosine import unit_rows
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
 from crossgraft.fewshot.heads._linear_heads import check_number
@@ -47,8 +48,8 @@ class RidgeHead(Head):
         check_number("penalty", self.name, self.penalty, least=0, above=True)
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
-        """Solve the normal equations of the smaller size."""
-        rows = unit_rows(support).rows
+        """Solve the normal equations of the smaller size, in float64: those of repeated rows are nearly singular."""
+        rows = unit_rows(support).rows.double()
         targets = 2 * torch.nn.functional.one_hot(classes, num_classes).to(rows.dtype) - 1
         counts = torch.bincount(classes, minlength=num_classes).to(rows.dtype)
         weight = len(rows) / (num_classes * counts[classes]) if self.balanced else torch.ones_like(rows[:, 0])
@@ -59,12 +60,18 @@ class RidgeHead(Head):
             weights = centred.T @ self._solve(centred @ centred.T, wanted)
         else:
             weights = self._solve(centred.T @ centred, centred.T @ wanted)
-        self.weights_ = weights.T.numpy()
-        self.intercepts_ = (mean_target - mean @ weights).numpy()
+        self.weights_ = weights.T.to(support.dtype).numpy()
+        self.intercepts_ = (mean_target - mean @ weights).to(support.dtype).numpy()
 
     def _solve(self, gram: Rows, right: Rows) -> Rows:
         penalised = gram + self.penalty * torch.eye(len(gram), dtype=gram.dtype)
-        return torch.cholesky_solve(right, torch.linalg.cholesky(penalised))
+        factor, failed = torch.linalg.cholesky_ex(penalised)
+        if bool(failed):
+            raise UsageError(
+                f"penalty of ridge is too small for these features, of which some are repeated: {self.penalty:g}. Try 1e-6 or "
+                "more."
+            )
+        return torch.cholesky_solve(right, factor)
 
     def logits_of(self, query: Rows) -> Logits:
         """A linear function of the direction of each feature vector."""

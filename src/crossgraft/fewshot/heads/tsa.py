@@ -14,7 +14,7 @@ from crossgraft.fewshot.gap import GapShift, gap_of
 from crossgraft.fewshot.heads._cosine import Members, scaled_cosines
 from crossgraft.fewshot.heads._head import Classes, Logits, Rows
 from crossgraft.fewshot.heads._in_backbone import Images, descend
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number
+from crossgraft.fewshot.heads._linear_heads import check_count, check_number, check_seed
 from crossgraft.fewshot.heads._tsa_layers import AUTO, find_layers
 from crossgraft.fewshot.heads._with_adapters import WithAdapters
 from crossgraft.seeding import torch_generator
@@ -86,6 +86,7 @@ class TsaAdapter(WithAdapters):
         if self.adapter_learning_rate is not None:
             check_number("adapter_learning_rate", self.name, self.adapter_learning_rate, least=0, above=True)
         check_count("steps", self.name, self.steps)
+        check_seed(self.name, self.seed)
         if self.trained not in (BOTH, ADAPTERS, HEAD):
             raise UsageError(f"trained of tsa must be {BOTH}, {ADAPTERS} or {HEAD}, got {self.trained!r}.")
 
