@@ -331,7 +331,26 @@ def test_the_seed_is_that_of_the_head(workspace, monkeypatch):
         return [row.probabilities for row in rows]
 
     drawn = "copa:init=random,steps=2"
-    assert shares(drawn, 0) != shares(drawn, 1) == shares(f"{drawn},seed=1", 5)
+    first = shares(drawn, 0)
+    assert first != shares(drawn, 1) == shares(f"{drawn},seed=1", 5)
+    assert shares(f"{drawn},seed=0", 5) == shares({"name": "copa", "init": "random", "steps": 2, "seed": 0}, 5) == first
+    assert shares(drawn, np.int64(0)) == first
+    with pytest.raises(UsageError, match=r"seed must be a whole number, got 1\.5"):
+        shares(drawn, 1.5)
+
+
+def test_numbers_of_numpy_are_kept_in_run_directories(workspace, monkeypatch):
+    monkeypatch.chdir(workspace)
+    same = {
+        "model": "zoo.yaml:narrow",
+        "allow_code": "tiny_models.py",
+        "workers": 1,
+        "heads": "ncc",
+        "sampler": SAMPLER,
+    }
+    package.run_episodes("images", episodes=np.int64(2), seed=np.int64(3), out="run", **same)
+    assert json.loads((workspace / "run" / "run.json").read_text())["seed"] == 3
+    assert package.run_episodes("images", episodes=2, seed=3, out="run", **same).out is not None
 
 
 def test_what_opens_files_is_refused_where_all_is_open(workspace, monkeypatch):

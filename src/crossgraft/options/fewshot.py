@@ -47,13 +47,24 @@ class EpisodeOptions(Options):
 
 
 @options
+class HeadSeed(Seed):
+    """Randomness of episodes, or of a head."""
+
+    seed: int = option(
+        "Random seed of episodes; with --query that of the head. Heads on episodes have their own: copa:init=random,seed=1.",
+        default=0,
+        is_common=True,
+    )
+
+
+@options
 class FewshotOptions(
     Output,
     Cache,
     Extraction,
     Workers,
     Device,
-    Seed,
+    HeadSeed,
     Page,
     Strictness,
     InputSize,
@@ -96,7 +107,7 @@ class SupportOptions(
     Extraction,
     Workers,
     Device,
-    Seed,
+    HeadSeed,
     Looking,
     Page,
     InputSize,

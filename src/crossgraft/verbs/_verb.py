@@ -7,8 +7,11 @@ import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+import numpy as np
 
 from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
@@ -142,7 +145,7 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             if len(given) != len(inputs):
                 raise TypeError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
             _refuse_wrong_names(function.__name__, keywords, known)
-            chosen = kind(**keywords)
+            chosen = kind(**{name: _plain(name, value) for name, value in keywords.items()})
             reporter = getattr(chosen, "reporter", None) or default_reporter()
             run = Run(command, chosen, reporter, function.__name__, tuple(given))
             result = function(*given, chosen, run)
@@ -155,6 +158,17 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
         return call
 
     return cast("Decorator[P, OptionsT]", decorate)
+
+
+def _plain(name: str, value: object) -> object:
+    """Whole numbers of NumPy as Python's, which run directories can hold.
+
+    Raises:
+        UsageError: The seed is no whole number.
+    """
+    if name == "seed" and (isinstance(value, bool) or not isinstance(value, Integral)):
+        raise UsageError(f"seed must be a whole number, got {value!r}.")
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def _refuse_wrong_names(function: str, keywords: Mapping[str, object], known: Mapping[str, Option]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -215,7 +216,7 @@ def _learn(
     """
     fresh: Any = clone(head)
     labels = np.array(support.class_names)[support.targets]
-    if fresh.get_params().get("seed") == 0:  # not typed with the head
+    if fresh.get_params().get("seed") == 0 and not _names_seed(options.head):
         fresh.set_params(seed=options.seed)
     warned: list[str] = []
     if reads_images(fresh):
@@ -234,6 +235,13 @@ def _learn(
     probabilities = np.zeros((len(found), len(support.class_names)))
     probabilities[:, [support.class_names.index(name) for name in fresh.classes_]] = found
     return _Learned(probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), warned)
+
+
+def _names_seed(head: Any) -> bool:
+    """Whether a seed was written with the head; that of an object counts unless it is 0, the default."""
+    if isinstance(head, str):
+        return re.search(r"[:,]\s*seed\s*=", head) is not None
+    return isinstance(head, Mapping) and "seed" in head
 
 
 def _learn_from_images(

@@ -142,6 +142,7 @@ def test_rows_without_a_direction_are_a_warning_and_give_numbers(head, task):
         (TipAdapterHead(alpha=-1), UsageError, "alpha of tip_adapter"),
         (TipAdapterHead(batch_size=0), UsageError, "batch_size"),
         (TipAdapterHead(largest_beta=0.05), UsageError, "largest_beta"),
+        (TipAdapterHead(seed=1.5), UsageError, "seed of tip_adapter must be a whole number"),
         (MetaAdapterHead(adapter_weights="initial", shots=0), UsageError, "shots"),
         (MetaAdapterHead(adapter_weights="drawn"), UsageError, "meta_fit, or be initial"),
         (LogisticHead(C=0), UsageError, "C of logistic"),
@@ -245,8 +246,19 @@ def test_labels_of_validation_images_are_compared_by_value(task):
         TipAdapterHead().fit(X, y, query, np.array([2, 10, 30], dtype=kind)) for kind in (np.int64, np.float64)
     )
     assert (found.alpha_, found.beta_) == (same.alpha_, same.beta_)
+    with pytest.raises(DataError, match="Validation image 1 holds NaN"):
+        TipAdapterHead().fit(X, y, np.where(np.arange(3)[:, None] == 1, np.nan, query), [2, 10, 30])
     with pytest.raises(DataError, match=r"lacks: 10, 2, 30\. Labels must be of the same type"):
         TipAdapterHead().fit(X, y, query, ["2", "10", "30"])
+
+
+def test_a_seed_of_numpy_is_a_seed(task):
+    X, y, _ = task
+    found, same = (
+        TipAdapterHead(fine_tune=True, batch_size=4, epochs=2, rho_sim_weight=1.0, seed=seed).fit(X, y).keys_
+        for seed in (3, np.int64(3))
+    )
+    np.testing.assert_array_equal(found, same)
 
 
 def test_keys_that_diverge_are_an_error(task):

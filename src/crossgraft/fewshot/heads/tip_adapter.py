@@ -15,8 +15,9 @@ from torch import Tensor
 from crossgraft.errors import DataError, DivergedError, UsageError
 from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
 from crossgraft.fewshot.heads._cosine import Members, unit_rows
+from crossgraft.fewshot.heads._finite import refuse_values
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number
+from crossgraft.fewshot.heads._linear_heads import check_count, check_number, check_seed
 from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Features, Labels
 
@@ -92,6 +93,7 @@ class TipAdapterHead(Head):
             check_number(option, self.name, getattr(self, option), least=_LEAST)
         for option in ("epochs", "batch_size"):
             check_count(option, self.name, getattr(self, option))
+        check_seed(self.name, self.seed)
         if self.batch_size == 0:
             raise UsageError("batch_size of tip_adapter must be at least 1.")
 
@@ -153,12 +155,12 @@ class TipAdapterHead(Head):
         adapter = KeyAdapter(self._keys)
         keys = adapter.keys.weight
         sim = RhoSim(
-            adapter, blocks=["keys"], weight=self.rho_sim_weight, layout="nlc", seed=self.seed, example=images[:2]
+            adapter, blocks=["keys"], weight=self.rho_sim_weight, layout="nlc", seed=int(self.seed), example=images[:2]
         )
         optimizer = torch.optim.AdamW([keys, *sim.parameters()], lr=self.learning_rate, eps=1e-4)
         num_steps = self.epochs * math.ceil(len(images) / self.batch_size)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(num_steps, 1))
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(int(self.seed))
         best, self.best_epoch_ = -1.0, self.epochs
         for epoch in range(1, self.epochs + 1):
             for rows in torch.randperm(len(images), generator=generator).split(self.batch_size):
@@ -207,7 +209,8 @@ class TipAdapterHead(Head):
     def _checked_val(self, rows: Any, labels: Any) -> tuple[Rows, Classes]:
         """Unit length, and classes by number."""
         number_type: Any = self._keys.numpy().dtype
-        rows = check_array(rows, dtype=number_type)
+        rows = check_array(rows, dtype=number_type, ensure_all_finite=False)
+        refuse_values(torch.from_numpy(rows), name="Validation image")
         labels = np.asarray(labels)
         if rows.shape[1] != self._keys.shape[1] or labels.shape != (len(rows),):
             raise DataError(
