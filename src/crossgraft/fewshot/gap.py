@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -56,8 +56,13 @@ def gap(instances: Features, prototypes: Features, labels: np.ndarray, *, weight
     """
     if weighting not in ("instance", "class"):
         raise UsageError(f"weighting must be instance or class, got {weighting!r}.")
-    both = gap_of(torch.as_tensor(instances), torch.as_tensor(prototypes), torch.as_tensor(labels))
+    both = gap_of(_tensor(instances, np.float64), _tensor(prototypes, np.float64), _tensor(labels, np.int64))
     return both.by_instance if weighting == "instance" else both.by_class
+
+
+def _tensor(values: Any, kind: type[np.float64] | type[np.int64]) -> Tensor:
+    """From any array or table: half precision is too coarse for means, and torch takes no reversed views."""
+    return torch.from_numpy(np.require(values, kind, ["C", "W"]))
 
 
 def gap_of(

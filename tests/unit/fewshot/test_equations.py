@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -157,3 +158,14 @@ def test_the_gap_by_hand(sizes, seed):
     assert gap(X, centres, y, weighting="class") == pytest.approx(by_class, abs=1e-12)
     if len(set(sizes)) == 1:
         assert by_instance == pytest.approx(by_class, abs=1e-12)
+
+
+def test_the_gap_of_arrays_and_tables_of_any_kind():
+    X = np.random.default_rng(0).integers(-9, 9, (12, 5))
+    centres, y = X[:3] + 1, np.repeat([0, 1, 2], 4)
+    expected = gap(X.astype(float), centres.astype(float), y)
+    assert expected > 0.01
+    for kind in (np.float16, np.float32, np.int64):
+        assert gap(X.astype(kind), centres.astype(kind), y.astype(np.uint8)) == expected
+    assert gap(X[::-1], centres, y[::-1]) == pytest.approx(expected)
+    assert gap(pd.DataFrame(X), pd.DataFrame(centres), pd.Series(y)) == expected

@@ -284,6 +284,16 @@ def test_scikit_learn_finds_nothing_wrong(estimator, check):
     check(estimator)
 
 
+class Maps(Small):
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+class Pairs(Small):
+    def forward(self, x):
+        return super().forward(x), x
+
+
 class TakesWeights(Small):
     def forward(self, x):
         return nn.functional.conv2d(self.first(x), self.second.weight, padding=1).mean((2, 3))
@@ -301,11 +311,19 @@ def test_bad_input(small, task):
         (TsaAdapter(backbone=small, form="tensor"), task, UnknownNameError, "form of tsa"),
         (CopaTsa(backbone=small, adapter_learning_rate=-1), task, UsageError, "adapter_learning_rate of copa_tsa"),
         (FineTuningHead(backbone=small, steps=-1), task, UsageError, "steps of fine_tuning"),
+        (TsaAdapter(backbone=Small().half()), task, UsageError, "backbone of tsa has weights in float16"),
+        (FineTuningHead(backbone=Small().bfloat16()), task, UsageError, "has weights in bfloat16"),
+        (CopaTsa(backbone=Maps()), task, DataError, "gives shape (1, 6, 4, 4) for one image"),
+        (FineTuningHead(backbone=Pairs()), task, DataError, "gives type tuple for one image"),
         (TsaAdapter(backbone=TakesWeights(), layers="second"), task, UsageError, "without calling the layer"),
     ]
     for head, (X, y), error, message in wrong:
         with pytest.raises(error, match=re.escape(message)):
             head.fit(X, y)
+    fitted = FineTuningHead(backbone=small, steps=1).fit(images, labels)
+    with pytest.raises(DataError, match=r"does not run on one of shape \(3,\)"):
+        fitted.predict(images.mean((2, 3)))
+    assert len(fitted.predict(images[:, :, 1:])) == 12
     with pytest.raises(DataError, match="Image 5 holds NaN"):
         TsaAdapter(backbone=small).fit(np.where(images == images[5, 1, 2, 3], np.nan, images), labels)
 

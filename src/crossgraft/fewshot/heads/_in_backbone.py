@@ -25,6 +25,7 @@ from crossgraft.repeatable import repeatable_convolutions
 Images = Float[Tensor, "num_samples *shape"]
 """(n, channels, height, width) for a ``Backbone``; for another module what it takes."""
 Losses = list[float]
+_HALF = {torch.float16, torch.bfloat16}
 
 PIXELS_AT_ONCE = 32 * 224 * 224
 """Pixels of the images whose forward pass is kept for the gradient; further images are looked at twice instead."""
@@ -47,15 +48,21 @@ class InBackbone(Head):
         return type(self)(**self.get_params(deep=False))
 
     def check(self) -> None:
-        """Refuse a backbone that is none.
+        """Refuse a backbone that is none, or that computes in half precision.
 
         Raises:
-            UsageError: It is neither a ``Backbone`` nor a module.
+            UsageError: It is neither a ``Backbone`` nor a module, or its weights are float16 or bfloat16.
         """
         if self.backbone is not None and not isinstance(self.backbone, Backbone | nn.Module):
             raise UsageError(
                 f"backbone of {self.name} must be a Backbone or a module, got {type(self.backbone).__name__}. Load one with "
                 "crossgraft.models.load_backbone."
+            )
+        kinds = set() if self.backbone is None else {parameter.dtype for parameter in self.network.parameters()}
+        for half in kinds & _HALF:
+            raise UsageError(
+                f"backbone of {self.name} has weights in {str(half).removeprefix('torch.')}, too coarse to be trained. Call "
+                "float() of the module first."
             )
 
     @property
@@ -99,8 +106,11 @@ class InBackbone(Head):
 
     def _logits(self, query: Any) -> Logits:
         check_is_fitted(self)
-        images = self._to_network(self._validated(query, reset=False, allow_nd=True))
+        found = self._validated(query, reset=False, allow_nd=True)
+        images = self._to_network(found)
         refuse_values(images, name="Image")
+        if found.shape[1:] != self._shape:
+            self._try(found[:1])
         return self.logits_of(images)
 
     def _checked(self, support: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -109,20 +119,29 @@ class InBackbone(Head):
         images = np.asarray(found, dtype=torch.empty(0, dtype=self._dtype).numpy().dtype)
         refuse_values(self._to_network(images), name="Image")
         self._try(images[:1])
+        self._shape = images.shape[1:]
         return images, classes
 
     def _try(self, image: np.ndarray) -> None:
-        """Raise ``DataError`` where the network does not run on such an image."""
+        """Raise ``DataError`` where the network does not run on such an image, or gives no features."""
         with modes_kept(self.network), torch.no_grad():
             self.network.eval()
             try:
-                self.features(self._to_network(image))
+                features: Any = self.features(self._to_network(image))
             except (RuntimeError, ValueError, IndexError, TypeError) as error:
                 reason = " ".join(str(error).split()).rstrip(".")
                 raise DataError(
                     f"{type(self).__name__} reads images, and its backbone does not run on one of shape {image.shape[1:]}: "
                     f"{reason}. Prepare them with crossgraft.data.transforms.prepare_batch(images, backbone.preprocessing)."
                 ) from error
+        if not isinstance(features, Tensor) or features.ndim != 2:
+            given = (
+                f"shape {tuple(features.shape)}" if isinstance(features, Tensor) else f"type {type(features).__name__}"
+            )
+            raise DataError(
+                f"The backbone of {type(self).__name__} must give features of shape (n, d), and gives {given} for one image. "
+                "Load it with crossgraft.models.load_backbone, or average over positions in the module."
+            )
 
     def _to_network(self, images: np.ndarray) -> Images:
         return torch.from_numpy(np.require(images, requirements=["C", "W"])).to(self._dtype)
