@@ -225,7 +225,7 @@ def _results(
 def _checked(
     features: Features, labels: Labels, heads: Mapping[str, Any], num_episodes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    features, labels = np.asarray(features), np.asarray(labels)
+    features, labels = _numbers(features), np.asarray(labels)
     if not heads or num_episodes < 1:
         raise UsageError("Give at least one head and one episode.")
     if features.ndim != 2 or labels.shape != (len(features),):
@@ -236,6 +236,14 @@ def _checked(
     if len(bad):
         raise DataError(f"{len(bad)} rows of features hold NaN or infinite values; the first is row {bad[0]}.")
     return features, labels
+
+
+def _numbers(features: Features) -> np.ndarray:
+    try:
+        found = np.asarray(features)
+        return found if found.dtype.kind in "biuf" else found.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"features must be (n, d) numbers: {error}") from error
 
 
 def _mean(values: Float64[np.ndarray, " episodes"]) -> MeanWithInterval:

@@ -93,3 +93,22 @@ def test_any_error_of_a_head_is_told_with_its_place(data):
     with pytest.raises(UsageError, match="Head neighbours in episode 2: ValueError: Expected n_neighbors") as raised:
         evaluate(*data, heads, sampler=SAMPLER, num_episodes=1, first_episode=2)
     assert type(raised.value.__cause__) is ValueError
+
+
+@pytest.mark.parametrize("what", ["labels", "groups", "superclasses"])
+def test_values_that_do_not_sort(data, what):
+    features, labels = data
+    arrays = {"labels": labels, "groups": np.arange(60), "superclasses": np.full(60, "one")}
+    arrays[what] = np.where(np.arange(60) == 3, None, arrays[what].astype(object))
+    with pytest.raises(DataError, match=rf"{what.capitalize()} do not sort, because of their types: .*NoneType"):
+        evaluate(features, heads=HEADS, sampler=SAMPLER, num_episodes=1, **arrays)
+
+
+def test_features_of_objects_are_numbers_or_refused(data):
+    features, labels = data
+    table = evaluate(features.astype(object), labels, HEADS, sampler=SAMPLER, num_episodes=2)
+    np.testing.assert_array_equal(table.accuracies, evaluate(*data, HEADS, sampler=SAMPLER, num_episodes=2).accuracies)
+    with pytest.raises(DataError, match=r"features must be \(n, d\) numbers: could not convert"):
+        evaluate(np.full((60, 5), "x", dtype=object), labels, HEADS)
+    with pytest.raises(DataError, match="the first is row 0"):
+        evaluate(np.full((60, 5), None), labels, HEADS)

@@ -58,7 +58,7 @@ def sample_episode(
             episodes of Omniglot have characters of one alphabet.
 
     Raises:
-        DataError: There are too few classes, images or patients; or the arrays do not belong together.
+        DataError: There are too few classes, images or patients; the arrays do not belong together; or values do not sort.
 
     Example:
         >>> from crossgraft.fewshot import NWayKShot
@@ -67,18 +67,38 @@ def sample_episode(
         >>> len(episode.support), len(episode.query), set(episode.support) & set(episode.query)
         (4, 6, set())
     """
-    labels = np.asarray(labels)
-    names, classes = np.unique(labels, return_inverse=True)
+    names, classes = np.unique(_sortable(labels, "Labels"), return_inverse=True)
     sizes = np.bincount(classes)
-    of_class = None if superclasses is None else _superclasses_of(np.asarray(superclasses), classes, names)
+    of_class = (
+        None if superclasses is None else _superclasses_of(_sortable(superclasses, "Superclasses"), classes, names)
+    )
     if groups is None:
         found = describe_episode(sizes, sampler, random, superclasses=of_class, names=names)
         picked = [random.permutation(np.flatnonzero(classes == number)) for number in found.class_ids]
         query = [rows[: found.num_query] for rows in picked]
         support = [rows[found.num_query :][:count] for rows, count in zip(picked, found.num_support, strict=True)]
     else:
-        support, query = _grouped(classes, names, sizes, np.asarray(groups), sampler, random, of_class)
+        support, query = _grouped(classes, names, sizes, _sortable(groups, "Groups"), sampler, random, of_class)
     return Episode(random.permutation(np.concatenate(support)), random.permutation(np.concatenate(query)))
+
+
+def _sortable(values: Any, what: str) -> np.ndarray:
+    """The values as an array, if they can be told apart by sorting them.
+
+    Raises:
+        DataError: They cannot, as None and text.
+    """
+    found = np.asarray(values)
+    if found.dtype == np.object_:
+        try:
+            np.unique(found)
+        except TypeError as error:
+            kinds = joined(sorted({type(value).__name__ for value in found.tolist()}))
+            raise DataError(
+                f"{what} do not sort, because of their types: {kinds}. Give values of one type; a row without a value needs "
+                "a name of its own, or has to be left out."
+            ) from error
+    return found
 
 
 def refuse_small_classes(
