@@ -1,12 +1,21 @@
-"""Training of heads: whatever the caller has set in torch, any whole number as a seed, and systems that are nearly singular."""
+"""Training of heads: whatever the caller has set in torch, seeds and labels of any kind, and nearly singular systems."""
 
 import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
 
-from crossgraft.errors import UsageError
-from crossgraft.fewshot import CopaHead, CopaTsa, FineTuningHead, MetaAdapterHead, RidgeHead, TipAdapterHead, TsaAdapter
+from crossgraft.errors import DataError, UsageError
+from crossgraft.fewshot import (
+    CopaHead,
+    CopaTsa,
+    FineTuningHead,
+    MetaAdapterHead,
+    NccHead,
+    RidgeHead,
+    TipAdapterHead,
+    TsaAdapter,
+)
 from crossgraft.tune.choice import spell
 
 
@@ -79,3 +88,16 @@ def test_a_penalty_below_rounding_is_refused():
     rows = np.repeat(np.random.default_rng(0).standard_normal((4, 100)), 10, axis=0)
     with pytest.raises(UsageError, match=r"penalty of ridge is too small .* 1e-30"):
         RidgeHead(penalty=1e-30).fit(rows, np.repeat([0, 1, 0, 1], 10))
+
+
+@pytest.mark.parametrize(
+    ("labels", "kinds"),
+    [(["a", None, "b"], "NoneType, str"), ([1, None, 0], "NoneType, int"), ([None] * 3, "NoneType")],
+)
+def test_labels_without_an_order_are_refused(task, labels, kinds):
+    rows, labels = task[0].reshape(12, -1), np.array(labels * 4, dtype=object)
+    for learn in (NccHead().fit, MetaAdapterHead().meta_fit):
+        with pytest.raises(DataError, match=f"cannot be sorted: {kinds}\\. Give all the same type"):
+            learn(rows, labels)
+    with pytest.raises(DataError, match="Unknown label type: continuous"):
+        NccHead().fit(rows, np.linspace(0, 1, 12))

@@ -128,10 +128,10 @@ class Head(ClassifierMixin, BaseEstimator):
             checked: Any = validate_data(
                 self, *data, dtype=(np.float64, np.float32), ensure_all_finite=False, **options
             )
-            if len(data) > 1:
-                check_classification_targets(checked[1])
         except ValueError as error:
             raise DataError(str(error)) from error
+        if len(data) > 1:
+            _refuse_labels(checked[1])
         return checked
 
     def _warn_of_zeros(self, rows: np.ndarray) -> None:
@@ -155,6 +155,19 @@ def gradients_on() -> Generator[None]:
 def reads_images(head: object) -> bool:
     """Whether ``fit`` takes images instead of features; a classifier of scikit-learn takes features."""
     return bool(getattr(head, "reads_images", False))
+
+
+def _refuse_labels(labels: np.ndarray) -> None:
+    try:
+        np.unique(labels)
+        check_classification_targets(labels)
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    except TypeError as error:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
+        raise DataError(
+            f"Labels of several types, or without an order, cannot be sorted: {kinds}. Give all the same type; None is no label."
+        ) from error
 
 
 def _writable(rows: np.ndarray) -> np.ndarray:
