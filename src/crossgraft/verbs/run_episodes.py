@@ -17,7 +17,7 @@ from crossgraft.errors import CrossgraftWarning, UnknownNameError, UsageError
 from crossgraft.features import extract_features
 from crossgraft.features.extract import foresee_extraction
 from crossgraft.fewshot.choice import choose_heads
-from crossgraft.fewshot.describe import cite_heads, describe_heads, describe_sizes
+from crossgraft.fewshot.describe import cite_heads, describe_heads, describe_sizes, notes_of_head
 from crossgraft.fewshot.episodes import SAMPLERS
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.forecast import EPISODES, foresee_episodes, made_up_features
@@ -72,8 +72,8 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         One forward pass per image, then per episode and head milliseconds (NCC) to half a second (CoPA, 500 images); for a head
         that trains inside the network as many forward and backward passes of the support set as it has steps.
     """
-    chosen = _choose(options)
     reporter = run.reporter
+    chosen = _choose(options, reporter)
     with data_errors_first(data, options):
         spec = one_model(options, reporter)
     device, threads = resolve_device(options.device), options.workers or available_cores()
@@ -134,8 +134,8 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         return _finish(FewshotResult(record, table=table), dataset, directory, reporter, no_images=options.no_images)
 
 
-def _choose(options: FewshotOptions) -> Chosen:
-    """Heads, sampler and baseline.
+def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
+    """Heads, sampler and baseline; what the options of heads mean for their results is said.
 
     Raises:
         UnknownNameError: With the nearest names.
@@ -153,6 +153,9 @@ def _choose(options: FewshotOptions) -> Chosen:
     baseline = options.baseline or usual
     if baseline not in heads:
         raise UnknownNameError("baseline", baseline, heads, hint="It must be one of the heads.")
+    for name, head in heads.items():
+        for note in notes_of_head(head):
+            reporter.say(f"{name}: {note}")
     return Chosen(heads, choose(SAMPLERS, options.sampler), baseline)
 
 
