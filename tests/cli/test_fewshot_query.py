@@ -7,7 +7,7 @@ from sklearn.linear_model import RidgeClassifier
 
 import crossgraft as package
 from crossgraft.errors import CrossgraftWarning, UsageError
-from crossgraft.records import PredictionRecord
+from crossgraft.records import FewshotRecord, PredictionRecord
 
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
 WIDTH = 8
@@ -78,16 +78,18 @@ def test_what_a_head_warns_of_is_in_the_record_and_on_the_page(workspace):
     assert "CoPA with one image per class" in (workspace / "run" / "report.html").read_text(encoding="utf-8")
 
 
-def test_prototypes_in_the_place_of_class_weights_are_told(workspace, capsys):
+def test_prototypes_in_the_place_of_class_weights_are_told(workspace, crossgraft):
     np.savez("given.npz", benign=np.ones(WIDTH), malignant=-np.ones(WIDTH))
     heads = ("tip_adapter", "tip_adapter:class_weights=given.npz")
     same = NETWORK | {"support": "images", "query": "images"}
     plain, given = (package.predict_from_support(head=head, **same).record.notes for head in heads)
     (note,) = set(plain) - set(given)
     assert note.startswith("No class weights were given, so that prototypes take their place")
-    capsys.readouterr()
-    record = package.run_episodes(
-        "images", heads=",".join(heads), episodes=2, sampler="n_way_k_shot:ways=2,shots=2", **NETWORK
-    ).record
-    assert [record.head(row.head).warnings for row in sorted(record.heads, key=lambda row: row.head)] == [{note: 2}, {}]
-    assert f"tip_adapter: {note}" in " ".join(capsys.readouterr().err.split())
+    sampler = "n_way_k_shot:ways=2,shots=2"
+    done = crossgraft(
+        "fewshot", "images", *MODEL, "--heads", ",".join(heads), "--episodes", "2", "--sampler", sampler, "--out", "run"
+    )
+    assert done.code == 0 and f"tip_adapter: {note}" in " ".join(done.err.split())
+    record = FewshotRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
+    assert [record.head(name).warnings for name in heads] == [{note: 2}, {}]
+    assert note in (workspace / "run" / "report.html").read_text(encoding="utf-8")
