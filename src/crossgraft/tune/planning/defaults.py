@@ -85,7 +85,7 @@ def choose_settings(
 
 
 def warmup_epochs(epochs: int) -> float:
-    """Of a training of so many epochs, where nobody said it."""
+    """Default of the warm-up for a training of so many epochs."""
     return min(WARMUP_EPOCHS, WARMUP_SHARE * epochs)
 
 

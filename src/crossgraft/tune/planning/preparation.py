@@ -211,7 +211,7 @@ def settings_at(prepared: Preparation, point: GridPoint) -> TrainerSettings:
 
 
 def fewest_steps(points: Sequence[GridPoint], settings: TrainerSettings, *, num_train: int) -> int:
-    """Of the shortest training of a grid."""
+    """Number of steps of the shortest training of a grid."""
     return min(
         int(point.get("epochs", settings.epochs))
         * steps_per_epoch(num_train, int(point.get("batch_size", settings.batch_size)))
