@@ -101,9 +101,9 @@ def _machines(found: Mapping[str, StudyTables]) -> str:
     for gpu, trained in of_gpu.items():
         each = (f"{model} (seed{'s' * (len(seeds) > 1)} {_listed(seeds)})" for model, seeds in sorted(trained.items()))
         said.append(
-            f"\n\nTrained on one {gpu}: {', '.join(each)}; the others on CPUs. What is drawn is the same on both; a GPU\n"
+            f"\n\nTrained on one {gpu}: {', '.join(each)}; the others on CPUs. What is drawn is the same on both, but for\n"
         )
-        said.append("rounds otherwise, which acts as another order of batches would, on all variants.")
+        said.append("dropout; a GPU rounds otherwise, so that single trainings end elsewhere.")
     return "".join(said)
 
 

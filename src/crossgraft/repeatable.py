@@ -16,8 +16,8 @@ def repeatable_convolutions() -> Generator[None]:
     """Inside the block cuDNN uses algorithms that repeat themselves bit for bit, and no TF32; nothing happens without a GPU.
 
     By default cuDNN may add up gradients in an order that changes from run to run: two trainings of a MobileNet for two epochs
-    with one seed ended with weights that differed by up to 0.9. And it may round what goes into a convolution to 10 bits
-    (TF32), so that features would differ from those of the CPU in the fourth digit. The settings hold for the whole process;
+    with one seed ended up to 0.9 apart in weights or BatchNorm statistics. And it may round what goes into a convolution to 10
+    bits (TF32), so that features would differ from those of the CPU in the fourth digit. The settings hold for the whole process;
     at the end of the outermost block those from before are back.
 
     Source: Reproducibility, and TensorFloat-32, in the notes of the PyTorch documentation.

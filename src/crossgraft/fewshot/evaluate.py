@@ -15,7 +15,7 @@ from jaxtyping import Float64, Int
 from sklearn.base import clone
 from torch import Tensor
 
-from crossgraft.compute import limit_threads, reuse_freed_memory
+from crossgraft.compute import is_out_of_memory, limit_threads, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, DataError, UsageError, located
 from crossgraft.fewshot.episodes import Episode, MetaDataset, Sampler, sample_episode
 from crossgraft.fewshot.heads import reads_images
@@ -216,6 +216,8 @@ def _results(
         except CrossgraftError as error:
             raise located(error, f"Head {name} in episode {number}") from error
         except Exception as error:  # heads of others raise many kinds
+            if is_out_of_memory(error):
+                raise  # no fault of the options, and told otherwise
             raise UsageError(f"Head {name} in episode {number}: {type(error).__name__}: {error}") from error
         seconds, thread_seconds = time.perf_counter() - start, time.thread_time() - of_thread
         right = float(np.mean(said == labels[episode.query]))

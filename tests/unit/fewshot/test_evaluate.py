@@ -95,6 +95,16 @@ def test_any_error_of_a_head_is_told_with_its_place(data):
     assert type(raised.value.__cause__) is ValueError
 
 
+class Greedy(KNeighborsClassifier):
+    def fit(self, X, y):
+        raise MemoryError("no 80 GB")
+
+
+def test_want_of_memory_is_no_fault_of_the_options(data):
+    with pytest.raises(MemoryError, match="no 80 GB"):
+        evaluate(*data, {"greedy": Greedy()}, sampler=SAMPLER, num_episodes=1)
+
+
 @pytest.mark.parametrize("what", ["labels", "groups", "superclasses"])
 def test_values_that_do_not_sort(data, what):
     features, labels = data

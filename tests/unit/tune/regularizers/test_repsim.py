@@ -197,7 +197,7 @@ def test_the_term_stays_smaller_than_it_is_without(regularizer):
     _, free = train_one("plain", regularizers=[replace(regularizer, weight=1e-9)], **common)
     _, held = train_one("plain", regularizers=[regularizer], **common)
     without = free.history[-1].terms[name] / 1e-9
-    assert held.history[-1].terms[name] / regularizer.weight < 0.9 * without  # how much depends on the drawn head
+    assert held.history[-1].terms[name] / regularizer.weight < 0.5 * without
 
 
 def test_images_that_are_shown_the_same_way_every_time_are_looked_up():
