@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from data_folders import add_folders, check_folders
 from fewshot_page import write_page
 from fewshot_rows import BALANCED, baselines_of, keep_episodes, read_rows, results, write_rows
@@ -55,7 +56,7 @@ IN_BACKBONE = f"{ON_FEATURES},tsa:learning_rate=unseen,copa_tsa,fine_tuning"
 """TSA at its rate for seen domains joins where a network has seen the domain."""
 BALANCED_TOO = "logistic,logistic:balanced=true,ridge,ridge:balanced=true,ncc,url:learning_rate=unseen,copa"
 HEADS, INSIDE, NAMED = "heads", "inside", "named"
-EPISODES = {HEADS: 600, INSIDE: 30, NAMED: 600, BALANCED: 60}
+EPISODES = {HEADS: 600, INSIDE: 60, NAMED: 600, BALANCED: 60}
 ON_KIND = {HEADS: ON_FEATURES, INSIDE: IN_BACKBONE, BALANCED: BALANCED_TOO}
 IMAGENET_HEAD = "mobilenetv1_050 · ImageNet"
 
@@ -134,10 +135,15 @@ def do(piece: Piece, arguments: argparse.Namespace) -> None:
     wanted = {name: head for name, head in heads.items() if name in missing or name in baselines_of(piece.kind)}
     num_episodes = 2 if arguments.smoke else done[0].episodes if done else EPISODES[piece.kind]
     table = evaluated(piece, opened(piece.of.opened, arguments.data_dir), backbone, wanted, num_episodes)
-    new = [row for row in results(*key, table) if row.head in missing]
+    new = [row for row in results(*key, table, device_name(arguments.device)) if row.head in missing]
     keep_episodes(arguments.rows, piece.of.name, new, table)
     write_rows(arguments.rows, piece.of.name, [*read_rows(arguments.rows, piece.of.name), *new])
     print(f"{piece.of.name} {' '.join(key)}: {time.perf_counter() - start:.0f} s", flush=True)
+
+
+def device_name(device: str) -> str:
+    """Of a GPU its product name."""
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
 @cache

@@ -17,6 +17,7 @@ from fewshot_tables import (
     gains_table,
     inside_table,
     named_table,
+    on_gpus,
     told,
 )
 from fewshot_text import PAGE
@@ -37,6 +38,7 @@ def write_page(out: Path, tables: Tables, titles: Mapping[str, str]) -> None:
         heads="".join(accuracies_table(tables, titles, rule) for rule in SHOTS),
         named=named_table(tables, titles),
         inside=inside_table(tables, titles),
+        on_gpus=on_gpus(tables),
         inside_gains=gains_table(tables, "inside", [FIVE]),
         costs=costs_table(tables),
     )

@@ -15,6 +15,7 @@ from crossgraft.fewshot import EpisodeTable
 from crossgraft.storage.atomic import write_atomically
 
 BASELINES = ("logistic", "ridge")
+CPU = "cpu"
 BALANCED = "balanced"
 """Kind of the pieces whose baselines count classes equally, however many images each has."""
 
@@ -27,7 +28,8 @@ class HeadResult:
         less_logistic: Difference to the logistic regression that is a baseline of this kind of piece.
         less_ridge: The same of ridge regression.
         milliseconds: Of a fit and a predict: median over the episodes of the time of the thread. In rows without kept episodes
-            the mean of the time of the clock.
+            the mean of the time of the clock; None on a GPU, for which a thread only waits.
+        device: Where the network was: cpu, or the name of a GPU.
     """
 
     network: str
@@ -43,7 +45,8 @@ class HeadResult:
     less_logistic_half: float | None
     less_ridge: float | None
     less_ridge_half: float | None
-    milliseconds: float
+    milliseconds: float | None
+    device: str = CPU
 
     def less(self, baseline: str) -> tuple[float, float] | None:
         """Difference to a baseline and half of its interval; None for itself."""
@@ -57,7 +60,7 @@ def baselines_of(kind: str) -> tuple[str, str]:
     return first, second
 
 
-def results(network: str, kind: str, sampler: str, table: EpisodeTable) -> Iterator[HeadResult]:
+def results(network: str, kind: str, sampler: str, table: EpisodeTable, device: str = CPU) -> Iterator[HeadResult]:
     """One row per head."""
     costs = table.seconds if table.thread_seconds is None else np.median(table.thread_seconds, axis=0)
     for head, seconds in zip(table.heads, costs, strict=True):
@@ -81,7 +84,8 @@ def results(network: str, kind: str, sampler: str, table: EpisodeTable) -> Itera
                 for name, found in less.items()
                 for suffix, field in (("", "mean"), ("_half", "half_width"))
             },
-            milliseconds=round(1000 * float(seconds), 2),
+            milliseconds=round(1000 * float(seconds), 2) if device == CPU else None,
+            device=device,
         )
 
 

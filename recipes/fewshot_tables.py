@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
-from fewshot_rows import BALANCED, BASELINES, HeadResult, baselines_of
+from fewshot_rows import BALANCED, BASELINES, CPU, HeadResult, baselines_of
 from studies import Difference, difference_of
 
 Tables = Mapping[str, Sequence[HeadResult]]
@@ -168,6 +168,18 @@ def inside_table(tables: Tables, titles: Mapping[str, str]) -> str:
     return "\n".join(_one_rule(tables, titles, "inside", FIVE)) or "Nothing is measured yet."
 
 
+def on_gpus(tables: Tables) -> str:
+    """Which lines inside the network are of a GPU, and of which."""
+    found: dict[str, set[Pair]] = {}
+    for name, rows in tables.items():
+        for row in rows:
+            if row.kind == "inside" and row.device != CPU:
+                found.setdefault(row.device, set()).add(Pair(name, row.network))
+    if not found:
+        return "All of it was computed on CPUs."
+    return " ".join(f"{len(pairs)} of the lines were computed on an {device}." for device, pairs in found.items())
+
+
 def named_table(tables: Tables, titles: Mapping[str, str]) -> str:
     """What starts from rows of the ImageNet head, by rule."""
     parts = {rule: _one_rule(tables, titles, "named", rule) for rule in SHOTS}
@@ -213,7 +225,7 @@ def costs_table(tables: Tables) -> str:
                     costs = [
                         row.milliseconds
                         for pair, row in rows_of_head(tables, kind, sampler, head).items()
-                        if pair.network == network
+                        if pair.network == network and row.milliseconds is not None
                     ]
                     cells.append(_milliseconds(median(costs)) if costs else "–")
                 if any(cell != "–" for cell in cells):

@@ -73,8 +73,8 @@ all; *prototypes* are class means of the support set, as in the tables above.
 
 ## Inside the network
 
-TSA, CoPA + TSA and fine-tuning, 30 or 60 episodes (the column `episodes` of the rows) of five ways (three for BUSI) and five
-shots, beside the heads on the same episodes.
+TSA, CoPA + TSA and fine-tuning, 60 episodes (the column `episodes` of the rows) of five ways (three for BUSI) and five
+shots, beside the heads on the same episodes. {on_gpus}
 
 {inside}
 
@@ -84,7 +84,7 @@ shots, beside the heads on the same episodes.
 
 Milliseconds of one thread for `fit` and `predict` of an episode, median over the sets. Of rows whose episodes are kept beside
 them (`…-episodes.csv.gz`) it is the median of the time of the thread; others are means of the time of the clock, on a machine
-that had other work as well: read the order, not the digits. [Benchmarks](benchmarks.md) has ratios to a floor.
+that had other work as well: read the order, not the digits. Costs on a GPU are not counted. [Benchmarks](benchmarks.md) has ratios to a floor.
 
 {costs}
 
