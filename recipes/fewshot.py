@@ -55,9 +55,12 @@ ON_FEATURES = "ncc,url,url:learning_rate=unseen,copa,copa:learning_rate=0.005,we
 IN_BACKBONE = f"{ON_FEATURES},tsa:learning_rate=unseen,copa_tsa,fine_tuning"
 """TSA at its rate for seen domains joins where a network has seen the domain."""
 BALANCED_TOO = "logistic,logistic:balanced=true,ridge,ridge:balanced=true,ncc,url:learning_rate=unseen,copa"
-HEADS, INSIDE, NAMED = "heads", "inside", "named"
-EPISODES = {HEADS: 600, INSIDE: 60, NAMED: 600, BALANCED: 60}
-ON_KIND = {HEADS: ON_FEATURES, INSIDE: IN_BACKBONE, BALANCED: BALANCED_TOO}
+RATES_OF_TSA = "logistic,ridge,tsa:learning_rate=unseen,tsa:learning_rate=unseen,form=vector,tsa"
+HEADS, INSIDE, NAMED, RATES = "heads", "inside", "named", "rates"
+RATES_ON = ("cifar10", "busi")
+"""Sets on which the two rates of TSA are set beside each other in a network of depthwise convolutions."""
+EPISODES = {HEADS: 600, INSIDE: 60, NAMED: 600, BALANCED: 60, RATES: 20}
+ON_KIND = {HEADS: ON_FEATURES, INSIDE: IN_BACKBONE, BALANCED: BALANCED_TOO, RATES: RATES_OF_TSA}
 IMAGENET_HEAD = "mobilenetv1_050 · ImageNet"
 
 
@@ -117,8 +120,10 @@ def pieces(sets: Sequence[FewshotSet], specs: Sequence[ModelSpec], arguments: ar
                     continue
                 if kind == NAMED and not (of.named and spec.name == IMAGENET_HEAD):
                     continue
+                if kind == RATES and not (of.name in RATES_ON and spec.name == IMAGENET_HEAD):
+                    continue
                 rules = [f"n_way_k_shot:ways=5,shots={shots}" for shots in of.shots] + ["meta_dataset"]
-                for rule in {INSIDE: [rules[1]], BALANCED: [rules[-1]]}.get(kind, rules):
+                for rule in {INSIDE: [rules[1]], RATES: [rules[1]], BALANCED: [rules[-1]]}.get(kind, rules):
                     yield Piece(of, spec, kind, rule)
 
 
@@ -174,7 +179,7 @@ def evaluated(
         num_episodes=num_episodes,
         groups=dataset.groups,
         superclasses=images.superclasses if piece.sampler == "meta_dataset" else None,
-        images=EpisodeImages(dataset.read, backbone.preprocessing) if piece.kind == INSIDE else None,
+        images=EpisodeImages(dataset.read, backbone.preprocessing) if piece.kind in (INSIDE, RATES) else None,
     )
 
 
@@ -207,7 +212,7 @@ def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--student", type=Path, default=Path("universal_resnet20.safetensors"), help="distilled network"
     )
-    parser.add_argument("--kinds", nargs="+", choices=sorted(EPISODES), default=[BALANCED, HEADS, NAMED, INSIDE])
+    parser.add_argument("--kinds", nargs="+", choices=sorted(EPISODES), default=[BALANCED, HEADS, NAMED, RATES, INSIDE])
     parser.add_argument("--device", default="cpu", help="where the networks are: cpu, cuda, cuda:N or mps")
     parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")
     parsed = parser.parse_args(command_line)

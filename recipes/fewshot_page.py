@@ -18,6 +18,7 @@ from fewshot_tables import (
     inside_table,
     named_table,
     on_gpus,
+    rates_table,
     told,
 )
 from fewshot_text import PAGE
@@ -40,6 +41,7 @@ def write_page(out: Path, tables: Tables, titles: Mapping[str, str]) -> None:
         inside=inside_table(tables, titles),
         on_gpus=on_gpus(tables),
         inside_gains=gains_table(tables, "inside", [FIVE]),
+        rates=rates_table(tables, titles),
         costs=costs_table(tables),
     )
     write_atomically(out, text)

@@ -34,6 +34,7 @@ SPELLED = {
     "ridge:balanced=True": "ridge, balanced",
     "tsa": "TSA, seen",
     "tsa:learning_rate=unseen": "TSA, unseen",
+    "tsa:learning_rate=unseen,form=vector": "TSA, unseen, vectors",
     "copa_tsa": "CoPA + TSA",
     "fine_tuning": "fine-tuning",
     "class weights alone": "class weights alone",
@@ -168,6 +169,11 @@ def inside_table(tables: Tables, titles: Mapping[str, str]) -> str:
     return "\n".join(_one_rule(tables, titles, "inside", FIVE)) or "Nothing is measured yet."
 
 
+def rates_table(tables: Tables, titles: Mapping[str, str]) -> str:
+    """TSA at its two rates in a network of depthwise convolutions."""
+    return "\n".join(_one_rule(tables, titles, "rates", FIVE)) or "Nothing is measured yet."
+
+
 def on_gpus(tables: Tables) -> str:
     """Which lines inside the network are of a GPU, and of which."""
     found: dict[str, set[Pair]] = {}
@@ -177,7 +183,7 @@ def on_gpus(tables: Tables) -> str:
                 found.setdefault(row.device, set()).add(Pair(name, row.network))
     if not found:
         return "All of it was computed on CPUs."
-    return " ".join(f"{len(pairs)} of the lines were computed on an {device}." for device, pairs in found.items())
+    return " ".join(f"Lines computed on an {device}: {len(pairs)}." for device, pairs in found.items())
 
 
 def named_table(tables: Tables, titles: Mapping[str, str]) -> str:

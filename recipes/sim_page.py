@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -90,25 +91,24 @@ def _progress(found: Mapping[str, StudyTables]) -> str:
 
 
 def _machines(found: Mapping[str, StudyTables]) -> str:
-    """Which trainings a GPU has done; nothing where it did none."""
-    of_gpu: dict[str, dict[str, set[int]]] = {}
-    for each in found.values():
+    """How many trainings of each piece a GPU has done; nothing where it did none."""
+    of_gpu: dict[str, Counter[str]] = {}
+    for name, each in found.items():
         for row in each.table.trainings:
             _, on, gpu = row.versions.partition(ON)
             if on:
-                of_gpu.setdefault(gpu, {}).setdefault(row.model, set()).add(row.seed)
+                of_gpu.setdefault(gpu, Counter())[name] += 1
+    titles = {name: piece.target.title for name, piece in pieces().items()}
     said: list[str] = []
     for gpu, trained in of_gpu.items():
-        each = (f"{model} (seed{'s' * (len(seeds) > 1)} {_listed(seeds)})" for model, seeds in sorted(trained.items()))
+        parts = "; ".join(
+            f"{titles[name]} ({count} of {len(found[name].table.trainings)})" for name, count in trained.items()
+        )
         said.append(
-            f"\n\nTrained on one {gpu}: {', '.join(each)}; the others on CPUs. What is drawn is the same on both, but for\n"
+            f"\n\nTrained on one {gpu}: {parts}. The others on CPUs. What is drawn is the same on both, but for\n"
         )
         said.append("dropout; a GPU rounds otherwise, so that single trainings end elsewhere.")
     return "".join(said)
-
-
-def _listed(seeds: set[int]) -> str:
-    return ", ".join(map(str, sorted(seeds)))
 
 
 def _longer(found: Mapping[str, StudyTables]) -> str:

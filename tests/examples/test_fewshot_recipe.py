@@ -92,6 +92,20 @@ def test_costs_are_medians_of_the_time_of_the_thread(recipe):
     assert [each.milliseconds for each in found] == [1.0, 2.0]
 
 
+def test_heads_on_a_gpu_are_named_and_have_no_cost(recipe):
+    """A thread that waits for a GPU is busy, too."""
+    table = EpisodeTable(("logistic", "ridge"), np.ones((2, 2)), np.ones(2), *np.full((3, 2), 5))
+    rows, module = (sys.modules[name] for name in ("fewshot_rows", "fewshot_tables"))
+    found = list(rows.results("one", "inside", module.FIVE, table, "NVIDIA H200"))
+    assert [each.milliseconds for each in found] == [None, None]
+    assert module.on_gpus({"some": found}) == "Lines computed on an NVIDIA H200: 1."
+    assert (
+        module.on_gpus({"some": list(rows.results("one", "inside", module.FIVE, table))})
+        == "All of it was computed on CPUs."
+    )
+    assert "logistic" not in module.costs_table({"some": found})
+
+
 def test_inside_the_network_only_what_tells_something_is_measured(recipe, monkeypatch):
     """The distilled network on one set, and the rate for seen domains where a domain was seen."""
     names = ["resnet20 · CIFAR-10", recipe.STUDENT, recipe.SEEN]

@@ -308,7 +308,7 @@ def test_what_a_gpu_has_trained_is_said_and_has_no_processor_time(page, recipe, 
     keep(tmp_path / "gpu", "cifar10", [*made, row_of("resnet20", "baseline", 1, accuracy=0.5)])
     recipe.main(["--only", "none", "--rows", str(tmp_path / "gpu"), "--out", str(tmp_path / "gpu.md")])
     text = (tmp_path / "gpu.md").read_text(encoding="utf-8")
-    assert "Trained on one NVIDIA H200: resnet20 (seeds 0, 2); the others on CPUs." in text
+    assert "Trained on one NVIDIA H200: CIFAR-10 subset: ResNet-20, and what costs as much (2 of 3). The others" in text
 
 
 def test_without_rows_the_page_says_so(recipe, tmp_path):

@@ -362,3 +362,17 @@ def test_a_training_that_diverges_is_an_error(small, task, head):
         on(head, small).set_params(learning_rate=1e35, **rate).fit(*task)
     with pytest.raises(DivergedError, match="before anything was learned: the features are too large"):
         on(head, small).fit(task[0] * np.float32(1e30), task[1])
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        FineTuningHead(steps=2, learning_rate=5.0),
+        TsaAdapter(steps=3, connection="serial", learning_rate=100.0, adapter_learning_rate=50.0),
+    ],
+    ids=lambda head: type(head).__name__,
+)
+def test_a_loss_that_rises_is_a_warning(small, task, head):
+    said = f"The loss of {head.name} on the support set ended above where it began.*Lower learning_rate"
+    with pytest.warns(CrossgraftWarning, match=said):
+        on(head, small).fit(*task)

@@ -1,14 +1,18 @@
-"""What heads refuse because it is no finite number: features, losses and logits."""
+"""What heads refuse because it is no finite number, features, losses and logits; and the warning of a loss that rose."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from crossgraft.errors import DataError, DivergedError
+from crossgraft.errors import CrossgraftWarning, DataError, DivergedError
+
+NOTABLE_RISE = 0.01
+"""Of a mean cross-entropy, in natural logarithms: less is noise of a training that had nothing to learn."""
 
 
 def refuse_rows(rows: Tensor) -> None:
@@ -70,6 +74,22 @@ def refuse_losses(head: str, losses: Sequence[float]) -> None:
         raise DivergedError(
             f"The training of {head} diverged: its loss is not finite before step {first}. Lower "
             "learning_rate, or scale the features."
+        )
+
+
+def warn_of_rise(head: str, losses: Sequence[float]) -> None:
+    """Tell of a training that ended with a larger loss on its own images than it began with.
+
+    Args:
+        head: Name of the head.
+        losses: The loss before each step.
+    """
+    if losses and losses[-1] > losses[0] + NOTABLE_RISE:
+        warnings.warn(
+            f"The loss of {head} on the support set ended above where it began, so that its training only did harm. Lower "
+            "learning_rate.",
+            CrossgraftWarning,
+            stacklevel=3,
         )
 
 

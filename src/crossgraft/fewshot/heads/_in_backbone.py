@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -15,15 +15,17 @@ from torch import Tensor, nn
 
 from crossgraft.compute import reuse_freed_memory
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot.heads._finite import refuse_values
+from crossgraft.fewshot.heads._finite import refuse_values, warn_of_rise
 from crossgraft.fewshot.heads._head import Head, Logits, Rows
 from crossgraft.models import Backbone
 from crossgraft.models.memory_format import channels_last
 from crossgraft.models.modes import modes_kept
 from crossgraft.repeatable import repeatable_convolutions
+from crossgraft.types import Labels
 
 Images = Float[Tensor, "num_samples *shape"]
 """(n, channels, height, width) for a ``Backbone``; for another module what it takes."""
+ImageRows = Float[np.ndarray, "num_samples *shape"]
 Losses = list[float]
 _HALF = {torch.float16, torch.bfloat16}
 
@@ -64,6 +66,22 @@ class InBackbone(Head):
                 f"backbone of {self.name} has weights in {str(half).removeprefix('torch.')}, too coarse to be trained. Call "
                 "float() of the module first."
             )
+
+    def fit(self, X: ImageRows, y: Labels) -> Self:
+        """Adapt to a support set; a loss that ends above where it began is a warning.
+
+        Args:
+            X: (n, channels, height, width) images, prepared for the backbone.
+            y: (n,) labels of any type that sorts.
+
+        Raises:
+            DataError: NaN, images that the backbone does not take, or fewer than two classes.
+            DivergedError: The loss is no longer a finite number.
+            UsageError: An option is out of its range, or no backbone was given.
+        """
+        super().fit(X, y)
+        warn_of_rise(self.name, getattr(self, "loss_curve_", []))
+        return self
 
     @property
     def network(self) -> nn.Module:
