@@ -160,10 +160,11 @@ def set_table(table: Table, title: str, variants: Sequence[str], *, columns: Map
     ]
     for model in dict.fromkeys(row.model for row in table.trainings):
         for variant in variants:
-            cells = [mean_and_interval(of_set(model, variant, metric)) for metric in columns]
-            seconds = of_set(model, variant, "cpu_seconds")
-            if seconds:
-                lines.append(f"| {model} | {variant} | {' | '.join(cells)} | {statistics.median(seconds):.0f} |")
+            found = [of_set(model, variant, metric) for metric in columns]
+            if any(found):
+                seconds = of_set(model, variant, "cpu_seconds")
+                cost = f"{statistics.median(seconds):.0f}" if seconds else "–"  # none of a GPU
+                lines.append(f"| {model} | {variant} | {' | '.join(map(mean_and_interval, found))} | {cost} |")
     failed = [row for row in table.trainings if row.state != "done"]
     notes = [f"{row.model}, {row.variant}, seed {row.seed}: {row.state}" for row in failed]
     return "\n".join([*lines, *(["", *notes] if notes else [])])

@@ -311,6 +311,14 @@ def test_what_a_gpu_has_trained_is_said_and_has_no_processor_time(page, recipe, 
     assert "Trained on one NVIDIA H200: CIFAR-10 subset: ResNet-20, and what costs as much (2 of 3). The others" in text
 
 
+def test_trainings_of_a_gpu_alone_are_listed(recipe, tmp_path):
+    on_gpu = {"versions": "torch 2 on NVIDIA H200", "cpu_seconds": None}
+    keep(tmp_path / "gpu", "cifar10", [row_of("resnet20", "baseline", seed, accuracy=0.5, **on_gpu) for seed in (2, 0)])
+    recipe.main(["--only", "none", "--rows", str(tmp_path / "gpu"), "--out", str(tmp_path / "gpu.md")])
+    listed = (tmp_path / "gpu.md").read_text(encoding="utf-8").partition("## Every training")[2]
+    assert "| resnet20 | baseline | 0.500 [0.500, 0.500] | – | – | – |" in listed
+
+
 def test_without_rows_the_page_says_so(recipe, tmp_path):
     recipe.main(["--only", "none", "--rows", str(tmp_path), "--out", str(tmp_path / "page.md")])
     text = (tmp_path / "page.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from torch import Tensor
 from crossgraft.errors import CrossgraftWarning, DataError, DivergedError
 
 NOTABLE_RISE = 0.01
-"""Of a mean cross-entropy, in natural logarithms: less is noise of a training that had nothing to learn."""
+"""In units of the loss, a mean cross-entropy: less is noise of a training that had nothing to learn."""
 
 
 def refuse_rows(rows: Tensor) -> None:
