@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from sim_tables import NOTHING, StudyTables, head, row_of, time_ratio, values
+from sim_tables import NOTHING, StudyTables, clock_ratio, head, row_of, time_ratio, values
 from sim_variants import BASELINE, PLACEBO, SIM
 from studies import half_width
 from study_rows import Table
@@ -25,6 +25,7 @@ def costs_table(found: Mapping[str, StudyTables]) -> str:
         "Variant",
         "Time",
         "Time of a step",
+        "Time on a GPU",
         "Memory of a step",
         "Parameters beside the network",
         "Published: time, memory",
@@ -49,6 +50,7 @@ def costs_table(found: Mapping[str, StudyTables]) -> str:
                     variant,
                     time_ratio(one, variant),
                     step,
+                    clock_ratio(one, variant),
                     "–" if memory is None else f"{memory:.2f}",
                     own,
                 ]

@@ -12,6 +12,7 @@ from sim_steps import StepCostRow, read_step_costs
 from sim_variants import BASELINE, DISTANCE, DISTANCES, RHO, RHOS, SIM, WEIGHT, WEIGHTS
 from studies import Difference
 from study_rows import Table, read_table
+from study_trainings import ON
 
 NOTHING = "Not trained yet."
 Key = tuple[str, int]
@@ -78,6 +79,14 @@ def head(*titles: str) -> list[str]:
 def time_ratio(table: Table, variant: str, base: str = BASELINE) -> str:
     """Median processor time as a multiple of that of ``base``."""
     mine, other = values(table, variant, "cpu_seconds"), values(table, base, "cpu_seconds")
+    ratios = [mine[key] / other[key] for key in mine if other.get(key)]
+    return f"{statistics.median(ratios):.2f}" if ratios else "–"
+
+
+def clock_ratio(table: Table, variant: str, base: str = BASELINE) -> str:
+    """Median time of the clock as a multiple of that of ``base``, of trainings on a GPU, which have no processor time."""
+    on_gpu = Table(tuple(row for row in table.trainings if ON in row.versions))
+    mine, other = values(on_gpu, variant, "seconds"), values(on_gpu, base, "seconds")
     ratios = [mine[key] / other[key] for key in mine if other.get(key)]
     return f"{statistics.median(ratios):.2f}" if ratios else "–"
 

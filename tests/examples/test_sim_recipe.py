@@ -286,7 +286,7 @@ def test_what_is_published_stands_beside(page):
     assert line_of(page, "| weight | 1 |") == "| weight | 1 | 0.405 | -10.00 | 0 of 2 |"
     assert line_of(page, "| `kl` |") == "| `kl` | 0.525 | +2.00 | 2 of 2 | 94.85 | +0.20 |"
     assert line_of(page, "| cifar10 | resnet20 | rho_sim |") == (
-        "| cifar10 | resnet20 | rho_sim | 1.26 | 1.28 | 1.10 | 1,234 | ResNet-18: 1.11, 1.04 |"
+        "| cifar10 | resnet20 | rho_sim | 1.26 | 1.28 | – | 1.10 | 1,234 | ResNet-18: 1.11, 1.04 |"
     )
     assert line_of(page, "| resnet20 | rho_sim |", "## Gradients").endswith("| 0.405 | -0.100 [-0.100, -0.100] |")
 
@@ -317,6 +317,27 @@ def test_trainings_of_a_gpu_alone_are_listed(recipe, tmp_path):
     recipe.main(["--only", "none", "--rows", str(tmp_path / "gpu"), "--out", str(tmp_path / "gpu.md")])
     listed = (tmp_path / "gpu.md").read_text(encoding="utf-8").partition("## Every training")[2]
     assert "| resnet20 | baseline | 0.500 [0.500, 0.500] | – | – | – |" in listed
+
+
+def test_the_time_on_a_gpu_is_that_of_pairs_there(page, recipe):
+    tables, costs = (sys.modules[name] for name in ("sim_tables", "sim_costs"))
+    on_gpu = {"versions": "torch 2 on NVIDIA H200", "cpu_seconds": None, "accuracy": 0.5}
+    made = [
+        *(
+            row_of("resnet20", "baseline", seed, **on_gpu | {"seconds": seconds})
+            for seed, seconds in ((0, 10.0), (1, 40.0))
+        ),
+        *(
+            row_of("resnet20", "rho_sim", seed, **on_gpu | {"seconds": seconds})
+            for seed, seconds in ((0, 20.0), (1, 60.0))
+        ),
+        row_of("resnet20", "rho_sim", 2, accuracy=0.5, seconds=900.0),
+        row_of("resnet20", "baseline", 2, accuracy=0.5, seconds=1.0),
+    ]
+    table = sys.modules["study_rows"].Table(tuple(made))
+    assert tables.clock_ratio(table, "rho_sim") == "1.75" and tables.clock_ratio(table, "placebo") == "–"
+    line = costs.costs_table({"cifar10": tables.StudyTables(table, [], [], {})}).splitlines()[-1]
+    assert line.startswith("| cifar10 | resnet20 | rho_sim | 1.00 | – | 1.75 |")
 
 
 def test_without_rows_the_page_says_so(recipe, tmp_path):
