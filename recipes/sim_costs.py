@@ -5,10 +5,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+from sim_looks import StepRow
 from sim_tables import NOTHING, StudyTables, clock_ratio, head, row_of, time_ratio, values
 from sim_variants import BASELINE, PLACEBO, SIM
 from studies import half_width
 from study_rows import Table
+
+from crossgraft.tune.engine.gradient_norms import moving_average
+from crossgraft.tune.measuring.gradients import SPIKE
 
 TABLE_11 = {
     "resnet20": "ResNet-18: 1.11, 1.04",
@@ -71,6 +76,17 @@ def gradients_table(found: Mapping[str, StudyTables]) -> str:
             paired = "" if variant == BASELINE else _interval(differences)
             lines.append(row_of([model, variant, *means, _mean(rough.values()), paired]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def spikes_told(steps: Sequence[StepRow], num_epochs: int) -> str:
+    """How many of the spikes in the figure are the last step of an epoch."""
+    said: list[str] = []
+    for variant in dict.fromkeys(row.variant for row in steps):
+        norms = np.array([[row.norm] for row in steps if row.variant == variant])
+        spikes = 2 + np.flatnonzero(norms[1:, 0] > SPIKE * moving_average(norms)[:-1, 0])  # numbers of steps
+        ends = (spikes % (len(norms) // num_epochs) == 0).sum()
+        said.append(f"{ends} of {len(spikes)} ({variant})")
+    return ", ".join(said) or "–"
 
 
 def _mean(found: Iterable[float | None]) -> str:

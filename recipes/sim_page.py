@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from sim_costs import costs_table, gradients_table
+from sim_costs import costs_table, gradients_table, spikes_told
 from sim_figure import write_gradients, write_sweeps
 from sim_pooled import places_from_scratch, places_pretrained, pooled_table, pooled_verdicts
 from sim_tables import (
@@ -26,7 +26,7 @@ from sim_tables import (
     values,
 )
 from sim_text import PAGE
-from sim_variants import BASELINE, DROPOUT_RATE, LONGER, PLACEBO, SIM, core, pieces
+from sim_variants import BASELINE, DROPOUT_RATE, EPOCHS, LONGER, PLACEBO, SIM, core, pieces
 from studies import difference_of, verdict
 from study_rows import Table
 from study_tables import mean_and_interval, set_table
@@ -69,6 +69,7 @@ def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
         losses=losses_table(swept.table),
         costs=costs_table({"cifar10": scratch, **depth, **medical}),
         gradients=gradients_table({"cifar10": scratch, **depth}),
+        spikes=spikes_told(scratch.steps, EPOCHS),
         gradients_figure=f"{folder.name}/gradients.svg",
         tables="\n\n".join(
             set_table(found[name].table, piece.target.title, list(piece.variants), columns=COLUMNS)

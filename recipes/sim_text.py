@@ -105,7 +105,9 @@ logarithm of the norm over that average. Fig. 5 of the paper shows fewer and sma
 ![Norm of the gradient]({gradients_figure})
 
 ResNet-20, seed 0: the gradient of all blocks together in each step (pale), and its moving average (a step counts 0.95 times what
-the step after it counts).
+the step after it counts). Spikes at regular distances are the last batch of each epoch: 5 000 images are 39 batches of 128 and
+one of 8, whose gradient is the noisiest. Last steps of an epoch among the spikes of the figure:
+{spikes}.
 
 ## Every training
 

@@ -340,6 +340,14 @@ def test_the_time_on_a_gpu_is_that_of_pairs_there(page, recipe):
     assert line.startswith("| cifar10 | resnet20 | rho_sim | 1.00 | – | 1.75 |")
 
 
+def test_spikes_at_the_end_of_epochs_are_counted(recipe):
+    norms = [1.0] * 40
+    norms[9] = norms[19] = norms[24] = 9.0  # steps 10, 20 and 25
+    looks, costs = sys.modules["sim_looks"], sys.modules["sim_costs"]
+    steps = [looks.StepRow(model="one", variant="baseline", step=step, norm=norm) for step, norm in enumerate(norms, 1)]
+    assert costs.spikes_told(steps, 4) == "2 of 3 (baseline)" and costs.spikes_told([], 4) == "–"
+
+
 def test_without_rows_the_page_says_so(recipe, tmp_path):
     recipe.main(["--only", "none", "--rows", str(tmp_path), "--out", str(tmp_path / "page.md")])
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
