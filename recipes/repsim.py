@@ -18,6 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from repsim_ablations import NETWORKS as ABLATED
+from repsim_ablations import TARGET as ABLATIONS
+from repsim_ablations import ablations
 from repsim_page import write_page
 from repsim_variants import CURVE_ENDS, variants
 from studies import EXAMPLES, MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, short, smoke_specs
@@ -67,16 +70,19 @@ def main(command_line: Sequence[str] | None = None) -> None:
     if arguments.only != ["none"]:
         with limit_threads(arguments.threads):
             failed = do_all(jobs(targets, networks(arguments), arguments), KeptRows(arguments, targets))
+            failed += do_all(ablation_jobs(networks(arguments), arguments), Rows(arguments))
+    ablated = read_table(arguments.rows, ABLATIONS.name)
     tables = {target.name: read_table(arguments.rows, target.name) for target in targets}
     if arguments.out is not None:
         write_page(
             arguments.out,
             tables,
+            ablated,
             titles={t.name: t.title for t in targets},
             vit=VIT_NAME,
             wanted=wanted(targets, arguments),
         )
-    print(f"{sum(len(table.trainings) for table in tables.values())} trainings are there")
+    print(f"{sum(len(table.trainings) for table in (*tables.values(), ablated))} trainings are there")
     if failed:
         raise SystemExit(f"{failed} trainings failed; the same command tries them again")
 
@@ -108,12 +114,26 @@ def jobs(targets: Sequence[Target], specs: Sequence[ModelSpec], arguments: argpa
                         yield Training(target, spec, name, seed, {**variant.options, **of_side})
 
 
+def ablation_jobs(specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Training]:
+    """Those of Table 5, seed by seed."""
+    for seed in seeds_of(arguments):
+        for spec in specs:
+            has_batch_norm = short(spec) != VIT_NAME
+            if (arguments.only and ABLATIONS.name not in arguments.only) or short(spec) not in ABLATED:
+                continue
+            for name, options in ablations(has_batch_norm=has_batch_norm).items():
+                if not arguments.variants or name in arguments.variants:
+                    side = SIDES.get(short(spec))
+                    yield Training(ABLATIONS, spec, name, seed, {**options, **({"image_size": side} if side else {})})
+
+
 def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
     """Trainings of the whole study."""
     kinds = [False, True] if arguments.smoke else [False, True, True, True]
     seeds = len(seeds_of(arguments) if arguments.smoke else SEEDS)
     of_each = [1 if each.is_swept else seeds for kind in kinds for each in variants(has_batch_norm=kind).values()]
-    return len(targets) * sum(of_each)
+    of_ablations = sum(seeds * len(ablations(has_batch_norm=name != VIT_NAME)) for name in ABLATED[: len(kinds)])
+    return len(targets) * sum(of_each) + of_ablations
 
 
 class KeptRows(Rows):
@@ -222,7 +242,8 @@ def curve(ends: Sequence[Training], arguments: argparse.Namespace, batch_norm: A
 
 
 def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = study_parser(__doc__ or "", name="repsim", variants=variants(has_batch_norm=True))
+    names = {**variants(has_batch_norm=True), **ablations(has_batch_norm=True), **ablations(has_batch_norm=False)}
+    parser = study_parser(__doc__ or "", name="repsim", variants=names, targets=[*MEDICAL_TARGETS, ABLATIONS])
     parser.add_argument("--networks", nargs="+", choices=[VIT_NAME, *NETWORKS], help="these networks only")
     return read_arguments(parser, command_line)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from repsim_ablations import OF, ablations_table
 from repsim_batch_norm import batch_norm_modes, why_frozen
 from repsim_figure import write_figure
 from repsim_kinds import KINDS, Kind, comparable, of_kind, paired, reference_of, values
@@ -37,13 +38,22 @@ ORDERINGS = (  # first, second, number, what the paper has
 )
 
 
-def write_page(path: Path, tables: Tables, *, titles: Mapping[str, str], vit: str, wanted: int) -> None:
-    """The page and, in a folder beside it, its figure; ``wanted`` is the number of trainings of the whole study."""
+def write_page(path: Path, tables: Tables, ablated: Table, *, titles: Mapping[str, str], vit: str, wanted: int) -> None:
+    """The page and, in a folder beside it, its figure; ``wanted`` is the number of trainings of the whole study.
+
+    Args:
+        path: Of the page.
+        tables: Of each set.
+        ablated: Of the ablations.
+        titles: Set → for people.
+        vit: Name of the ViT.
+        wanted: Trainings of all of them.
+    """
     folder = path.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     figure = folder / "trade-off.svg"
     write_figure(figure, {kind.title: of_kind(tables, kind, vit) for kind in KINDS[:3]})
-    there = sum(len(table.trainings) for table in tables.values())
+    there = sum(len(table.trainings) for table in (*tables.values(), ablated))
     progress = f"**The study is not finished: {there} of {wanted} trainings are there.**" if there < wanted else ""
     text = PAGE.format(
         progress=progress,
@@ -53,6 +63,7 @@ def write_page(path: Path, tables: Tables, *, titles: Mapping[str, str], vit: st
         kinds="\n\n".join(_kind_table(tables, kind, vit) for kind in KINDS),
         figure=f"{folder.name}/{figure.name}",
         orderings=_orderings(tables, vit),
+        ablations=ablations_table(ablated, tables.get(OF.name, Table())),
         weights=weights(tables, vit),
         free=_free(tables, vit),
         uses=uses(tables, vit),

@@ -70,7 +70,8 @@ def specs():
 def test_weight_1_of_everything_comes_first_and_pieces_can_be_asked_for(recipe):
     asked = arguments(recipe)
     jobs = list(recipe.jobs(recipe.MEDICAL_TARGETS, specs(), asked))
-    assert len(jobs) == recipe.wanted(recipe.MEDICAL_TARGETS, asked)
+    ablations = list(recipe.ablation_jobs(specs(), asked))
+    assert len(jobs) + len(ablations) == recipe.wanted(recipe.MEDICAL_TARGETS, asked)
     assert len({(job.target.name, job.spec.name, job.variant, job.seed) for job in jobs}) == len(jobs)
     swept = ["×" in job.variant for job in jobs]
     assert swept == sorted(swept)
@@ -179,9 +180,16 @@ def made_up_study(rows):
     return tables
 
 
-def written(page, tables, tmp_path, *, wanted=16):
+def written(page, tables, tmp_path, *, wanted=16, rows_of_ablations=None):
     out = tmp_path / "page.md"
-    page.write_page(out, tables, titles={"a": "Set A", "b": "Set B"}, vit=VIT, wanted=wanted)
+    page.write_page(
+        out,
+        tables,
+        rows_of_ablations or sys.modules["study_rows"].Table(),
+        titles={"a": "Set A", "b": "Set B"},
+        vit=VIT,
+        wanted=wanted,
+    )
     return out.read_text(encoding="utf-8")
 
 
