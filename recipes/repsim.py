@@ -118,10 +118,9 @@ def ablation_jobs(specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> 
     """Those of Table 5, seed by seed."""
     for seed in seeds_of(arguments):
         for spec in specs:
-            has_batch_norm = short(spec) != VIT_NAME
             if (arguments.only and ABLATIONS.name not in arguments.only) or short(spec) not in ABLATED:
                 continue
-            for name, options in ablations(has_batch_norm=has_batch_norm).items():
+            for name, options in ablations(short(spec)).items():
                 if not arguments.variants or name in arguments.variants:
                     side = SIDES.get(short(spec))
                     yield Training(ABLATIONS, spec, name, seed, {**options, **({"image_size": side} if side else {})})
@@ -132,7 +131,7 @@ def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
     kinds = [False, True] if arguments.smoke else [False, True, True, True]
     seeds = len(seeds_of(arguments) if arguments.smoke else SEEDS)
     of_each = [1 if each.is_swept else seeds for kind in kinds for each in variants(has_batch_norm=kind).values()]
-    of_ablations = sum(seeds * len(ablations(has_batch_norm=name != VIT_NAME)) for name in ABLATED[: len(kinds)])
+    of_ablations = sum(seeds * len(ablations(name)) for name in ABLATED[: len(kinds)])
     return len(targets) * sum(of_each) + of_ablations
 
 
@@ -242,7 +241,7 @@ def curve(ends: Sequence[Training], arguments: argparse.Namespace, batch_norm: A
 
 
 def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
-    names = {**variants(has_batch_norm=True), **ablations(has_batch_norm=True), **ablations(has_batch_norm=False)}
+    names = dict.fromkeys([*variants(has_batch_norm=True), *(name for each in ABLATED for name in ablations(each))])
     parser = study_parser(__doc__ or "", name="repsim", variants=names, targets=[*MEDICAL_TARGETS, ABLATIONS])
     parser.add_argument("--networks", nargs="+", choices=[VIT_NAME, *NETWORKS], help="these networks only")
     return read_arguments(parser, command_line)

@@ -27,7 +27,7 @@ def asked_for(recipe, *more):
 
 def test_one_thing_is_changed_at_a_time(recipe):
     jobs = asked_for(recipe)
-    assert len({(job.spec.name, job.variant, job.seed) for job in jobs}) == len(jobs) == 3 * 2 * 4 * 3
+    assert len({(job.spec.name, job.variant, job.seed) for job in jobs}) == len(jobs) == (4 + 4 + 3) * 2 * 3
     options = {(job.spec.name, job.variant): job.options for job in jobs}
     assert options["vit_d96 · x", "paper, fixed Q"] == {
         "regularizer": "repsim:preset=paper,learn_q=false",
