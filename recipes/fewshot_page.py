@@ -20,6 +20,7 @@ from fewshot_tables import (
     on_gpus,
     rates_table,
     told,
+    without_depthwise,
 )
 from fewshot_text import PAGE
 
@@ -42,6 +43,7 @@ def write_page(out: Path, tables: Tables, titles: Mapping[str, str]) -> None:
         on_gpus=on_gpus(tables),
         inside_gains=gains_table(tables, "inside", [FIVE]),
         rates=rates_table(tables, titles),
+        tsa_elsewhere=without_depthwise(tables, "tsa:learning_rate=unseen"),
         costs=costs_table(tables),
     )
     write_atomically(out, text)

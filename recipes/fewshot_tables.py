@@ -19,6 +19,8 @@ SHOTS = {
 }
 EQUAL = [rule for rule in SHOTS if rule != "meta_dataset"]
 """Rules that give each class as many images."""
+DEPTHWISE = "mobilenet"
+"""How names of networks begin whose convolutions that are larger than one pixel are depthwise."""
 JUDGED = {**dict.fromkeys(EQUAL, "heads"), "meta_dataset": BALANCED}
 """Rule → kind of the pieces with baselines that are fair under it."""
 SPELLED = {
@@ -172,6 +174,18 @@ def inside_table(tables: Tables, titles: Mapping[str, str]) -> str:
 def rates_table(tables: Tables, titles: Mapping[str, str]) -> str:
     """TSA at its two rates in a network of depthwise convolutions."""
     return "\n".join(_one_rule(tables, titles, "rates", FIVE)) or "Nothing is measured yet."
+
+
+def without_depthwise(tables: Tables, head: str) -> str:
+    """Gain of a head inside networks whose larger convolutions are not depthwise, over each baseline."""
+    plain = {name: [row for row in rows if not row.network.startswith(DEPTHWISE)] for name, rows in tables.items()}
+    said: list[str] = []
+    for baseline in BASELINES:
+        found = gain(plain, "inside", FIVE, head, baseline)
+        if found.over_sets is not None:
+            sets = f"ahead on {found.over_sets.ahead} of {found.over_sets.pairs} sets"
+            said.append(f"{_difference(found.over_sets)} over {SPELLED[baseline]} ({sets})")
+    return " and ".join(said) or "not measured yet"
 
 
 def on_gpus(tables: Tables) -> str:

@@ -106,6 +106,22 @@ def test_heads_on_a_gpu_are_named_and_have_no_cost(recipe):
     assert "logistic" not in module.costs_table({"some": found})
 
 
+def test_what_a_head_gains_without_depthwise_networks(recipe):
+    module = sys.modules["fewshot_tables"]
+    inside = {"kind": "inside", "sampler": module.FIVE}
+    tables = {
+        f"set {number}": [
+            row(recipe, "tsa", 0.02 + 0.001 * number, network="conv4 · some", **inside),
+            row(recipe, "tsa", -0.5, network="mobilenetv1_050 · ImageNet", **inside),
+        ]
+        for number in range(3)
+    }
+    assert module.without_depthwise(tables, "tsa").startswith(
+        "+0.021 [+0.019, +0.023] over logistic (ahead on 3 of 3 sets) and"
+    )
+    assert module.without_depthwise({}, "tsa") == "not measured yet"
+
+
 def test_inside_the_network_only_what_tells_something_is_measured(recipe, monkeypatch):
     """The distilled network on one set, and the rate for seen domains where a domain was seen."""
     names = ["resnet20 · CIFAR-10", recipe.STUDENT, recipe.SEEN]
