@@ -86,8 +86,8 @@ def warn_of_rise(head: str, losses: Sequence[float]) -> None:
     """
     if losses and losses[-1] > losses[0] + NOTABLE_RISE:
         warnings.warn(
-            f"The loss of {head} on the support set ended above where it began, so that its training only did harm. Lower "
-            "learning_rate.",
+            f"The loss of {head} on the support set ended above where it began: the learning rate is too large for this "
+            "network and these images. Lower learning_rate.",
             CrossgraftWarning,
             stacklevel=3,
         )
