@@ -82,8 +82,8 @@ shots, beside the heads on the same episodes. {on_gpus}
 
 **TSA in a MobileNet.** At the authors' rate for unseen domains TSA falls far below its baselines in the MobileNetV1, and not in
 the other networks. `auto` adapts convolutions larger than one pixel, and there these are depthwise: to nine numbers per channel
-TSA adds a full matrix. At that rate the loss on the support set rises, which `crossgraft` warns of. With one number per channel
-less is lost, and at the rate for seen domains nothing (the first 20 of these episodes):
+TSA adds a full matrix. At that rate the loss on the support set rises, which `crossgraft` warns of. At the rate for seen
+domains, and with one number per channel (`form=vector`), in the first 20 of these episodes:
 
 {rates}
 
