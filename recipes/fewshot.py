@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from data_folders import add_folders, check_folders
 from fewshot_page import write_page
 from fewshot_rows import BALANCED, baselines_of, keep_episodes, read_rows, results, write_rows
 from fewshot_sets import SETS, SMOKE_SETS, FewshotSet, Images
 from fewshot_student import STUDENT, make_student
-from studies import EXAMPLES, short, smoke_specs
+from studies import EXAMPLES, device_name, short, smoke_specs
 
 from crossgraft.compute import limit_threads
 from crossgraft.features import extract_features
@@ -95,7 +94,10 @@ def networks(arguments: argparse.Namespace) -> list[ModelSpec]:
         if name.partition(" ")[0] in wanted:
             specs = read_zoo(EXAMPLES / zoo, weights_dir=arguments.weights_dir, allow_code=EXAMPLES)
             found.append(next(spec for spec in specs if spec.name == name))
-    if STUDENT.partition(" ")[0] in wanted:
+    if STUDENT.partition(" ")[0] in wanted and set(arguments.kinds) - {
+        NAMED,
+        RATES,
+    }:  # minutes where its file is missing
         found.append(student(arguments))
     return found
 
@@ -144,11 +146,6 @@ def do(piece: Piece, arguments: argparse.Namespace) -> None:
     keep_episodes(arguments.rows, piece.of.name, new, table)
     write_rows(arguments.rows, piece.of.name, [*read_rows(arguments.rows, piece.of.name), *new])
     print(f"{piece.of.name} {' '.join(key)}: {time.perf_counter() - start:.0f} s", flush=True)
-
-
-def device_name(device: str) -> str:
-    """Of a GPU its product name."""
-    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
 @cache

@@ -89,7 +89,7 @@ domains, and with one number per channel (`form=vector`), in the first 20 of the
 
 Without the MobileNet, which was left out after this was seen and not before, TSA at the rate for unseen domains is
 {tsa_elsewhere}.
-It takes 400 to 1500 times as long as logistic regression, on a CPU.
+It takes 460 to 1800 times as long as logistic regression, on a CPU.
 
 ## Cost
 

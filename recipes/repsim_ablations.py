@@ -14,7 +14,7 @@ from study_vit import VIT_NAME
 OF = MEDICAL_TARGETS[0]
 TARGET = OF._replace(name="ablations", title=f"{OF.title}, ablations")
 WIDE = "mobilenetv2_035"
-"""Its Q has 1280 × 1280 numbers, and a step with it takes 0.2 seconds however few images it has: no batches of 4."""
+"""Its Q has 1280 × 1280 numbers, and with it a step of 4 images took 0.2 seconds on a busy core: no batches of 4."""
 NETWORKS = (VIT_NAME, "resnet20", WIDE)
 COMPARED = ("paper", "batch")
 """Forms with a covariance and a Q: the paper's, and the one that cancels the noise of batches."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from scipy import stats
 
 from crossgraft.data.dataset import Dataset, dataset_from_arrays
@@ -68,6 +69,11 @@ def verdict(found: Difference) -> str:
     if found.high < 0:
         return f"the opposite shows, {ahead}, and the interval of the mean difference excludes 0"
     return f"not decided, {ahead}; the interval of the mean difference contains 0"
+
+
+def device_name(device: str) -> str:
+    """Of a GPU of NVIDIA its product name."""
+    return torch.cuda.get_device_name(device) if device.startswith("cuda") else device
 
 
 def mobilenets(weights_dir: Path) -> list[ModelSpec]:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from data_folders import add_folders, check_folders
-from studies import MEDICAL_TARGETS, SEEDS, Target, noise, short
+from studies import MEDICAL_TARGETS, SEEDS, Target, device_name, noise, short
 from study_rows import TrainingRow, most_probable, read_predictions, read_table
 
 from crossgraft import fine_tune
@@ -185,7 +184,7 @@ def data_of(job: Training, arguments: argparse.Namespace) -> Path | Dataset:
 def versions(device: str = "cpu") -> str:
     """Of the programs that decide the numbers, and the GPU where there was one."""
     said = {name: importlib.metadata.version(name) for name in ("crossgraft", "torch", "timm")}
-    on = ON + torch.cuda.get_device_name(device) if device.startswith("cuda") else ""
+    on = ON + device_name(device) if device.startswith("cuda") else ""
     return (
         " ".join([f"python {platform.python_version()}", *(f"{name} {version}" for name, version in said.items())]) + on
     )

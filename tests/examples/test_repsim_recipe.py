@@ -206,6 +206,16 @@ def test_the_default_is_compared_with_full_on_every_set_and_network(page, rows, 
     assert "16 of 99 trainings" in written(page, made_up_study(rows), tmp_path, wanted=99)
 
 
+def test_ablations_are_on_the_page_and_counted(page, rows, tmp_path):
+    made = [
+        made_up_row(rows, VIT, f"paper, batches of {size}", seed, accuracy=0.5, cka_debiased=kept)
+        for size, kept in ((4, 0.2), (128, 0.9))
+        for seed in range(2)
+    ]
+    text = written(page, made_up_study(rows), tmp_path, wanted=99, rows_of_ablations=table_of(rows, made))
+    assert "20 of 99 trainings" in text and "| paper | batches of 128 − of 4 | +0.00 [+0.00, +0.00] | +0.700 [" in text
+
+
 def test_a_variant_that_is_not_on_every_set_of_full_has_differences_but_no_mean(page, rows, tmp_path):
     tables = made_up_study(rows)
     tables["a"] = table_of(rows, [row for row in tables["a"].trainings if row.variant != "repsim"])

@@ -55,7 +55,7 @@ def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: floa
 
 def notes_of_head(head: Any) -> list[str]:
     """What the options of a head mean for its results, one sentence or two each."""
-    if getattr(head, "class_weights", "no option of it") is not None:
+    if not hasattr(head, "class_weights") or head.class_weights is not None:
         return []
     return [
         f"No class weights were given, so that prototypes take their place. Give some: {head.name}:class_weights=FILE."

@@ -19,6 +19,7 @@ from crossgraft.errors import CrossgraftError, CrossgraftWarning, DataError, Div
 from crossgraft.fewshot import HEADS, CopaTsa, FineTuningHead, NWayKShot, TsaAdapter, evaluate
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.heads import _in_backbone
+from crossgraft.fewshot.heads._finite import NOTABLE_RISE, warn_of_rise
 from crossgraft.fewshot.heads._tsa_layers import find_layers
 from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.models import ModelSpec, load_backbone
@@ -376,3 +377,10 @@ def test_a_loss_that_rises_is_a_warning(small, task, head):
     said = f"The loss of {head.name} on the support set ended above where it began.*Lower learning_rate"
     with pytest.warns(CrossgraftWarning, match=said):
         on(head, small).fit(*task)
+
+
+@pytest.mark.parametrize("losses", [[], [1.0], [1.0, 3.0, 0.9], [1.0, 1.0 + 0.9 * NOTABLE_RISE]])
+def test_a_loss_that_falls_or_hardly_rises_is_none(losses):
+    warn_of_rise("tsa", losses)  # warnings are errors in tests
+    with pytest.warns(CrossgraftWarning):
+        warn_of_rise("tsa", [1.0, 0.5, 1.0 + 1.1 * NOTABLE_RISE])
