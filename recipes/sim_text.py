@@ -88,9 +88,9 @@ Ten epochs, two seeds, the same weight, which does not mean the same strength fo
 
 Processor time of whole trainings (median over seeds), that of steps made in turn with ρSIM and without, and memory of a step,
 as multiples of the baseline's, beside Table 11 of the paper (iterations on a GPU). On a GPU it is the time of the clock, with
-several trainings at once, probably because networks this small wait for kernels to start, and ρSIM adds many small ones. The
-ResNets here are narrow (16 to 64 channels); a reconstructor weighs the more the narrower its block is, also with `K=auto`, which makes it no
-wider than the block. The paper counts 0.06 million parameters for ResNet-18.
+several trainings at once; it is more there, probably because networks this small wait for kernels to start. The
+ResNets here are narrow (16 to 64 channels); a reconstructor weighs the more the narrower its block is, also with `K=auto`, which
+makes it no wider than the block. The paper counts 0.06 million parameters for ResNet-18.
 
 {costs}
 
