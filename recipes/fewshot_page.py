@@ -19,6 +19,7 @@ from fewshot_tables import (
     named_table,
     on_gpus,
     rates_table,
+    sets_table,
     told,
     without_depthwise,
 )
@@ -33,6 +34,7 @@ def write_page(out: Path, tables: Tables, titles: Mapping[str, str]) -> None:
         num_rows=sum(map(len, tables.values())),
         sets="; ".join(titles.values()),
         gains=gains_table(tables, "heads", EQUAL),
+        by_set=sets_table(tables, titles),
         uneven=gains_table(tables, "heads", ["meta_dataset"]),
         balanced_gains=gains_table(tables, BALANCED, ["meta_dataset"]),
         balanced=balanced_table(tables, titles),

@@ -74,7 +74,10 @@ def test_the_page_tells_what_is_above_both_baselines(recipe):
     }
     module = sys.modules["fewshot_tables"]
     told = module.told(tables)
-    assert "leave out 0: URL, rate 0.1 at 1 shot." in told and "Below at least one of them: NCC at 1 shot." in told
+    assert told == (
+        "**On frozen features**, above both baselines: URL, rate 0.1 (1 shot). "
+        "Below at least one of them: NCC (1 shot)."
+    )
     line = next(each for each in module.gains_table(tables, "heads", list(module.SHOTS)).splitlines() if "URL" in each)
     assert "| +0.021 [" in line and "| 4 / 0 |" in line and line.endswith("| 4 | 4 |")
     accuracies = module.accuracies_table(tables, {name: name.upper() for name in tables}, "n_way_k_shot:ways=5,shots=1")
@@ -159,9 +162,10 @@ def test_the_answer_tells_of_heads_inside_the_network(recipe):
         ]
         for number in range(3)
     }
-    inside = module.told(tables).partition("inside the network, so far on 3 sets.")[2]
-    assert "leave out 0: TSA, seen at 5 shots." in inside and "one of them: fine-tuning at 5 shots." in inside
-    assert "NCC" not in inside
+    assert module.told(tables).endswith(
+        "**Inside the network, on 3 sets**, above both baselines: TSA, seen (5 shots). "
+        "Below at least one of them: fine-tuning (5 shots)."
+    )
 
 
 def test_under_uneven_rules_the_balanced_baselines_count(recipe):
@@ -183,11 +187,32 @@ def test_under_uneven_rules_the_balanced_baselines_count(recipe):
         ]
         for number in range(4)
     }
-    assert module.told(tables).startswith("Above both baselines, the intervals over sets leave out 0: none.")
+    assert module.told(tables) == (
+        "**On frozen features**, above both baselines: none. Below at least one of them: none."
+    )
     table = module.gains_table(tables, "balanced", ["meta_dataset"])
     assert "less logistic, balanced" in table and "| logistic | Meta-Dataset | -0.088 [" in table
     assert "| URL, rate 0.1 | Meta-Dataset | +0.1" in module.gains_table(tables, "heads", ["meta_dataset"])
     assert "| set 0 | one |" in module.balanced_table(tables, {name: name for name in tables})
+
+
+def test_set_by_set_a_gain_is_a_mean_over_networks(recipe):
+    """Bold is what every network of a set gains; what is not measured is a dash, and heads without rows have no line."""
+    module = sys.modules["fewshot_tables"]
+    rules = list(module.SHOTS)
+    tables = {
+        "one": [
+            *(row(recipe, "copa", less, network=f"{less}", sampler=rules[0]) for less in (0.02, 0.04)),
+            *(row(recipe, "copa", less, network=f"{less}", sampler=rules[1]) for less in (0.02, -0.04)),
+            row(recipe, "url", 0.5, sampler=rules[0]),
+            row(recipe, "tsa:learning_rate=unseen", 0.001, kind="inside", sampler=rules[1]),
+        ],
+        "two": [],
+    }
+    assert module.sets_table(tables, {"one": "First", "two": "Second"}).splitlines()[2:] == [
+        "| First | CoPA | **+0.030 (2 / 0 of 2)** | -0.010 (1 / 1 of 2) | – |",
+        "| First | TSA, unseen | – | +0.001 (0 / 0 of 1) | – |",
+    ]
 
 
 def test_rows_are_read_as_they_were_written(recipe, tmp_path):
