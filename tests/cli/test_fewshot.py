@@ -121,6 +121,21 @@ def test_python_gives_the_same_and_takes_objects(compared, workspace, monkeypatc
 
 
 @pytest.mark.parametrize(
+    ("baseline", "sampler", "leans"),
+    [
+        ("logistic", "meta_dataset:min_ways=2", True),
+        ("logistic:balanced=true", "meta_dataset:min_ways=2", False),
+        ("ncc", "meta_dataset:min_ways=2", False),
+        ("logistic", "n_way_k_shot:ways=2,shots=2,queries=2", False),
+    ],
+)
+def test_a_baseline_that_favours_large_classes_is_known(compared, workspace, monkeypatch, baseline, sampler, leans):
+    monkeypatch.chdir(workspace)
+    common = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "episodes": 2, "workers": 1}
+    assert package.run_episodes("images", heads=baseline, sampler=sampler, **common).record.baseline_leans == leans
+
+
+@pytest.mark.parametrize(
     ("options", "error", "said"),
     [
         ({"heads": "nc"}, UnknownNameError, "Unknown head: nc. Did you mean ncc"),

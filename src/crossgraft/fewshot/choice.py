@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from typing import Any
 
 from sklearn.base import BaseEstimator, is_classifier
 
-from crossgraft.errors import UsageError
+from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.fewshot.heads import HEADS, reads_images
 from crossgraft.tune.choice import choose, pieces, spell, written
 
 ALL = "all"
+_USUAL_BASELINE = "logistic"
 
 
 def choose_heads(heads: str | Sequence[Any]) -> dict[str, Any]:
@@ -42,6 +43,30 @@ def choose_heads(heads: str | Sequence[Any]) -> dict[str, Any]:
     if not found:
         raise UsageError("No head was named. Use --heads ncc,copa,logistic, or all.")
     return found
+
+
+def name_of_baseline(heads: Mapping[str, Any], typed: str | None) -> str:
+    """The head that others are compared with: the one that was typed, or logistic regression, or the first.
+
+    Args:
+        heads: Name → head.
+        typed: As in ``choose_heads``, so that ``logistic:balanced=true`` and ``logistic:balanced=True`` are one; None: the usual.
+
+    Raises:
+        UnknownNameError: It is none of the heads.
+    """
+    if typed is None:
+        of_logistic = (name for name, head in heads.items() if getattr(head, "name", "") == _USUAL_BASELINE)
+        return _USUAL_BASELINE if _USUAL_BASELINE in heads else next(of_logistic, next(iter(heads)))
+    if typed in heads:
+        return typed
+    try:
+        spelled = spell(choose(HEADS, typed))
+    except (UnknownNameError, UsageError):
+        spelled = typed
+    if spelled not in heads:
+        raise UnknownNameError("baseline", typed, heads, hint="It must be one of the heads.")
+    return spelled
 
 
 def _name_of(head: Any, *, is_alone: bool) -> str:

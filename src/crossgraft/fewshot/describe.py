@@ -62,6 +62,11 @@ def notes_of_head(head: Any) -> list[str]:
     ]
 
 
+def leans_towards_large_classes(head: Any, sampler: Any) -> bool:
+    """Whether a head weighs classes by their number of images, in episodes where these numbers differ."""
+    return getattr(head, "balanced", None) is False and not getattr(sampler, "equal_shots", False)
+
+
 def _known(half_width: float) -> float | None:
     return None if math.isnan(half_width) else half_width
 

@@ -92,6 +92,10 @@ class FewshotRecord(Record):
     model: ModelRecord
     heads: list[HeadRow] = Field(description="Best first.")
     baseline: str
+    baseline_leans: bool = Field(
+        default=False,
+        description="Whether it favours large classes while support sets have classes of different size and queries have not.",
+    )
     sampler: str = Field(description="As it was written, with its options.")
     sampler_title: str
     num_episodes: Count

@@ -13,11 +13,17 @@ from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.data.opening import open_divided
-from crossgraft.errors import CrossgraftWarning, UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.features import extract_features
 from crossgraft.features.extract import foresee_extraction
-from crossgraft.fewshot.choice import choose_heads
-from crossgraft.fewshot.describe import cite_heads, describe_heads, describe_sizes, notes_of_head
+from crossgraft.fewshot.choice import choose_heads, name_of_baseline
+from crossgraft.fewshot.describe import (
+    cite_heads,
+    describe_heads,
+    describe_sizes,
+    leans_towards_large_classes,
+    notes_of_head,
+)
 from crossgraft.fewshot.episodes import SAMPLERS
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.forecast import EPISODES, foresee_episodes, made_up_features
@@ -41,7 +47,6 @@ from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 from crossgraft.words.formatting import counted
 
-_USUAL_BASELINE = "logistic"
 _LOOKING = "looking"
 
 
@@ -120,6 +125,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             model=describe_model(backbone, "candidate", seconds=found.seconds, from_cache=found.from_cache),
             heads=describe_heads(table, chosen.heads, chosen.baseline),
             baseline=chosen.baseline,
+            baseline_leans=leans_towards_large_classes(chosen.heads[chosen.baseline], chosen.sampler),
             sampler=spell(chosen.sampler),
             sampler_title=chosen.sampler.title,
             num_episodes=options.episodes,
@@ -149,10 +155,7 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
         raise UsageError(
             "--base-classes is for heads that learn on base classes, as meta_adapter, and none of these does."
         )
-    usual = _USUAL_BASELINE if _USUAL_BASELINE in heads else next(iter(heads))
-    baseline = options.baseline or usual
-    if baseline not in heads:
-        raise UnknownNameError("baseline", baseline, heads, hint="It must be one of the heads.")
+    baseline = name_of_baseline(heads, options.baseline)
     for name, head in heads.items():
         for note in notes_of_head(head):
             reporter.say(f"{name}: {note}")

@@ -23,7 +23,7 @@ from crossgraft.fewshot import (
     UrlHead,
     class_weights_from_head,
 )
-from crossgraft.fewshot.choice import choose_heads
+from crossgraft.fewshot.choice import choose_heads, name_of_baseline
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.tune.choice import choose, spell
 
@@ -311,3 +311,24 @@ def test_class_weights_may_be_parameters_and_labels_of_another_number_type(task)
 def test_class_weights_that_are_no_numbers(given, task):
     with pytest.raises(DataError, match=r"The class weights( of 0)? are no array of numbers: "):
         TipAdapterHead(class_weights=given).fit(task[0], np.repeat([0, 1, 2], 5))
+
+
+@pytest.mark.parametrize(
+    ("heads", "typed", "name"),
+    [
+        ("ncc,logistic:balanced=true,logistic", None, "logistic"),
+        ("ncc,logistic:balanced=true", None, "logistic:balanced=True"),
+        ("ncc,copa", None, "ncc"),
+        ("ncc,logistic:balanced=true,logistic", "logistic:balanced=true", "logistic:balanced=True"),
+        ("ncc,copa:1", "copa:learning_rate=1.0", "copa:learning_rate=1.0"),
+        ([LogisticRegression(), LogisticRegression(C=5.0)], "LogisticRegression:C=5.0", "LogisticRegression:C=5.0"),
+    ],
+)
+def test_the_baseline_is_found_however_its_options_are_written(heads, typed, name):
+    assert name_of_baseline(choose_heads(heads), typed) == name
+
+
+@pytest.mark.parametrize("typed", ["url", "logistic:balanced=true", "nothing", "ncc:no=1"])
+def test_a_baseline_that_is_no_head_is_refused(typed):
+    with pytest.raises(UnknownNameError, match=f"Unknown baseline: {typed}"):
+        name_of_baseline(choose_heads("ncc,logistic"), typed)

@@ -46,11 +46,16 @@ class Episode:
 
 
 class Sampler(ABC):
-    """Draws sizes in two steps, because with patients the images that are left for the support set depend on who is query."""
+    """Draws sizes in two steps, because with patients the images that are left for the support set depend on who is query.
+
+    Attributes:
+        equal_shots: Whether all classes of a support set have as many images.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
     reference: ClassVar[str]
+    equal_shots: ClassVar[bool] = False
 
     @abstractmethod
     def draw_classes(self, sizes: Counts, superclasses: np.ndarray | None, random: Random) -> np.ndarray:

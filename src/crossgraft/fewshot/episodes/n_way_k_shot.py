@@ -28,6 +28,7 @@ class NWayKShot(Sampler):
     name: ClassVar[str] = "n_way_k_shot"
     title: ClassVar[str] = "N-way K-shot"
     reference: ClassVar[str] = "Vinyals and others, Matching Networks for One Shot Learning, NeurIPS 2016"
+    equal_shots: ClassVar[bool] = True
 
     ways: int = 5
     shots: int = 5

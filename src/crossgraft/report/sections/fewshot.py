@@ -156,6 +156,19 @@ def few_episodes(source: Source[FewshotRecord]) -> Caveat | None:
     return Caveat(f"{counted(count, 'episode')} are few; tables of this field have 600. Use --episodes 600.")
 
 
+def baseline_leans(source: Source[FewshotRecord]) -> Caveat | None:
+    """What is above a baseline that favours large classes may be no better than a fair one."""
+    record = source.record
+    ahead = [row.head for row in record.heads if is_separable(row) and (row.difference or 0) > 0]
+    if not (record.baseline_leans and ahead):
+        return None
+    fair = f"{record.baseline}{',' if ':' in record.baseline else ':'}balanced=true"
+    return Caveat(
+        f"Classes of a support set differ in size, those of the queries do not, and {record.baseline} favours large classes: a "
+        f"gain over it may be that alone. Add a fair baseline: {fair} to --heads, and name it with --baseline."
+    )
+
+
 def patients_may_be_in_both(source: Source[FewshotRecord]) -> Caveat | None:
     """Without groups."""
     if source.record.groups_apart:
@@ -174,6 +187,7 @@ def warned_of_data(source: Source[FewshotRecord]) -> Caveat | None:
 FEWSHOT_CAVEATS: tuple[CaveatOf[FewshotRecord], ...] = (
     unsound_data,
     warned_of_data,
+    baseline_leans,
     few_episodes,
     patients_may_be_in_both,
 )

@@ -41,6 +41,16 @@ def test_caveats_are_few_episodes_and_patients_that_are_not_known(record, source
     assert found[0].text.startswith("12 episodes are few") and "--group-column" in found[1].text
 
 
+def test_a_gain_over_a_baseline_that_favours_large_classes_is_qualified(record, source_of):
+    """Where there is no gain over it nothing needs to be said."""
+    (found,) = caveats_of(source_of(record(baseline_leans=True)), FEWSHOT_CAVEATS)
+    assert "Add a fair baseline: logistic:balanced=true to --heads" in found.text
+    heads = [head("logistic", 0.8), head("ncc", 0.79, -0.003), head("copa", 0.801, 0.001)]
+    assert caveats_of(source_of(record(baseline_leans=True, heads=heads)), FEWSHOT_CAVEATS) == []
+    with_options = record(baseline_leans=True, baseline="ridge:penalty=2", heads=[head("copa", 0.9, 0.1)])
+    assert "ridge:penalty=2,balanced=true" in caveats_of(source_of(with_options), FEWSHOT_CAVEATS)[0].text
+
+
 def test_the_verdict_ends_with_what_to_type_and_a_figure(record, source_of):
     verdict, figure = fewshot_verdict_section(source_of(record())).blocks
     assert verdict.following.startswith("crossgraft tune")
