@@ -7,7 +7,9 @@ from sklearn.linear_model import RidgeClassifier
 
 import crossgraft as package
 from crossgraft.errors import CrossgraftWarning, UsageError
+from crossgraft.fewshot import MetaDataset, TipAdapterHead
 from crossgraft.records import FewshotRecord, PredictionRecord
+from crossgraft.report.sections.prediction_caveats import FEWEST_WAYS
 
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
 WIDTH = 8
@@ -32,6 +34,24 @@ def test_class_weights_are_found_by_the_names_of_the_classes(workspace):
     assert first == of_benign(backwards, "one.npz")
     np.testing.assert_allclose(np.add(first, exchanged), 1)
     assert not np.allclose(first, exchanged)
+
+
+def test_class_weights_that_name_no_class_are_refused(workspace):
+    """Names of classes are sorted as text, which is not the order of the data where they are numbers."""
+    head = TipAdapterHead(class_weights=np.eye(WIDTH)[:2])
+    with pytest.raises(UsageError, match="which does not say which class a vector belongs to"):
+        package.predict_from_support(support="images", query="images", head=head, **NETWORK)
+
+
+def test_the_next_command_has_episodes_that_these_classes_are_enough_for(workspace, crossgraft):
+    random = np.random.default_rng(0)
+    for name in ("benign", "malignant"):
+        (workspace / "new" / name).mkdir(parents=True)
+        Image.fromarray(random.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(workspace / "new" / name / "a.png")
+    done = crossgraft("fewshot", "--support", "images", "--query", "new", "--head", "ncc", *MODEL)
+    said = "crossgraft fewshot images --heads ncc,logistic --model zoo.yaml:narrow --sampler meta_dataset:min_ways=2"
+    assert said in " ".join(done.out.split())
+    assert MetaDataset().min_ways == FEWEST_WAYS
 
 
 def test_a_head_without_probabilities_is_refused(workspace):

@@ -36,6 +36,7 @@ from crossgraft.tune.seen_images import seen_in_support
 from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._given_images import is_open, location_of, open_given, refuse_opening, rows_given
 from crossgraft.verbs._heard_warnings import heard_warnings
+from crossgraft.verbs._named_heads import names_without_folders, refuse_unnamed
 from crossgraft.verbs._one_model import one_model
 from crossgraft.verbs._predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
 from crossgraft.verbs._verb import Run, verb
@@ -98,7 +99,8 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         start = time.perf_counter()
         probabilities, logits, warned = _learn(head, support, readable, backbone, options, reporter)
         seconds = time.perf_counter() - start
-        record = _bare_record(name, head, support, queries, backbone, seconds)
+        shown = names_without_folders([name])[name]
+        record = _bare_record(shown, head, support, queries, backbone, seconds)
         seen = seen_in_support(support, readable)
         has_test = readable.splits is not None and "test" in readable.splits
         known = true_classes(readable, record, reporter, seen=seen, has_test=has_test)
@@ -135,6 +137,7 @@ def _one_head(named: Any) -> tuple[str, Any]:
     if len(found) > 1:
         raise UsageError(f"One task has one head; {', '.join(found)} are {len(found)}. To compare heads, use --heads.")
     ((name, head),) = found.items()
+    refuse_unnamed(name, head)
     if hasattr(head, "meta_fit") and head.adapter_weights is None:
         raise UsageError(f"{name} has to learn on base classes first, which one task has not. Choose another head.")
     if not hasattr(head, "predict_proba"):
