@@ -313,7 +313,7 @@ def test_queries_inside_the_backbone_come_a_few_at_a_time(workspace, monkeypatch
     same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "tsa:steps=2"}
     data = package.open_dataset("images")
     whole = package.predict_from_support(support=data, query=data, **same)
-    monkeypatch.setattr("crossgraft.verbs.predict_from_support.QUERIES_AT_ONCE", 3)
+    monkeypatch.setattr("crossgraft.verbs._learned_head.QUERIES_AT_ONCE", 3)
     parts = package.predict_from_support(support=data, query=data, **same)
     for one, other in zip(whole.record.rows, parts.record.rows, strict=True):
         np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from sklearn.linear_model import RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
 
 import crossgraft as package
 from crossgraft.errors import CrossgraftWarning, UsageError
@@ -113,3 +114,8 @@ def test_prototypes_in_the_place_of_class_weights_are_told(workspace, crossgraft
     record = FewshotRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
     assert [record.head(name).warnings for name in heads] == [{note: 2}, {}]
     assert note in (workspace / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_an_error_of_a_head_of_another_package_is_told_with_its_name(workspace):
+    with pytest.raises(UsageError, match=r"Head KNeighborsClassifier: ValueError: .*n_neighbors"):
+        package.predict_from_support(support="images", query="images", head=KNeighborsClassifier(50), **NETWORK)
