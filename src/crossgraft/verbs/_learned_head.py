@@ -69,7 +69,7 @@ def learn_and_predict(
 
 
 def _probabilities(head: Any, support: np.ndarray, labels: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Of the classes that the head knows.
+    """Probabilities of the classes that the head knows.
 
     Raises:
         UsageError: A head of another package raised an error, which is the cause of this one.

@@ -30,7 +30,7 @@ class SimOptions:
         weight: Factor ≥ 0 of the term.
         distance: Name of the distance, the loss of a block.
         K: Width K ≥ 1 that tokens are projected to; ``auto``: 128, or the channels of the block's input where they are fewer.
-        order: ``code``: the loss standardises what was predicted, if its name begins with ``norm``; ``paper``: projections
+        order: ``code``: the loss standardises prediction and target, if its name begins with ``norm``; ``paper``: projections
             are standardised before the prediction (equations 3 and 4).
         sampling: ``v0``, ``v1`` or ``v2``.
         channels: Share of the channels that are looked at, in (0, 1]; drawn anew in each step.

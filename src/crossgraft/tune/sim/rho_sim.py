@@ -53,8 +53,8 @@ class RhoSim:
         weight: Factor ≥ 0 of ``loss()``, applied once; 0: nothing is built or kept.
         loss: ``norm_l2``, ``norm_mse``, ``mse``, ``l1``, ``smooth_l1``, ``cosine``, ``kl`` or ``wasserstein``.
         K: Width of the projections, at least 1; ``auto``: 128, or the channels of the block's input where they are fewer.
-        order: ``code``, as released: losses called ``norm_…`` standardise the prediction; ``paper``: projections are standardised
-            before it.
+        order: ``code``, as released: losses called ``norm_…`` standardise prediction and target; ``paper``: projections are
+            standardised before the prediction.
         sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each image; ``v2``: of three times as many drawn
             those with the largest mean input.
         channels: Share of the channels that are looked at, in (0, 1], drawn anew in each step.
