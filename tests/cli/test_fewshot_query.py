@@ -1,5 +1,7 @@
 """``crossgraft fewshot --support … --query …``: what a head is told of the classes, and what it may be asked about."""
 
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -40,8 +42,11 @@ def test_class_weights_are_found_by_the_names_of_the_classes(workspace):
 def test_class_weights_that_name_no_class_are_refused(workspace):
     """Names of classes are sorted as text, which is not the order of the data where they are numbers."""
     head = TipAdapterHead(class_weights=np.eye(WIDTH)[:2])
+    for old, new in (("benign", "9"), ("malignant", "10")):
+        shutil.copytree(workspace / "images" / old, workspace / "numbered" / new)
+    package.predict_from_support(support="images", query="images", head=head, **NETWORK)
     with pytest.raises(UsageError, match="which does not say which class a vector belongs to"):
-        package.predict_from_support(support="images", query="images", head=head, **NETWORK)
+        package.predict_from_support(support="numbered", query="images", head=head, **NETWORK)
 
 
 def test_the_next_command_has_episodes_that_these_classes_are_enough_for(workspace, crossgraft):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +26,23 @@ def names_without_folders(names: Iterable[str]) -> dict[str, str]:
     return shown
 
 
-def refuse_unnamed(name: str, head: Any) -> None:
+def refuse_unnamed(heads: Mapping[str, Any], class_names: Sequence[str]) -> None:
     """Refuse class weights that do not say which class they belong to.
 
+    Args:
+        heads: Name → head.
+        class_names: Classes in the order of the data, all of which are in every task.
+
     Raises:
-        UsageError: They are an array: heads learn names of classes, whose order as text is not that of the data ("10" < "9"), and
-            every episode has other classes.
+        UsageError: Weights are an array that has not a row for each class, or the order of the data is not that of the names as
+            text, by which heads sort labels ("10" is before "9").
     """
-    weights = getattr(head, "class_weights", None)
-    if weights is not None and not isinstance(weights, Mapping | str | Path):
-        raise UsageError(
-            f"class_weights of {name} is of type {type(weights).__name__}, which does not say which class a vector belongs to. "
-            "Give label → vector, or a file with an array for each label."
-        )
+    for name, head in heads.items():
+        weights = getattr(head, "class_weights", None)
+        if weights is None or isinstance(weights, Mapping | str | Path):
+            continue
+        if len(weights) != len(class_names) or list(class_names) != sorted(class_names):
+            raise UsageError(
+                f"class_weights of {name} is of type {type(weights).__name__}, which does not say which class a vector belongs "
+                "to. Give label → vector, or a file with an array for each label."
+            )

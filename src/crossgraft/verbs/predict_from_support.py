@@ -79,6 +79,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         call.directory(given["support"], typed=typed, resolved=resolved, out=options.out) as directory,
     ):
         support = _open_support(options, reporter)
+        refuse_unnamed({name: head}, support.class_names)
         queries = _open_queries(options, support, reporter)
         readable = queries.readable()
         if directory:
@@ -127,7 +128,6 @@ def _one_head(named: Any) -> tuple[str, Any]:
     if len(found) > 1:
         raise UsageError(f"One task has one head; {', '.join(found)} are {len(found)}. To compare heads, use --heads.")
     ((name, head),) = found.items()
-    refuse_unnamed(name, head)
     if hasattr(head, "meta_fit") and head.adapter_weights is None:
         raise UsageError(f"{name} has to learn on base classes first, which one task has not. Choose another head.")
     if not hasattr(head, "predict_proba"):

@@ -102,6 +102,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             directory.describe_machine(reporter, threads=threads, device=device)
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
         drawn = draw_from(dataset, options)
+        refuse_unnamed(chosen.heads, () if drawn.is_base.any() else dataset.class_names)
         drawn.first_episode(chosen.sampler, options.seed)  # whether there is one at all, before the network looks
         backbone = load_as_asked(spec, options, device=device)
         _foresee(dataset, drawn, backbone, chosen, options, threads=threads, reporter=reporter)
@@ -158,8 +159,6 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
     written = choose_heads(options.heads)
     shown = names_without_folders(written)
     heads = {shown[name]: head for name, head in written.items()}
-    for name, head in heads.items():
-        refuse_unnamed(name, head)
     learners, base_classes = (
         [name for name, head in heads.items() if learns_on_base_classes(head)],
         base_classes_of(options),
