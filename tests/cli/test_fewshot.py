@@ -146,6 +146,7 @@ def test_a_baseline_that_favours_large_classes_is_known(compared, workspace, mon
         ({"heads": "meta_adapter"}, UsageError, "meta_adapter has to learn on base classes first"),
         ({"base_classes": ["a"]}, UsageError, "--base-classes is for heads that learn on base classes"),
         ({"baseline": "url"}, UnknownNameError, "Unknown baseline: url"),
+        ({"sampler": 3}, UsageError, "sampler must be a name or a Sampler"),
         ({"sampler": "meta"}, UnknownNameError, "Unknown episode sampler: meta. Did you mean meta_dataset"),
         ({"model": "zoo.yaml"}, UsageError, "fewshot takes one model"),
         (
@@ -312,7 +313,7 @@ def test_queries_inside_the_backbone_come_a_few_at_a_time(workspace, monkeypatch
     same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "tsa:steps=2"}
     data = package.open_dataset("images")
     whole = package.predict_from_support(support=data, query=data, **same)
-    monkeypatch.setattr("crossgraft.verbs.predict_from_support.QUERIES_AT_ONCE", 3)
+    monkeypatch.setattr("crossgraft.verbs._learned_head.QUERIES_AT_ONCE", 3)
     parts = package.predict_from_support(support=data, query=data, **same)
     for one, other in zip(whole.record.rows, parts.record.rows, strict=True):
         np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)
@@ -401,8 +402,8 @@ def test_base_classes_are_named_with_commas(five_classes, crossgraft):
     assert (unknown.code, "Unknown class: xx" in unknown.err) == (2, True)
 
 
-def test_base_classes_are_learned_from_their_class_weights(five_classes, crossgraft, monkeypatch):
-    """Where the episodes start from them: a file that lacks a base class is refused, and so is an array."""
+def test_base_classes_are_learned_from_their_class_weights(five_classes, crossgraft):
+    """Where the episodes start from them; a file that lacks a base class is refused."""
     vectors = dict(zip(("aa", "bb", "cc", "dd", "ee"), np.eye(8), strict=False))
     np.savez("all.npz", **vectors)
     np.savez("few.npz", **{name: vectors[name] for name in ("cc", "dd", "ee")})
@@ -412,12 +413,54 @@ def test_base_classes_are_learned_from_their_class_weights(five_classes, crossgr
     assert few.code == 3 and "meta_adapter on the base classes: No class weights for aa, bb" in " ".join(
         few.err.split()
     )
+
+
+def test_class_weights_that_name_no_class_are_refused(five_classes, monkeypatch):
+    """Rows of an array would be taken for whichever classes an episode has."""
     monkeypatch.chdir(five_classes)
-    with pytest.raises(UsageError, match="does not tell base classes from the others"):
+    with pytest.raises(
+        UsageError, match=r"class_weights of tip_adapter.* is of type ndarray, which does not say which class"
+    ):
         package.run_episodes(
-            "five", model="zoo.yaml:narrow", allow_code="tiny_models.py", workers=1, episodes=2, base_classes="aa,bb,cc",
-            heads=[MetaAdapterHead(class_weights=np.eye(8)[:2])], sampler=NWayKShot(2, 2),
-        )  # fmt: skip
+            "five",
+            model="zoo.yaml:narrow",
+            allow_code="tiny_models.py",
+            heads=[TipAdapterHead(class_weights=np.eye(8)[:2])],
+        )
+
+
+def test_a_control_that_learns_nothing_stays_as_it_was_drawn(five_classes, monkeypatch):
+    """And a head that has learned already is not taught again; base classes may be a NumPy array."""
+    monkeypatch.chdir(five_classes)
+    taught = []
+    learn = MetaAdapterHead.meta_fit
+    monkeypatch.setattr(
+        MetaAdapterHead, "meta_fit", lambda head, *data, **more: taught.append(head) or learn(head, *data, **more)
+    )
+    package.run_episodes(
+        "five", model="zoo.yaml:narrow", allow_code="tiny_models.py", workers=1, episodes=2, sampler=NWayKShot(2, 2),
+        heads=[MetaAdapterHead(epochs=1), MetaAdapterHead(adapter_weights="initial")], base_classes=np.array(["aa", "bb", "cc"]),
+    )  # fmt: skip
+    assert len(taught) == 1 and taught[0].epochs == 1
+
+
+def test_pages_and_tables_show_no_folder_of_class_weights(workspace, crossgraft):
+    np.savez("weights.npz", benign=np.eye(8)[0], malignant=np.eye(8)[1])
+    file = workspace / "weights.npz"
+    heads = f"logistic,tip_adapter:class_weights={file}"
+    done = crossgraft(
+        "fewshot", "images", *FLAGS, "--heads", heads, "--baseline", heads.partition(",")[2], "--out", "few"
+    )
+    assert done.code == 0, done.err
+    query = ("--support", "images", "--query", "images", *FLAGS[:4], "--head", f"tip_adapter:class_weights={file}")
+    assert crossgraft("fewshot", *query, "--out", "one").code == 0
+    for run, names in (
+        ("few", ("report.html", "report.json", "heads.csv", "episodes.csv")),
+        ("one", ("report.html", "report.json")),
+    ):
+        for name in names:
+            text = (workspace / run / name).read_text(encoding="utf-8")
+            assert str(workspace) not in text and "tip_adapter:class_weights=…/weights.npz" in text, name
 
 
 def test_another_head_of_the_same_name_is_not_given_the_numbers_of_the_first(five_classes, monkeypatch):

@@ -1,13 +1,18 @@
 """``crossgraft fewshot --support … --query …``: what a head is told of the classes, and what it may be asked about."""
 
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
 from sklearn.linear_model import RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
 
 import crossgraft as package
 from crossgraft.errors import CrossgraftWarning, UsageError
+from crossgraft.fewshot import MetaDataset, TipAdapterHead
 from crossgraft.records import FewshotRecord, PredictionRecord
+from crossgraft.report.sections.prediction_caveats import FEWEST_WAYS
 
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
 WIDTH = 8
@@ -32,6 +37,27 @@ def test_class_weights_are_found_by_the_names_of_the_classes(workspace):
     assert first == of_benign(backwards, "one.npz")
     np.testing.assert_allclose(np.add(first, exchanged), 1)
     assert not np.allclose(first, exchanged)
+
+
+def test_class_weights_that_name_no_class_are_refused(workspace):
+    """Names of classes are sorted as text, which is not the order of the data where they are numbers."""
+    head = TipAdapterHead(class_weights=np.eye(WIDTH)[:2])
+    for old, new in (("benign", "9"), ("malignant", "10")):
+        shutil.copytree(workspace / "images" / old, workspace / "numbered" / new)
+    package.predict_from_support(support="images", query="images", head=head, **NETWORK)
+    with pytest.raises(UsageError, match="which does not say which class a vector belongs to"):
+        package.predict_from_support(support="numbered", query="images", head=head, **NETWORK)
+
+
+def test_the_next_command_has_episodes_that_these_classes_are_enough_for(workspace, crossgraft):
+    random = np.random.default_rng(0)
+    for name in ("benign", "malignant"):
+        (workspace / "new" / name).mkdir(parents=True)
+        Image.fromarray(random.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(workspace / "new" / name / "a.png")
+    done = crossgraft("fewshot", "--support", "images", "--query", "new", "--head", "ncc", *MODEL)
+    said = "crossgraft fewshot images --heads ncc,logistic --model zoo.yaml:narrow --sampler meta_dataset:min_ways=2"
+    assert said in " ".join(done.out.split())
+    assert MetaDataset().min_ways == FEWEST_WAYS
 
 
 def test_a_head_without_probabilities_is_refused(workspace):
@@ -93,3 +119,8 @@ def test_prototypes_in_the_place_of_class_weights_are_told(workspace, crossgraft
     record = FewshotRecord.model_validate_json((workspace / "run" / "report.json").read_bytes())
     assert [record.head(name).warnings for name in heads] == [{note: 2}, {}]
     assert note in (workspace / "run" / "report.html").read_text(encoding="utf-8")
+
+
+def test_an_error_of_a_head_of_another_package_is_told_with_its_name(workspace):
+    with pytest.raises(UsageError, match=r"Head KNeighborsClassifier: ValueError: .*n_neighbors"):
+        package.predict_from_support(support="images", query="images", head=KNeighborsClassifier(50), **NETWORK)

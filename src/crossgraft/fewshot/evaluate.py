@@ -8,7 +8,9 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from numbers import Integral
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -131,6 +133,9 @@ def evaluate(
     if readers and images is None:
         raise UsageError(f"The head {readers[0]} trains inside the network and reads images. Give them: images=.")
     sampler = MetaDataset() if sampler is None else sampler
+    if not isinstance(cast("Any", sampler), Sampler):
+        raise UsageError(f"sampler must be a Sampler, NWayKShot() for example, got {sampler!r}.")
+    _refuse_unnamed_weights(heads, labels)
     accuracies = np.empty((num_episodes, len(heads)))
     seconds = np.zeros(len(heads))
     thread_seconds = np.empty((num_episodes, len(heads)))
@@ -138,7 +143,10 @@ def evaluate(
     told: Counter[str] = Counter()
     with limit_threads(1), reuse_freed_memory():
         for place, number in enumerate(range(first_episode, first_episode + num_episodes)):
-            episode = episode_of(labels, sampler, seed, number, groups=groups, superclasses=superclasses)
+            try:
+                episode = episode_of(labels, sampler, seed, number, groups=groups, superclasses=superclasses)
+            except CrossgraftError as error:
+                raise located(error, f"Episode {number}") from error
             classes = np.unique(labels[episode.support])
             sizes[place] = len(classes), len(episode.support), len(episode.query)
             for column, result in enumerate(_results(features, labels, heads, episode, number, images)):
@@ -228,6 +236,10 @@ def _checked(
     features: Features, labels: Labels, heads: Mapping[str, Any], num_episodes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     features, labels = _numbers(features), np.asarray(labels)
+    if not isinstance(cast("Any", heads), Mapping):
+        raise UsageError(f"heads must be name → head, got {type(heads).__name__}.")
+    if isinstance(num_episodes, bool) or not isinstance(num_episodes, Integral):
+        raise UsageError(f"num_episodes must be a whole number, got {num_episodes!r}.")
     if not heads or num_episodes < 1:
         raise UsageError("Give at least one head and one episode.")
     if features.ndim != 2 or labels.shape != (len(features),):
@@ -238,6 +250,20 @@ def _checked(
     if len(bad):
         raise DataError(f"{len(bad)} rows of features hold NaN or infinite values; the first is row {bad[0]}.")
     return features, labels
+
+
+def _refuse_unnamed_weights(heads: Mapping[str, Any], labels: np.ndarray) -> None:
+    """An array of class weights has a row per class of the data, of which episodes have some: it would be taken for others."""
+    for name, head in heads.items():
+        weights = getattr(head, "class_weights", None)
+        if weights is None or isinstance(weights, Mapping | str | Path):
+            continue
+        num_classes = len(np.unique(labels))
+        if len(weights) != num_classes:
+            raise UsageError(
+                f"class_weights of {name} has {len(weights)} rows, and the data {num_classes} classes, of which every episode "
+                "has others. Give label → vector, or a file with an array for each label."
+            )
 
 
 def _numbers(features: Features) -> np.ndarray:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, cast
 
 import numpy as np
 
 from crossgraft.paths import is_file, read_whole
+from crossgraft.tune.choice import as_array
 
 
 def identity_of_head(head: Any) -> list[Any]:
-    """Class and parameters; of arrays, and of files that parameters name, a digest.
+    """Class and parameters; of arrays, and of files that parameters name, a digest; of functions what they compute.
 
     Args:
         head: A scikit-learn classifier, unfitted.
@@ -34,7 +38,27 @@ def _identity(value: Any) -> Any:
     if hasattr(value, "get_params"):
         return identity_of_head(value)
     if hasattr(value, "__array__"):
-        array = np.ascontiguousarray(value)
+        array = as_array(value)
         if array.dtype != np.object_:
             return [array.dtype.str, list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
-    return getattr(value, "__qualname__", type(value).__qualname__)  # of a function its own name
+    if isinstance(value, FunctionType):
+        return _identity_of_function(value)
+    try:
+        return hashlib.sha256(pickle.dumps(value)).hexdigest()
+    except Exception:  # objects raise many kinds
+        return uuid.uuid4().hex  # nothing tells it from another, so that no earlier part is taken for its own
+
+
+def _identity_of_function(function: FunctionType) -> list[Any]:
+    """What it computes, and with which values: functions of one place have one name, lambdas of a line for example."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    held = [
+        _identity_of_code(value.__code__) if isinstance(value, FunctionType) else _identity(value)  # it may hold itself
+        for value in (function.__defaults__, function.__kwdefaults__, *cells)
+    ]
+    return [function.__module__, function.__qualname__, _identity_of_code(function.__code__), held]
+
+
+def _identity_of_code(code: CodeType) -> list[Any]:
+    constants = [_identity_of_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    return [code.co_code.hex(), list(code.co_names), constants]

@@ -53,7 +53,7 @@ def _with_prototypes(heads: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def first_of_each(classes: np.ndarray, most: int) -> np.ndarray:
-    """Places of at most ``most`` images, sorted by class, of each class equally many as far as it has them."""
+    """Places of at most ``most`` images, but one of each class at least; by class, equally many of each as far as it has them."""
     per_class = max(1, most // (classes.max() + 1))
     return np.concatenate([np.flatnonzero(classes == number)[:per_class] for number in range(classes.max() + 1)])
 

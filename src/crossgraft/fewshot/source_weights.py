@@ -26,7 +26,7 @@ def class_weights_from_head(
         source_classes: Label → numbers of the source classes that name it, from 0 to Z − 1.
 
     Raises:
-        UsageError: The backbone has no linear head, a label no number, or a number is not one of its classes.
+        UsageError: The backbone has no linear head, a label no number, or a number is not one of its classes or no whole number.
 
     Source: head rows as class weights in Tip-Adapter's equation, Zhang et al., ECCV 2022; the stand-in is not theirs.
 
@@ -51,9 +51,13 @@ def class_weights_from_head(
 
 
 def _mean(rows: np.ndarray, label: object, numbers: Sequence[int]) -> np.ndarray:
-    chosen = np.asarray(numbers, dtype=int)
+    chosen = np.asarray(numbers)
     if chosen.ndim != 1 or len(chosen) == 0:
         raise UsageError(f"The class {label} has no source class. Name at least one, or leave the class out.")
+    if chosen.dtype.kind not in "iu":
+        raise UsageError(
+            f"The source classes of {label} are of type {chosen.dtype}, and must be whole numbers from 0 to {len(rows) - 1}."
+        )
     wrong = chosen[(chosen < 0) | (chosen >= len(rows))]
     if len(wrong):
         raise UsageError(f"The class {label} names the source class {wrong[0]}; there are 0 to {len(rows) - 1}.")

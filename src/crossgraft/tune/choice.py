@@ -132,9 +132,17 @@ def _content(value: object) -> bytes:
     if isinstance(value, tuple | list):
         return b"".join(_digest_of(part).encode() for part in cast("Sequence[object]", value))
     if _is_array(value):
-        array = np.ascontiguousarray(cast("Any", value))
+        array = as_array(value)
         return repr((array.dtype.str, array.shape)).encode() + array.tobytes()
     return repr(value).encode()
+
+
+def as_array(value: Any) -> np.ndarray:
+    """Numbers of an array or a tensor; also of a parameter of a network, and of bfloat16, which NumPy lacks."""
+    if hasattr(value, "detach"):  # a tensor; importing torch takes seconds, and few who choose a plug-in have one
+        found = value.detach().cpu()
+        value = found.float() if str(found.dtype) == "torch.bfloat16" else found
+    return np.ascontiguousarray(value)
 
 
 def _refusal(error: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from crossgraft.data import Dataset
-from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError, located
+from crossgraft.errors import CrossgraftError, UnknownNameError, located
 from crossgraft.fewshot.episodes import Episode, Sampler, refuse_small_classes
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.heads import reads_images
@@ -26,9 +26,15 @@ from crossgraft.version import __version__
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """What the options name, looked up before any image is opened."""
+    """What the options name, looked up before any image is opened.
+
+    Attributes:
+        heads: Name → head; names are shown on pages, and hold no folder of this machine.
+        written: The same names with whole paths.
+    """
 
     heads: Mapping[str, Any]
+    written: list[str]
     sampler: Sampler
     baseline: str
 
@@ -79,8 +85,10 @@ def draw_from(dataset: Dataset, options: FewshotOptions) -> Drawn:
 
 def base_classes_of(options: FewshotOptions) -> list[str]:
     """Names of classes; a text has several between commas."""
-    given = options.base_classes or ()
-    return [name.strip() for name in given.split(",")] if isinstance(given, str) else list(given)
+    given = options.base_classes
+    if given is None or isinstance(given, str):
+        return [name.strip() for name in given.split(",")] if given else []
+    return [str(name) for name in given]
 
 
 def episode_work(
@@ -141,20 +149,20 @@ def _superclasses(dataset: Dataset, column: str | None) -> np.ndarray | None:
     return dataset.attributes[column]
 
 
+def learns_on_base_classes(head: Any) -> bool:
+    """Whether it has something to learn there, and has not learned it yet."""
+    return hasattr(head, "meta_fit") and head.adapter_weights is None
+
+
 def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarray) -> Any:
     """The head with what it needs besides a support set: the backbone, or classes to learn on."""
     if reads_images(head):
         copied: Any = clone(head)
         return copied.set_params(backbone=backbone)
-    if not len(labels) or not hasattr(head, "meta_fit"):
+    if not len(labels) or not learns_on_base_classes(head):
         return head
     learner: Any = clone(head)  # the caller's own stays as it is
     weights = getattr(head, "class_weights", None)
-    if hasattr(weights, "__array__"):
-        raise UsageError(
-            f"class_weights of {head.name} is an array, which does not tell base classes from the others. Give label → vector, "
-            "or a file with an array for each label."
-        )
     if weights is None:
         return learner.meta_fit(features, labels)
     try:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from sklearn.base import clone
+from typing import Any
 
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset, open_dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import UsageError
-from crossgraft.features import extract_features
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite, notes_of_head
-from crossgraft.fewshot.heads import reads_images
-from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.models import Backbone, load_as_asked
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.options import SupportOptions, configuration, options_of
@@ -35,13 +28,11 @@ from crossgraft.tune.saving.inference import Answers
 from crossgraft.tune.seen_images import seen_in_support
 from crossgraft.verbs._data_first import data_errors_first
 from crossgraft.verbs._given_images import is_open, location_of, open_given, refuse_opening, rows_given
-from crossgraft.verbs._heard_warnings import heard_warnings
+from crossgraft.verbs._learned_head import learn_and_predict
+from crossgraft.verbs._named_heads import names_without_folders, refuse_unnamed
 from crossgraft.verbs._one_model import one_model
 from crossgraft.verbs._predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
 from crossgraft.verbs._verb import Run, verb
-
-QUERIES_AT_ONCE = 256
-"""Prepared images in memory together, where a head reads images."""
 
 
 @verb("fewshot", SupportOptions)
@@ -88,6 +79,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         call.directory(given["support"], typed=typed, resolved=resolved, out=options.out) as directory,
     ):
         support = _open_support(options, reporter)
+        refuse_unnamed({name: head}, support.class_names)
         queries = _open_queries(options, support, reporter)
         readable = queries.readable()
         if directory:
@@ -96,9 +88,10 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
             directory.describe_machine(reporter, threads=threads, device=device)
         backbone = load_as_asked(spec, options, device=device)
         start = time.perf_counter()
-        probabilities, logits, warned = _learn(head, support, readable, backbone, options, reporter)
+        probabilities, logits, warned = learn_and_predict(head, support, readable, backbone, options, reporter)
         seconds = time.perf_counter() - start
-        record = _bare_record(name, head, support, queries, backbone, seconds)
+        shown = names_without_folders([name])[name]
+        record = _bare_record(shown, head, support, queries, backbone, seconds)
         seen = seen_in_support(support, readable)
         has_test = readable.splits is not None and "test" in readable.splits
         known = true_classes(readable, record, reporter, seen=seen, has_test=has_test)
@@ -192,68 +185,6 @@ def _told_of(options: SupportOptions, images: object, others: object) -> Support
 
 def _is_folder(images: object) -> bool:
     return isinstance(images, str | Path) and Path(images).is_dir()
-
-
-class _Learned(NamedTuple):
-    """Probabilities and their logarithms for the queries, and what the head warned of."""
-
-    probabilities: np.ndarray
-    logits: np.ndarray
-    warnings: list[str]
-
-
-def _learn(
-    head: Any,
-    support: Dataset,
-    queries: ImageRows,
-    backbone: Backbone,
-    options: SupportOptions,
-    reporter: Reporter,
-) -> _Learned:
-    """Columns in the order of the classes of ``support``.
-
-    The head learns names of classes, by which class weights are given, and not their numbers.
-    """
-    fresh: Any = clone(head)
-    labels = np.array(support.class_names)[support.targets]
-    if fresh.get_params().get("seed") == 0 and not _names_seed(options.head):
-        fresh.set_params(seed=options.seed)
-    warned: list[str] = []
-    if reads_images(fresh):
-        fresh.set_params(backbone=backbone)
-        with heard_warnings(warned):
-            found = _learn_from_images(fresh, support, labels, queries, backbone, at_once=options.batch_size)
-    else:
-        of_support, of_queries = (
-            extract_features(
-                images, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter
-            ).features
-            for images in (support, queries)
-        )
-        with heard_warnings(warned):
-            found = fresh.fit(of_support, labels).predict_proba(of_queries)
-    probabilities = np.zeros((len(found), len(support.class_names)))
-    probabilities[:, [support.class_names.index(name) for name in fresh.classes_]] = found
-    return _Learned(probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), warned)
-
-
-def _names_seed(head: Any) -> bool:
-    """Whether a seed was written with the head; that of an object counts unless it is 0, the default."""
-    if isinstance(head, str):
-        return re.search(r"[:,]\s*seed\s*=", head) is not None
-    return isinstance(head, Mapping) and "seed" in head
-
-
-def _learn_from_images(
-    head: Any, support: Dataset, labels: np.ndarray, queries: ImageRows, backbone: Backbone, *, at_once: int | None
-) -> np.ndarray:
-    """Probabilities of the queries, of which few are in memory together; all of the support set is."""
-    prepared = EpisodeImages(support.read, backbone.preprocessing)
-    head.fit(prepared(range(len(support))).numpy(), labels)
-    of_queries, number = EpisodeImages(queries.read, backbone.preprocessing), len(queries)
-    size = at_once or QUERIES_AT_ONCE
-    chunks = (range(first, min(first + size, number)) for first in range(0, number, size))
-    return np.concatenate([head.predict_proba(of_queries(chunk).numpy()) for chunk in chunks])
 
 
 def _bare_record(

@@ -24,7 +24,7 @@ from crossgraft.fewshot.describe import (
     leans_towards_large_classes,
     notes_of_head,
 )
-from crossgraft.fewshot.episodes import SAMPLERS
+from crossgraft.fewshot.episodes import SAMPLERS, Sampler
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.forecast import EPISODES, foresee_episodes, made_up_features
 from crossgraft.fewshot.heads import reads_images
@@ -41,7 +41,15 @@ from crossgraft.records import CheckRecord, EpisodeLookRecord, FewshotRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.tune.choice import choose, spell
 from crossgraft.verbs._data_first import data_errors_first
-from crossgraft.verbs._episode_work import Chosen, Drawn, base_classes_of, draw_from, episode_work
+from crossgraft.verbs._episode_work import (
+    Chosen,
+    Drawn,
+    base_classes_of,
+    draw_from,
+    episode_work,
+    learns_on_base_classes,
+)
+from crossgraft.verbs._named_heads import names_without_folders, refuse_unnamed
 from crossgraft.verbs._one_model import one_model
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
@@ -82,7 +90,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
     with data_errors_first(data, options):
         spec = one_model(options, reporter)
     device, threads = resolve_device(options.device), options.workers or available_cores()
-    resolved = {"model": spec.describe(), "heads": list(chosen.heads), "sampler": spell(chosen.sampler)}
+    resolved = {"model": spec.describe(), "heads": chosen.written, "sampler": spell(chosen.sampler)}
     typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
@@ -94,6 +102,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             directory.describe_machine(reporter, threads=threads, device=device)
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
         drawn = draw_from(dataset, options)
+        refuse_unnamed(chosen.heads, () if drawn.is_base.any() else dataset.class_names)
         drawn.first_episode(chosen.sampler, options.seed)  # whether there is one at all, before the network looks
         backbone = load_as_asked(spec, options, device=device)
         _foresee(dataset, drawn, backbone, chosen, options, threads=threads, reporter=reporter)
@@ -147,19 +156,27 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
         UnknownNameError: With the nearest names.
         UsageError: A head needs base classes and there are none; or as of the heads.
     """
-    heads = choose_heads(options.heads)
-    learners = [name for name, head in heads.items() if hasattr(head, "meta_fit") and head.adapter_weights is None]
-    if learners and not options.base_classes:
+    written = choose_heads(options.heads)
+    shown = names_without_folders(written)
+    heads = {shown[name]: head for name, head in written.items()}
+    learners, base_classes = (
+        [name for name, head in heads.items() if learns_on_base_classes(head)],
+        base_classes_of(options),
+    )
+    if learners and not base_classes:
         raise UsageError(f"{learners[0]} has to learn on base classes first. Name some: --base-classes a,b,c.")
-    if options.base_classes and not learners:
+    if base_classes and not learners:
         raise UsageError(
             "--base-classes is for heads that learn on base classes, as meta_adapter, and none of these does."
         )
-    baseline = name_of_baseline(heads, options.baseline)
+    baseline = shown[name_of_baseline(written, options.baseline)]
     for name, head in heads.items():
         for note in notes_of_head(head):
             reporter.say(f"{name}: {note}")
-    return Chosen(heads, choose(SAMPLERS, options.sampler), baseline)
+    sampler = choose(SAMPLERS, options.sampler)
+    if not isinstance(sampler, Sampler):
+        raise UsageError(f"sampler must be a name or a Sampler of crossgraft.fewshot, got {type(sampler).__name__}.")
+    return Chosen(heads, list(written), sampler, baseline)
 
 
 def _foresee(

@@ -1,6 +1,7 @@
 """Episodes: sizes by the rules, no image and no patient on both sides, and named errors."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -83,23 +84,42 @@ def test_patients_with_images_of_several_classes_are_on_one_side():
 
 
 def test_a_split_of_few_patients_is_found_where_there_is_one():
-    """Every one of their 4096 splits is tried: an error says that none has three images of each class on both sides."""
+    """Every split is tried: queries are as many as any split has that leaves three images of each class."""
     labels, half = labels_of([6] * 4), NWayKShot(ways=4, shots=3, queries=3)
     masks = np.array(list(itertools.product([False, True], repeat=12)))
     outcomes = set()
     for seed in range(30):
-        groups = np.random.default_rng(seed).integers(0, 12, len(labels))
+        groups = np.random.default_rng(seed).integers(0, 2 + seed % 10, len(labels))
         on_query_side = masks @ np.array([np.bincount(labels[groups == each], minlength=4) for each in range(12)])
-        exists = bool((on_query_side == 3).all(axis=1).any())
-        if exists:
+        leaves_enough = (on_query_side <= 3).all(axis=1)
+        most = int(on_query_side[leaves_enough].min(axis=1).max())
+        if most:
             episode = sample_episode(labels, half, np.random.default_rng(seed), groups=groups)
             assert not set(groups[episode.support]) & set(groups[episode.query])
-            assert set(counts(labels, episode.query).values()) == set(counts(labels, episode.support).values()) == {3}
+            assert set(counts(labels, episode.query).values()) == {most}
+            assert set(counts(labels, episode.support).values()) == {3}
         else:
-            with pytest.raises(DataError, match=r"was found|images of two"):
+            with pytest.raises(DataError, match=r"was found|images of two|query of other patients"):
                 sample_episode(labels, half, np.random.default_rng(seed), groups=groups)
-        outcomes.add(exists)
-    assert outcomes == {True, False}
+        outcomes.add(most)
+    assert outcomes == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("patients", "shots", "num_query"),
+    [
+        (("aaaaaabbbbbb", "ccccccdddddd"), 5, 6),  # seven queries would leave five images of no class
+        (("abbbbbb", "aaaaaab"), 1, 1),  # six of each class alone, but not together
+    ],
+)
+def test_queries_are_fewer_where_patients_leave_no_more(patients, shots, num_query):
+    groups, labels = np.array(list("".join(patients))), np.repeat([0, 1], [len(each) for each in patients])
+    sampler = NWayKShot(ways=2, shots=shots)
+    refuse_small_classes(labels, sampler, groups=groups)
+    episode = sample_episode(labels, sampler, np.random.default_rng(0), groups=groups)
+    assert set(counts(labels, episode.query).values()) == {num_query}
+    assert set(counts(labels, episode.support).values()) == {shots}
+    assert not set(groups[episode.support]) & set(groups[episode.query])
 
 
 def test_classes_that_no_episode_can_have_are_named_before_one_is_drawn():
@@ -111,6 +131,12 @@ def test_classes_that_no_episode_can_have_are_named_before_one_is_drawn():
     refuse_small_classes(labels, NWayKShot(ways=2, shots=1), groups=groups)
     with pytest.raises(DataError, match=r"images of two; fewer have: 1 \(1\)"):
         refuse_small_classes(labels, NWayKShot(ways=2, shots=1), groups=np.where(labels == 1, -1, groups))
+    two_patients = np.where(labels == 0, groups // 5, groups)  # of five and of four images
+    refuse_small_classes(labels, NWayKShot(ways=2, shots=1), groups=two_patients)
+    with pytest.raises(
+        DataError, match=r"9 support images and one query .* too many for: 0 \(12 images of 3\) patients"
+    ):
+        refuse_small_classes(np.zeros(12, int), NWayKShot(ways=2, shots=9), groups=np.repeat([0, 1, 2], 4))
 
 
 def test_superclasses_are_not_mixed_and_small_ones_are_left_out():
@@ -146,8 +172,13 @@ def test_the_same_generator_gives_the_same_rows():
         ([0, 0, 1, 1], {"groups": ["a", "b"]}, "groups of shape"),
         (
             [0] * 5 + [1] * 5,
-            {"groups": list("aaaab" + "cdefg"), "sampler": NWayKShot(2, 2, 2)},
-            "0 is short of patients",
+            {"groups": list("aaabb" + "cdefg"), "sampler": NWayKShot(2, 4, 2)},
+            r"4 support images and one query of other patients are too many for: 0 \(5 images of 2\) patients",
+        ),
+        (
+            [0] * 4 + [1] * 4,
+            {"groups": list("abbb" + "aaab"), "sampler": NWayKShot(2, 3, 2)},
+            r"0 is short of patients \(4 images of 2\)",
         ),
     ],
 )
@@ -201,3 +232,19 @@ def test_a_class_that_is_too_small_for_its_episode_is_named(has_groups):
     groups = np.arange(6) if has_groups else None
     with pytest.raises(DataError, match="Class rare: A class has fewer than 2 images"):
         sample_episode(labels, MetaDataset(min_ways=2), np.random.default_rng(0), groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("made", "options"),
+    [
+        (NWayKShot, {"ways": "3"}),
+        (NWayKShot, {"ways": 2.5}),
+        (NWayKShot, {"shots": True}),
+        (MetaDataset, {"max_query": 1.5}),
+    ],
+)
+def test_numbers_of_samplers_are_whole(made, options):
+    ((name, value),) = options.items()
+    with pytest.raises(UsageError, match=re.escape(f"{name} of {made.name} must be a whole number, got {value!r}")):
+        made(**options)
+    assert NWayKShot(ways=np.int64(3)).ways == 3

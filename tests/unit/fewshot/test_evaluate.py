@@ -5,7 +5,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot import CopaHead, NccHead, NWayKShot, evaluate, joined, sample_episode
+from crossgraft.fewshot import CopaHead, NccHead, NWayKShot, TipAdapterHead, evaluate, joined, sample_episode
 from crossgraft.seeding import generator
 
 SAMPLER = NWayKShot(ways=3, shots=2, queries=4)
@@ -122,3 +122,38 @@ def test_features_of_objects_are_numbers_or_refused(data):
         evaluate(np.full((60, 5), "x", dtype=object), labels, HEADS)
     with pytest.raises(DataError, match="the first is row 0"):
         evaluate(np.full((60, 5), None), labels, HEADS)
+
+
+def test_an_array_of_class_weights_has_a_row_for_each_class_of_the_data(data):
+    """Episodes of three of five classes would take three rows for whichever classes were drawn."""
+    features, labels = data
+    with pytest.raises(UsageError, match="class_weights of tip has 3 rows, and the data 5 classes"):
+        evaluate(
+            features, labels, {"tip": TipAdapterHead(class_weights=np.eye(5)[:3])}, sampler=SAMPLER, num_episodes=1
+        )
+    named = TipAdapterHead(
+        class_weights={f"class {c}": row for c, row in zip("abcde", np.eye(5), strict=True)}, alpha=0.0
+    )
+    whole = {"array": TipAdapterHead(class_weights=np.eye(5), alpha=0.0), "named": named}
+    table = evaluate(features, labels, whole, sampler=NWayKShot(ways=5, shots=2), num_episodes=3)
+    assert (table.accuracies[:, 0] == table.accuracies[:, 1]).all() and table.accuracy("named").mean > 0.5
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"heads": [NccHead()]}, "heads must be name → head, got list"),
+        ({"sampler": "n_way_k_shot"}, "sampler must be a Sampler"),
+        ({"num_episodes": 2.5}, "num_episodes must be a whole number, got 2.5"),
+    ],
+)
+def test_arguments_of_another_type_are_named(data, changed, said):
+    with pytest.raises(UsageError, match=said):
+        evaluate(*data, **({"heads": HEADS, "sampler": SAMPLER, "num_episodes": 1} | changed))
+
+
+def test_an_episode_that_cannot_be_drawn_is_numbered(data):
+    features, labels = data
+    kept = np.r_[0:2, 12:60]  # two images of the first class
+    with pytest.raises(DataError, match=r"Episode \d+: Class class a: A class has 2 images, too few for 2"):
+        evaluate(features[kept], labels[kept], HEADS, sampler=SAMPLER, num_episodes=20)

@@ -22,6 +22,7 @@ from crossgraft.fewshot import (
     TipAdapterHead,
     UrlHead,
     class_weights_from_head,
+    gap,
 )
 from crossgraft.fewshot.choice import choose_heads, name_of_baseline
 from crossgraft.models import ModelSpec, load_backbone
@@ -189,6 +190,8 @@ def test_class_weights_from_the_pretrained_head():
     for named, said in (
         ({"a": []}, "The class a has no source class"),
         ({"a": [10**6]}, "names the source class 1000000"),
+        ({"a": [7.9]}, "source classes of a are of type float64, and must be whole numbers from 0 to"),
+        ({"a": np.zeros(len(rows), bool)}, "of type bool"),
     ):
         with pytest.raises(UsageError, match=said):
             class_weights_from_head(backbone, named)
@@ -332,3 +335,47 @@ def test_the_baseline_is_found_however_its_options_are_written(heads, typed, nam
 def test_a_baseline_that_is_no_head_is_refused(typed):
     with pytest.raises(UnknownNameError, match=f"Unknown baseline: {typed}"):
         name_of_baseline(choose_heads("ncc,logistic"), typed)
+
+
+def test_class_weights_without_direction_are_refused(task):
+    X, y, _ = task
+    weights = {label: np.zeros(X.shape[1]) if label == y[0] else X[0] for label in np.unique(y)}
+    with pytest.raises(DataError, match=f"The class weights of {y[0]} are all zeros"):
+        TipAdapterHead(class_weights=weights).fit(X, y)
+
+
+def test_features_may_be_tensors_of_a_network(task):
+    X, y, query = task
+    plain = NccHead().fit(X.astype(np.float32), y).predict_proba(query.astype(np.float32))
+    with_gradient = torch.tensor(X, dtype=torch.float32, requires_grad=True)
+    np.testing.assert_array_equal(NccHead().fit(with_gradient, y).predict_proba(torch.tensor(query).float()), plain)
+    half = NccHead().fit(torch.tensor(X).bfloat16(), y)
+    assert half.predict(torch.tensor(query).bfloat16()).shape == (len(query),)
+
+
+@pytest.mark.parametrize("bad", [np.empty((0, 3)), np.zeros(3), [["a", "b"]]])
+def test_validation_images_of_another_kind_are_named(task, bad):
+    X, y, _ = task
+    with pytest.raises(DataError, match="Validation image"):
+        TipAdapterHead().fit(X, y, X_val=bad, y_val=y[: len(bad)])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"labels": np.zeros(14, int)}, "labels must be 15 whole numbers"),
+        ({"labels": np.full(15, 1.7)}, "labels must be 15 whole numbers"),
+        ({"labels": np.array(["a"] * 15)}, "labels must be 15 whole numbers"),
+        ({"labels": np.full(15, -1)}, "Label -1 of row 0 is no row of prototypes; there are 0 to 2"),
+        ({"labels": np.full(15, 5)}, "Label 5 of row 0"),
+        ({"instances": np.full((15, 4), np.nan)}, "Row 0 of instances holds NaN"),
+        ({"prototypes": np.ones((3, 5))}, "instances have the width 4, and prototypes 5"),
+        ({"prototypes": np.ones(4)}, r"prototypes must have the shape \(rows, width\)"),
+        ({"instances": [["a"] * 4] * 15}, "instances must be numbers"),
+    ],
+)
+def test_a_gap_of_what_does_not_belong_together_is_refused(change, said):
+    given = {"instances": np.ones((15, 4)), "prototypes": np.eye(3, 4), "labels": np.repeat(np.arange(3), 5)}
+    assert gap(**given) >= 0
+    with pytest.raises(DataError, match=said):
+        gap(**(given | change))

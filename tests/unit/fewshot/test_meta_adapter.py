@@ -1,8 +1,10 @@
 """What Meta-Adapter learns on base classes, and from which of their images."""
 
 import numpy as np
+import pytest
 import torch
 
+from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot import MetaAdapterHead
 
 
@@ -28,3 +30,15 @@ def test_the_global_random_state_stays_as_it_is():
     before = torch.random.get_rng_state()
     MetaAdapterHead(epochs=1).meta_fit(features, labels).fit(features, labels)
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_weights_that_are_not_of_meta_fit_are_refused():
+    features, labels = np.random.default_rng(0).standard_normal((10, 6)), np.repeat(["a", "b"], 5)
+    learned = MetaAdapterHead(epochs=1).meta_fit(features, labels).adapter_weights
+    for wrong in ({"q_proj.weight": learned["q_proj.weight"]}, {**learned, "q_proj.weight": np.ones(6)}):
+        with pytest.raises(DataError, match=r"are not of meta_fit: they have .*q_proj\.weight"):
+            MetaAdapterHead(adapter_weights=wrong).fit(features, labels)
+    with pytest.raises(DataError, match="meta_fit has seen features of width 6, and these have 5"):
+        MetaAdapterHead(adapter_weights=learned).fit(features[:, :5], labels)
+    with pytest.raises(UsageError, match="must come from meta_fit"):
+        MetaAdapterHead(adapter_weights=np.ones(6)).fit(features, labels)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Int
 
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, UsageError
 
 Random = np.random.Generator | np.random.RandomState
 Counts = Int[np.ndarray, " ways"]
@@ -92,6 +93,21 @@ class Sampler(ABC):
     @abstractmethod
     def fewest_support(self) -> int:
         """Support images that every class gets at least."""
+
+
+def refuse_fractions(sampler: Any) -> None:
+    """Raise where a number of a sampler is not whole.
+
+    Args:
+        sampler: A sampler that is a dataclass.
+
+    Raises:
+        UsageError: The message names the option.
+    """
+    for option in fields(sampler):
+        value = getattr(sampler, option.name)
+        if option.type == "int" and (isinstance(value, bool) or not isinstance(value, Integral)):
+            raise UsageError(f"{option.name} of {sampler.name} must be a whole number, got {value!r}.")
 
 
 def draw_ways(

@@ -132,7 +132,7 @@ def refuse_small_classes(
             "shots."
         )
     if groups is not None:
-        refuse_few_groups(classes, groups, names)
+        refuse_few_groups(classes, groups, names, fewest_support=sampler.fewest_support)
 
 
 def _may_be_drawn(labels: np.ndarray, superclasses: np.ndarray, sampler: Sampler) -> np.ndarray:
@@ -179,16 +179,15 @@ def _grouped(
         raise DataError(f"There are {len(classes)} labels and groups of shape {groups.shape}. Give one per row.")
     class_ids = sampler.draw_classes(sizes, superclasses, random)
     drawn = sizes[class_ids]
-    num_query = _num_query(sampler, drawn, names[class_ids])
     rows = np.flatnonzero(np.isin(classes, class_ids))
     places = np.full(len(sizes), -1)
     places[class_ids] = np.arange(len(class_ids))
     own = places[classes[rows]]
-    is_query = draw_query_side(
+    is_query, num_query = draw_query_side(
         own,
         groups[rows],
         names[class_ids],
-        num_query=num_query,
+        num_query=_num_query(sampler, drawn, names[class_ids]),
         fewest_support=sampler.fewest_support,
         random=random,
     )

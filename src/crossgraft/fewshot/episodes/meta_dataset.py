@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot.episodes._sampler import Counts, Random, Sampler, draw_ways
+from crossgraft.fewshot.episodes._sampler import Counts, Random, Sampler, draw_ways, refuse_fractions
 
 _SPREAD = math.log(2.0)
 
@@ -40,6 +40,7 @@ class MetaDataset(Sampler):
     max_contribution: int = 100
 
     def __post_init__(self) -> None:
+        refuse_fractions(self)
         if not 2 <= self.min_ways <= self.max_ways:
             raise UsageError(f"meta_dataset needs 2 ≤ min_ways ≤ max_ways, got {self.min_ways} and {self.max_ways}.")
         if min(self.max_query, self.max_contribution) < 1 or self.max_support < self.max_ways:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot.episodes._sampler import Counts, Random, Sampler, draw_ways
+from crossgraft.fewshot.episodes._sampler import Counts, Random, Sampler, draw_ways, refuse_fractions
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class NWayKShot(Sampler):
     max_ways: int = 50
 
     def __post_init__(self) -> None:
+        refuse_fractions(self)
         if self.ways < 2 or min(self.shots, self.queries) < 1:
             raise UsageError("n_way_k_shot needs at least 2 ways, 1 shot and 1 query image per class.")
         if self.varying and self.max_ways < self.ways:

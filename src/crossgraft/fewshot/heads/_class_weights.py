@@ -27,7 +27,8 @@ def class_weights_of(given: ClassWeights, labels: np.ndarray, prototypes: Protot
         prototypes: (C, d) class means, for the width, the number type, and where nothing is given.
 
     Raises:
-        DataError: The file cannot be read; a class has no vector; the width is another one; a value is no finite number.
+        DataError: The file cannot be read; a class has no vector; the width is another one; a value is no finite number; or a
+            vector is all zeros.
     """
     if given is None:
         return unit_rows(prototypes).rows
@@ -43,6 +44,12 @@ def class_weights_of(given: ClassWeights, labels: np.ndarray, prototypes: Protot
     bad = [str(label) for label, row in zip(labels, weights, strict=True) if not bool(row.isfinite().all())]
     if bad:
         raise DataError(f"The class weights of {', '.join(bad)} hold NaN or infinite values.")
+    zeros = [str(label) for label, row in zip(labels, weights, strict=True) if not bool(row.any())]
+    if zeros:
+        raise DataError(
+            f"The class weights of {', '.join(zeros)} are all zeros, which have no direction. Give each class a vector of its "
+            "own."
+        )
     return unit_rows(weights).rows
 
 

@@ -22,6 +22,7 @@ from torch import Tensor
 from crossgraft.compute import reuse_freed_memory
 from crossgraft.errors import CrossgraftWarning, DataError
 from crossgraft.fewshot.heads._finite import refuse_logits, refuse_losses, refuse_rows
+from crossgraft.tune.choice import as_array
 from crossgraft.types import Features, Labels
 
 Rows = Float[Tensor, "rows width"]
@@ -124,9 +125,10 @@ class Head(ClassifierMixin, BaseEstimator):
 
     def _validated(self, *data: Any, **options: Any) -> Any:
         """What scikit-learn checks of data, but not for NaN, of which heads name the row."""
+        plain: list[Any] = [as_array(each) if isinstance(each, Tensor) else each for each in data]
         try:
             checked: Any = validate_data(
-                self, *data, dtype=(np.float64, np.float32), ensure_all_finite=False, **options
+                self, *plain, dtype=(np.float64, np.float32), ensure_all_finite=False, **options
             )
         except ValueError as error:
             raise DataError(str(error)) from error

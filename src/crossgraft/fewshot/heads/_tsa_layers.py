@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
+from typing import Any, cast
 
 from torch import nn
 
@@ -33,6 +34,8 @@ def find_layers(network: nn.Module, layers: str | Predicate, connection: str) ->
         UsageError: There is nothing to adapt.
     """
     usable = {name: layer for name, layer in network.named_modules() if why_no_tsa(layer, connection) is None}
+    if not callable(layers) and not isinstance(cast("Any", layers), str):
+        raise UsageError(f"layers of TSA must be text (NAME+NAME) or a function of name and module, got {layers!r}.")
     if callable(layers):
         found = [name for name, layer in usable.items() if layers(name, layer)]
     elif layers in (AUTO, MIDDLE):

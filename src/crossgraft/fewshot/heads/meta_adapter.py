@@ -20,8 +20,10 @@ from crossgraft.fewshot.heads._cosine import Members, Prototypes, unit_rows
 from crossgraft.fewshot.heads._finite import refuse_losses
 from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows, gradients_on
 from crossgraft.fewshot.heads._linear_heads import check_count, check_number, check_seed
+from crossgraft.paths import shortened
 from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Features, Labels
+from crossgraft.words.formatting import joined
 
 _SCALE = 100.0
 _INITIAL = "initial"
@@ -168,20 +170,38 @@ class MetaAdapterHead(Head):
                 "MetaAdapterHead has learned nothing yet. Call meta_fit(features, labels) on base classes before fit."
             )
         adapter = MetaAdapter(like.shape[1], torch.Generator().manual_seed(int(self.seed))).to(like.dtype)
-        if isinstance(self.adapter_weights, Mapping):
-            state = {name: torch.as_tensor(value).to(like.dtype) for name, value in self.adapter_weights.items()}
-            try:
-                adapter.load_state_dict(state)
-            except RuntimeError as error:
-                width = state["q_proj.weight"].shape[1] if "q_proj.weight" in state else "unknown"
-                raise DataError(
-                    f"meta_fit has seen features of width {width}, and these have {like.shape[1]}. Use one network for both."
-                ) from error
-        elif self.adapter_weights != _INITIAL:
+        given = self.adapter_weights
+        if isinstance(given, Mapping):
+            _load(
+                adapter,
+                {str(name): torch.as_tensor(value).to(like.dtype) for name, value in given.items()},
+                like.shape[1],
+            )
+        elif not (isinstance(given, str) and given == _INITIAL):
             raise UsageError(
-                f"adapter_weights of meta_adapter must come from meta_fit, or be {_INITIAL}, got {self.adapter_weights!r}."
+                f"adapter_weights of meta_adapter must come from meta_fit, or be {_INITIAL}, got {shortened(repr(given))}."
             )
         return adapter
+
+
+def _load(adapter: MetaAdapter, state: dict[str, Tensor], width: int) -> None:
+    """Put in what ``meta_fit`` has learned.
+
+    Raises:
+        DataError: Names or shapes are others.
+    """
+    expected = {name: tuple(value.shape) for name, value in adapter.state_dict().items()}
+    shapes = {name: tuple(value.shape) for name, value in state.items()}
+    if shapes.keys() != expected.keys() or any(len(shapes[name]) != len(shape) for name, shape in expected.items()):
+        found, wanted = (joined([f"{name} {shape}" for name, shape in each.items()]) for each in (shapes, expected))
+        raise DataError(
+            f"adapter_weights of meta_adapter are not of meta_fit: they have {found}, and should have {wanted}."
+        )
+    if shapes != expected:
+        raise DataError(
+            f"meta_fit has seen features of width {shapes['q_proj.weight'][1]}, and these have {width}. Use one network for both."
+        )
+    adapter.load_state_dict(state)
 
 
 class _BaseTraining:

@@ -209,9 +209,12 @@ class TipAdapterHead(Head):
     def _checked_val(self, rows: Any, labels: Any) -> tuple[Rows, Classes]:
         """Unit length, and classes by number."""
         number_type: Any = self._keys.numpy().dtype
-        rows = check_array(rows, dtype=number_type, ensure_all_finite=False)
+        try:
+            rows = check_array(rows, dtype=number_type, ensure_all_finite=False)
+            labels = np.asarray(labels)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"Validation images: {error}") from error
         refuse_values(torch.from_numpy(rows), name="Validation image")
-        labels = np.asarray(labels)
         if rows.shape[1] != self._keys.shape[1] or labels.shape != (len(rows),):
             raise DataError(
                 f"Validation images have features of shape {rows.shape} and labels of shape {labels.shape}; the support set has "

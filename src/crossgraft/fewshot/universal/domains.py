@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot.heads._linear_heads import check_number
+from crossgraft.fewshot.heads._linear_heads import check_count, check_number
 from crossgraft.models.classifier import Classifier
 from crossgraft.options.distilling import DistillationSettings as DistillationSettings
 
@@ -53,6 +53,7 @@ def check(domains: Sequence[Domain], settings: DistillationSettings) -> None:
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(f"Give at least two domains with names of their own; found {', '.join(names) or 'none'}.")
     for option in ("steps", "batch_size", "checkpoint_every"):
+        check_count(option, "a distillation", getattr(settings, option))
         if getattr(settings, option) < (4 if option == "batch_size" else 1):
             raise UsageError(f"{option} of a distillation is too small: {getattr(settings, option)}.")
     for option in ("learning_rate", "temperature", "adapter_learning_rate"):

@@ -13,6 +13,9 @@ from crossgraft.words.formatting import counted
 from crossgraft.words.looks_words import NOT_SEEN, looks_in_words
 from crossgraft.words.metric_words import guessing, metric_in_words, overall
 
+FEWEST_WAYS = 5
+"""Classes of an episode of the usual sampler, unless it is told another number."""
+
 OTHER_IMAGES = (
     "Whether these images are like those of training (scanner, hospital, patients) was not checked. The model also answers for "
     "pictures that show none of its classes."
@@ -137,8 +140,10 @@ def after_prediction(source: Source[PredictionRecord]) -> Following:
     typed = source.typed
     record = source.record
     if record.head is not None:
-        heads = ",".join(dict.fromkeys([record.head, "ncc", "logistic"]))
+        heads = ",".join(dict.fromkeys([typed.value("--head") or record.head, "ncc", "logistic"]))
         flags = [("--heads", heads), ("--model", typed.value("--model") or record.model.name)]
+        if len(record.class_names) < FEWEST_WAYS:
+            flags.append(("--sampler", f"meta_dataset:min_ways={len(record.class_names)}"))
         line = typed.then("fewshot", typed.value("--support") or DATA, options=FewshotOptions, flags=flags)
         return Following(line, "to measure such heads on many tasks drawn from labelled images, if there are more")
     return Following(

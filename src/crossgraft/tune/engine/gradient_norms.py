@@ -3,7 +3,7 @@
 It is the gradient that the step follows: of the task and all terms of regularisers, over all parts and processes, before it is
 clipped, and without the factor of float16's scaler.
 
-Reference: Cai, Zhu, Fu, Miao, Yu: Self Identity Mapping, figure 5, which does not say how its average is taken.
+Reference: Cai, Zhu, Fu, Miao, Yao: Self Identity Mapping, figure 5, which does not say how its average is taken.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -122,6 +123,24 @@ def measure_step(
     """
     if features_are_fixed:
         return _measure_features(classifier, feed, settings)
+    cost, learners = _measure(classifier, feed, selection, loss, regularizers, settings)
+    if not learners:
+        return cost
+    gc.collect()  # the allocator of a GPU would count the first copy among what the second needs
+    others = [each for each in regularizers if each.name not in learners]
+    without, _ = _measure(classifier, feed, selection, loss, others, settings)
+    return _with_added(cost, without)
+
+
+def _measure(
+    classifier: Classifier,
+    feed: BatchMaker,
+    selection: Selection,
+    loss: Loss,
+    regularizers: Sequence[Regularizer],
+    settings: TrainerSettings,
+) -> tuple[StepCost, set[str]]:
+    """With these regularisers; and the names of those that learn something of their own."""
     twin, regularizers = copy.deepcopy(classifier), copy.deepcopy(list(regularizers))
     on_gpu = settings.device.startswith("cuda")
     if on_gpu:
@@ -156,7 +175,7 @@ def measure_step(
             "--batch-size, a smaller --image-size, or cut batches into micro-batches with --accumulate."
         ) from error
     except CrossgraftError as error:  # a step that diverges is told when it is made for real
-        return replace(UNKNOWN_COST, time_reason=f"not measured: {error}")
+        return replace(UNKNOWN_COST, time_reason=f"not measured: {error}"), set()
     timed = islice(cycle(batches.found), 1, 1 + len(clock.seconds))
     each = [seconds / len(batch.rows) for seconds, batch in zip(clock.seconds, timed, strict=True)]
     held = kept.most + _held(twin, selection, settings, (p for parameters in own.values() for p in parameters))
@@ -167,13 +186,7 @@ def measure_step(
         time_reason=f"the median of {len(each)} timed steps",
         memory_reason="as the GPU's allocator says" if on_gpu else "weights, optimiser and what one step keeps",
     )
-    if not own:
-        return cost
-    others = [each for each in regularizers if each.name not in own]
-    without = measure_step(
-        classifier, feed, selection, loss=loss, regularizers=others, settings=settings, features_are_fixed=False
-    )
-    return _with_added(cost, without)
+    return cost, set(own)
 
 
 def _with_added(cost: StepCost, without: StepCost) -> StepCost:
@@ -255,7 +268,7 @@ class _KeptForBackward:
         if not self.is_done and place not in self._weights:
             self._sizes[place] = max(self._sizes.get(place, 0), tensor.nbytes)
             self.most = max(self.most, sum(self._sizes.values()))
-        return tensor
+        return tensor.detach()  # an output that is kept by what made it would never go where no backward pass follows
 
     def unpack(self, tensor: Tensor) -> Tensor:
         """The backward pass has begun, so that the next step starts from nothing."""

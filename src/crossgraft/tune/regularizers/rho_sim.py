@@ -42,7 +42,8 @@ class SelfIdentityMapping(Regularizer):
         K: Width of the projections, at least 1; ``auto``: 128, or the channels of the block's input where they are fewer.
         blocks: ``auto``: the building blocks; or names of modules, with or without ``body.``, or of classes of modules, separated
             by ``+``.
-        order: ``code``: norm losses standardise the prediction; ``paper``: projections are standardised before it.
+        order: ``code``: norm losses standardise prediction and target; ``paper``: projections are standardised before the
+            prediction.
         sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each; ``v2``: of three times as many drawn those
             with the largest mean input.
         channels: Share of the channels that are looked at, in (0, 1].

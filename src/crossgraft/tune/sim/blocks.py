@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import torch
 from torch import nn
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.blocks import building_blocks
+from crossgraft.paths import shortened
 
 Block = str | type[nn.Module] | nn.Module
 Blocks = Block | Sequence[Block]
@@ -28,17 +30,28 @@ def named_blocks(network: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
         UnknownNameError: No module and no class of modules has that name; the message gives the nearest ones.
         UsageError: There is no block, a module is not of this network, or the network can have no hooks or no values.
     """
+    if not isinstance(cast("Any", network), nn.Module):
+        raise UsageError(f"rho_sim takes a network (torch.nn.Module), found {type(network).__name__}.")
     _refuse_what_cannot_be_watched(network)
     modules = {_plain(name): module for name, module in network.named_modules() if name}
     if blocks == AUTO:
         chosen = {_plain(name) for name in building_blocks(network)}
     else:
-        several = [blocks] if isinstance(blocks, str | type | nn.Module) else list(blocks)
+        several = [blocks] if isinstance(blocks, str | type | nn.Module) else _several(blocks)
         chosen = {name for each in several for name in _named(modules, each)}
     found = {name: module for name, module in modules.items() if name in chosen}
     if not found:
         raise UsageError("rho_sim finds no block in this network. Name some: blocks=NAME, or a class of modules.")
     return found
+
+
+def _several(blocks: Any) -> list[Block]:
+    found = list(cast("Iterable[Any]", blocks)) if isinstance(blocks, Iterable) else [blocks]
+    if all(isinstance(each, str | type | nn.Module) for each in found):
+        return found
+    raise UsageError(
+        f"blocks of rho_sim must be auto, names, modules or classes of modules, found {shortened(repr(blocks))}."
+    )
 
 
 def _refuse_what_cannot_be_watched(network: nn.Module) -> None:

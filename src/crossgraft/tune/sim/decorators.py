@@ -22,7 +22,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import torch
 from torch import Tensor, nn
@@ -31,10 +31,11 @@ from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.models.blocks import CONTAINERS
 from crossgraft.models.modes import modes_kept
 from crossgraft.models.taps import unwrapped
+from crossgraft.paths import shortened
+from crossgraft.tune.sim.calls import called, is_traced
 from crossgraft.tune.sim.hooks import Hook, carries_reconstructors, take_hooks_off
 from crossgraft.tune.sim.reconstructor import Reconstructor
 from crossgraft.tune.sim.rho_sim import RhoSim
-from crossgraft.tune.sim.watching import called
 
 CHILD = "sim_reconstructor"
 """Name of a reconstructor among the children of its block, so that ``model.parameters()`` has it."""
@@ -62,6 +63,10 @@ def init_SIM(model: nn.Module | None = None, *, example: object = None, **option
         UsageError: The model is wrapped or has ρSIM already, a block lacks ``forward_with_SIM``, or as ``RhoSim``.
         UnknownNameError: As ``RhoSim``.
     """
+    if model is not None and not isinstance(cast("Any", model), nn.Module):
+        raise UsageError(
+            f"init_SIM takes a network, got {type(model).__name__}. As a decorator it has parentheses: @init_SIM()."
+        )
     if model is None:
         if example is not None or options:
             raise UsageError("Options of init_SIM go with the network: init_SIM(model, example=images, rho=0.2).")
@@ -79,6 +84,11 @@ def init_SIM(model: nn.Module | None = None, *, example: object = None, **option
     if carries_sim(model):
         raise UsageError("This network has rho_sim already. Call strip(model) first.")
     blocks = [name for name, block in model.named_modules() if name and getattr(block, _MARK, False)]
+    if blocks and "blocks" in options:
+        raise UsageError(
+            f"The blocks of this network are decorated already ({shortened(', '.join(blocks))}). Leave blocks= out, or the "
+            "decorators."
+        )
     for name in blocks:
         if not getattr(type(model.get_submodule(name)).forward, _MARK, False):
             raise UsageError(f"The block {name} lacks step 2: put @forward_with_SIM() above its forward.")
@@ -106,8 +116,14 @@ def _marked(constructor: _Function) -> _Function:
     return wrapper
 
 
-def forward_with_SIM() -> Callable[[_Function], _Function]:  # noqa: N802 - the paper's
-    """Step 2: a decorator of a block's ``forward``; what it takes and gives is looked at by hooks, and stored nowhere on it."""
+def forward_with_SIM(*misplaced: object) -> Callable[[_Function], _Function]:  # noqa: N802 - the paper's
+    """Step 2: a decorator of a block's ``forward``; what it takes and gives is looked at by hooks, and stored nowhere on it.
+
+    Raises:
+        UsageError: It has no parentheses, or something in them.
+    """
+    if misplaced:
+        raise UsageError("forward_with_SIM takes nothing, and has parentheses: @forward_with_SIM().")
 
     def decorate(forward: _Function) -> _Function:
         @functools.wraps(forward)
@@ -129,7 +145,10 @@ def strip(model: _Network, *, example: object = None) -> _Network:
 
     Raises:
         CrossgraftError: The outputs for the example differ.
+        UsageError: The model is no module.
     """
+    if not isinstance(cast("Any", model), nn.Module):
+        raise UsageError(f"strip takes a network, got {type(model).__name__}.")
     before = _outputs(model, example)
     for part in model.modules():
         take_hooks_off(part)
@@ -201,8 +220,8 @@ class _Dressed:
         return kept.term
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Refuse to be exported: the file would hold the reconstructors."""
-        if torch.compiler.is_exporting():
+        """Refuse to be traced for a file, which would hold the reconstructors."""
+        if is_traced():
             raise carries_reconstructors("This network")
         return super().__call__(*arguments, **keywords)  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -30,6 +30,15 @@ class Hook:
         """What torch calls before or after the module."""
         self._tell(module, arguments, keywords, output)  # pyright: ignore[reportCallIssue] - torch's decorator has no types
 
+    @property
+    def __name__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What ``torch.jit.script`` asks of a hook that it is about to write down.
+
+        Raises:
+            UsageError: Always, as one that says that there is no such name.
+        """
+        raise _ScriptedError(str(carries_reconstructors("This network")))
+
     @torch.compiler.disable
     def _tell(self, module: nn.Module, arguments: Any, keywords: Any, output: Any) -> None:
         if module is self._module and self._when():
@@ -43,6 +52,10 @@ class Hook:
 
     def __reduce__(self) -> Any:
         raise carries_reconstructors("This network")
+
+
+class _ScriptedError(UsageError, AttributeError):
+    """Also an ``AttributeError``, so that whoever only asks whether there is a name gets an answer."""
 
 
 class _Silent:
@@ -72,13 +85,13 @@ def take_hooks_off(module: nn.Module) -> None:
             module._forward_hooks_with_kwargs.pop(number, None)
 
 
-def weakly(method: Callable[[], object]) -> Callable[..., None]:
-    """Calls a method without arguments while its object lives, and does not keep it alive."""
+def weakly(method: Callable[..., object]) -> Callable[..., None]:
+    """Calls a method while its object lives, and does not keep it alive."""
     weak = weakref.WeakMethod(method)
 
-    def call(*_: object) -> None:
+    def call(*arguments: object) -> None:
         if (alive := weak()) is not None:
-            alive()
+            alive(*arguments)
 
     return call
 

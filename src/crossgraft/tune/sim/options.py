@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import SupportsIndex
 
 from crossgraft.errors import UnknownNameError, UsageError
@@ -29,7 +30,7 @@ class SimOptions:
         weight: Factor ≥ 0 of the term.
         distance: Name of the distance, the loss of a block.
         K: Width K ≥ 1 that tokens are projected to; ``auto``: 128, or the channels of the block's input where they are fewer.
-        order: ``code``: the loss standardises what was predicted, if its name begins with ``norm``; ``paper``: projections
+        order: ``code``: the loss standardises prediction and target, if its name begins with ``norm``; ``paper``: projections
             are standardised before the prediction (equations 3 and 4).
         sampling: ``v0``, ``v1`` or ``v2``.
         channels: Share of the channels that are looked at, in (0, 1]; drawn anew in each step.
@@ -58,13 +59,13 @@ class SimOptions:
     def __post_init__(self) -> None:
         for option in ("rho", "channels"):
             value = getattr(self, option)
-            if not 0 < value <= 1:
-                raise UsageError(f"{option} of rho_sim must be above 0 and at most 1, found {value}.")
-        if not (math.isfinite(self.weight) and self.weight >= 0):
-            raise UsageError(f"weight of rho_sim must be a number of at least 0, found {self.weight}.")
+            if not (_is_number(value) and 0 < value <= 1):
+                raise UsageError(f"{option} of rho_sim must be a number above 0 and at most 1, found {value!r}.")
+        if not (_is_number(self.weight) and math.isfinite(self.weight) and self.weight >= 0):
+            raise UsageError(f"weight of rho_sim must be a number of at least 0, found {self.weight!r}.")
         if self.K != "auto":
             if isinstance(self.K, str | bool) or (whole := _whole(self.K)) is None or whole < 1:
-                raise UsageError(f"K of rho_sim must be auto or a whole number of at least 1, found {self.K}.")
+                raise UsageError(f"K of rho_sim must be auto or a whole number of at least 1, found {self.K!r}.")
             object.__setattr__(self, "K", whole)  # NumPy has whole numbers of its own
         known: dict[str, Iterable[str]] = {
             "distance": DISTANCES,
@@ -74,8 +75,9 @@ class SimOptions:
             "reduce": REDUCTIONS,
         }
         for option, names in known.items():
-            if getattr(self, option) not in names:
-                raise UnknownNameError(f"{_TOLD.get(option, option)} of rho_sim", str(getattr(self, option)), names)
+            name = getattr(self, option)
+            if not isinstance(name, str) or name not in names:
+                raise UnknownNameError(f"{_TOLD.get(option, option)} of rho_sim", str(name), names)
         if self.order == "paper" and not self.projected:
             raise UsageError(
                 "rho_sim:projected=false is equation 1, which standardises nothing; order=paper is about projections. Leave one "
@@ -89,6 +91,10 @@ class SimOptions:
     def number_of_channels(self, channels: int) -> int:
         """Channels that are looked at, of so many."""
         return max(1, math.floor(self.channels * channels + 0.5))
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real)
 
 
 def _whole(value: SupportsIndex) -> int | None:

@@ -6,7 +6,8 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any, SupportsIndex
+from numbers import Integral
+from typing import Any, SupportsIndex, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -17,12 +18,14 @@ from crossgraft.models.modes import modes_kept
 from crossgraft.models.taps import is_compiled, unwrapped
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.sim.blocks import AUTO, Blocks, named_blocks
+from crossgraft.tune.sim.calls import called, first_of, takes_part
+from crossgraft.tune.sim.drawing import Drawing
 from crossgraft.tune.sim.hooks import Hook, weakly
 from crossgraft.tune.sim.options import FEWEST_FOR_A_PLACEBO, SimOptions
 from crossgraft.tune.sim.parallel import refuse_replicas
 from crossgraft.tune.sim.reconstructor import Reconstructor, Reconstructors
 from crossgraft.tune.sim.terms import block_term, by_block, listed
-from crossgraft.tune.sim.watching import DOES_NOT_RUN, NOT_SEEN, BlockWatch, Seen, called, takes_part
+from crossgraft.tune.sim.watching import DOES_NOT_RUN, NOT_SEEN, BlockWatch, Seen
 
 _STEPS = "steps"
 
@@ -50,8 +53,8 @@ class RhoSim:
         weight: Factor ≥ 0 of ``loss()``, applied once; 0: nothing is built or kept.
         loss: ``norm_l2``, ``norm_mse``, ``mse``, ``l1``, ``smooth_l1``, ``cosine``, ``kl`` or ``wasserstein``.
         K: Width of the projections, at least 1; ``auto``: 128, or the channels of the block's input where they are fewer.
-        order: ``code``, as released: losses called ``norm_…`` standardise the prediction; ``paper``: projections are standardised
-            before it.
+        order: ``code``, as released: losses called ``norm_…`` standardise prediction and target; ``paper``: projections are
+            standardised before the prediction.
         sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each image; ``v2``: of three times as many drawn
             those with the largest mean input.
         channels: Share of the channels that are looked at, in (0, 1], drawn anew in each step.
@@ -100,13 +103,15 @@ class RhoSim:
             rho=rho, weight=weight, distance=loss, K=K, order=order, sampling=sampling, channels=channels, layout=layout,
             reduce=reduce, projected=projected, placebo=placebo,
         )  # fmt: skip
+        if isinstance(seed, bool) or not isinstance(cast("Any", seed), Integral):
+            raise UsageError(f"seed of rho_sim must be a whole number, found {seed!r}.")
         refuse_replicas(model)
         self._watch_blocks(network := unwrapped(model), options, blocks=blocks, seed=seed)
         if self._watch is None:
             return
         if any(is_compiled(part) for part in (model, *network.modules())):
             torch.compiler.reset()  # what is compiled already would run past the hooks
-        hook = Hook(network, weakly(self.begin), when=takes_part)
+        hook = Hook(network, weakly(self._begin_call), when=takes_part)
         self._hooks.callback(network.register_forward_pre_hook(hook, with_kwargs=True).remove)
         if example is not None:
             self._look(lambda: called(network, example))
@@ -160,6 +165,12 @@ class RhoSim:
             self.detach()  # nobody gets this object, who could
             raise
 
+    def _begin_call(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any], _: object) -> None:
+        """The network is called, with images in the first tensor."""
+        taken = first_of(self._network, arguments, keywords)
+        images = taken.shape[0] if isinstance(taken, Tensor) and taken.ndim else 0
+        self.begin(places=torch.arange(images) if images else None, batch_size=images)
+
     def begin(
         self,
         *,
@@ -171,20 +182,13 @@ class RhoSim:
 
         Args:
             generator: Draws tokens and channels, on the CPU; by default one of this step.
-            places: Place of each image in the whole batch, where a part of it follows.
+            places: Place of each image in the whole batch, which may follow in parts; None: not known.
             batch_size: Images of the whole batch.
         """
         if self._watch is None:
             return
-        drawn = generator or torch_generator(self._seed, "rho_sim", _STEPS, self._steps)
-        self._generator = drawn
-
-        def drawing(images: int) -> tuple[torch.Generator, Tensor, int]:
-            if places is None or len(places) != images:
-                return drawn, torch.arange(images), images
-            return drawn, places, batch_size
-
-        self._watch.open(drawing)
+        self._generator = generator or torch_generator(self._seed, "rho_sim", _STEPS, self._steps)
+        self._watch.open(Drawing(self._generator, places, batch_size))
 
     def loss(self) -> Float[Tensor, ""]:
         """The weighted term of the last forward pass, part of the graph; what was seen is then forgotten.
@@ -207,7 +211,9 @@ class RhoSim:
                 "rho_sim has seen no forward pass with gradients since its last loss(). Run the network in training first: not "
                 "under torch.no_grad(), and with use_reentrant=False where it is checkpointed."
             )
-        if self._options.placebo and any(len(each.taken) < FEWEST_FOR_A_PLACEBO for each in seen):
+        if not all(each.num_images for each in seen):
+            raise UsageError("rho_sim has seen a batch of no images. Give the network at least one.")
+        if self._options.placebo and any(each.num_images < FEWEST_FOR_A_PLACEBO for each in seen):
             raise UsageError(
                 "The placebo of rho_sim predicts the tokens of another image, and there is one image alone. Give the network at "
                 f"least {FEWEST_FOR_A_PLACEBO} images at a time."

@@ -38,8 +38,8 @@ def drawn_tokens(
 ) -> Index:
     """Numbers of the tokens to take, ascending within an image.
 
-    Images are numbered within a batch of ``batch_size``, of which ``inputs`` may be a part: what is drawn for an image
-    depends on its place in the batch, and not on how the batch is cut.
+    Images (or the rows that a block makes of them) are numbered within a batch of ``batch_size``, of which ``inputs`` may be a
+    part: what is drawn for an image depends on its place in the batch, and not on how the batch is cut.
 
     Args:
         sampling: ``v0``: one draw for all images. ``v1``: one for each. ``v2``: of three times as many tokens drawn for each
@@ -61,9 +61,9 @@ def drawn_tokens(
     return candidates.gather(1, largest).sort(dim=1).values
 
 
-def rolled(index: Index) -> Index:
-    """The index by which image i − 1 gives the tokens of image i."""
-    return index if index.ndim == 1 else index.roll(-1, dims=0)
+def rolled(index: Index, rows: int) -> Index:
+    """The index by which row i − ``rows`` gives the tokens of row i; ``rows`` are those of one image."""
+    return index if index.ndim == 1 else index.roll(-rows, dims=0)
 
 
 def take_tokens(map_of_tokens: Tensor, index: Index, channel_axis: int) -> Float[Tensor, "images tokens channels"]:

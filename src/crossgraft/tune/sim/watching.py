@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
+from crossgraft.seeding import torch_generator
+from crossgraft.tune.sim.calls import first_of, takes_part, the_tensor
+from crossgraft.tune.sim.drawing import Drawing
 from crossgraft.tune.sim.hooks import Hook
 from crossgraft.tune.sim.layouts import (
     Axes,
@@ -36,30 +38,33 @@ _TAKES_NO_TENSOR = "it takes no tensor"
 _GIVES_NO_TENSOR = "it gives no tensor"
 _TOO_FEW = f"it has fewer than {FEWEST_TOKENS} positions"
 
-Drawing = Callable[[int], tuple[torch.Generator, Tensor, int]]
-"""Images → what ``drawn_tokens`` draws from: a generator, their places in the batch, and its size."""
-
 
 @dataclass(frozen=True)
 class Seen:
-    """One run of a block: the same tokens of what it took, detached, and of what it gave, part of the graph."""
+    """One run of a block: the same tokens of what it took, detached, and of what it gave, part of the graph.
+
+    Rows are images, or patches of them.
+    """
 
     block: str
-    taken: Float[Tensor, "images tokens width_in"]
-    given: Float[Tensor, "images tokens width_out"]
+    taken: Float[Tensor, "rows tokens width_in"]
+    given: Float[Tensor, "rows tokens width_out"]
+    num_images: int
 
 
 @dataclass
 class _Entered:
     """A run of a block that has begun: tokens of the input, or a copy of the input where the output's grid is not known.
 
-    ``inside`` is the shape of what its first layer with the tokens first takes.
+    ``run`` counts from 0 in a forward pass; ``inside`` is the shape of what its first layer with the tokens first takes.
     """
 
+    run: int
     shape: tuple[int, ...] = ()
     inside: tuple[int, ...] | None = None
     index: Tensor | None = None
     tokens: Tensor | None = None
+    num_images: int = 0
     whole: Tensor | None = None
 
 
@@ -70,6 +75,7 @@ class _Watched:
     widths: Widths
     grids: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict[tuple[int, ...], tuple[int, ...]])
     entered: list[_Entered] = field(default_factory=list[_Entered])
+    runs: int = 0
     inner_handles: list[Any] = field(default_factory=list[Any])
 
 
@@ -91,6 +97,8 @@ class BlockWatch:
     def __init__(self, blocks: Mapping[str, nn.Module], options: SimOptions) -> None:
         self._options = options
         self._drawing: Drawing | None = None
+        self._is_nested = any(name.startswith(f"{outer}.") for name in blocks for outer in blocks)
+        self._seed_of_pass = 0
         self.seen: list[Seen] = []
         self.skipped: dict[str, str] = {}
         self._watched = {name: _Watched(name, layer, widths_of(layer)) for name, layer in blocks.items()}
@@ -123,6 +131,8 @@ class BlockWatch:
         """Forget what was seen, and take the next forward pass."""
         self._forget()
         self._drawing = drawing
+        if self._is_nested:
+            self._seed_of_pass = int(torch.randint(2**32, (), generator=drawing.generator))
 
     def close_pass(self) -> list[Seen]:
         """What was seen since ``open``; nothing more is taken until the next one, and nothing is kept here."""
@@ -150,6 +160,7 @@ class BlockWatch:
         self.seen, self.skipped = [], {}
         for each in self._watched.values():
             each.entered.clear()
+            each.runs = 0
 
     def _is_taking(self) -> bool:
         return self._drawing is not None and takes_part()
@@ -157,15 +168,16 @@ class BlockWatch:
     @torch.no_grad()
     def _enter(self, block: _Watched, arguments: tuple[Any, ...], keywords: Mapping[str, Any], _: Any) -> None:
         tensor = the_tensor(first_of(block.layer, arguments, keywords), block.widths, self._options.layout)
-        entered = _Entered() if tensor is None else _Entered(shape=tuple(tensor.shape))
+        entered = _Entered(block.runs, () if tensor is None else tuple(tensor.shape))
         block.entered.append(entered)
+        block.runs += 1
         if tensor is None or (layout := layout_of(block.widths, tensor.shape, self._options.layout)) is None:
             return
         grid = block.grids.get(entered.shape)
         if grid is None:
             entered.whole = tensor.detach().clone()
         else:
-            self._take(entered, tensor.detach(), layout, grid)
+            self._take(block, entered, tensor.detach(), layout, grid)
 
     def _enter_inside(
         self, block: _Watched, layer: nn.Module, arguments: tuple[Any, ...], keywords: Mapping[str, Any], _: Any
@@ -183,18 +195,31 @@ class BlockWatch:
         while block.inner_handles:
             block.inner_handles.pop().remove()
 
-    def _take(self, entered: _Entered, tensor: Tensor, layout: Axes, grid: tuple[int, ...]) -> None:
+    def _take(self, block: _Watched, entered: _Entered, tensor: Tensor, layout: Axes, grid: tuple[int, ...]) -> None:
         """Draw tokens of the output's grid, and take those of the input."""
         assert self._drawing is not None
         maps, axis = on_grid(*batch_first(tensor, layout), grid)
-        generator, places, batch_size = self._drawing(len(maps))
+        places, batch_size, per_image = self._drawing.rows(len(maps))
         count = number_of_tokens(self._options.rho, positions_of(grid))
         inputs = maps.movedim(axis, -1).flatten(1, -2)
+        generator = self._generator_of(block, entered)
         entered.index = drawn_tokens(self._options.sampling, count, inputs, generator, places, batch_size)
+        entered.num_images = len(maps) // per_image
         if self._options.placebo:
-            entered.tokens = take_tokens(maps, rolled(entered.index), axis).roll(1, dims=0)
+            shifted = take_tokens(maps, rolled(entered.index, per_image), axis)
+            entered.tokens = shifted.roll(per_image, dims=0)
         else:
             entered.tokens = take_tokens(maps, entered.index, axis)
+
+    def _generator_of(self, block: _Watched, entered: _Entered) -> torch.Generator:
+        """One for all blocks, which draw one after the other; where blocks are nested each run of a block has its own.
+
+        A block draws before those inside it where its grid is known, and after them where it is not.
+        """
+        assert self._drawing is not None
+        if not self._is_nested:
+            return self._drawing.generator
+        return torch_generator(self._seed_of_pass, block.name, entered.run)
 
     def _leave(self, block: _Watched, _: Any, __: Any, output: Any) -> None:
         if not block.entered:
@@ -227,7 +252,7 @@ class BlockWatch:
             taken = layout_of(block.widths, entered.shape, self._options.layout)
             assert taken is not None
             with torch.no_grad():
-                self._take(entered, entered.whole, taken, grid)
+                self._take(block, entered, entered.whole, taken, grid)
             block.grids[entered.shape] = grid
         elif block.grids[entered.shape] != grid:
             raise UsageError(
@@ -237,61 +262,10 @@ class BlockWatch:
         assert entered.tokens is not None and entered.index is not None
         if len(entered.tokens) != len(maps):
             return "its output has another number of images than its input"
-        return Seen(block.name, entered.tokens, take_tokens(maps, entered.index, axis))
+        return Seen(block.name, entered.tokens, take_tokens(maps, entered.index, axis), entered.num_images)
 
     def _why_no_layout(self, found: Tensor | tuple[int, ...]) -> str:
         shape = tuple(found.shape) if isinstance(found, Tensor) else found
         if self._options.layout == "auto" or len(shape) == 2:
             return _TOO_FEW if len(shape) == 2 else f"a shape of {len(shape)} axes has no known layout"
         return f"{self._options.layout} does not fit the shape {shape}"
-
-
-def called(network: nn.Module, example: object) -> object:
-    """What the network says about an example: one argument, a tuple of them, or a dict of keywords."""
-    if isinstance(example, Mapping):
-        return network(**cast(Mapping[str, Any], example))
-    return network(*cast(tuple[Any, ...], example)) if isinstance(example, tuple) else network(example)
-
-
-def first_of(layer: nn.Module, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
-    """The first argument of a call, in the order of the definition of ``forward``."""
-    if arguments or not keywords:
-        return arguments[0] if arguments else None
-    order = inspect.signature(layer.forward).parameters
-    return keywords[next((name for name in order if name in keywords), next(iter(keywords)))]
-
-
-def the_tensor(value: Any, widths: Widths, layout: str) -> Tensor | None:
-    """The tensor that a block takes or gives, with a number type that has gradients.
-
-    Of several, those that differ in their channels alone are put together, as the layers of a DenseNet do; else the first counts.
-    """
-    found = [each for each in _tensors_in(value) if each.is_floating_point()]
-    if not found:
-        return None
-    first = found[0]
-    axes = layout_of(widths, first.shape, layout)
-    if len(found) > 1 and isinstance(value, list) and axes is not None:
-        others = [_without(each.shape, axes.channel_axis) for each in found]
-        if all(each == others[0] for each in others):
-            return torch.cat(found, dim=axes.channel_axis)
-    return first
-
-
-def _tensors_in(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from (each for each in value.values() if isinstance(each, Tensor))
-    elif isinstance(value, list | tuple):
-        yield from (each for each in cast(Sequence[Any], value) if isinstance(each, Tensor))
-
-
-def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
-    return tuple(size for place, size in enumerate(shape) if place != axis)
-
-
-def takes_part() -> bool:
-    """Whether a forward pass counts: with gradients, and not one that checkpointing repeats within a backward pass."""
-    current = getattr(torch._C, "_current_graph_task_id", None)
-    return torch.is_grad_enabled() and (current is None or current() == -1)

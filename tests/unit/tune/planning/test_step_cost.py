@@ -1,5 +1,6 @@
 """A few steps are timed on a copy; waiting for others counts as it usually does."""
 
+import weakref
 from dataclasses import replace
 from unittest.mock import Mock
 
@@ -92,6 +93,21 @@ def test_what_learns_beside_the_network_is_measured_with_and_without():
     own = 4 * sum(p.numel() for p in sim.modules()[0].parameters())
     assert ours.added_bytes >= 4 * own  # weights, gradients and two moments
     assert measure(build_classifier(), regularizers=[BSS()]).added_bytes is None
+
+
+def test_the_first_copy_is_gone_when_the_second_is_measured(monkeypatch):
+    """On a GPU its weights and gradients would count as memory of the second, and what ρSIM adds would seem less."""
+    copies, alive = [], []
+
+    def train(twin, *arguments, **keywords):
+        alive.append([seen() is not None for seen in copies])
+        copies.append(weakref.ref(twin))
+        return step_cost_train(twin, *arguments, **keywords)
+
+    step_cost_train = step_cost.train
+    monkeypatch.setattr(step_cost, "train", train)
+    measure(build_classifier(), regularizers=[SelfIdentityMapping()])
+    assert alive == [[], [False]]
 
 
 def test_memory_does_not_count_weights_twice_in_another_order_of_memory(monkeypatch):

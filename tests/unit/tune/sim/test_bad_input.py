@@ -77,21 +77,29 @@ def test_a_network_without_any_block_to_reconstruct_is_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rho": 0.0}, "rho of rho_sim must be above 0 and at most 1, found 0.0"),
+        ({"rho": 0.0}, "rho of rho_sim must be a number above 0 and at most 1, found 0.0"),
         ({"rho": 1.2}, "rho of rho_sim"),
         ({"rho": float("nan")}, "rho of rho_sim"),
         ({"channels": 0.0}, "channels of rho_sim"),
         ({"K": 0}, "K of rho_sim must be auto or a whole number of at least 1, found 0"),
-        ({"K": "many"}, "K of rho_sim"),
+        ({"K": "8"}, "K of rho_sim must be auto or a whole number of at least 1, found '8'"),
+        ({"rho": "0.2"}, "rho of rho_sim must be a number above 0 and at most 1, found '0.2'"),
+        ({"rho": None}, "rho of rho_sim must be a number"),
+        ({"channels": "0.5"}, "channels of rho_sim must be a number"),
+        ({"weight": None}, "weight of rho_sim must be a number of at least 0, found None"),
+        ({"seed": "a"}, "seed of rho_sim must be a whole number, found 'a'"),
+        ({"blocks": None}, "blocks of rho_sim must be auto, names, modules or classes of modules, found None"),
+        ({"blocks": [3]}, r"blocks of rho_sim must be auto, names, .*found \[3\]"),
         ({"K": True}, "K of rho_sim"),
         ({"weight": -1.0}, "weight of rho_sim must be a number of at least 0"),
         ({"weight": float("inf")}, "weight of rho_sim"),
         ({"order": "paper", "projected": False}, "equation 1, which standardises nothing"),
     ],
 )
+@pytest.mark.usefixtures("any_types")
 def test_values_out_of_their_range(options, message):
     with pytest.raises(UsageError, match=message):
-        RhoSim(Odd(), blocks="good", **options)
+        RhoSim(Odd(), **{"blocks": "good", **options})
 
 
 @pytest.mark.parametrize(
@@ -102,14 +110,27 @@ def test_values_out_of_their_range(options, message):
         ({"sampling": "v3"}, "sampling of rho_sim: v3"),
         ({"order": "papers"}, "Did you mean paper"),
         ({"reduce": "max"}, "reduce of rho_sim: max"),
+        ({"loss": ["l1"]}, r"distance \(loss\) of rho_sim: \['l1'\]"),
         ({"blocks": "god"}, "Unknown block: god. Did you mean good"),
         ({"blocks": ["good", "Conv2D"]}, "Did you mean Conv2d"),
         ({"blocks": nn.LSTM}, "Unknown class of blocks: LSTM"),
     ],
 )
+@pytest.mark.usefixtures("any_types")
 def test_unknown_names_get_the_nearest(options, message):
     with pytest.raises(UnknownNameError, match=message):
         RhoSim(Odd(), **{"blocks": "good", **options})
+
+
+@pytest.mark.usefixtures("any_types")
+def test_what_is_no_network_and_a_batch_of_no_images():
+    with pytest.raises(UsageError, match="takes a network"):
+        RhoSim(None)
+    model = Odd()
+    sim = RhoSim(model, blocks="good", example=IMAGES)
+    model(IMAGES[:0])
+    with pytest.raises(UsageError, match="a batch of no images"):
+        sim.loss()
 
 
 def test_a_layout_that_does_not_fit_is_told_as_such():

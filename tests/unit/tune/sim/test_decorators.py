@@ -158,6 +158,21 @@ def test_what_cannot_be_decorated():
         init_SIM(nn.Sequential(nn.Sequential(nn.Conv2d(3, 3, 1))), blocks="0", example=IMAGES)
 
 
+def test_blocks_are_decorated_or_named():
+    with pytest.raises(UsageError, match=r"decorated already \(.*\)\. Leave blocks= out"):
+        init_SIM(Network(), blocks="auto", example=IMAGES)
+
+
+@pytest.mark.usefixtures("any_types")
+def test_parentheses_are_not_forgotten():
+    with pytest.raises(UsageError, match=r"has parentheses: @init_SIM\(\)"):
+        init_SIM(Block.__init__)
+    with pytest.raises(UsageError, match=r"has parentheses: @forward_with_SIM\(\)"):
+        forward_with_SIM(Block.forward)
+    with pytest.raises(UsageError, match="strip takes a network"):
+        strip(None)
+
+
 def test_step_2_is_not_forgotten():
     class Half(Block):
         def forward(self, maps):
@@ -181,11 +196,16 @@ def test_the_term_may_be_read_more_than_once():
     assert model.sim_loss.item() != first.item()  # other tokens are drawn
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
 def test_an_exported_program_has_no_reconstructors():
     model, taken = Network().eval(), torch.randn(2, 3, 8, 8)
     init_SIM(model, example=taken)
     with pytest.raises(UsageError, match="carries reconstructors of rho_sim"):
         torch.export.export(model, (taken,), strict=False)
+    model(taken)
+    for trace in (torch.jit.trace, torch.jit.script):
+        with torch.no_grad(), pytest.raises(UsageError, match="carries reconstructors of rho_sim"):
+            trace(model, taken)
     torch.export.export(strip(model), (taken,), strict=False)
 
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from crossgraft.tune.sim.drawing import Drawing
 from crossgraft.tune.sim.sampling import drawn_tokens, number_of_tokens, rolled, some_channels, take_tokens
 
 
@@ -76,10 +77,23 @@ def test_tokens_keep_their_values_whatever_is_written_into_the_map_later():
 
 
 def test_a_rolled_index_gives_the_tokens_of_the_image_before():
-    maps, index = torch.randn(3, 2, 6), torch.tensor([[0, 3], [1, 2], [2, 5]])
-    found = take_tokens(maps, rolled(index), 1).roll(1, dims=0)
-    for image in range(3):
-        assert torch.equal(found[image], maps[image - 1].T[index[image]])
+    maps, index = torch.randn(6, 2, 6), torch.randint(0, 6, (6, 2), generator=torch.Generator().manual_seed(0))
+    for rows in (1, 2, 3):  # of one image
+        found = take_tokens(maps, rolled(index, rows), 1).roll(rows, dims=0)
+        for row in range(6):
+            assert torch.equal(found[row], maps[row - rows].T[index[row]])
+
+
+def test_rows_of_a_block_are_of_images():
+    drawn = Drawing(torch.Generator(), torch.tensor([4, 2]), batch_size=5)
+    assert [each.tolist() for each in (drawn.rows(2).places, drawn.rows(6).places)] == [[4, 2], [12, 13, 14, 6, 7, 8]]
+    assert drawn.rows(2)[1:] == (5, 1) and drawn.rows(6)[1:] == (15, 3)
+    unknown = [drawn.rows(3), drawn.rows(1), Drawing(torch.Generator()).rows(3)]  # no whole number of rows per image
+    assert [(rows.places.tolist(), *rows[1:]) for rows in unknown] == [
+        ([0, 1, 2], 3, 1),
+        ([0], 1, 1),
+        ([0, 1, 2], 3, 1),
+    ]
 
 
 def test_channels_are_drawn_and_not_the_first_ones():

@@ -104,6 +104,39 @@ def test_a_checkpoint_goes_on_with_the_same_tokens():
     assert sim.loss().item() == resumed.loss().item()
 
 
+NESTED = ["blocks.0", "blocks.0.first", "blocks.1"]
+"""A block draws before the one inside it where it has seen such images, and after it where it has not."""
+
+
+def test_nested_blocks_draw_alike_whatever_was_seen_before():
+    model, taken = network(), images(4)
+    terms = []
+    for example in (taken[:1], taken[:3], taken):
+        sim = RhoSim.opened_by_hand(model, SimOptions(), blocks=NESTED, seed=0, run=lambda seen=example: model(seen))
+        for _ in range(2):
+            sim.begin(generator=torch.Generator().manual_seed(3), places=torch.arange(4), batch_size=4)
+            model(taken)
+            terms.append(sim.loss().item())
+        sim.detach()
+    assert len(set(terms)) == 1
+
+
+def test_a_checkpoint_of_nested_blocks_goes_on_with_the_same_tokens():
+    model, taken = network(), images()
+    sim = RhoSim(model, blocks=NESTED, example=taken[:1])
+    terms = []
+    for step in range(3):
+        model(taken)
+        terms.append(sim.loss().item())
+        if step == 0:
+            state = {name: tensor.clone() for name, tensor in sim.state_dict().items()}
+    resumed = RhoSim(model, blocks=NESTED, example=taken[:1])
+    resumed.load_state_dict(state)
+    for expected in terms[1:]:
+        model(taken)
+        assert resumed.loss().item() == expected
+
+
 def test_recomputation_by_checkpointing_changes_nothing():
     found = []
     for repeat in (False, True):
@@ -145,16 +178,66 @@ def test_mixed_precision_computes_the_term_in_float32():
     sim.loss().backward()
 
 
-def test_micro_batches_add_up_to_the_batch():
-    """v0 of one step: by hand, as a trainer does it that cuts batches."""
-    model, taken = network(), images(4)
-    sim = RhoSim.opened_by_hand(model, SimOptions(), blocks="auto", seed=0, run=lambda: model(taken))
+class Folding(torch.nn.Module):
+    """Quarters of an image are rows of the batch inside, as in MobileViT and TNT."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList([torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)])
+
+    def forward(self, pictures):
+        tokens = pictures.flatten(2).transpose(1, 2).reshape(4 * len(pictures), -1, 3)
+        for block in self.blocks:
+            tokens = block(tokens)
+        return tokens.mean((1, 2)).reshape(len(pictures), 4)
+
+
+@pytest.mark.parametrize("sampling", ["v0", "v1", "v2"])
+@pytest.mark.parametrize(("make", "blocks"), [(network, "auto"), (network, NESTED), (Folding, "Linear")])
+def test_micro_batches_add_up_to_the_batch(make, blocks, sampling):
+    """One step, by hand, as a trainer does it that cuts batches."""
+    model, taken = make().double(), images(4)
+    options = SimOptions(sampling=sampling)
+    sim = RhoSim.opened_by_hand(model, options, blocks=blocks, seed=0, run=lambda: model(taken[:1]))
     wholes, parts = [], []
     for places in (torch.arange(4), torch.arange(1), torch.arange(1, 4)):
         sim.begin(generator=torch.Generator().manual_seed(3), places=places, batch_size=4)
         model(taken[places])
         (wholes if len(places) == 4 else parts).append(sim.loss() * len(places) / 4)
     assert wholes[0].item() == pytest.approx(sum(part.item() for part in parts), rel=1e-12)
+
+
+@pytest.mark.parametrize("sampling", ["v0", "v1"])
+def test_a_placebo_asks_for_another_image_where_rows_are_parts_of_images(sampling):
+    """The second image is another one, the first is not: what the rows of the first are to predict is all of the second."""
+    model, first = Folding().double(), images(2)
+    sim = RhoSim(model, blocks="Linear", placebo=True, rho=1.0, sampling=sampling, example=first)
+    targets = []
+    for taken in (first, torch.stack([first[0], images(1, seed=5)[0]])):
+        sim._steps = 0
+        model(taken)
+        targets.append(sim._watch.close_pass()[0].taken)
+    alike = [torch.equal(*rows) for rows in zip(*targets, strict=True)]
+    assert alike == [False] * 4 + [True] * 4
+    model(first[:1])
+    with pytest.raises(UsageError, match="one image alone"):
+        sim.loss()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
+def test_a_watched_network_is_exported_as_if_it_were_not():
+    model, taken = network(), images()
+    plain = torch.export.export(model, (taken,))
+    sim = RhoSim(model, example=taken)
+    watched = torch.export.export(model, (taken,))
+    assert [node.target for node in watched.graph.nodes] == [node.target for node in plain.graph.nodes]
+    traced = torch.jit.trace(model, taken)
+    assert torch.equal(traced(taken), model(taken)) and not [name for name in traced.state_dict() if "project" in name]
+    with pytest.raises(UsageError, match="carries reconstructors"):
+        torch.jit.script(model)
+    assert not hasattr(next(iter(model.blocks[0]._forward_hooks.values())), "__name__")
+    model(taken)
+    assert sim.loss() > 0
 
 
 def test_copies_of_the_network_have_no_hooks():
