@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from sim_looks import StepRow
+from sim_looks import LookRow, StepRow
 from sim_tables import NOTHING, StudyTables, clock_ratio, head, row_of, time_ratio, values
 from sim_variants import BASELINE, PLACEBO, SIM
 from studies import half_width
@@ -21,6 +21,8 @@ TABLE_11 = {
     "resnet56": "ResNet-50: 1.18, 1.07",
 }
 """Time and memory as multiples of the baseline's."""
+START_IN_CLOCK = ("cifar10_depth",)
+"""Pieces of which every training was the first of its process on the GPU, whose start is then in the time of the clock."""
 
 
 def costs_table(found: Mapping[str, StudyTables]) -> str:
@@ -39,13 +41,10 @@ def costs_table(found: Mapping[str, StudyTables]) -> str:
         for model in dict.fromkeys(row.model for row in each.table.trainings):
             for variant in (SIM, PLACEBO):
                 one = Table(tuple(row for row in each.table.trainings if row.model == model))
-                looks = {row.variant: row for row in each.looks if row.model == model and row.seed == 0}
-                mine, base = looks.get(variant), looks.get(BASELINE)
+                own_looks = [row for row in each.looks if row.model == model]
+                mine = next((row for row in own_looks if row.variant == variant), None)
                 if not values(one, variant):
                     continue
-                memory = (
-                    mine.peak_bytes / base.peak_bytes if mine and base and mine.peak_bytes and base.peak_bytes else None
-                )
                 step = f"{each.costs[model].ratio:.2f}" if variant == SIM and model in each.costs else "–"
                 own = "–" if mine is None or mine.num_own_parameters is None else f"{mine.num_own_parameters:,}"
                 published = TABLE_11.get(model, "–") if variant == SIM else ""
@@ -55,12 +54,23 @@ def costs_table(found: Mapping[str, StudyTables]) -> str:
                     variant,
                     time_ratio(one, variant),
                     step,
-                    clock_ratio(one, variant),
-                    "–" if memory is None else f"{memory:.2f}",
+                    "–" if name in START_IN_CLOCK else clock_ratio(one, variant),
+                    _memory_ratio(own_looks, variant),
                     own,
                 ]
                 lines.append(row_of([*cells, published]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def _memory_ratio(looks: Sequence[LookRow], variant: str) -> str:
+    """Median over seeds of the memory as a multiple of the baseline's, with the range where seeds differ."""
+    peaks = {(row.variant, row.seed): row.peak_bytes for row in looks if row.peak_bytes}
+    seeds = [seed for name, seed in peaks if name == variant and (BASELINE, seed) in peaks]
+    ratios = sorted(peaks[variant, seed] / peaks[BASELINE, seed] for seed in seeds)
+    if not ratios:
+        return "–"
+    ends = f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"
+    return f"{statistics.median(ratios):.2f}" + (f" ({' to '.join(ends)})" if ends[0] != ends[1] else "")
 
 
 def gradients_table(found: Mapping[str, StudyTables]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sim_costs import costs_table, gradients_table, spikes_told
 from sim_figure import write_gradients, write_sweeps
-from sim_pooled import places_from_scratch, places_pretrained, pooled_table, pooled_verdicts
+from sim_pooled import machines_told, places_from_scratch, places_pretrained, pooled_table, pooled_verdicts
 from sim_tables import (
     NOTHING,
     StudyTables,
@@ -57,6 +57,8 @@ def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
         longer=_longer(found),
         machines=_machines(found),
         pooled=pooled_table(found, places_from_scratch()),
+        mixed=machines_told(found, places_from_scratch()),
+        mixed3=machines_told(found, places_pretrained()),
         pooled_verdicts=pooled_verdicts(found, places_from_scratch()),
         core=_core(scratch),
         core_verdicts=_core_verdicts(scratch.table),

@@ -50,13 +50,50 @@ def pooled_table(found: Mapping[str, StudyTables], places: Iterable[Place]) -> s
 
 
 def pooled_verdicts(found: Mapping[str, StudyTables], places: Iterable[Place]) -> str:
-    """One sentence each, of accuracy."""
-    places = list(places)
-    return "\n".join(
-        f"- **{first} over {second}**: {points(difference)} points of accuracy; {verdict(difference)}."
-        for first, second, sides in _comparisons()
-        if (difference := _pooled(found, places, "accuracy", *sides)) is not None
+    """What accuracy says, and which other metric is more than chance, a line per comparison."""
+    places, lines = list(places), list[str]()
+    for first, second, sides in _comparisons():
+        every = {metric: _pooled(found, places, metric, *sides) for metric in METRICS}
+        if (accuracy := every.pop("accuracy")) is None:
+            continue
+        beyond = [
+            f"{METRICS[metric][0]}, {points(each)}"
+            for metric, each in every.items()
+            if each is not None and (each.low > 0 or each.high < 0)
+        ]
+        others = f" Intervals that exclude 0: {'; '.join(beyond)}." if beyond else ""
+        lines.append(
+            f"- **{first} over {second}**: {points(accuracy)} points of accuracy; {verdict(accuracy)}.{others}"
+        )
+    return "\n".join(lines)
+
+
+def machines_told(found: Mapping[str, StudyTables], places: Iterable[Place]) -> str:
+    """In how many pairs the two trainings are of different machines; nothing where there is none."""
+    places, said = list(places), list[str]()
+    for first, second, sides in _comparisons():
+        pairs = [pair for place in places for pair in _machines(found[place.piece], place, *sides)]
+        mixed = sum(one != other for one, other in pairs)
+        if mixed:
+            said.append(f"{mixed} of {len(pairs)} pairs of {first} and {second}")
+    return (
+        f" The two trainings ran on different machines, whose rounding differs, in {'; in '.join(said)}."
+        if said
+        else ""
     )
+
+
+def _machines(found: StudyTables, place: Place, first: str, second: str) -> list[tuple[str, str]]:
+    """Versions and machine of both trainings of each pair."""
+    of_side = [
+        {
+            row.seed: row.versions
+            for row in found.table.trainings
+            if (row.model, row.variant) == (place.model, getattr(place, side))
+        }
+        for side in (first, second)
+    ]
+    return [(of_side[0][seed], of_side[1][seed]) for seed in of_side[0] if seed in of_side[1]]
 
 
 def _comparisons() -> list[tuple[str, str, tuple[str, str]]]:

@@ -272,6 +272,56 @@ def test_all_pairs_from_scratch_give_the_verdict(page):
     assert "| ρSIM | the same without | accuracy, points | +2.00" in page.partition("## Fine-tuning")[2]
 
 
+def test_what_other_metrics_say_beyond_chance_is_in_the_verdict(page):
+    text = page.partition("## Does it help?")[2].partition("ResNet-20 alone")[0]
+    line = line_of(text, "- **ρSIM over the same without**")
+    assert line.endswith(
+        " Intervals that exclude 0: AUC, × 100, +2.00 [+2.00, +2.00]; NLL saved, × 100, +10.00 [+10.00, +10.00]."
+    )
+    assert "exclude 0" not in line_of(text, "- **ρSIM over its placebo**")
+
+
+def test_pairs_of_different_machines_are_counted(page, recipe, tmp_path):
+    assert "different machines" not in page
+    rows = [
+        row_of("resnet20", variant, seed, accuracy=0.5, versions=versions)
+        for variant, versions in (
+            ("baseline", "torch 2 on NVIDIA H200"),
+            ("rho_sim", "torch 2 on NVIDIA H200"),
+            ("placebo", "v"),
+        )
+        for seed in (0, 1)
+    ]
+    keep(
+        tmp_path / "mixed",
+        "cifar10",
+        [*rows, row_of("resnet20", "baseline", 2, accuracy=0.5), row_of("resnet20", "rho_sim", 2)],
+    )
+    found = {name: sys.modules["sim_tables"].StudyTables.read(tmp_path / "mixed", name) for name in recipe.pieces()}
+    pooled = sys.modules["sim_pooled"]
+    assert pooled.machines_told(found, pooled.places_from_scratch()) == (
+        " The two trainings ran on different machines, whose rounding differs, in 2 of 2 pairs of ρSIM and its placebo; "
+        "in 2 of 2 pairs of placebo and the same without."
+    )
+
+
+def test_memory_is_a_median_over_seeds_with_its_range(recipe):
+    costs, looks = (sys.modules[name] for name in ("sim_costs", "sim_looks"))
+
+    def look(variant, seed, memory):
+        return looks.LookRow(
+            model="one", variant=variant, seed=seed, nll=None, num_own_parameters=None, peak_bytes=memory, num_steps=None,
+            median_norm=None, largest_norm=None, num_spikes=None, roughness=None,
+        )  # fmt: skip
+
+    plain = [look("baseline", seed, 100) for seed in range(4)]
+    more = [look("rho_sim", seed, memory) for seed, memory in enumerate((110, 120, 150))]
+    assert costs._memory_ratio([*plain, *more], "rho_sim") == "1.20 (1.10 to 1.50)"
+    assert (
+        costs._memory_ratio([*plain, *more[:1]], "rho_sim") == "1.10" and costs._memory_ratio(plain, "rho_sim") == "–"
+    )
+
+
 def test_what_is_published_stands_beside(page):
     assert line_of(page, "| resnet20 | baseline |", "Table 2").endswith(
         "| 5 of 5 | +0.00 [+0.00, +0.00] | ResNet-18: 0.29 |"
