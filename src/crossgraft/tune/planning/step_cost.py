@@ -6,7 +6,6 @@ import copy
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import cycle, islice, pairwise
 from statistics import median
 
@@ -25,6 +24,7 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
 from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.planning.kept_for_backward import KeptForBackward
 from crossgraft.tune.regularizers._regularizer import Regularizer
 
 _BATCHES = 3
@@ -145,7 +145,7 @@ def _measure(
     on_gpu = settings.device.startswith("cuda")
     if on_gpu:
         torch.cuda.reset_peak_memory_stats(settings.device)
-    kept, clock = _KeptForBackward(twin), _Clock(torch.device(resolve_device(settings.device)))
+    kept, clock = KeptForBackward(twin), _Clock(torch.device(resolve_device(settings.device)))
     own: dict[str, list[nn.Parameter]] = {}
 
     def note_time(_report: StepReport) -> None:
@@ -247,33 +247,6 @@ class _Clock:
     def seconds(self) -> list[float]:
         """Duration of each piece, in order."""
         return [after - before for before, after in pairwise(self._notes)]
-
-
-class _KeptForBackward:
-    """Counts what autograd keeps in the first step; weights are not counted, because they are there anyway."""
-
-    def __init__(self, classifier: Classifier) -> None:
-        self._classifier = classifier
-        self._sizes: dict[int, int] = {}
-        self.most, self.is_done = 0, False
-
-    @cached_property
-    def _weights(self) -> set[int]:
-        """Their places when the first tensor is kept: training has then put them in the order of memory that it wants."""
-        return {parameter.data_ptr() for parameter in self._classifier.parameters()}
-
-    def pack(self, tensor: Tensor) -> Tensor:
-        """Remember the size of a tensor that is kept."""
-        place = tensor.data_ptr()
-        if not self.is_done and place not in self._weights:
-            self._sizes[place] = max(self._sizes.get(place, 0), tensor.nbytes)
-            self.most = max(self.most, sum(self._sizes.values()))
-        return tensor.detach()  # an output that is kept by what made it would never go where no backward pass follows
-
-    def unpack(self, tensor: Tensor) -> Tensor:
-        """The backward pass has begun, so that the next step starts from nothing."""
-        self._sizes.clear()
-        return tensor
 
 
 def _held(classifier: Classifier, selection: Selection, settings: TrainerSettings, own: Iterable[nn.Parameter]) -> int:

@@ -21,10 +21,10 @@ from crossgraft.tune.sim.blocks import AUTO, Blocks, named_blocks
 from crossgraft.tune.sim.calls import called, first_of, takes_part
 from crossgraft.tune.sim.drawing import Drawing
 from crossgraft.tune.sim.hooks import Hook, weakly
-from crossgraft.tune.sim.options import FEWEST_FOR_A_PLACEBO, SimOptions
+from crossgraft.tune.sim.options import SimOptions
 from crossgraft.tune.sim.parallel import refuse_replicas
 from crossgraft.tune.sim.reconstructor import Reconstructor, Reconstructors
-from crossgraft.tune.sim.terms import block_term, by_block, listed
+from crossgraft.tune.sim.terms import block_term, by_block, listed, refuse_few_images
 from crossgraft.tune.sim.watching import DOES_NOT_RUN, NOT_SEEN, BlockWatch, Seen
 
 _STEPS = "steps"
@@ -211,13 +211,7 @@ class RhoSim:
                 "rho_sim has seen no forward pass with gradients since its last loss(). Run the network in training first: not "
                 "under torch.no_grad(), and with use_reentrant=False where it is checkpointed."
             )
-        if not all(each.num_images for each in seen):
-            raise UsageError("rho_sim has seen a batch of no images. Give the network at least one.")
-        if self._options.placebo and any(each.num_images < FEWEST_FOR_A_PLACEBO for each in seen):
-            raise UsageError(
-                "The placebo of rho_sim predicts the tokens of another image, and there is one image alone. Give the network at "
-                f"least {FEWEST_FOR_A_PLACEBO} images at a time."
-            )
+        refuse_few_images(seen, self._options)
         self._name_the_missing({each.block for each in seen})
         self._steps += 1
         reconstructors = self.reconstructors.by_block()

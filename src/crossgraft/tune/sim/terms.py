@@ -10,10 +10,26 @@ from torch import Tensor
 
 from crossgraft.errors import DivergedError, UsageError
 from crossgraft.tune.sim.distances import DISTANCES, OF_STANDARDISED
-from crossgraft.tune.sim.options import SimOptions
+from crossgraft.tune.sim.options import FEWEST_FOR_A_PLACEBO, SimOptions
 from crossgraft.tune.sim.reconstructor import Reconstructor
 from crossgraft.tune.sim.sampling import some_channels
 from crossgraft.tune.sim.watching import Seen
+
+
+def refuse_few_images(seen: Sequence[Seen], options: SimOptions) -> None:
+    """Refuse a batch without images, and a placebo of one image alone.
+
+    Raises:
+        UsageError: It is one.
+    """
+    fewest = min(each.num_images for each in seen)
+    if not fewest:
+        raise UsageError("rho_sim has seen a batch of no images. Give the network at least one.")
+    if options.placebo and fewest < FEWEST_FOR_A_PLACEBO:
+        raise UsageError(
+            "The placebo of rho_sim predicts the tokens of another image, and there is one image alone. Give the network at "
+            f"least {FEWEST_FOR_A_PLACEBO} images at a time."
+        )
 
 
 def block_term(
