@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot import MetaAdapterHead
@@ -42,3 +43,17 @@ def test_weights_that_are_not_of_meta_fit_are_refused():
         MetaAdapterHead(adapter_weights=learned).fit(features[:, :5], labels)
     with pytest.raises(UsageError, match="must come from meta_fit"):
         MetaAdapterHead(adapter_weights=np.ones(6)).fit(features, labels)
+
+
+def test_a_head_that_was_not_taught_says_so_whatever_it_is_asked():
+    features, labels = np.random.default_rng(0).standard_normal((10, 6)), np.repeat(["a", "b"], 5)
+    head = MetaAdapterHead()
+    for ask in (
+        lambda: head.predict_proba(features),
+        lambda: head.predict(features),
+        lambda: head.fit(features, labels),
+    ):
+        with pytest.raises(NotFittedError, match="Call meta_fit"):
+            ask()
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        MetaAdapterHead(epochs=1).meta_fit(features, labels).predict(features)

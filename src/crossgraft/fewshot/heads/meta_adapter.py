@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
 from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, UsageError
+from crossgraft.fewshot.heads._cache import Cache, Filled, cached, place_within_class
 from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
 from crossgraft.fewshot.heads._cosine import Members, Prototypes, unit_rows
 from crossgraft.fewshot.heads._finite import refuse_losses
@@ -29,9 +29,6 @@ _SCALE = 100.0
 _INITIAL = "initial"
 _HELD_OUT = 5
 """Every fifth image of a base class, in a drawn order, chooses the epoch."""
-
-Cache = Float[Tensor, "num_classes shots width"]
-Filled = Bool[Tensor, "num_classes shots"]
 
 
 class MetaAdapter(nn.Module):
@@ -154,7 +151,7 @@ class MetaAdapterHead(Head):
         """Refine the class weights by the whole support set."""
         members, given = Members.of(classes, num_classes, support), self.class_weights
         weights = class_weights_of(given, self.classes_, members.means(support))
-        cache, filled = _cached(unit_rows(support).rows, classes, num_classes)
+        cache, filled = cached(unit_rows(support).rows, classes, num_classes)
         with torch.no_grad():
             refined: Prototypes = self._adapter(support)(weights, cache, filled)
         self.uses_prototypes_ = given is None
@@ -164,11 +161,18 @@ class MetaAdapterHead(Head):
         """100 · cos(q, w'_c)."""
         return _SCALE * unit_rows(query).rows @ torch.from_numpy(self.class_weights_).T
 
-    def _adapter(self, like: Rows) -> MetaAdapter:
+    def _logits(self, query: Features) -> Logits:
+        self._refuse_untaught()
+        return super()._logits(query)
+
+    def _refuse_untaught(self) -> None:
         if self.adapter_weights is None:
             raise NotFittedError(
                 "MetaAdapterHead has learned nothing yet. Call meta_fit(features, labels) on base classes before fit."
             )
+
+    def _adapter(self, like: Rows) -> MetaAdapter:
+        self._refuse_untaught()
         adapter = MetaAdapter(like.shape[1], torch.Generator().manual_seed(int(self.seed))).to(like.dtype)
         given = self.adapter_weights
         if isinstance(given, Mapping):
@@ -211,7 +215,7 @@ class _BaseTraining:
         self.head, self.rows, self.classes = head, unit_rows(features).rows, classes
         self.generator = torch.Generator().manual_seed(int(head.seed))
         order = torch.randperm(len(classes), generator=self.generator)
-        places = _place_within_class(classes[order])
+        places = place_within_class(classes[order])
         self.held_out = order[places % _HELD_OUT == _HELD_OUT - 1]
         if len(self.held_out) == 0:  # too few images per class for a fifth
             self.held_out = order[places == places.max()]
@@ -261,12 +265,12 @@ class _BaseTraining:
             seen = torch.cat([seen, batch])
 
     def _first_shots(self) -> Tensor:
-        return self.trained[_place_within_class(self.classes[self.trained]) < self.head.shots]
+        return self.trained[place_within_class(self.classes[self.trained]) < self.head.shots]
 
     def _cache_of(self, seen: Tensor) -> tuple[Cache, Filled]:
-        backwards = _place_within_class(self.classes[seen].flip(0)).flip(0)
+        backwards = place_within_class(self.classes[seen].flip(0)).flip(0)
         newest = seen[backwards < self.head.shots]
-        return _cached(self.rows[newest], self.classes[newest], len(self.weights))
+        return cached(self.rows[newest], self.classes[newest], len(self.weights))
 
     def _accuracy(self, adapter: MetaAdapter) -> float:
         with torch.no_grad():
@@ -278,23 +282,3 @@ class _BaseTraining:
 def _linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     """Without first weights, which the constructor would draw from the global random state."""
     return cast("nn.Linear", nn.utils.skip_init(nn.Linear, inputs, outputs, bias=bias))
-
-
-def _cached(rows: Rows, classes: Classes, num_classes: int) -> tuple[Cache, Filled]:
-    """Features by class; where a class has fewer than the others places stay empty."""
-    places = _place_within_class(classes)
-    cache = rows.new_zeros(num_classes, int(places.max()) + 1, rows.shape[1])
-    cache[classes, places] = rows
-    filled = torch.zeros(cache.shape[:2], dtype=torch.bool)
-    filled[classes, places] = True
-    return cache, filled
-
-
-def _place_within_class(classes: Classes) -> Classes:
-    """How many of the same class come before each."""
-    order = classes.argsort(stable=True)
-    counts = torch.bincount(classes)
-    firsts = (counts.cumsum(0) - counts)[classes[order]]
-    places = torch.empty_like(classes)
-    places[order] = torch.arange(len(classes)) - firsts
-    return places
