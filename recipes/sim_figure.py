@@ -48,7 +48,7 @@ def write_sweeps(
             if baseline is not None:
                 axes.axhline(baseline, color="#000000", linestyle="--", linewidth=1)
             axes.set(xlabel=title)
-            if title == "weight":
+            if title == "weight" and points:  # an empty axis has no logarithm
                 axes.set_xscale("log")
         panels[0].set_ylabel("Accuracy on test")
         _save(figure, path)

@@ -361,6 +361,12 @@ def test_what_a_gpu_has_trained_is_said_and_has_no_processor_time(page, recipe, 
     assert "Trained on one NVIDIA H200: CIFAR-10 subset: ResNet-20, and what costs as much (2 of 3). The others" in text
 
 
+def test_a_page_is_written_when_the_sweeps_have_their_baseline_alone(recipe, tmp_path):
+    keep(tmp_path / "few", "cifar10_sweeps", [row_of("resnet20", "baseline", 0, accuracy=0.5)])
+    recipe.main(["--only", "none", "--rows", str(tmp_path / "few"), "--out", str(tmp_path / "few.md")])
+    assert "1 of 270 trainings" in (tmp_path / "few.md").read_text(encoding="utf-8")
+
+
 def test_trainings_of_a_gpu_alone_are_listed(recipe, tmp_path):
     on_gpu = {"versions": "torch 2 on NVIDIA H200", "cpu_seconds": None}
     keep(tmp_path / "gpu", "cifar10", [row_of("resnet20", "baseline", seed, accuracy=0.5, **on_gpu) for seed in (2, 0)])
