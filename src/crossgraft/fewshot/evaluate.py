@@ -115,8 +115,8 @@ def evaluate(
 
     Raises:
         DataError: NaN, or arrays that do not belong together; too few classes, images or patients for an episode.
-        UsageError: There is no head or no episode; a head reads images and there are none; or a head raises an error, which is
-            the cause of this one.
+        UsageError: There is no head or no episode; a head reads images and there are none; class weights are an array without a
+            row for each class of the data; or a head raises an error, which is the cause of this one.
 
     Cost: that of the heads, times the episodes.
 

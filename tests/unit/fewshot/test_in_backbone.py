@@ -356,6 +356,13 @@ def test_options_in_text_leave_the_backbone_out():
         choose_heads("tsa:backbone=3")
 
 
+@pytest.mark.parametrize("layers", [None, ["c1"]])
+def test_layers_are_text_or_a_function(small, task, layers):
+    images, labels = task[:2]
+    with pytest.raises(UsageError, match=r"layers of TSA must be text \(NAME\+NAME\) or a function"):
+        TsaAdapter(backbone=small, layers=layers, steps=1).fit(images, labels)
+
+
 @pytest.mark.parametrize("head", IN_BACKBONE, ids=lambda head: type(head).__name__)
 def test_a_training_that_diverges_is_an_error(small, task, head):
     rate = {} if isinstance(head, FineTuningHead) else {"adapter_learning_rate": 1e35}

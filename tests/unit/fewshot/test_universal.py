@@ -220,6 +220,13 @@ def test_bad_input(domains):
         ([domains[0], domains[0]], QUICK, UsageError, "names of their own"),
         (domains, DistillationSettings(batch_size=20), DataError, "second has 15 images, fewer than a batch of 20"),
         (domains, DistillationSettings(steps=0), UsageError, "steps of a distillation"),
+        (domains, DistillationSettings(steps="a"), UsageError, "steps of a distillation must be a whole number"),
+        (
+            domains,
+            DistillationSettings(batch_size=4.5),
+            UsageError,
+            "batch_size of a distillation must be a whole number",
+        ),
         (domains, DistillationSettings(temperature=0), UsageError, "temperature of a distillation"),
         (domains, DistillationSettings(weight_decay=-1), UsageError, "weight_decay of a distillation"),
         (domains, DistillationSettings(largest_weight=float("nan")), UsageError, "largest_weight of a distillation"),

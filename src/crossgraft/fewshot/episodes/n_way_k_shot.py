@@ -18,7 +18,7 @@ class NWayKShot(Sampler):
     Args:
         ways: N.
         shots: K.
-        queries: Query images of each class; fewer where the smallest class of an episode has no more.
+        queries: Query images of each class; fewer where the smallest class of an episode, or its patients, leave no more.
         varying: Ways are uniform between N and ``max_ways``, as in the varying-way five-shot episodes of Meta-Dataset.
         max_ways: Most classes, with ``varying``.
 
