@@ -10,6 +10,7 @@ from pathlib import Path
 from sim_costs import costs_table, gradients_table, spikes_told
 from sim_figure import write_gradients, write_sweeps
 from sim_pooled import machines_told, places_from_scratch, places_pretrained, pooled_table, pooled_verdicts
+from sim_short import in_short
 from sim_tables import (
     NOTHING,
     StudyTables,
@@ -53,6 +54,7 @@ def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
     medical = {name: found[name] for name, piece in pieces().items() if piece.is_pretrained}
     text = PAGE.format(
         progress=_progress(found),
+        short=in_short(found),
         dropout_rate=DROPOUT_RATE,
         longer=_longer(found),
         machines=_machines(found),

@@ -43,7 +43,7 @@ def pooled_table(found: Mapping[str, StudyTables], places: Iterable[Place]) -> s
     lines, places = head("First", "Second", "Metric", "First − second", "Ahead, pairs"), list(places)
     for first, second, sides in _comparisons():
         for metric, (title, _) in METRICS.items():
-            difference = _pooled(found, places, metric, *sides)
+            difference = difference_in(found, places, metric, *sides)
             if difference is not None:
                 lines.append(row_of([first, second, title, points(difference), ahead(difference)]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
@@ -53,7 +53,7 @@ def pooled_verdicts(found: Mapping[str, StudyTables], places: Iterable[Place]) -
     """What accuracy says, and which other metric is more than chance, a line per comparison."""
     places, lines = list(places), list[str]()
     for first, second, sides in _comparisons():
-        every = {metric: _pooled(found, places, metric, *sides) for metric in METRICS}
+        every = {metric: difference_in(found, places, metric, *sides) for metric in METRICS}
         if (accuracy := every.pop("accuracy")) is None:
             continue
         beyond = [
@@ -104,9 +104,10 @@ def _comparisons() -> list[tuple[str, str, tuple[str, str]]]:
     ]
 
 
-def _pooled(
+def difference_in(
     found: Mapping[str, StudyTables], places: Iterable[Place], metric: str, first: str, second: str
 ) -> Difference | None:
+    """Mean of first − second over all pairs of trainings; positive where the first is better."""
     direction, differences = METRICS[metric][1], list[float]()
     for place in places:
         both = [

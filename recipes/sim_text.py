@@ -11,6 +11,8 @@ python recipes/sim.py --data-dir datasets --weights-dir weights --out docs/resul
 
 {progress}
 
+{short}
+
 `--regularizer rho_sim` adds one small term per building block: from the output of the block, a reconstructor that is thrown away
 afterwards predicts the input. The paper (Cai et al., Self Identity Mapping) reports gains of 0.1 to 0.6 points of accuracy on
 CIFAR-10 and CIFAR-100, with 50 000 training images, 200 epochs, three seeds and no intervals. Here are 5 000 images, 20 epochs

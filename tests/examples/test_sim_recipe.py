@@ -272,6 +272,31 @@ def test_all_pairs_from_scratch_give_the_verdict(page):
     assert "| ρSIM | the same without | accuracy, points | +2.00" in page.partition("## Fine-tuning")[2]
 
 
+def test_the_answer_stands_on_top_with_the_placebo_and_the_epochs_of_the_same_cost(page):
+    """In the made-up study the placebo gains as much as ρSIM, and nothing was fine-tuned with one."""
+    top = page.partition("`--regularizer rho_sim`")[0]
+    said = line_of(top, "- **From scratch**")
+    assert said.startswith("- **From scratch**: a gain shows that the placebo may share, +")
+    assert said.endswith(" over as many more epochs as it costs (5 pairs).")
+    assert "over the same without (10 pairs) and +0.00 [+0.00, +0.00] over the placebo (5 pairs); -1.0" in said
+
+
+@pytest.mark.parametrize(
+    ("over", "placebo", "said"),
+    [
+        ((0.1, 0.3), (0.1, 0.3), "ρSIM helps"),
+        ((0.1, 0.3), (-0.1, 0.3), "a gain shows that the placebo may share"),
+        ((0.1, 0.3), None, "a gain shows that the placebo may share"),
+        ((-0.1, 0.3), (0.1, 0.3), "no gain of ρSIM shows"),
+        ((-0.3, -0.1), None, "ρSIM harms"),
+    ],
+)
+def test_a_gain_counts_where_the_placebo_has_less(recipe, over, placebo, said):
+    short, difference = sys.modules["sim_short"], sys.modules["studies"].Difference
+    made = [each and difference(sum(each) / 2, *each, 1, 2) for each in (over, placebo)]
+    assert short._what_shows(*made) == said
+
+
 def test_what_other_metrics_say_beyond_chance_is_in_the_verdict(page):
     text = page.partition("## Does it help?")[2].partition("ResNet-20 alone")[0]
     line = line_of(text, "- **ρSIM over the same without**")
