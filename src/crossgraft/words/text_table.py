@@ -15,7 +15,7 @@ NARROWEST = 40
 
 _GAP = "  "
 _MOST_PIECES = 3
-_MARKS = "_-./"
+_MARKS = "_-./:=,"
 """A long name is broken after one of these, where it has one."""
 _NARROWEST = 12
 """Columns that a text keeps where a table has to become narrower."""
@@ -134,6 +134,8 @@ def _pieces(name: str, width: int) -> list[str]:
 
     >>> _pieces("mobilenetv2_100.imagenet_qat", 12)
     ['mobilenetv2_', '100.imagenet', '_qat']
+    >>> _pieces("rho_sim:placebo=true", 19)
+    ['rho_sim:placebo=', 'true']
     """
     pieces: list[str] = []
     rest = name
