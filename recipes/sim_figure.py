@@ -1,4 +1,4 @@
-"""The figures of docs/results/sim.md: sweeps as Fig. 3 has them, and the norm of the gradient as Fig. 5 has it."""
+"""The figures of docs/results/sim.md: sweeps over what Fig. 3 has, and the norm of the gradient as Fig. 5 has it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 from sim_looks import StepRow
+from sim_variants import SIM
+from studies import Difference
 
 from crossgraft.tune.engine.gradient_norms import moving_average
 
 COLOURS = {"baseline": "#000000", "rho_sim": "#D55E00", "placebo": "#0072B2"}
 """Safe for the colour-blind; dashes differ, too."""
+AXES = {"rho": "Share of tokens ρ", "weight": "Weight"}
 DASHES = {"baseline": "-", "rho_sim": "--", "placebo": ":"}
 
 
@@ -30,27 +34,30 @@ def write_gradients(path: Path, steps: Sequence[StepRow]) -> None:
             axes.plot(places, norms[:, 0], color=colour, alpha=0.15, linewidth=0.6)
             axes.plot(places, moving_average(norms)[:, 0], DASHES[variant], color=colour, linewidth=1.4, label=variant)
         axes.set(xlabel="Step", ylabel="Norm of the gradient, all blocks", yscale="log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
         _save(figure, path)
 
 
-def write_sweeps(
-    path: Path, sweeps: Mapping[str, Sequence[tuple[float, float, float]]], baseline: float | None
-) -> None:
-    """Accuracy over ρ and over the weight, one panel each: value, mean, and half the range over seeds."""
+def write_sweeps(path: Path, sweeps: Mapping[str, Sequence[tuple[float, Difference]]]) -> None:
+    """Difference to the baseline over ρ and over the weight, one panel each, with intervals."""
     with _style("sweeps"):
         figure = Figure(figsize=(6.4, 2.8), layout="constrained")
         panels = figure.subplots(1, len(sweeps), squeeze=False, sharey=True)[0]
-        for axes, (title, points) in zip(panels, sweeps.items(), strict=True):
-            xs, means, halves = zip(*sorted(points), strict=True) if points else ((), (), ())
-            axes.errorbar(xs, means, yerr=halves, fmt="o-", color="#D55E00", markersize=4, linewidth=1.2, capsize=2)
-            if baseline is not None:
-                axes.axhline(baseline, color="#000000", linestyle="--", linewidth=1)
-            axes.set(xlabel=title)
-            if title == "weight" and points:  # an empty axis has no logarithm
+        for axes, (option, points) in zip(panels, sweeps.items(), strict=True):
+            means, halves = [each.mean for _, each in points], [each.high - each.mean for _, each in points]
+            axes.axhline(0, color="#000000", linestyle="--", linewidth=1)
+            axes.errorbar(
+                [value for value, _ in points], means, halves, fmt="o-", color=COLOURS[SIM], markersize=4, linewidth=1.2,
+                elinewidth=0.8, capsize=2,
+            )  # fmt: skip
+            axes.set(xlabel=AXES[option])
+            if option == "weight" and points:  # an empty axis has no logarithm
                 axes.set_xscale("log")
-        panels[0].set_ylabel("Accuracy on test")
+        panels[0].set_ylabel("Accuracy − baseline, points")
         _save(figure, path)
 
 

@@ -11,18 +11,16 @@ from sim_costs import costs_table, gradients_table, spikes_told
 from sim_figure import write_gradients, write_sweeps
 from sim_pooled import machines_told, places_from_scratch, places_pretrained, pooled_table, pooled_verdicts
 from sim_short import in_short
+from sim_sweeps import beyond_chance, losses_table, sweep_points, sweeps_table
 from sim_tables import (
     NOTHING,
     StudyTables,
     ahead,
     gaps,
     head,
-    losses_table,
     of_model,
     points,
     row_of,
-    sweep_points,
-    sweeps_table,
     time_ratio,
     values,
 )
@@ -49,7 +47,7 @@ def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     scratch, swept = found["cifar10"], found["cifar10_sweeps"]
     write_gradients(folder / "gradients.svg", scratch.steps)
-    write_sweeps(folder / "sweeps.svg", *sweep_points(swept.table))
+    write_sweeps(folder / "sweeps.svg", sweep_points(swept.table))
     depth = {"cifar10_depth": found["cifar10_depth"]}
     medical = {name: found[name] for name, piece in pieces().items() if piece.is_pretrained}
     text = PAGE.format(
@@ -69,6 +67,7 @@ def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
         pooled3=pooled_table(found, places_pretrained()),
         table3_verdicts=pooled_verdicts(found, places_pretrained()),
         sweeps=sweeps_table(swept.table),
+        beyond_chance=beyond_chance(swept.table),
         sweeps_figure=f"{folder.name}/sweeps.svg",
         losses=losses_table(swept.table),
         costs=costs_table({"cifar10": scratch, **depth, **medical}),
@@ -80,7 +79,7 @@ def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
             for name, piece in pieces().items()
         ),
     )
-    path.write_text(text, encoding="utf-8")
+    path.write_text(re.sub(r"\n{3,}", "\n\n", text), encoding="utf-8")  # where a part says nothing
 
 
 def _progress(found: Mapping[str, StudyTables]) -> str:

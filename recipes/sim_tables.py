@@ -1,4 +1,4 @@
-"""What the tables of docs/results/sim.md share, and those of its sweeps."""
+"""What the tables of docs/results/sim.md share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sim_looks import LookRow, StepRow, read_looks, read_steps
 from sim_steps import StepCostRow, read_step_costs
-from sim_variants import BASELINE, DISTANCE, DISTANCES, RHO, RHOS, SIM, WEIGHT, WEIGHTS
+from sim_variants import BASELINE
 from studies import Difference
 from study_rows import Table, read_table
 from study_trainings import ON
@@ -17,10 +17,6 @@ from study_trainings import ON
 NOTHING = "Not trained yet."
 Key = tuple[str, int]
 """Network, seed."""
-TABLE_10 = {
-    "Baseline (Wo/ SIM)": 94.65, "Cosine Similarity": 94.54, "KL Divergence": 94.85, "Wasserstein Distance": 94.50,
-    "ℓ1 Loss": 94.77, "MSE Loss": 94.66, "MSE Loss (Normalized)": 94.94,
-}  # fmt: skip
 
 
 class StudyTables(NamedTuple):
@@ -93,52 +89,3 @@ def clock_ratio(table: Table, variant: str, base: str = BASELINE) -> str:
 
 def of_model(found: Mapping[Key, float], model: str) -> dict[Key, float]:
     return {key: value for key, value in found.items() if key[0] == model}
-
-
-def sweep_points(table: Table) -> tuple[dict[str, list[tuple[float, float, float]]], float | None]:
-    """Value, mean accuracy and half its range, by sweep; and the mean of the baseline."""
-    found: dict[str, list[tuple[float, float, float]]] = {}
-    for title, default, others in (("rho", RHO, RHOS), ("weight", WEIGHT, WEIGHTS)):
-        named = {default: SIM, **{value: f"{title} {value:g}" for value in others}}
-        of_value = {value: list(values(table, name).values()) for value, name in named.items()}
-        found[title] = [
-            (value, statistics.fmean(each), (max(each) - min(each)) / 2)
-            for value, each in sorted(of_value.items())
-            if each
-        ]
-    base = list(values(table, BASELINE).values())
-    return found, statistics.fmean(base) if base else None
-
-
-def sweeps_table(table: Table) -> str:
-    lines = head("Option", "Value", "Accuracy", "− baseline, points", "Ahead, seeds")
-    for title, default, others in (("rho", RHO, RHOS), ("weight", WEIGHT, WEIGHTS)):
-        for value in sorted((default, *others)):
-            cells = _of_sweep(table, SIM if value == default else f"{title} {value:g}")
-            if cells:
-                lines.append(row_of([title, f"{value:g}", *cells]))
-    return "\n".join(lines) if len(lines) > 2 else NOTHING
-
-
-def _of_sweep(table: Table, variant: str) -> list[str]:
-    """Mean, mean difference and seeds; of two seeds an interval would say nothing."""
-    mine, base = values(table, variant), values(table, BASELINE)
-    if not mine:
-        return []
-    each = gaps(mine, base)
-    said = (
-        ["–", "–"] if not each else [f"{statistics.fmean(each):+.2f}", f"{sum(gap > 0 for gap in each)} of {len(each)}"]
-    )
-    return [f"{statistics.fmean(mine.values()):.3f}", *said]
-
-
-def losses_table(table: Table) -> str:
-    lines = head("Loss", "Accuracy", "− baseline, points", "Ahead, seeds", "Published, %", "Published − baseline")
-    base = TABLE_10["Baseline (Wo/ SIM)"]
-    named = {DISTANCE: (SIM, None), **{name: (f"loss {name}", title) for name, title in DISTANCES.items()}}
-    for name, (variant, title) in named.items():
-        cells = _of_sweep(table, variant)
-        published = ["–", "–"] if title is None else [f"{TABLE_10[title]:.2f}", f"{TABLE_10[title] - base:+.2f}"]
-        if cells:
-            lines.append(row_of([f"`{name}`", *cells, *published]))
-    return "\n".join(lines) if len(lines) > 2 else NOTHING

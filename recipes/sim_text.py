@@ -74,10 +74,12 @@ Over all pairs of set, network and seed, which share sets and networks, so that 
 
 ## Share of tokens and weight
 
-Ten epochs, two seeds: means, with half the range over seeds as bars; dashed: the baseline. In Fig. 3 of the paper, ρ of 0.2 and
-0.6 help most and ρ above 0.7 harms; weights from 1e-5 to 1e-2 help, larger ones harm.
+Ten epochs, two seeds, each training minus the baseline of its seed. In Fig. 3 of the paper, ρ of 0.2 and 0.6 help most and ρ
+above 0.7 harms; weights from 1e-5 to 1e-2 help, larger ones harm. Two seeds say little of one value alone, so intervals here and
+in the next section have one width, from what means of variants and of seeds leave over in all trainings of the sweeps together
+(analysis of variance without interaction; Student's t). Intervals that exclude 0, losses among them: {beyond_chance}.
 
-![Accuracy over ρ and weight]({sweeps_figure})
+![Gain in accuracy over ρ and over the weight, with intervals; dashed: none]({sweeps_figure})
 
 {sweeps}
 

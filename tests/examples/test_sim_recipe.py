@@ -356,14 +356,33 @@ def test_what_is_published_stands_beside(page):
         "| 3 of 3 | – | ResNet-101: 0.25, ResNet-152: 0.13 |"
     )
     assert line_of(page, "| breastmnist | mobilenetv1_050 | rho_sim |").endswith("| 1.00 |")
-    assert line_of(page, "| rho | 0.6 |") == "| rho | 0.6 | 0.485 | -2.00 | 0 of 2 |"
-    assert line_of(page, "| rho | 0.2 |") == "| rho | 0.2 | 0.515 | +1.00 | 2 of 2 |"
-    assert line_of(page, "| weight | 1 |") == "| weight | 1 | 0.405 | -10.00 | 0 of 2 |"
-    assert line_of(page, "| `kl` |") == "| `kl` | 0.525 | +2.00 | 2 of 2 | 94.85 | +0.20 |"
+    assert line_of(page, "| rho | 0.6 |") == "| rho | 0.6 | 0.485 | -2.00 [-2.00, -2.00] | 0 of 2 |"
+    assert line_of(page, "| rho | 0.2 |") == "| rho | 0.2 | 0.515 | +1.00 [+1.00, +1.00] | 2 of 2 |"
+    assert line_of(page, "| weight | 1 |") == "| weight | 1 | 0.405 | -10.00 [-10.00, -10.00] | 0 of 2 |"
+    assert line_of(page, "| `kl` |") == "| `kl` | 0.525 | +2.00 [+2.00, +2.00] | 2 of 2 | 94.85 | +0.20 |"
     assert line_of(page, "| cifar10 | resnet20 | rho_sim |") == (
         "| cifar10 | resnet20 | rho_sim | 1.26 | 1.28 | – | 1.10 | 1,234 | ResNet-18: 1.11, 1.04 |"
     )
     assert line_of(page, "| resnet20 | rho_sim |", "## Gradients").endswith("| 0.405 | -0.100 [-0.100, -0.100] |")
+
+
+def test_intervals_of_the_sweeps_are_those_of_a_regression_on_variant_and_seed(recipe):
+    """A dummy for each variant and each seed; the difference of two variants has the error that least squares gives it."""
+    sweeps, table = sys.modules["sim_sweeps"], sys.modules["study_rows"].Table
+    accuracy = {"baseline": (0.50, 0.47, 0.49), "rho_sim": (0.52, 0.47, 0.48), "weight 1": (0.40, 0.42, 0.41)}
+    made = [row_of("resnet20", name, s, accuracy=each[s]) for name, each in accuracy.items() for s in range(3)]
+    made.append(row_of("resnet20", "rho 0.6", 0, accuracy=0.9))  # not finished
+    found = sweeps.difference_to_baseline(table(tuple(made)), "rho_sim")
+    design = np.array([[1, v == 1, v == 2, s == 1, s == 2] for v in range(3) for s in range(3)], dtype=float)
+    seen = 100 * np.array(list(accuracy.values())).ravel()
+    fitted = np.linalg.lstsq(design, seen, rcond=None)[0]
+    variance = ((seen - design @ fitted) ** 2).sum() / (9 - 5) * np.linalg.inv(design.T @ design)[1, 1]
+    half = stats.t.ppf(0.975, 4) * np.sqrt(variance)
+    assert (found.mean, found.low, found.high) == pytest.approx((fitted[1], fitted[1] - half, fitted[1] + half))
+    assert (found.ahead, found.pairs) == (1, 3)
+    assert sweeps.difference_to_baseline(table(tuple(made)), "rho 0.6") is None
+    assert sweeps.half_width_of_all(table(tuple(made[:3]))) is None
+    assert sweeps.beyond_chance(table(tuple(made))).startswith("weight 1 (-7.67 [")
 
 
 def test_how_much_is_there_is_said_until_all_is(page, recipe, variants, tmp_path, monkeypatch):
@@ -439,5 +458,5 @@ def test_the_figures_show_every_variant_and_value(page, tmp_path):
     gradients = (tmp_path / "page" / "gradients.svg").read_text(encoding="utf-8")
     assert ">baseline<" in gradients and ">rho_sim<" in gradients and ">placebo<" not in gradients
     sweeps = (tmp_path / "page" / "sweeps.svg").read_text(encoding="utf-8")
-    assert ">rho<" in sweeps and ">weight<" in sweeps
+    assert ">Share of tokens ρ<" in sweeps and ">Weight<" in sweeps
     assert "](page/gradients.svg)" in page and "](page/sweeps.svg)" in page
