@@ -8,6 +8,7 @@ import math
 import platform
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 How = Literal["exact", "close", "shape"]
@@ -40,15 +41,28 @@ class Difference(NamedTuple):
 
 
 def fingerprint() -> dict[str, str]:
-    """What decides the last digits: the instructions that torch uses, and the packages that compute."""
+    """What decides the last digits: the processor, for which products are cut into blocks, and the packages that compute."""
     import torch
 
     return {
         "platform": f"{platform.system()} {platform.machine()}",
+        "processor": processor(),
         "capability": torch.backends.cpu.get_cpu_capability(),
         "python": platform.python_version(),
         **{name: importlib.metadata.version(name) for name in _PACKAGES},
     }
+
+
+def processor(described_in: Path = Path("/proc/cpuinfo")) -> str:
+    """Vendor, family and model; two with the same instructions may sum in another order.
+
+    Args:
+        described_in: What Linux says of processors; elsewhere, and where it has no such lines, ``platform`` is asked.
+    """
+    text = described_in.read_text(encoding="utf-8") if described_in.is_file() else ""
+    found = [re.search(rf"^{name}\s*:\s*(\S+)", text, re.MULTILINE) for name in ("vendor_id", "cpu family", "model")]
+    known = [each.group(1) for each in found if each is not None]
+    return " ".join(known) if known else platform.processor()
 
 
 def differences(command: str, old: Mapping, new: Mapping, *, how: How) -> list[Difference]:

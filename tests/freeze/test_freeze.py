@@ -1,6 +1,7 @@
 """The comparison notices what changes, and the quick commands do what they did when they were frozen."""
 
 import copy
+import platform
 import shutil
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from freeze import commands
 from freeze.collecting import MOST_VALUES, OUT, PROSE, collect, reduced
 from freeze.commands import COMMANDS, FINISHED_RUN, RESUMED, command_named, untouched
-from freeze.comparing import differences, fingerprint
+from freeze.comparing import differences, fingerprint, processor
 from freeze.freeze import main, read
 from freeze.scene import make_scene
 from support import forked
@@ -169,6 +170,16 @@ def test_weights_are_the_same_whatever_their_metadata_say(tmp_path):
     a, b, c = collect(tmp_path).values()
     assert a == b
     assert (a["structure"], a["content"] == c["content"]) == (c["structure"], False)
+
+
+def test_processors_with_the_same_instructions_are_told_apart(tmp_path):
+    described = tmp_path / "cpuinfo"
+    lines = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 26\nmodel\t\t: {}\nmodel name\t: AMD EPYC\n"
+    described.write_text(lines.format(2), encoding="utf-8")
+    assert processor(described) == "AuthenticAMD 26 2"
+    described.write_text(lines.format(17), encoding="utf-8")
+    assert processor(described) == "AuthenticAMD 26 17"
+    assert processor(tmp_path / "none") == platform.processor()
 
 
 def test_frozen_values_are_those_of_all_commands_that_ended_well():
