@@ -1,111 +1,148 @@
-"""What ρSIM costs, and what it does to gradients: two tables of docs/results/sim.md."""
+"""What ρSIM costs: a table of docs/results/sim.md."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import numpy as np
-from sim_looks import LookRow, StepRow
-from sim_tables import NOTHING, StudyTables, clock_ratio, head, row_of, time_ratio, values
+from sim_pooled import Place, places_from_scratch, places_pretrained
+from sim_tables import NOTHING, Key, StudyTables, head, row_of
 from sim_variants import BASELINE, PLACEBO, SIM
-from studies import half_width
-from study_rows import Table
-
-from crossgraft.tune.engine.gradient_norms import moving_average
-from crossgraft.tune.measuring.gradients import SPIKE
+from study_trainings import ON
 
 TABLE_11 = {
     "resnet20": "ResNet-18: 1.11, 1.04",
     "resnet32": "ResNet-34: 1.13, 1.05",
     "resnet56": "ResNet-50: 1.18, 1.07",
 }
-"""Time and memory as multiples of the baseline's."""
-START_IN_CLOCK = ("cifar10_depth",)
-"""Pieces of which every training was the first of its process on the GPU, whose start is then in the time of the clock."""
+"""Time and memory as multiples of the baseline's, on CUB."""
+SIDES = {SIM: "with_sim", PLACEBO: "with_placebo"}
+OF_SWEEPS = Place("cifar10_sweeps", "resnet20", BASELINE, SIM, PLACEBO)
+Measure = Callable[[StudyTables, str], dict[Key, float]]
+
+
+def starts_in_clock(piece: str, seed: int) -> bool:
+    """Whether the start of the process on the GPU is in the time of the clock of such trainings."""
+    return piece == "cifar10_depth" or (piece, seed) == ("cifar10", 0)
 
 
 def costs_table(found: Mapping[str, StudyTables]) -> str:
+    """One line for ρSIM and one for its placebo, of each set and network."""
     lines = head(
         "Set",
         "Network",
         "Variant",
-        "Time",
-        "Time of a step",
-        "Time on a GPU",
-        "Memory of a step",
-        "Parameters beside the network",
+        "Time, CPU",
+        "Time of a step, CPU",
+        "Time, GPU",
+        "Memory, CPU",
+        "Memory, GPU",
+        "Parameters beside those of the network",
         "Published: time, memory",
     )
-    for name, each in found.items():
-        for model in dict.fromkeys(row.model for row in each.table.trainings):
-            for variant in (SIM, PLACEBO):
-                one = Table(tuple(row for row in each.table.trainings if row.model == model))
-                own_looks = [row for row in each.looks if row.model == model]
-                mine = next((row for row in own_looks if row.variant == variant), None)
-                if not values(one, variant):
-                    continue
-                step = f"{each.costs[model].ratio:.2f}" if variant == SIM and model in each.costs else "–"
-                own = "–" if mine is None or mine.num_own_parameters is None else f"{mine.num_own_parameters:,}"
+    groups: dict[tuple[str, str], list[Place]] = {}
+    for place in (*places_from_scratch(), OF_SWEEPS, *places_pretrained()):
+        groups.setdefault((place.piece.partition("_")[0], place.model), []).append(place)
+    for (name, model), places in groups.items():
+        for variant, side in SIDES.items():
+            if any(_pairs(found, places, side, accuracy_of)):
                 published = TABLE_11.get(model, "–") if variant == SIM else ""
-                cells = [
-                    name,
-                    model,
-                    variant,
-                    time_ratio(one, variant),
-                    step,
-                    "–" if name in START_IN_CLOCK else clock_ratio(one, variant),
-                    _memory_ratio(own_looks, variant),
-                    own,
-                ]
-                lines.append(row_of([*cells, published]))
+                cells = _cells(found, places, side)
+                lines.append(row_of([name, model, variant, *cells, published]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
 
 
-def _memory_ratio(looks: Sequence[LookRow], variant: str) -> str:
-    """Median over seeds of the memory as a multiple of the baseline's, with the range where seeds differ."""
-    peaks = {(row.variant, row.seed): row.peak_bytes for row in looks if row.peak_bytes}
-    seeds = [seed for name, seed in peaks if name == variant and (BASELINE, seed) in peaks]
-    ratios = sorted(peaks[variant, seed] / peaks[BASELINE, seed] for seed in seeds)
-    if not ratios:
+def _cells(found: Mapping[str, StudyTables], places: Sequence[Place], side: str) -> list[str]:
+    model, tables = places[0].model, found[places[0].piece]
+    step = tables.costs.get(model) if side == "with_sim" else None
+    return [
+        median_and_range(ratios(found, places, side, cpu_seconds)),
+        "–" if step is None else f"{step.ratio:.2f}",
+        _on_a_gpu(found, places, side),
+        median_and_range(ratios(found, places, side, memory(on_gpu=False))),
+        median_and_range(ratios(found, places, side, memory(on_gpu=True))),
+        _parameters(tables, model, places[0].variant(side)),
+    ]
+
+
+def _parameters(tables: StudyTables, model: str, variant: str) -> str:
+    """Of the reconstructors, and as a multiple of those of the network."""
+    own = {row.num_own_parameters for row in tables.looks if (row.model, row.variant) == (model, variant)} - {None}
+    network = {row.num_parameters for row in tables.table.trainings if row.model == model} - {None}
+    if not own:
         return "–"
-    ends = f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"
-    return f"{statistics.median(ratios):.2f}" + (f" ({' to '.join(ends)})" if ends[0] != ends[1] else "")
+    share = f" ({max(own) / max(network):.2f})" if network else ""  # pyright: ignore
+    return f"{max(own):,}{share}"  # pyright: ignore
 
 
-def gradients_table(found: Mapping[str, StudyTables]) -> str:
-    lines = head("Network", "Variant", "Median norm", "Largest norm", "Spikes", "Roughness", "Roughness − baseline")
-    for each in found.values():
-        logged = [row for row in each.looks if row.num_steps is not None]
-        for model, variant in dict.fromkeys((row.model, row.variant) for row in logged):
-            own = [row for row in logged if (row.model, row.variant) == (model, variant)]
-            base = {row.seed: row for row in logged if (row.model, row.variant) == (model, BASELINE)}
-            means = [_mean(getattr(row, name) for row in own) for name in ("median_norm", "largest_norm", "num_spikes")]
-            rough = {row.seed: row.roughness for row in own if row.roughness is not None}
-            differences = [rough[seed] - (base[seed].roughness or 0.0) for seed in rough if seed in base]
-            paired = "" if variant == BASELINE else _interval(differences)
-            lines.append(row_of([model, variant, *means, _mean(rough.values()), paired]))
-    return "\n".join(lines) if len(lines) > 2 else NOTHING
+def _on_a_gpu(found: Mapping[str, StudyTables], places: Sequence[Place], side: str) -> str:
+    """A multiple; where every training has the start of its process in its clock, the seconds that a training takes more."""
+    if known := ratios(found, places, side, clock_seconds):
+        return median_and_range(known)
+    more = [mine - other for mine, other in _pairs(found, places, side, all_clock_seconds)]
+    return f"+{statistics.median(more):.0f} s" if more else "–"
 
 
-def spikes_told(steps: Sequence[StepRow], num_epochs: int) -> str:
-    """How many of the spikes in the figure are the last step of an epoch."""
-    said: list[str] = []
-    for variant in dict.fromkeys(row.variant for row in steps):
-        norms = np.array([[row.norm] for row in steps if row.variant == variant])
-        spikes = 2 + np.flatnonzero(norms[1:, 0] > SPIKE * moving_average(norms)[:-1, 0])  # numbers of steps
-        ends = (spikes % (len(norms) // num_epochs) == 0).sum()
-        said.append(f"{ends} of {len(spikes)} ({variant})")
-    return ", ".join(said) or "–"
+def ratios(found: Mapping[str, StudyTables], places: Iterable[Place], side: str, measure: Measure) -> list[float]:
+    """Of all pairs with the same seed and machine: a side as a multiple of the same training without."""
+    return [mine / other for mine, other in _pairs(found, places, side, measure)]
 
 
-def _mean(found: Iterable[float | None]) -> str:
-    known = [value for value in found if value is not None]
-    return f"{statistics.fmean(known):.3g}" if known else "–"
+def _pairs(
+    found: Mapping[str, StudyTables], places: Iterable[Place], side: str, measure: Measure
+) -> list[tuple[float, float]]:
+    pairs: list[tuple[float, float]] = []
+    for place in places:
+        tables, names = found[place.piece], (place.variant(side), place.without)
+        mine, other = (measure(tables, name) for name in names)
+        of_mine, of_other = (tables.machines(name) for name in names)
+        pairs += [
+            (mine[key], other[key])
+            for key in mine
+            if key[0] == place.model and key in other and of_mine[key] == of_other[key]
+        ]
+    return pairs
 
 
-def _interval(differences: Sequence[float]) -> str:
-    if len(differences) < 2:
+def median_and_range(found: Sequence[float]) -> str:
+    """The range where it is one."""
+    if not found:
         return "–"
-    mean, half = statistics.fmean(differences), half_width(differences)
-    return f"{mean:+.3f} [{mean - half:+.3f}, {mean + half:+.3f}]"
+    ends = f"{min(found):.2f}", f"{max(found):.2f}"
+    return f"{statistics.median(found):.2f}" + (f" ({' to '.join(ends)})" if ends[0] != ends[1] else "")
+
+
+def accuracy_of(tables: StudyTables, variant: str) -> dict[Key, float]:
+    """Of every finished training."""
+    return tables.values(variant, "accuracy")
+
+
+def cpu_seconds(tables: StudyTables, variant: str) -> dict[Key, float]:
+    """Processor time of trainings on a CPU."""
+    return {key: value for key, value in tables.values(variant, "cpu_seconds").items() if value}
+
+
+def clock_seconds(tables: StudyTables, variant: str) -> dict[Key, float]:
+    """Time of the clock of trainings on a GPU, without those that have the start of the process in it."""
+    known = all_clock_seconds(tables, variant)
+    return {key: seconds for key, seconds in known.items() if not starts_in_clock(tables.name, key[1])}
+
+
+def all_clock_seconds(tables: StudyTables, variant: str) -> dict[Key, float]:
+    """Time of the clock of all trainings on a GPU."""
+    machines = tables.machines(variant)
+    return {key: seconds for key, seconds in tables.values(variant, "seconds").items() if ON in machines[key]}
+
+
+def memory(*, on_gpu: bool) -> Measure:
+    """Peak of the memory of a step, in bytes."""
+
+    def measured(tables: StudyTables, variant: str) -> dict[Key, float]:
+        machines = tables.machines(variant)
+        return {
+            (row.model, row.seed): row.peak_bytes
+            for row in tables.looks
+            if row.variant == variant and row.peak_bytes and (ON in machines.get((row.model, row.seed), "")) == on_gpu
+        }
+
+    return measured

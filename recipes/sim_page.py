@@ -4,40 +4,42 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from sim_costs import costs_table, gradients_table, spikes_told
+from sim_costs import costs_table
 from sim_figure import write_gradients, write_sweeps
-from sim_pooled import machines_told, places_from_scratch, places_pretrained, pooled_table, pooled_verdicts
-from sim_short import in_short
-from sim_sweeps import beyond_chance, losses_table, sweep_points, sweeps_table
-from sim_tables import (
-    NOTHING,
-    StudyTables,
-    ahead,
-    gaps,
-    head,
-    of_model,
-    points,
-    row_of,
-    time_ratio,
-    values,
+from sim_gradients import gradients_table, smoothing_told, spikes_told
+from sim_pooled import (
+    METRICS,
+    OF_EQUAL_CLASSES,
+    Comparison,
+    Place,
+    comparisons_from_scratch,
+    comparisons_pretrained,
+    difference_in,
+    differences_table,
+    machines_told,
+    places_from_scratch,
+    places_pretrained,
 )
+from sim_short import in_short
+from sim_sweeps import beyond_chance, losses_table, sweep_points, sweeps_table, widths_told
+from sim_tables import NOTHING, StudyTables, ahead, gaps, head, marked, of_model, row_of, values
 from sim_text import PAGE
-from sim_variants import BASELINE, DROPOUT_RATE, EPOCHS, LONGER, PLACEBO, SIM, core, pieces
-from studies import difference_of, verdict
-from study_rows import Table
+from sim_variants import BASELINE, DROPOUT_RATE, EPOCHS, LONGER, SIM, core, pieces
+from studies import difference_of
 from study_tables import mean_and_interval, set_table
 from study_trainings import ON
 
-COLUMNS = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "auc": "AUC"}
+COLUMNS = {"accuracy": "Accuracy", "auc": "AUC"}
+OF_UNEQUAL_CLASSES = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "auc": "AUC"}
 TABLE_2 = {
     "resnet20": "ResNet-18: 0.29",
     "resnet32": "ResNet-50: 0.13",
     "resnet56": "ResNet-101: 0.25, ResNet-152: 0.13",
 }
-"""Gains of ρSIM over the baseline in the paper, of the networks nearest in order of depth; on ResNet-50 what follows."""
+"""Gains of ρSIM over the baseline in the paper, of the networks nearest by rank of depth; on ResNet-50 what follows."""
 TABLE_2_JOINED = {"mixup": "0.23", "cutmix": "0.09", "label smoothing": "0.14"}
 
 
@@ -56,26 +58,31 @@ def write_page(path: Path, found: Mapping[str, StudyTables]) -> None:
         dropout_rate=DROPOUT_RATE,
         longer=_longer(found),
         machines=_machines(found),
-        pooled=pooled_table(found, places_from_scratch()),
+        pooled=differences_table(found, _from_scratch(), comparisons_from_scratch(), OF_EQUAL_CLASSES),
         mixed=machines_told(found, places_from_scratch()),
         mixed3=machines_told(found, places_pretrained()),
-        pooled_verdicts=pooled_verdicts(found, places_from_scratch()),
-        core=_core(scratch),
-        core_verdicts=_core_verdicts(scratch.table),
+        core=_core(found),
         table2=_table_2(found),
         table3=_table_3(medical),
-        pooled3=pooled_table(found, places_pretrained()),
-        table3_verdicts=pooled_verdicts(found, places_pretrained()),
-        sweeps=sweeps_table(swept.table),
+        pooled3=differences_table(found, _pretrained(), comparisons_pretrained(), list(METRICS)),
+        sweeps=sweeps_table(swept),
         beyond_chance=beyond_chance(swept.table),
+        widths=widths_told(swept.table),
         sweeps_figure=f"{folder.name}/sweeps.svg",
         losses=losses_table(swept.table),
-        costs=costs_table({"cifar10": scratch, **depth, **medical}),
+        costs=costs_table(found),
         gradients=gradients_table({"cifar10": scratch, **depth}),
+        smoothing=smoothing_told({"cifar10": scratch, **depth}),
         spikes=spikes_told(scratch.steps, EPOCHS),
         gradients_figure=f"{folder.name}/gradients.svg",
         tables="\n\n".join(
-            set_table(found[name].table, piece.target.title, list(piece.variants), columns=COLUMNS)
+            set_table(
+                found[name].table,
+                piece.target.title,
+                list(piece.variants),
+                columns=OF_UNEQUAL_CLASSES if piece.is_pretrained else COLUMNS,
+                with_seconds=False,
+            )
             for name, piece in pieces().items()
         ),
     )
@@ -97,9 +104,11 @@ def _progress(found: Mapping[str, StudyTables]) -> str:
 def _machines(found: Mapping[str, StudyTables]) -> str:
     """How many trainings of each piece a GPU has done; nothing where it did none."""
     of_gpu: dict[str, Counter[str]] = {}
+    versions: dict[bool, set[str]] = {True: set(), False: set()}
     for name, each in found.items():
         for row in each.table.trainings:
-            _, on, gpu = row.versions.partition(ON)
+            programs, on, gpu = row.versions.partition(ON)
+            versions[bool(on)] |= set(re.findall(r"torch \S+", programs))
             if on:
                 of_gpu.setdefault(gpu, Counter())[name] += 1
     titles = {name: piece.target.title for name, piece in pieces().items()}
@@ -108,64 +117,69 @@ def _machines(found: Mapping[str, StudyTables]) -> str:
         parts = "; ".join(
             f"{titles[name]} ({count} of {len(found[name].table.trainings)})" for name, count in trained.items()
         )
+        on_gpu, on_cpu = (", ".join(sorted(versions[each])) for each in (True, False))
         said.append(
-            f"\n\nTrained on one {gpu}: {parts}. The others on CPUs. What is drawn is the same on both, but for\n"
+            f"\n\nTrained on one {gpu} ({on_gpu}): {parts}. The others on CPUs ({on_cpu}). What is drawn is the\n"
         )
-        said.append("dropout; a GPU rounds otherwise, so that single trainings end elsewhere.")
+        said.append("same on both, but for dropout; rounding is not, so that single trainings end elsewhere.")
     return "".join(said)
 
 
 def _longer(found: Mapping[str, StudyTables]) -> str:
-    """How many epochs that is, and what follows from which ratio."""
-    said: list[str] = []
+    """How many epochs that is, and from which ratio it follows."""
+    lines = head("Set", "Network", "A step with ρSIM takes", "Epochs", "Epochs of `longer`")
     for name, each in found.items():
         rows = [row for row in each.table.trainings if row.variant == LONGER]
         for model in dict.fromkeys(row.model for row in rows if row.model in each.costs):
-            settings = " ".join(row.settings for row in rows if row.model == model)
-            epochs = sorted({int(number) for number in re.findall(r"\bepochs=(\d+)", settings)})
-            said.append(
-                f"{name} {model}: {', '.join(map(str, epochs))}, a step takes {each.costs[model].ratio:.2f} times as long"
-            )
-    return "; ".join(said) or "which is not known yet"
+            settings = [row.settings for row in each.table.trainings if (row.model, row.variant) == (model, BASELINE)]
+            longer = [row.settings for row in rows if row.model == model]
+            ratio = f"{each.costs[model].ratio:.2f} times as long"
+            lines.append(row_of([name, model, ratio, _epochs(settings), _epochs(longer)]))
+    return "\n".join(lines) if len(lines) > 2 else NOTHING
 
 
-def _core(found: StudyTables) -> str:
-    table, base = found.table, values(found.table, BASELINE)
-    lines = head("Variant", "Accuracy", "− baseline, points", "Ahead, seeds", "− ρSIM, points", "Time", "Seeds")
+def _epochs(settings: Iterable[str]) -> str:
+    return ", ".join(sorted(set(re.findall(r"\bepochs=(\d+)", " ".join(settings))), key=int))
+
+
+def _from_scratch() -> dict[str, list[Place]]:
+    places = places_from_scratch()
+    alone = [place for place in places if place.piece == "cifar10"]
+    return {"all": places, "ResNet-20 alone": alone}
+
+
+def _pretrained() -> dict[str, list[Place]]:
+    """Both sets, and each: they may differ."""
+    places = places_pretrained()
+    return {"both sets": places} | {
+        name: [place for place in places if place.piece == name] for name in dict.fromkeys(p.piece for p in places)
+    }
+
+
+def _core(found: Mapping[str, StudyTables]) -> str:
+    """Every variant of ResNet-20 beside its baseline, and ρSIM beside it."""
+    table, base = found["cifar10"].table, values(found["cifar10"].table, BASELINE)
+    titles = [f"ρSIM − it: {METRICS[metric][0]}" for metric in OF_EQUAL_CLASSES]
+    lines = head("Variant", "Accuracy", "− baseline, points", "Ahead, seeds", *titles)
+    places = [place for place in places_from_scratch() if place.piece == "cifar10"]
     for variant in core():
-        mine = values(table, variant)
-        if not mine:
+        if not (mine := values(table, variant)):
             continue
-        to_base, to_sim = (difference_of(gaps(mine, other)) for other in (base, values(table, SIM)))
+        to_base = difference_of(gaps(mine, base))
         cells = [variant, mean_and_interval(list(mine.values()))]
-        cells += ["", ""] if variant == BASELINE else [points(to_base), ahead(to_base)]
-        cells += ["" if variant == SIM else points(to_sim), time_ratio(table, variant), str(len(mine))]
+        cells += ["", ""] if variant == BASELINE else [marked(to_base), ahead(to_base)]
+        to_it = Comparison(variant, "with_sim", variant)
+        cells += [
+            "" if variant == SIM else marked(difference_in(found, places, metric, to_it)) for metric in OF_EQUAL_CLASSES
+        ]
         lines.append(row_of(cells))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
 
 
-def _core_verdicts(table: Table) -> str:
-    """One sentence for ρSIM against each of the others."""
-    mine, lines = values(table, SIM), list[str]()
-    for other in core():
-        found = None if other == SIM else difference_of(gaps(mine, values(table, other)))
-        if found is not None:
-            lines.append(
-                f"- **ρSIM over {other}**: {points(found)} points; {verdict(found)}.".replace("pairs", "seeds")
-            )
-    if not lines:
-        return ""
-    placebo = difference_of(gaps(values(table, PLACEBO), values(table, BASELINE)))
-    if placebo is not None:
-        lines.append(
-            f"- **placebo over {BASELINE}**: {points(placebo)} points; {verdict(placebo)}.".replace("pairs", "seeds")
-        )
-    return "\n".join(lines)
-
-
 def _table_2(found: Mapping[str, StudyTables]) -> str:
-    titles = ("Network", "Beside", "Without", "With ρSIM", "Difference, points", "Ahead, seeds", "− placebo, points")
-    lines = head(*titles, "Published difference")
+    titles = ("Network", "Beside", "Without", "− ResNet-20", "With ρSIM", "Difference, points", "Ahead, seeds")
+    lines = head(*titles, "− placebo, points", "Published difference")
+    simplest = {seed: value for (_, seed), value in values(found["cifar10"].table, BASELINE).items()}
     for place in places_from_scratch():
         table, alone = found[place.piece].table, place.without == BASELINE
         published = TABLE_2[place.model] if alone else f"ResNet-50: {TABLE_2_JOINED[place.without]}"
@@ -173,24 +187,21 @@ def _table_2(found: Mapping[str, StudyTables]) -> str:
         if one or other:
             gain, more = difference_of(gaps(one, other)), difference_of(gaps(one, placebo))
             means = [mean_and_interval(list(each.values())) for each in (other, one)]
-            lines.append(
-                row_of([place.model, place.without, *means, points(gain), ahead(gain), points(more), published])
+            change = difference_of(
+                gaps(
+                    {(place.model, seed): v for (_, seed), v in other.items()},
+                    {(place.model, seed): v for seed, v in simplest.items()},
+                )
             )
+            cells = [place.model, place.without, means[0], "" if place.piece == "cifar10" else marked(change), means[1]]
+            lines.append(row_of([*cells, marked(gain), ahead(gain), marked(more), published]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
 
 
 def _table_3(medical: Mapping[str, StudyTables]) -> str:
-    lines = head(
-        "Set",
-        "Network",
-        "Variant",
-        "Accuracy",
-        "AUC",
-        "NLL",
-        "Accuracy − baseline, points",
-        "AUC − baseline, × 100",
-        "Time",
-    )
+    """Every variant of every set and network."""
+    titles = ("Accuracy", "AUC", "NLL", "Accuracy − baseline, points", "AUC − baseline, × 100")
+    lines = head("Set", "Network", "Variant", *titles)
     for name, found in medical.items():
         for model in dict.fromkeys(row.model for row in found.table.trainings):
             for variant in pieces()[name].variants:
@@ -198,13 +209,10 @@ def _table_3(medical: Mapping[str, StudyTables]) -> str:
                 if not own["accuracy"]:
                     continue
                 differences = [
-                    ""
-                    if variant == BASELINE
-                    else points(difference_of(gaps(each, values(found.table, BASELINE, metric))))
-                    for metric, each in own.items()
-                    if metric != "nll"
+                    difference_of(gaps(own[metric], values(found.table, BASELINE, metric)))
+                    for metric in ("accuracy", "auc")
                 ]
                 means = [mean_and_interval(list(each.values())) for each in own.values()]
-                one = Table(tuple(row for row in found.table.trainings if row.model == model))
-                lines.append(row_of([name, model, variant, *means, *differences, time_ratio(one, variant)]))
+                paired = ["", ""] if variant == BASELINE else map(marked, differences)
+                lines.append(row_of([name, model, variant, *means, *paired]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from sim_looks import LookRow, StepRow, read_looks, read_steps
 from sim_steps import StepCostRow, read_step_costs
-from sim_variants import BASELINE
 from studies import Difference
 from study_rows import Table, read_table
-from study_trainings import ON
 
 NOTHING = "Not trained yet."
 Key = tuple[str, int]
@@ -26,18 +23,23 @@ class StudyTables(NamedTuple):
     looks: Sequence[LookRow]
     steps: Sequence[StepRow]
     costs: Mapping[str, StepCostRow]
+    name: str = ""
 
     @classmethod
     def read(cls, folder: Path, name: str) -> StudyTables:
         """From its files."""
         costs = {model: row for (model, _), row in read_step_costs(folder, name).items()}
-        return cls(read_table(folder, name), read_looks(folder, name), read_steps(folder, name), costs)
+        return cls(read_table(folder, name), read_looks(folder, name), read_steps(folder, name), costs, name)
 
     def values(self, variant: str, metric: str) -> dict[Key, float]:
         """Of every training of a variant that has the number, ``nll`` among them."""
         if metric != "nll":
             return values(self.table, variant, metric)
         return {(row.model, row.seed): row.nll for row in self.looks if row.variant == variant and row.nll is not None}
+
+    def machines(self, variant: str) -> dict[Key, str]:
+        """Versions and machine of every training of a variant."""
+        return {(row.model, row.seed): row.versions for row in self.table.trainings if row.variant == variant}
 
 
 def values(table: Table, variant: str, metric: str = "accuracy") -> dict[Key, float]:
@@ -54,9 +56,19 @@ def gaps(first: Mapping[Key, float], second: Mapping[Key, float]) -> list[float]
     return [100 * (first[key] - second[key]) for key in sorted(first) if key in second]
 
 
-def points(found: Difference | None) -> str:
+def points(found: Difference | None, digits: int = 2) -> str:
     """A mean difference with its interval."""
-    return "–" if found is None else f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+    return "–" if found is None else f"{found.mean:+.{digits}f} [{found.low:+.{digits}f}, {found.high:+.{digits}f}]"
+
+
+def marked(found: Difference | None, digits: int = 2) -> str:
+    """The same, bold where the interval excludes 0."""
+    return f"**{points(found, digits)}**" if excludes_0(found) else points(found, digits)
+
+
+def excludes_0(found: Difference | None) -> bool:
+    """Whether the interval does; none is no reason to say so."""
+    return found is not None and (found.low > 0 or found.high < 0)
 
 
 def ahead(found: Difference | None) -> str:
@@ -65,27 +77,15 @@ def ahead(found: Difference | None) -> str:
 
 
 def row_of(cells: Iterable[str]) -> str:
+    """A line of a table."""
     return f"| {' | '.join(cells)} |"
 
 
 def head(*titles: str) -> list[str]:
+    """The first two lines of a table."""
     return [row_of(titles), "|---" * len(titles) + "|"]
 
 
-def time_ratio(table: Table, variant: str, base: str = BASELINE) -> str:
-    """Median processor time as a multiple of that of ``base``."""
-    mine, other = values(table, variant, "cpu_seconds"), values(table, base, "cpu_seconds")
-    ratios = [mine[key] / other[key] for key in mine if other.get(key)]
-    return f"{statistics.median(ratios):.2f}" if ratios else "–"
-
-
-def clock_ratio(table: Table, variant: str, base: str = BASELINE) -> str:
-    """Median time of the clock as a multiple of that of ``base``, of trainings on a GPU, which have no processor time."""
-    on_gpu = Table(tuple(row for row in table.trainings if ON in row.versions))
-    mine, other = values(on_gpu, variant, "seconds"), values(on_gpu, base, "seconds")
-    ratios = [mine[key] / other[key] for key in mine if other.get(key)]
-    return f"{statistics.median(ratios):.2f}" if ratios else "–"
-
-
 def of_model(found: Mapping[Key, float], model: str) -> dict[Key, float]:
+    """Those of one network."""
     return {key: value for key, value in found.items() if key[0] == model}

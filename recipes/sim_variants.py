@@ -101,15 +101,18 @@ def _natural(name: str, title: str, **options: Any) -> Target:
 
 def core() -> dict[str, dict[str, Any]]:
     """ρSIM, its placebo, and what costs as much or nothing."""
-    decays = {f"weight decay × {factor}": {"weight_decay": WEIGHT_DECAY * factor} for factor in DECAYS}
-    free = {LONGER: {}, **decays, DROPOUT: {}}
-    return {BASELINE: LOGGED, SIM: {**rho_sim(), **LOGGED}, PLACEBO: {**rho_sim(placebo=True), **LOGGED}, **free}
+    return {BASELINE: LOGGED, SIM: {**rho_sim(), **LOGGED}, PLACEBO: {**rho_sim(placebo=True), **LOGGED}, **free()}
 
 
 def fine_tunings() -> dict[str, dict[str, Any]]:
     """Of a pretrained network: the same."""
-    decays = {f"weight decay × {factor}": {"weight_decay": FINE_TUNING_DECAY * factor} for factor in DECAYS}
-    return {BASELINE: {}, SIM: rho_sim(), PLACEBO: rho_sim(placebo=True), LONGER: {}, **decays, DROPOUT: {}}
+    return {BASELINE: {}, SIM: rho_sim(), PLACEBO: rho_sim(placebo=True), **free(FINE_TUNING_DECAY)}
+
+
+def free(weight_decay: float = WEIGHT_DECAY) -> dict[str, dict[str, Any]]:
+    """What costs as much as ρSIM, or nothing."""
+    decays = {f"weight decay × {factor}": {"weight_decay": weight_decay * factor} for factor in DECAYS}
+    return {LONGER: {}, **decays, DROPOUT: {}}
 
 
 def plain_and_sim() -> dict[str, dict[str, Any]]:

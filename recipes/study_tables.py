@@ -144,14 +144,21 @@ def or_dash(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def set_table(table: Table, title: str, variants: Sequence[str], *, columns: Mapping[str, str] = COLUMNS) -> str:
+def set_table(
+    table: Table,
+    title: str,
+    variants: Sequence[str],
+    *,
+    columns: Mapping[str, str] = COLUMNS,
+    with_seconds: bool = True,
+) -> str:
     if not table.trainings:
         return f"### {title}\n\nNot trained yet."
     lines = [
         f"### {title}",
         "",
-        f"| Network | Variant | {' | '.join(columns.values())} | CPU seconds |",
-        "|---" * (len(columns) + 3) + "|",
+        f"| Network | Variant | {' | '.join([*columns.values(), *['CPU seconds'] * with_seconds])} |",
+        "|---" * (len(columns) + 2 + with_seconds) + "|",
     ]
     of_set: Callable[[str, str, str], list[float]] = lambda model, variant, metric: [  # noqa: E731 (used here only)
         value
@@ -164,7 +171,8 @@ def set_table(table: Table, title: str, variants: Sequence[str], *, columns: Map
             if any(found):
                 seconds = of_set(model, variant, "cpu_seconds")
                 cost = f"{statistics.median(seconds):.0f}" if seconds else "–"  # none of a GPU
-                lines.append(f"| {model} | {variant} | {' | '.join(map(mean_and_interval, found))} | {cost} |")
+                cells = [*map(mean_and_interval, found), *[cost] * with_seconds]
+                lines.append(f"| {model} | {variant} | {' | '.join(cells)} |")
     failed = [row for row in table.trainings if row.state != "done"]
     notes = [f"{row.model}, {row.variant}, seed {row.seed}: {row.state}" for row in failed]
     return "\n".join([*lines, *(["", *notes] if notes else [])])

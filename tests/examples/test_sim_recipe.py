@@ -251,12 +251,13 @@ def test_differences_are_paired_over_seeds_and_stand_beside_time_and_placebo(pag
     each = 100 * (0.02 + 0.02 * noise)
     low, high = stats.ttest_1samp(each, 0).confidence_interval(0.95)
     line = line_of(page, "| rho_sim |", "## Does it help?")
-    assert f"| {each.mean():+.2f} [{low:+.2f}, {high:+.2f}] | 5 of 5 |" in line and line.endswith("| 1.26 | 5 |")
-    assert "- **ρSIM over baseline**: +2.00" in page and "holds, ahead in 5 of 5 seeds" in page
-    assert "- **ρSIM over placebo**: +0.00 [+0.00, +0.00] points; not decided" in page
-    assert "- **ρSIM over longer**: -1.0" in page and "the opposite shows" in page
-    assert "- **placebo over baseline**: +2.00" in page
-    assert "(cifar10 resnet20: 26, a step takes 1.28 times as long)" in page
+    said = f"**{each.mean():+.2f} [{low:+.2f}, {high:+.2f}]**"
+    assert line.endswith(f"| {said} | 5 of 5 |  |  |  |")
+    line = line_of(page, "| baseline |", "ResNet-20 alone, and")
+    assert line.endswith(f"|  |  | {said} | **+2.00 [+2.00, +2.00]** | **+10.00 [+10.00, +10.00]** |")
+    assert "| 5 of 5 | +0.00 [+0.00, +0.00] | +0.00 [+0.00, +0.00] | – |" in line_of(page, "| placebo |")
+    assert "| 5 of 5 | **-1.0" in line_of(page, "| longer |")
+    assert "| cifar10 | resnet20 | 1.28 times as long | 20 | 26 |" in page
 
 
 def test_all_pairs_from_scratch_give_the_verdict(page):
@@ -265,20 +266,42 @@ def test_all_pairs_from_scratch_give_the_verdict(page):
     each = [2 + 0.02 * noise for noise in [0.0, 0.4, -0.2, 0.1, 0.3, 0.0, 0.4, -0.2]] + [1.0, 1.0]
     low, high = stats.ttest_1samp(each, 0).confidence_interval(0.95)
     said = f"{np.mean(each):+.2f} [{low:+.2f}, {high:+.2f}]"
-    assert f"| ρSIM | the same without | accuracy, points | {said} | 10 of 10 |" in text
-    assert f"- **ρSIM over the same without**: {said} points of accuracy; holds, ahead in 10 of 10 pairs" in text
-    assert "| ρSIM | its placebo | accuracy, points | +0.00 [+0.00, +0.00] | 0 of 5 |" in text
-    assert "| ρSIM | the same without | NLL saved, × 100 | +10.00 [+10.00, +10.00] | 2 of 2 |" in text
-    assert "| ρSIM | the same without | accuracy, points | +2.00" in page.partition("## Fine-tuning")[2]
+    assert f"| all | ρSIM − the same training without it | **{said}** | **+2.00 [+2.00, +2.00]** | **+10.00" in text
+    assert "| all | ρSIM − its placebo | +0.00 [+0.00, +0.00] | +0.00 [+0.00, +0.00] | – | 5 |" in text
+    assert "on a GPU or both on a CPU" not in text  # where all are
+    pretrained = page.partition("## Fine-tuning")[2]
+    assert "| breastmnist | ρSIM − the same training without it | **+2.00" in pretrained
+    assert "| both sets | ρSIM − the baseline for longer |" not in pretrained  # not trained
 
 
 def test_the_answer_stands_on_top_with_the_placebo_and_the_epochs_of_the_same_cost(page):
     """In the made-up study the placebo gains as much as ρSIM, and nothing was fine-tuned with one."""
     top = page.partition("`--regularizer rho_sim`")[0]
     said = line_of(top, "- **From scratch**")
-    assert said.startswith("- **From scratch**: a gain shows that the placebo may share, +")
-    assert said.endswith(" over as many more epochs as it costs (5 pairs).")
-    assert "over the same without (10 pairs) and +0.00 [+0.00, +0.00] over the placebo (5 pairs); -1.0" in said
+    assert said.startswith(
+        "- **From scratch**: a gain shows that the placebo may share. Its difference to the same training without it is +1.80 ["
+    )
+    assert " (10 pairs), to its placebo +0.00 [+0.00, +0.00] (5 pairs), to the baseline trained for longer" in said
+    assert " (5 pairs). Also, against the same training without it: AUC × 100 +2.00 [+2.00, +2.00]; NLL saved" in said
+    line = line_of(top, "- **Trainings from scratch are short here**")
+    assert "the ResNet-20 by +3.0" in line and "mixup -10." in line and "cutmix" not in line
+
+
+def test_what_shows_in_one_set_alone_is_said(recipe, tmp_path):
+    """ρSIM is 2 points better in one set and 2 worse in the other, which together shows nothing."""
+    for name, gain in (("breastmnist", 0.02), ("retinamnist", -0.02)):
+        made = [
+            row_of("mobilenetv1_050", variant, seed, accuracy=0.5 + seed / 100 + of_it)
+            for variant, of_it in (("baseline", 0.0), ("rho_sim", gain))
+            for seed in range(3)
+        ]
+        keep(tmp_path, name, made)
+    recipe.main(["--only", "none", "--rows", str(tmp_path), "--out", str(tmp_path / "page.md")])
+    said = line_of((tmp_path / "page.md").read_text(encoding="utf-8"), "- **Fine-tuning**: no gain of ρSIM shows.")
+    assert said.endswith(
+        "By set, with intervals that exclude 0: breastmnist, ρSIM − the same training without it, Accuracy, points +2.00 "
+        "[+2.00, +2.00]; retinamnist, ρSIM − the same training without it, Accuracy, points -2.00 [-2.00, -2.00]."
+    )
 
 
 @pytest.mark.parametrize(
@@ -295,15 +318,6 @@ def test_a_gain_counts_where_the_placebo_has_less(recipe, over, placebo, said):
     short, difference = sys.modules["sim_short"], sys.modules["studies"].Difference
     made = [each and difference(sum(each) / 2, *each, 1, 2) for each in (over, placebo)]
     assert short._what_shows(*made) == said
-
-
-def test_what_other_metrics_say_beyond_chance_is_in_the_verdict(page):
-    text = page.partition("## Does it help?")[2].partition("ResNet-20 alone")[0]
-    line = line_of(text, "- **ρSIM over the same without**")
-    assert line.endswith(
-        " Intervals that exclude 0: AUC, × 100, +2.00 [+2.00, +2.00]; NLL saved, × 100, +10.00 [+10.00, +10.00]."
-    )
-    assert "exclude 0" not in line_of(text, "- **ρSIM over its placebo**")
 
 
 def test_pairs_of_different_machines_are_counted(page, recipe, tmp_path):
@@ -325,26 +339,48 @@ def test_pairs_of_different_machines_are_counted(page, recipe, tmp_path):
     found = {name: sys.modules["sim_tables"].StudyTables.read(tmp_path / "mixed", name) for name in recipe.pieces()}
     pooled = sys.modules["sim_pooled"]
     assert pooled.machines_told(found, pooled.places_from_scratch()) == (
-        " The two trainings ran on different machines, whose rounding differs, in 2 of 2 pairs of ρSIM and its placebo; "
-        "in 2 of 2 pairs of placebo and the same without."
+        " The two trainings ran on different machines in 2 of 2 pairs of ρSIM − its placebo; in 2 of 2 pairs of "
+        "placebo − the same training without it."
     )
+    alike = pooled.comparisons_from_scratch()[2]
+    assert alike.on_one_machine and alike.first == "with_sim" and alike.second == "with_placebo"
+    assert pooled.difference_in(found, pooled.places_from_scratch(), "accuracy", alike) is None
 
 
-def test_memory_is_a_median_over_seeds_with_its_range(recipe):
-    costs, looks = (sys.modules[name] for name in ("sim_costs", "sim_looks"))
+def test_costs_are_of_pairs_on_one_machine(recipe):
+    """Seeds 0 to 2 on a CPU, 3 and 4 on a GPU, of which the clock of seed 0 has the start of the process; ρSIM of 2 on a GPU."""
+    costs, looks, tables = (sys.modules[name] for name in ("sim_costs", "sim_looks", "sim_tables"))
 
-    def look(variant, seed, memory):
-        return looks.LookRow(
-            model="one", variant=variant, seed=seed, nll=None, num_own_parameters=None, peak_bytes=memory, num_steps=None,
-            median_norm=None, largest_norm=None, num_spikes=None, roughness=None,
+    def on(machine, variant, seed, seconds, memory):
+        gpu = machine == "gpu"
+        row = row_of(
+            "resnet20", variant, seed, accuracy=0.5, num_parameters=200, seconds=seconds, cpu_seconds=None if gpu else seconds,
+            versions="torch 2 on NVIDIA H200" if gpu else "torch 2",
         )  # fmt: skip
+        own = 0 if variant == "baseline" else 50
+        return row, looks.LookRow(
+            model="resnet20", variant=variant, seed=seed, num_own_parameters=own, peak_bytes=memory
+        )
 
-    plain = [look("baseline", seed, 100) for seed in range(4)]
-    more = [look("rho_sim", seed, memory) for seed, memory in enumerate((110, 120, 150))]
-    assert costs._memory_ratio([*plain, *more], "rho_sim") == "1.20 (1.10 to 1.50)"
-    assert (
-        costs._memory_ratio([*plain, *more[:1]], "rho_sim") == "1.10" and costs._memory_ratio(plain, "rho_sim") == "–"
-    )
+    made = [on("cpu", "baseline", seed, 10.0, 100) for seed in (0, 1, 2)]
+    made += [on("gpu", "baseline", seed, 20.0, 300) for seed in (3, 4)]
+    made += [on("cpu", "rho_sim", 0, 12.0, 110), on("cpu", "rho_sim", 1, 13.0, 120), on("gpu", "rho_sim", 2, 99.0, 999)]
+    made += [on("gpu", "rho_sim", 3, 30.0, 330), on("gpu", "rho_sim", 4, 50.0, 330)]
+    table = sys.modules["study_rows"].Table(tuple(row for row, _ in made))
+    found = tables.StudyTables(table, [look for _, look in made], [], {}, "cifar10")
+    places = [place for place in sys.modules["sim_pooled"].places_from_scratch() if place.piece == "cifar10"]
+    assert costs._cells({"cifar10": found}, places, "with_sim") == [
+        "1.25 (1.20 to 1.30)",
+        "–",
+        "2.00 (1.50 to 2.50)",
+        "1.15 (1.10 to 1.20)",
+        "1.10",
+        "50 (0.25)",
+    ]
+    assert costs._cells({"cifar10": found}, places, "with_placebo")[:2] == ["–", "–"]
+    started = found._replace(name="cifar10_depth")
+    assert costs._cells({"cifar10": started}, places, "with_sim")[2] == "+20 s"
+    assert costs.starts_in_clock("cifar10", 0) and not costs.starts_in_clock("cifar10", 1)
 
 
 def test_what_is_published_stands_beside(page):
@@ -355,15 +391,17 @@ def test_what_is_published_stands_beside(page):
     assert line_of(page, "| resnet56 | baseline |", "Table 2").endswith(
         "| 3 of 3 | – | ResNet-101: 0.25, ResNet-152: 0.13 |"
     )
-    assert line_of(page, "| breastmnist | mobilenetv1_050 | rho_sim |").endswith("| 1.00 |")
-    assert line_of(page, "| rho | 0.6 |") == "| rho | 0.6 | 0.485 | -2.00 [-2.00, -2.00] | 0 of 2 |"
-    assert line_of(page, "| rho | 0.2 |") == "| rho | 0.2 | 0.515 | +1.00 [+1.00, +1.00] | 2 of 2 |"
-    assert line_of(page, "| weight | 1 |") == "| weight | 1 | 0.405 | -10.00 [-10.00, -10.00] | 0 of 2 |"
-    assert line_of(page, "| `kl` |") == "| `kl` | 0.525 | +2.00 [+2.00, +2.00] | 2 of 2 | 94.85 | +0.20 |"
+    assert line_of(page, "| breastmnist | mobilenetv1_050 | rho_sim |").endswith("| **+2.00 [+2.00, +2.00]** |")
+    assert line_of(page, "| rho | 0.6 |") == "| rho | 0.6 | 0.485 | **-2.00 [-2.00, -2.00]** | 0 of 2 | – |"
+    assert line_of(page, "| rho | 0.2 |") == "| rho | 0.2 | 0.515 | **+1.00 [+1.00, +1.00]** | 2 of 2 | – |"
+    assert line_of(page, "| weight | 1 |") == "| weight | 1 | 0.405 | **-10.00 [-10.00, -10.00]** | 0 of 2 | – |"
+    assert line_of(page, "| `kl` |") == "| `kl` | 0.525 | **+2.00 [+2.00, +2.00]** | 2 of 2 | 94.85 | +0.20 |"
     assert line_of(page, "| cifar10 | resnet20 | rho_sim |") == (
-        "| cifar10 | resnet20 | rho_sim | 1.26 | 1.28 | – | 1.10 | 1,234 | ResNet-18: 1.11, 1.04 |"
+        "| cifar10 | resnet20 | rho_sim | 1.26 (1.00 to 1.26) | 1.28 | – | 1.10 | – | 1,234 | ResNet-18: 1.11, 1.04 |"
     )
-    assert line_of(page, "| resnet20 | rho_sim |", "## Gradients").endswith("| 0.405 | -0.100 [-0.100, -0.100] |")
+    line = line_of(page, "| resnet20 | rho_sim |", "## Gradients")
+    assert line.endswith("| 2 | +0.00 [+0.00, +0.00] | 0.405 | **-0.100 [-0.100, -0.100]** |")
+    assert "there is less in 1 and more in 0 of 3 comparisons" in page
 
 
 def test_intervals_of_the_sweeps_are_those_of_a_regression_on_variant_and_seed(recipe):
@@ -383,6 +421,17 @@ def test_intervals_of_the_sweeps_are_those_of_a_regression_on_variant_and_seed(r
     assert sweeps.difference_to_baseline(table(tuple(made)), "rho 0.6") is None
     assert sweeps.half_width_of_all(table(tuple(made[:3]))) is None
     assert sweeps.beyond_chance(table(tuple(made))).startswith("weight 1 (-7.67 [")
+    without = sweeps.half_width_of_all(table(tuple(made)), without="weight 1")
+    assert f", and ±{without:.2f} without weight 1, which varies most" in sweeps.widths_told(table(tuple(made)))
+
+
+def test_memory_of_a_swept_step_is_a_multiple_of_that_of_the_baseline(recipe):
+    look, sweeps, tables = sys.modules["sim_looks"].LookRow, sys.modules["sim_sweeps"], sys.modules["sim_tables"]
+    peaks = (("baseline", 0, 100), ("rho 0.6", 0, 180), ("baseline", 1, 200), ("rho 0.6", 1, 400))
+    looks = [look(model="resnet20", variant=name, seed=seed, peak_bytes=peak) for name, seed, peak in peaks]
+    made = [row_of("resnet20", name, seed, accuracy=0.5) for name, seed, _ in peaks]
+    found = tables.StudyTables(sys.modules["study_rows"].Table(tuple(made)), looks, [], {})
+    assert sweeps.sweeps_table(found).splitlines()[-1].endswith("| 1.90 |")
 
 
 def test_how_much_is_there_is_said_until_all_is(page, recipe, variants, tmp_path, monkeypatch):
@@ -402,7 +451,9 @@ def test_what_a_gpu_has_trained_is_said_and_has_no_processor_time(page, recipe, 
     keep(tmp_path / "gpu", "cifar10", [*made, row_of("resnet20", "baseline", 1, accuracy=0.5)])
     recipe.main(["--only", "none", "--rows", str(tmp_path / "gpu"), "--out", str(tmp_path / "gpu.md")])
     text = (tmp_path / "gpu.md").read_text(encoding="utf-8")
-    assert "Trained on one NVIDIA H200: CIFAR-10 subset: ResNet-20, and what costs as much (2 of 3). The others" in text
+    assert (
+        "Trained on one NVIDIA H200 (torch 2): CIFAR-10 subset: ResNet-20, and what costs as much (2 of 3). The" in text
+    )
 
 
 def test_a_page_is_written_when_the_sweeps_have_their_baseline_alone(recipe, tmp_path):
@@ -416,36 +467,15 @@ def test_trainings_of_a_gpu_alone_are_listed(recipe, tmp_path):
     keep(tmp_path / "gpu", "cifar10", [row_of("resnet20", "baseline", seed, accuracy=0.5, **on_gpu) for seed in (2, 0)])
     recipe.main(["--only", "none", "--rows", str(tmp_path / "gpu"), "--out", str(tmp_path / "gpu.md")])
     listed = (tmp_path / "gpu.md").read_text(encoding="utf-8").partition("## Every training")[2]
-    assert "| resnet20 | baseline | 0.500 [0.500, 0.500] | – | – | – |" in listed
-
-
-def test_the_time_on_a_gpu_is_that_of_pairs_there(page, recipe):
-    tables, costs = (sys.modules[name] for name in ("sim_tables", "sim_costs"))
-    on_gpu = {"versions": "torch 2 on NVIDIA H200", "cpu_seconds": None, "accuracy": 0.5}
-    made = [
-        *(
-            row_of("resnet20", "baseline", seed, **on_gpu | {"seconds": seconds})
-            for seed, seconds in ((0, 10.0), (1, 40.0))
-        ),
-        *(
-            row_of("resnet20", "rho_sim", seed, **on_gpu | {"seconds": seconds})
-            for seed, seconds in ((0, 20.0), (1, 60.0))
-        ),
-        row_of("resnet20", "rho_sim", 2, accuracy=0.5, seconds=900.0),
-        row_of("resnet20", "baseline", 2, accuracy=0.5, seconds=1.0),
-    ]
-    table = sys.modules["study_rows"].Table(tuple(made))
-    assert tables.clock_ratio(table, "rho_sim") == "1.75" and tables.clock_ratio(table, "placebo") == "–"
-    line = costs.costs_table({"cifar10": tables.StudyTables(table, [], [], {})}).splitlines()[-1]
-    assert line.startswith("| cifar10 | resnet20 | rho_sim | 1.00 | – | 1.75 |")
+    assert "| resnet20 | baseline | 0.500 [0.500, 0.500] | – |" in listed
 
 
 def test_spikes_at_the_end_of_epochs_are_counted(recipe):
     norms = [1.0] * 40
     norms[9] = norms[19] = norms[24] = 9.0  # steps 10, 20 and 25
-    looks, costs = sys.modules["sim_looks"], sys.modules["sim_costs"]
+    looks, gradients = sys.modules["sim_looks"], sys.modules["sim_gradients"]
     steps = [looks.StepRow(model="one", variant="baseline", step=step, norm=norm) for step, norm in enumerate(norms, 1)]
-    assert costs.spikes_told(steps, 4) == "2 of 3 (baseline)" and costs.spikes_told([], 4) == "–"
+    assert gradients.spikes_told(steps, 4) == "2 of 3 (baseline)" and gradients.spikes_told([], 4) == "–"
 
 
 def test_without_rows_the_page_says_so(recipe, tmp_path):
