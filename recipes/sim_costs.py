@@ -67,12 +67,12 @@ def _cells(found: Mapping[str, StudyTables], places: Sequence[Place], side: str)
 
 def _parameters(tables: StudyTables, model: str, variant: str) -> str:
     """Of the reconstructors, and as a multiple of those of the network."""
-    own = {row.num_own_parameters for row in tables.looks if (row.model, row.variant) == (model, variant)} - {None}
-    network = {row.num_parameters for row in tables.table.trainings if row.model == model} - {None}
-    if not own:
+    looks = [row for row in tables.looks if (row.model, row.variant) == (model, variant)]
+    own = max((row.num_own_parameters for row in looks if row.num_own_parameters is not None), default=None)
+    of_network = [row.num_parameters for row in tables.table.trainings if row.model == model and row.num_parameters]
+    if own is None:
         return "–"
-    share = f" ({max(own) / max(network):.2f})" if network else ""  # pyright: ignore
-    return f"{max(own):,}{share}"  # pyright: ignore
+    return f"{own:,}" + (f" ({own / max(of_network):.2f})" if of_network else "")
 
 
 def _on_a_gpu(found: Mapping[str, StudyTables], places: Sequence[Place], side: str) -> str:

@@ -25,7 +25,7 @@ from sim_pooled import (
 )
 from sim_short import in_short
 from sim_sweeps import beyond_chance, losses_table, sweep_points, sweeps_table, widths_told
-from sim_tables import NOTHING, StudyTables, ahead, gaps, head, marked, of_model, row_of, values
+from sim_tables import NOTHING, StudyTables, ahead, gaps, head, marked, of_model, of_seeds, row_of, values
 from sim_text import PAGE
 from sim_variants import BASELINE, DROPOUT_RATE, EPOCHS, LONGER, SIM, core, pieces
 from studies import difference_of
@@ -179,7 +179,8 @@ def _core(found: Mapping[str, StudyTables]) -> str:
 def _table_2(found: Mapping[str, StudyTables]) -> str:
     titles = ("Network", "Beside", "Without", "− ResNet-20", "With ρSIM", "Difference, points", "Ahead, seeds")
     lines = head(*titles, "− placebo, points", "Published difference")
-    simplest = {seed: value for (_, seed), value in values(found["cifar10"].table, BASELINE).items()}
+    (simplest,) = pieces()["cifar10"].networks
+    base = of_seeds(values(found["cifar10"].table, BASELINE), simplest)
     for place in places_from_scratch():
         table, alone = found[place.piece].table, place.without == BASELINE
         published = TABLE_2[place.model] if alone else f"ResNet-50: {TABLE_2_JOINED[place.without]}"
@@ -187,12 +188,7 @@ def _table_2(found: Mapping[str, StudyTables]) -> str:
         if one or other:
             gain, more = difference_of(gaps(one, other)), difference_of(gaps(one, placebo))
             means = [mean_and_interval(list(each.values())) for each in (other, one)]
-            change = difference_of(
-                gaps(
-                    {(place.model, seed): v for (_, seed), v in other.items()},
-                    {(place.model, seed): v for seed, v in simplest.items()},
-                )
-            )
+            change = difference_of(gaps(of_seeds(other, place.model), base))
             cells = [place.model, place.without, means[0], "" if place.piece == "cifar10" else marked(change), means[1]]
             lines.append(row_of([*cells, marked(gain), ahead(gain), marked(more), published]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sim_looks import LookRow, StepRow, read_looks, read_steps
 from sim_steps import StepCostRow, read_step_costs
@@ -14,6 +14,7 @@ from study_rows import Table, read_table
 NOTHING = "Not trained yet."
 Key = tuple[str, int]
 """Network, seed."""
+_Paired = TypeVar("_Paired", Key, int)
 
 
 class StudyTables(NamedTuple):
@@ -51,7 +52,7 @@ def values(table: Table, variant: str, metric: str = "accuracy") -> dict[Key, fl
     }
 
 
-def gaps(first: Mapping[Key, float], second: Mapping[Key, float]) -> list[float]:
+def gaps(first: Mapping[_Paired, float], second: Mapping[_Paired, float]) -> list[float]:
     """First minus second in percentage points, where both are there."""
     return [100 * (first[key] - second[key]) for key in sorted(first) if key in second]
 
@@ -89,3 +90,8 @@ def head(*titles: str) -> list[str]:
 def of_model(found: Mapping[Key, float], model: str) -> dict[Key, float]:
     """Those of one network."""
     return {key: value for key, value in found.items() if key[0] == model}
+
+
+def of_seeds(found: Mapping[Key, float], model: str) -> dict[int, float]:
+    """Those of one network by seed alone, to be compared with another network."""
+    return {seed: value for (name, seed), value in found.items() if name == model}
