@@ -7,7 +7,8 @@ Images of 64 px lie in memory, all of them in one batch. A round makes one step 
 in an order that changes from round to round; a ratio is that of the two steps of one round in CPU seconds of the process, because
 other programs may take the processor. Printed are the median over the rounds with a bootstrap interval of 95 % for it, and for a
 regulariser with a target whether that is met: whether the interval's lower end reaches down to it. For ρSIM also the memory of
-training, as a ratio: weights, gradients, moments of AdamW, and what a step keeps for its backward pass.
+training, as a ratio: weights, gradients, moments of AdamW, and what a step keeps for its backward pass; and its floor: a plain
+step and the matrix products of the reconstructors alone, which no implementation can do without.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from products import products_of
 from timm.models.resnet import BasicBlock, ResNet
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
@@ -63,6 +65,7 @@ class Case:
     target: float | Mapping[str, float] | None = None
     shows_plain_images: bool = True
     shows_memory: bool = False
+    shows_floor: bool = False
 
     def target_for(self, network: str) -> float | None:
         """At most so many times a plain step."""
@@ -84,7 +87,7 @@ CASES = (
     Case("L2-SP, decoupled", "l2_sp:decoupled=true"),
     Case("DELTA", "delta"),
     Case("BSS", "bss"),
-    Case("ρSIM", "rho_sim", OF_RHO_SIM, shows_memory=True),
+    Case("ρSIM", "rho_sim", OF_RHO_SIM, shows_memory=True, shows_floor=True),
     Case("ρSIM, K = 128 everywhere", "rho_sim:K=128", shows_memory=True),
     Case("ρSIM, other tokens of each image (v1)", "rho_sim:sampling=v1"),
     Case("SIM, all tokens, not projected (equation 1)", "rho_sim:rho=1,projected=false", shows_memory=True),
@@ -144,6 +147,8 @@ def main() -> None:
 
 def measure(name: str, build: Callable[[], nn.Module], batch_size: int, cases: Sequence[Case], num_rounds: int) -> None:
     steps = [make_step(build, batch_size, None), *(make_step(build, batch_size, case) for case in cases)]
+    with_floor = [case for case in cases if case.shows_floor]
+    steps += [make_floor(build, batch_size, case) for case in with_floor]
     for step in steps:
         step()
     rounds: list[list[float]] = []
@@ -153,7 +158,12 @@ def measure(name: str, build: Callable[[], nn.Module], batch_size: int, cases: S
         if rounds:
             plain = peak_bytes(build, batch_size) if any(case.shows_memory for case in cases) else 0
             memory = [peak_bytes(build, batch_size, choice=c.choice) / plain if c.shows_memory else None for c in cases]
-            report(name, f"batches of {batch_size}, {len(rounds)} rounds", cases, np.array(rounds), memory)
+            seconds = np.array(rounds)
+            report(name, f"batches of {batch_size}, {len(rounds)} rounds", cases, seconds[:, : 1 + len(cases)], memory)
+            for case, products in zip(with_floor, seconds[:, 1 + len(cases) :].T, strict=True):
+                ratios = 1 + products / seconds[:, 0]
+                low, high = interval_of_median(ratios)
+                print(f"  {f'floor of {case.label}':50} {np.median(ratios):.3f}  ({low:.3f} to {high:.3f})", flush=True)
 
 
 def report(
@@ -188,6 +198,20 @@ def interval_of_median(values: np.ndarray) -> tuple[float, float]:
 
 
 def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None, method: str = "full") -> Step:
+    return prepared(build, batch_size, case, method)[0]
+
+
+def make_floor(build: Callable[[], nn.Module], batch_size: int, case: Case) -> Step:
+    """The products of the linear layers that a regulariser trains."""
+    step, regularizers = prepared(build, batch_size, case)
+    parts = [part for each in regularizers for module in each.modules() for part in module.modules()]
+    return products_of([part for part in parts if isinstance(part, nn.Linear)], step)
+
+
+def prepared(
+    build: Callable[[], nn.Module], batch_size: int, case: Case | None, method: str = "full"
+) -> tuple[Step, list[Any]]:
+    """A step of training, and its regularisers."""
     images = torch.randn(batch_size, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
     rows = torch.arange(batch_size)
     targets = torch.eye(CLASSES)[rows % CLASSES]
@@ -218,7 +242,7 @@ def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None
     def step() -> None:
         training_step.run(batch, next(numbers))
 
-    return step
+    return step, regularizers
 
 
 def peak_bytes(build: Callable[[], nn.Module], batch_size: int, method: str = "full", *, choice: str = "") -> int:
