@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sim_pooled import Place, places_from_scratch, places_pretrained
 from sim_tables import NOTHING, Key, StudyTables, head, row_of
-from sim_variants import BASELINE, PLACEBO, SIM
+from sim_variants import BASELINE, LONGER, PLACEBO, SIM
 from study_trainings import ON
 
 TABLE_11 = {
@@ -40,16 +40,28 @@ def costs_table(found: Mapping[str, StudyTables]) -> str:
         "Parameters beside those of the network",
         "Published: time, memory",
     )
-    groups: dict[tuple[str, str], list[Place]] = {}
-    for place in (*places_from_scratch(), OF_SWEEPS, *places_pretrained()):
-        groups.setdefault((place.piece.partition("_")[0], place.model), []).append(place)
-    for (name, model), places in groups.items():
+    for (name, model), places in _groups().items():
         for variant, side in SIDES.items():
             if any(_pairs(found, places, side, accuracy_of)):
                 published = TABLE_11.get(model, "–") if variant == SIM else ""
                 cells = _cells(found, places, side)
                 lines.append(row_of([name, model, variant, *cells, published]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
+
+
+def whole_trainings(found: Mapping[str, StudyTables], name: str, model: str, measure: Measure) -> str:
+    """Medians of all trainings with ρSIM, and of those of the baseline for longer, as multiples of the baseline's."""
+    places = _groups()[name, model]
+    both = [ratios(found, places, side, measure) for side in ("with_sim", LONGER)]
+    return ", ".join(f"{statistics.median(each):.2f}" if each else "–" for each in both)
+
+
+def _groups() -> dict[tuple[str, str], list[Place]]:
+    """Set and network → where it was trained with ρSIM and without."""
+    groups: dict[tuple[str, str], list[Place]] = {}
+    for place in (*places_from_scratch(), OF_SWEEPS, *places_pretrained()):
+        groups.setdefault((place.piece.partition("_")[0], place.model), []).append(place)
+    return groups
 
 
 def _cells(found: Mapping[str, StudyTables], places: Sequence[Place], side: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from sim_costs import costs_table
+from sim_costs import clock_seconds, costs_table, cpu_seconds, whole_trainings
 from sim_figure import write_gradients, write_sweeps
 from sim_gradients import gradients_table, smoothing_told, spikes_told
 from sim_pooled import (
@@ -127,14 +127,16 @@ def _machines(found: Mapping[str, StudyTables]) -> str:
 
 def _longer(found: Mapping[str, StudyTables]) -> str:
     """How many epochs that is, and from which ratio it follows."""
-    lines = head("Set", "Network", "A step with ρSIM takes", "Epochs", "Epochs of `longer`")
+    titles = ("Set", "Network", "A step with ρSIM takes", "Epochs", "Epochs of `longer`")
+    lines = head(*titles, "CPU: with ρSIM, `longer`", "GPU: with ρSIM, `longer`")
     for name, each in found.items():
         rows = [row for row in each.table.trainings if row.variant == LONGER]
         for model in dict.fromkeys(row.model for row in rows if row.model in each.costs):
             settings = [row.settings for row in each.table.trainings if (row.model, row.variant) == (model, BASELINE)]
             longer = [row.settings for row in rows if row.model == model]
             ratio = f"{each.costs[model].ratio:.2f} times as long"
-            lines.append(row_of([name, model, ratio, _epochs(settings), _epochs(longer)]))
+            costs = [whole_trainings(found, name, model, measure) for measure in (cpu_seconds, clock_seconds)]
+            lines.append(row_of([name, model, ratio, _epochs(settings), _epochs(longer), *costs]))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
 
 

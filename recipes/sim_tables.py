@@ -24,7 +24,7 @@ class StudyTables(NamedTuple):
     looks: Sequence[LookRow]
     steps: Sequence[StepRow]
     costs: Mapping[str, StepCostRow]
-    name: str = ""
+    name: str
 
     @classmethod
     def read(cls, folder: Path, name: str) -> StudyTables:

@@ -21,8 +21,9 @@ it is set beside
 
 - what costs nothing: weight decay × 3 and × 10, and dropout ({dropout_rate:.0%} of the features in front of the last layer);
 - the **same cost**: the baseline trained for longer, by as much as a step with ρSIM costs more processor time, rounded up to
-  whole epochs (the table below). On a CPU whole trainings of the ResNet-20 with ρSIM cost more than that, and on a GPU all of
-  these small networks take about twice as long with it ([below](#what-it-costs)), so that this is rather less than the same cost;
+  whole epochs; the table below says what whole trainings took with either, as multiples of the baseline's. Where the second is
+  smaller, the comparison favours ρSIM: everywhere on the GPU, and on a CPU probably for the ResNet-20, whose whole trainings cost
+  more than its steps let expect ([below](#what-it-costs));
 - a **placebo** (`rho_sim:placebo=true`) that predicts the tokens of another image at the same price. A gain that the placebo
   shares is no gain of ρSIM.
 

@@ -154,11 +154,12 @@ def set_table(
 ) -> str:
     if not table.trainings:
         return f"### {title}\n\nNot trained yet."
+    titles = ["Network", "Variant", *columns.values(), *(["CPU seconds"] if with_seconds else [])]
     lines = [
         f"### {title}",
         "",
-        f"| Network | Variant | {' | '.join([*columns.values(), *['CPU seconds'] * with_seconds])} |",
-        "|---" * (len(columns) + 2 + with_seconds) + "|",
+        f"| {' | '.join(titles)} |",
+        "|---" * len(titles) + "|",
     ]
     of_set: Callable[[str, str, str], list[float]] = lambda model, variant, metric: [  # noqa: E731 (used here only)
         value
@@ -171,8 +172,8 @@ def set_table(
             if any(found):
                 seconds = of_set(model, variant, "cpu_seconds")
                 cost = f"{statistics.median(seconds):.0f}" if seconds else "–"  # none of a GPU
-                cells = [*map(mean_and_interval, found), *[cost] * with_seconds]
-                lines.append(f"| {model} | {variant} | {' | '.join(cells)} |")
+                cells = [model, variant, *map(mean_and_interval, found), *([cost] if with_seconds else [])]
+                lines.append(f"| {' | '.join(cells)} |")
     failed = [row for row in table.trainings if row.state != "done"]
     notes = [f"{row.model}, {row.variant}, seed {row.seed}: {row.state}" for row in failed]
     return "\n".join([*lines, *(["", *notes] if notes else [])])

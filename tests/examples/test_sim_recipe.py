@@ -257,7 +257,7 @@ def test_differences_are_paired_over_seeds_and_stand_beside_time_and_placebo(pag
     assert line.endswith(f"|  |  | {said} | **+2.00 [+2.00, +2.00]** | **+10.00 [+10.00, +10.00]** |")
     assert "| 5 of 5 | +0.00 [+0.00, +0.00] | +0.00 [+0.00, +0.00] | – |" in line_of(page, "| placebo |")
     assert "| 5 of 5 | **-1.0" in line_of(page, "| longer |")
-    assert "| cifar10 | resnet20 | 1.28 times as long | 20 | 26 |" in page
+    assert "| cifar10 | resnet20 | 1.28 times as long | 20 | 26 | 1.26, 1.30 | –, – |" in page
 
 
 def test_all_pairs_from_scratch_give_the_verdict(page):
@@ -345,10 +345,24 @@ def test_pairs_of_different_machines_are_counted(page, recipe, tmp_path):
     alike = pooled.comparisons_from_scratch()[2]
     assert alike.on_one_machine and alike.first == "with_sim" and alike.second == "with_placebo"
     assert pooled.difference_in(found, pooled.places_from_scratch(), "accuracy", alike) is None
+    made = [
+        row_of("resnet20", variant, seed, accuracy=accuracy, versions=versions)
+        for seed, (here, there) in enumerate([("v", "v"), ("v", "v"), ("v", "torch 2 on NVIDIA H200")])
+        for variant, versions, accuracy in (("rho_sim", here, 0.5), ("placebo", there, 0.4 if seed < 2 else 0.1))
+    ]
+    keep(tmp_path / "one", "cifar10", made)
+    found = {name: sys.modules["sim_tables"].StudyTables.read(tmp_path / "one", name) for name in recipe.pieces()}
+    table = pooled.differences_table(
+        found, {"all": pooled.places_from_scratch()}, pooled.comparisons_from_scratch(), ["accuracy"]
+    )
+    assert [line.rpartition("placebo")[2] for line in table.splitlines()[2:]] == [
+        " | +20.00 [-23.03, +63.03] | 3 |",
+        ", both on a GPU or both on a CPU | **+10.00 [+10.00, +10.00]** | 2 |",
+    ]
 
 
 def test_costs_are_of_pairs_on_one_machine(recipe):
-    """Seeds 0 to 2 on a CPU, 3 and 4 on a GPU, of which the clock of seed 0 has the start of the process; ρSIM of 2 on a GPU."""
+    """Seeds 1 and 2 on a CPU; 0, 3 and 4 on a GPU, where the clock of 0 has the start of the process; of 5 one on each."""
     costs, looks, tables = (sys.modules[name] for name in ("sim_costs", "sim_looks", "sim_tables"))
 
     def on(machine, variant, seed, seconds, memory):
@@ -362,10 +376,12 @@ def test_costs_are_of_pairs_on_one_machine(recipe):
             model="resnet20", variant=variant, seed=seed, num_own_parameters=own, peak_bytes=memory
         )
 
-    made = [on("cpu", "baseline", seed, 10.0, 100) for seed in (0, 1, 2)]
+    made = [on("cpu", "baseline", seed, 10.0, 100) for seed in (1, 2, 5)]
     made += [on("gpu", "baseline", seed, 20.0, 300) for seed in (3, 4)]
-    made += [on("cpu", "rho_sim", 0, 12.0, 110), on("cpu", "rho_sim", 1, 13.0, 120), on("gpu", "rho_sim", 2, 99.0, 999)]
+    made += [on("cpu", "rho_sim", 1, 12.0, 110), on("cpu", "rho_sim", 2, 13.0, 120), on("gpu", "rho_sim", 5, 99.0, 999)]
     made += [on("gpu", "rho_sim", 3, 30.0, 330), on("gpu", "rho_sim", 4, 50.0, 330)]
+    made += [on("gpu", "baseline", 0, 200.0, 300), on("gpu", "rho_sim", 0, 220.0, 330)]
+    made += [on("gpu", "longer", seed, 24.0, 300) for seed in (0, 3, 4)]
     table = sys.modules["study_rows"].Table(tuple(row for row, _ in made))
     found = tables.StudyTables(table, [look for _, look in made], [], {}, "cifar10")
     places = [place for place in sys.modules["sim_pooled"].places_from_scratch() if place.piece == "cifar10"]
@@ -379,8 +395,11 @@ def test_costs_are_of_pairs_on_one_machine(recipe):
     ]
     assert costs._cells({"cifar10": found}, places, "with_placebo")[:2] == ["–", "–"]
     started = found._replace(name="cifar10_depth")
-    assert costs._cells({"cifar10": started}, places, "with_sim")[2] == "+20 s"
-    assert costs.starts_in_clock("cifar10", 0) and not costs.starts_in_clock("cifar10", 1)
+    assert costs._cells({"cifar10": started}, places, "with_sim")[2] == "+20 s"  # 10, 20 and 30
+    empty = tables.StudyTables(sys.modules["study_rows"].Table(()), [], [], {}, "none")
+    every = dict.fromkeys(recipe.pieces(), empty) | {"cifar10": found}
+    assert costs.whole_trainings(every, "cifar10", "resnet20", costs.clock_seconds) == "2.00, 1.20"
+    assert costs.whole_trainings(every, "cifar10", "resnet20", costs.cpu_seconds) == "1.25, –"
 
 
 def test_what_is_published_stands_beside(page):
@@ -430,7 +449,7 @@ def test_memory_of_a_swept_step_is_a_multiple_of_that_of_the_baseline(recipe):
     peaks = (("baseline", 0, 100), ("rho 0.6", 0, 180), ("baseline", 1, 200), ("rho 0.6", 1, 400))
     looks = [look(model="resnet20", variant=name, seed=seed, peak_bytes=peak) for name, seed, peak in peaks]
     made = [row_of("resnet20", name, seed, accuracy=0.5) for name, seed, _ in peaks]
-    found = tables.StudyTables(sys.modules["study_rows"].Table(tuple(made)), looks, [], {})
+    found = tables.StudyTables(sys.modules["study_rows"].Table(tuple(made)), looks, [], {}, "cifar10_sweeps")
     assert sweeps.sweeps_table(found).splitlines()[-1].endswith("| 1.90 |")
 
 

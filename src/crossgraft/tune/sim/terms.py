@@ -20,7 +20,7 @@ def refuse_few_images(seen: Sequence[Seen], options: SimOptions) -> None:
     """Refuse a batch without images, and a placebo of one image alone.
 
     Raises:
-        UsageError: It is one.
+        UsageError: Some block has seen no image, or with the placebo one alone.
     """
     fewest = min(each.num_images for each in seen)
     if not fewest:
