@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from products import products_of
 from timm.models.resnet import BasicBlock, ResNet
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
@@ -202,10 +201,31 @@ def make_step(build: Callable[[], nn.Module], batch_size: int, case: Case | None
 
 
 def make_floor(build: Callable[[], nn.Module], batch_size: int, case: Case) -> Step:
-    """The products of the linear layers that a regulariser trains."""
+    """Forward products of the linear layers of a regulariser, and where they learn those of both gradients; on noise."""
     step, regularizers = prepared(build, batch_size, case)
+    generator = torch.Generator().manual_seed(0)
+    made: list[tuple[Tensor, Tensor, Tensor, bool]] = []
+
+    def note(layer: nn.Linear, taken: tuple[Tensor, ...]) -> None:
+        rows, width_in, width_out = taken[0].numel() // layer.in_features, layer.in_features, layer.out_features
+        shapes = (rows, width_in), (width_out, width_in), (rows, width_out)
+        inputs, weight, gradient = (torch.randn(shape, generator=generator) for shape in shapes)
+        made.append((inputs, weight, gradient, torch.is_grad_enabled()))
+
     parts = [part for each in regularizers for module in each.modules() for part in module.modules()]
-    return products_of([part for part in parts if isinstance(part, nn.Linear)], step)
+    handles = [part.register_forward_pre_hook(note) for part in parts if isinstance(part, nn.Linear)]
+    step()
+    for handle in handles:
+        handle.remove()
+
+    def products() -> None:
+        for inputs, weight, gradient, learns in made:
+            torch.mm(inputs, weight.T)
+            if learns:
+                torch.mm(gradient, weight)
+                torch.mm(gradient.T, inputs)
+
+    return products
 
 
 def prepared(
