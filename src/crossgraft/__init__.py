@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crossgraft.verbs.predict import predict as predict
     from crossgraft.verbs.predict_from_support import predict_from_support as predict_from_support
     from crossgraft.verbs.rank_models import rank_models as rank_models
+    from crossgraft.verbs.replay_selection import replay_selection as replay_selection
     from crossgraft.verbs.run_episodes import run_episodes as run_episodes
     from crossgraft.verbs.select_model import select_model as select_model
     from crossgraft.verbs.show_confounders import show_confounders as show_confounders
@@ -53,6 +54,7 @@ _HOME = {
     "predict_from_support": "crossgraft.verbs.predict_from_support",
     "rank_models": "crossgraft.verbs.rank_models",
     "run_episodes": "crossgraft.verbs.run_episodes",
+    "replay_selection": "crossgraft.verbs.replay_selection",
     "select_model": "crossgraft.verbs.select_model",
     "show_confounders": "crossgraft.verbs.show_confounders",
     "split_data": "crossgraft.verbs.split_data",
@@ -78,6 +80,7 @@ __all__ = [
     "predict_from_support",
     "rank_models",
     "run_episodes",
+    "replay_selection",
     "select_model",
     "show_confounders",
     "split_data",

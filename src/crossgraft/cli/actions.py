@@ -20,7 +20,10 @@ from crossgraft.options import (
     Published,
     PublishedOptions,
     RankOptions,
+    Replay,
+    ReplayOptions,
     ReportOptions,
+    SelectOptions,
     SheetOptions,
     SplitOptions,
     SupportOptions,
@@ -48,6 +51,27 @@ def rank(call: Call) -> int:
     if data is None:
         raise UsageError("Name the images to rank for, for example: crossgraft rank digits (or --published thesis).")
     return call.do("crossgraft.verbs.rank_models:rank_models", RankOptions, data, named="rank")
+
+
+def select(call: Call) -> int:
+    """``crossgraft select``, from images or from a table of results."""
+    data = call.inputs["data"]
+    if "replay" in call.typed:
+        surplus = {*call.typed} - {*options_of(Replay), *options_of(ReplayOptions), *_OF_EVERY_COMMAND}
+        if data is not None or surplus:
+            what = "DATA" if data is not None else _flag(min(surplus))
+            raise UsageError(f"--replay looks results up and trains nothing; it cannot be used with {what}.")
+        verb = "crossgraft.verbs.replay_selection:replay_selection"
+        return call.do(verb, ReplayOptions, call.typed["replay"], named="select")
+    surplus = {"known", "cold"} & {*call.typed}
+    if surplus:
+        raise UsageError(f"{_flag(min(surplus))} is for --replay TABLE.csv.")
+    if data is None:
+        raise UsageError(
+            "Name the images to select a model for, for example: crossgraft select digits --models zoo.yaml (or --replay "
+            "TABLE.csv)."
+        )
+    return call.do("crossgraft.verbs.select_model:select_model", SelectOptions, data, named="select")
 
 
 def split(call: Call) -> int:

@@ -27,6 +27,7 @@ from crossgraft.options import (
     Published,
     Quiet,
     RankOptions,
+    Replay,
     ReportOptions,
     SelectOptions,
     SheetOptions,
@@ -90,14 +91,14 @@ _ALL = (
     ),
     Command(
         "select",
-        "Select a pretrained model within a budget, and hand it over fine-tuned, with its regret.",
+        "Select a pretrained model within a budget, and hand it over fine-tuned.",
         example="select digits --models zoo.yaml --budget 30min",
-        inputs=(Input("data", _DATA),),
-        options=(SelectOptions, Terminal),
-        verb="crossgraft.verbs.select_model:select_model",
-        notes="What is known of the models elsewhere comes first; then cheap trainings, at a low resolution or paused after "
-        "some epochs, decide who is trained further. Val decides; test is opened once, for the model that is handed over. "
-        "--plan shows what would be tried. The same command goes on where it was stopped.",
+        inputs=(Input("data", _DATA, is_required=False),),
+        options=(SelectOptions, Replay, Terminal),
+        action=actions.select,
+        notes="Models are fine-tuned in the order of what is known of them elsewhere while the budget lasts; the best on val is "
+        "handed over, and test is opened once, for it. --plan shows what would be trained. The same command goes on where it was "
+        "stopped. --replay shows what this rule gives on any table of results, beside simpler ones.",
     ),
     Command(
         "tune",

@@ -24,6 +24,8 @@ from crossgraft.options.predicting import PredictOptions as PredictOptions
 from crossgraft.options.ranking import Published as Published
 from crossgraft.options.ranking import PublishedOptions as PublishedOptions
 from crossgraft.options.ranking import RankOptions as RankOptions
+from crossgraft.options.selecting import Replay as Replay
+from crossgraft.options.selecting import ReplayOptions as ReplayOptions
 from crossgraft.options.selecting import SelectOptions as SelectOptions
 from crossgraft.options.showing import Debug as Debug
 from crossgraft.options.showing import DemoOptions as DemoOptions

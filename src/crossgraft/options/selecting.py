@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from crossgraft.options._option import Options, option, options
@@ -27,6 +28,39 @@ class Selecting(Options):
     )
     prefer: Prefer = option(
         "Which of the models that cannot be told apart: accurate, small or fast.", default="accurate", is_common=True
+    )
+
+
+@options
+class Replaying(Options):
+    """How a table of results is replayed."""
+
+    group: ClassVar[str] = "Replay"
+
+    known: str | Path | None = option(
+        "With --replay: CSV file of further results that are known of the models.", default=None, is_path=True
+    )
+    cold: bool = option("With --replay: the other targets of the table are not known.", default=False)
+
+
+@options
+class Replay(Replaying):
+    """What the command ``select`` looks up instead of training."""
+
+    replay: str | None = option(
+        "Instead of DATA, a table of results to replay: CSV with model, target, value and, if known, val, seconds, group; or the "
+        "name of a published one.",
+        default=None,
+        is_path=True,
+    )
+
+
+@options
+class ReplayOptions(Output, Seed, Replaying):
+    """Options of ``replay_selection``."""
+
+    budget: str = option(
+        "Shares of the time to fine-tune all models of a target, or times, with commas.", default="10%,25%,50%"
     )
 
 

@@ -50,7 +50,7 @@ def assemble_record(
     title = titles[primary]
     candidates = [model for model in models if model.role == "candidate"]
     advice = write_advice(title, rankings[primary], cells[primary], models)
-    prior = describe_prior(history, candidates, cells, titles, seed=seed)
+    prior = describe_prior(history, candidates)
     return RankingRecord(
         dataset=describe_dataset(dataset, show_names=show_names),
         models=models,

@@ -9,9 +9,9 @@ from typing import Literal
 from pydantic import Field
 
 from crossgraft.records.audit import AuditRecord
-from crossgraft.records.base import SCHEMA_VERSION, Record
+from crossgraft.records.base import Record
 from crossgraft.records.ranking import RankingRecord
-from crossgraft.records.selection import SelectionRecord
+from crossgraft.records.selection import SELECTION_VERSION, SelectionRecord
 from crossgraft.records.tuning import MetricRecord, SplitRow
 from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 
@@ -163,7 +163,7 @@ class DemoSelectionRecord(Record):
 class DemoRecord(Record):
     """What the demo shows around its ranking."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = SELECTION_VERSION
     kind: Literal["demo"] = "demo"
     split_comparison: SplitComparison
     fine_tuned: list[FineTunedRow]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record
 
@@ -47,28 +47,23 @@ class KnownResult(Record):
 
 
 class PriorRow(Record):
-    """What is known of one model from other targets, and what follows for this one."""
+    """What is known of one model from other targets."""
+
+    model_config = ConfigDict(extra="ignore")  # an aggregation with scores that earlier versions wrote
 
     model: str
     num_targets: int = Field(description="Other targets on which the model was fine-tuned; 0 = nothing is known.")
     mean_rank: float | None = Field(description="Mean relative rank there: 0 = best, 1 = last; None = not known.")
     prior_rank: int | None = Field(description="Place by the static prior among the models that are known.")
-    posterior_rank: int = Field(description="Place by prior and evidence together.")
-    probability_best: float
-    rank_low: int = Field(description="The rank is at least this one with probability 0.975.")
-    rank_high: int
     origins: list[str] = Field(default_factory=list, description="Who measured this model elsewhere.")
 
 
 class PriorRecord(Record):
-    """The static prior, a ranking that never looks at the images, and its aggregation with the scores."""
+    """The static prior, a ranking that never looks at the images."""
+
+    model_config = ConfigDict(extra="ignore")  # as above
 
     targets: list[str] = Field(description="Other targets with results of at least two of the models.")
     origins: list[str] = Field(description="Who measured them.")
-    rows: list[PriorRow] = Field(description="Most probably best first.")
-    evidence: list[str] = Field(description="Scores that were aggregated with the prior.")
-    fitted_on: str = Field(description="The published benchmark that says how much prior and evidence count.")
-    shrinkage: float
-    slope: float = Field(description="What one standard deviation of evidence adds; 0 = nothing beyond the prior.")
-    noise: float
+    rows: list[PriorRow] = Field(description="The best first.")
     summary: str

@@ -80,9 +80,10 @@ def read_run(
         )
     run = _validated(directory / "run.json", RunRecord)
     report = directory / "report.json"
-    kind = _kind(report)
+    kind, version = _kind(report)
     if kind not in record_types:
         raise DataError(f"{report} is a report of kind {kind!r}; known kinds: {', '.join(record_types)}.")
+    _check_version(report, version, record_types[kind])
     record = _validated(report, record_types[kind])
     ranking = record.ranking if isinstance(record, DemoRecord) else record
     if isinstance(ranking, RankingRecord):
@@ -102,7 +103,21 @@ def _text(path: Path) -> str:
         raise DataError(f"Cannot read {path}: {error}.") from error
 
 
-def _kind(path: Path) -> str:
+def _check_version(path: Path, version: object, record_type: type[Record]) -> None:
+    field = record_type.model_fields.get("schema_version")
+    expected = SCHEMA_VERSION if field is None else int(field.default)
+    if not isinstance(version, int) or version == expected:
+        return
+    if version > expected:
+        raise DataError(f"{path} has schema version {version}; this crossgraft reads up to {expected}. Upgrade it.")
+    raise DataError(
+        f"{path} was written by an earlier version of crossgraft, which decided by another rule; this one reads schema version "
+        f"{expected}, and this is {version}. Run the command again with --overwrite, or open the report.html beside it."
+    )
+
+
+def _kind(path: Path) -> tuple[str, object]:
+    """Kind and schema version of a report."""
     text = _text(path)
     try:
         document = json.loads(text)
@@ -110,12 +125,7 @@ def _kind(path: Path) -> str:
         raise DataError(f"{path} is damaged: {error}. Run the command again to rewrite it.") from error
     if not isinstance(document, dict):
         raise DataError(f"{path} is damaged: expected a JSON object. Run the command again to rewrite it.")
-    version = document.get("schema_version", SCHEMA_VERSION)
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise DataError(
-            f"{path} has schema version {version}; this crossgraft reads up to {SCHEMA_VERSION}. Upgrade it."
-        )
-    return str(document.get("kind"))
+    return str(document.get("kind")), document.get("schema_version", SCHEMA_VERSION)
 
 
 def _validated(path: Path, record_type: type[RecordT]) -> RecordT:

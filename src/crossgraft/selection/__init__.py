@@ -1,24 +1,9 @@
-"""One fine-tuned model within a budget: what to try next follows from what is believed, and from what it costs.
+"""One fine-tuned model within a budget.
 
-``scheduler`` decides, ``trials`` says what it asks for, ``training`` trains, and ``table`` reads published results instead.
+``rule`` says what is trained and handed over, ``training`` trains, ``replay`` asks a table of results in its place.
 """
 
 from crossgraft.selection.budget import Budget, parse_budget
-from crossgraft.selection.scheduler import Selected, run_selection
-from crossgraft.selection.state import Decision
-from crossgraft.selection.table import TableTrials
-from crossgraft.selection.trials import Action, Rung, Trial, TrialPlan, Trials
+from crossgraft.selection.rule import Candidate, Selected, Trial, run_selection
 
-__all__ = [
-    "Action",
-    "Budget",
-    "Decision",
-    "Rung",
-    "Selected",
-    "TableTrials",
-    "Trial",
-    "TrialPlan",
-    "Trials",
-    "parse_budget",
-    "run_selection",
-]
+__all__ = ["Budget", "Candidate", "Selected", "Trial", "parse_budget", "run_selection"]

@@ -6,7 +6,7 @@ import shutil
 
 from crossgraft.records import SelectionPlanRecord
 from crossgraft.runs import Publish, RunDirectory
-from crossgraft.selection.study import TRAININGS_FOLDER, TRIALS_FOLDER, SelectionStudy
+from crossgraft.selection.study import TRAININGS_FOLDER, SelectionStudy
 from crossgraft.tune.planning.plan import PLAN_FILE, make_plan
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.known_images import IMAGES_FILE
@@ -50,8 +50,7 @@ def hand_over(
 
 
 def tidy(study: SelectionStudy, selected: str) -> None:
-    """Remove what nothing goes on with: cheaper trainings, and those of the models that are not handed over."""
-    shutil.rmtree(study.run.path / TRIALS_FOLDER, ignore_errors=True)
+    """Remove the trainings of the models that are not handed over."""
     kept = study.run.path / study.folder(selected)
     for folder in (study.run.path / TRAININGS_FOLDER).glob("*"):
         if folder != kept:
@@ -61,7 +60,7 @@ def tidy(study: SelectionStudy, selected: str) -> None:
 def begin_anew(run: RunDirectory) -> None:
     """Remove the trainings of a run that ``--overwrite`` has replaced."""
     if not run.resumed:
-        for folder in (TRAININGS_FOLDER, TRIALS_FOLDER, MODEL_FOLDER):
+        for folder in (TRAININGS_FOLDER, MODEL_FOLDER):
             shutil.rmtree(run.path / folder, ignore_errors=True)
 
 

@@ -1,61 +1,83 @@
-"""Which of the models that cannot be told apart is handed over."""
+"""What val tells apart of the models that were trained, and which of those it does not is handed over."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool
+from scipy import special
 
-from crossgraft.rank.belief import Belief
+from crossgraft.seeding import generator
+from crossgraft.selection.rule import Selected, Trial
 
 SEPARABLE = 0.95
-"""Probability of being better from which on a model is told apart from another."""
+"""Chance of being better from which on a model is told apart from another."""
+NUM_DRAWS = 4000
 
 
 @dataclass(frozen=True)
 class Preference:
-    """A choice among models.
+    """A choice among the models that were trained.
 
     Attributes:
         model: The model that is taken.
-        leader: The one with the highest expectation.
-        alike: Models that cannot be told apart from the leader, the smallest (fastest) first; without the leader itself.
-        by: What decided: ``accurate``, ``small`` or ``fast``; ``cost`` where val can tell nothing apart.
+        leader: The best on val.
+        alike: Trained models that val does not tell apart from the leader, the smallest (fastest) first; without the leader.
     """
 
     model: str
     leader: str
     alike: tuple[str, ...]
-    by: str
 
 
-def choose(
-    belief: Belief,
-    candidates: Bool[np.ndarray, " num_models"],
-    prefer: str,
-    weights: Mapping[str, float],
-    *,
-    blind: Mapping[str, float] | None = None,
-) -> Preference:
+def choose(selected: Selected, prefer: str, weights: Mapping[str, float], shared_error: float) -> Preference:
     """The model to hand over.
 
     Args:
-        belief: What is believed.
-        candidates: Models that can be handed over, at least one.
-        prefer: ``accurate`` takes the highest expectation; ``small`` and ``fast`` the lightest of those not told apart from it.
+        selected: What was trained.
+        prefer: ``accurate`` takes the best on val; ``small`` and ``fast`` the lightest of those not told apart from it.
         weights: Parameters, or seconds.
-        blind: Cost of each model where val can tell nothing apart: of the models that the prior cannot tell apart from its
-            leader, the cheapest is taken unless ``prefer`` says otherwise. None: val can.
+        shared_error: Share in [0, 1) of the variance of errors on val that is the same for all models.
     """
-    names = [model for model, is_candidate in zip(belief.models, candidates, strict=True) if is_candidate]
-    expected = dict(zip(belief.models, map(float, belief.mean), strict=True))
-    leader = max(names, key=lambda model: expected[model])
-    weight = weights if blind is None or prefer != "accurate" else blind
-    alike = [model for model in names if model != leader and belief.probability_better(leader, model) < SEPARABLE]
-    alike.sort(key=lambda model: weight[model])
-    by = "cost" if blind is not None and prefer == "accurate" else prefer
-    lighter = [model for model in alike if weight[model] < weight[leader]]
-    taken = leader if by == "accurate" or not lighter else lighter[0]
-    return Preference(taken, leader, tuple(alike), by)
+    leader, *others = sorted(selected.trained, key=lambda trial: trial.model != selected.model)
+    chances = {trial.model: chance_better(trial, leader, shared_error) for trial in others}
+    alike = [model for model, chance in chances.items() if chance is not None and chance > 1 - SEPARABLE]
+    alike.sort(key=lambda model: (weights[model], model))
+    lighter = [model for model in alike if weights[model] < weights[leader.model]]
+    taken = leader.model if prefer == "accurate" or not lighter else lighter[0]
+    return Preference(taken, leader.model, tuple(alike))
+
+
+def chance_better(first: Trial, second: Trial, shared_error: float) -> float | None:
+    """Chance that the first of two trained models is the better one, with normal errors; None where errors are not known.
+
+    ½ where both show the same.
+    """
+    if first.standard_error is None or second.standard_error is None:
+        return None
+    difference = (first.value or 0.0) - (second.value or 0.0)
+    error = math.sqrt((first.standard_error**2 + second.standard_error**2) * (1 - shared_error))
+    return float(special.ndtr(difference / error)) if error > 0 else 0.5 * (1 + float(np.sign(difference)))
+
+
+def expected_regret(
+    selected: Selected, model: str, shared_error: float, *, limit: float | None, seed: int
+) -> float | None:
+    """How much worse a model is than the best of those that were trained, on average over 4 000 draws of their true values.
+
+    With normal errors on val, cut at the limit of the metric; never more than what is left to gain on val. None where only one
+    model was trained, or errors are not known.
+    """
+    trained = selected.trained
+    errors = [trial.standard_error for trial in trained]
+    if len(trained) < 2 or any(error is None for error in errors):
+        return None
+    values = np.array([trial.value or 0.0 for trial in trained])
+    own = np.array([error or 0.0 for error in errors]) * math.sqrt(1 - shared_error)
+    draws = values + own * generator(seed, "regret").normal(size=(NUM_DRAWS, len(values)))
+    draws = draws if limit is None else np.minimum(draws, limit)
+    place = next(i for i, trial in enumerate(trained) if trial.model == model)
+    regret = float((draws.max(axis=1) - draws[:, place]).mean())
+    return regret if limit is None else min(regret, max(limit - float(values[place]), 0.0))

@@ -76,7 +76,7 @@ class SelectionResult(Result[SelectionRecord]):
         return EXIT_PARTIAL if self.found and any(row.state == "failed" for row in self.found.candidates) else 0
 
     def summary(self) -> str:
-        """The selected model with its regret, or the plan."""
+        """The selected model, or the plan."""
         return selection_plan_in_words(self.plan) if self.found is None else selected_in_words(self.found)
 
     def places(self) -> Mapping[str, object]:
@@ -86,22 +86,10 @@ class SelectionResult(Result[SelectionRecord]):
         return {**model, **super().places()}
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per model: what became of it, why, and what is expected of it; the selected one first."""
+        """One row per model: what became of it, why, and what val says of it; the selected one first."""
         import pandas as pd
 
-        columns = ["name", "state", "reason", "val", "expected", "deviation", "probability_best", "probability_better"]
+        columns = ["name", "state", "reason", "place", "expected", "val", "standard_error", "probability_better"]
         columns += ["num_parameters", "booked_seconds"]
         rows = [row.model_dump(include=set(columns)) for row in self.record.candidates]
-        return pd.DataFrame(rows, columns=columns)
-
-    def trials(self) -> pd.DataFrame:
-        """One row per trial, in the order of the rungs."""
-        import pandas as pd
-
-        columns = ["rung", "model", "kind", "value", "standard_error", "reason", "seconds"]
-        rows = [
-            {"rung": number, **trial.model_dump()}
-            for number, rung in enumerate(self.record.rungs, start=1)
-            for trial in rung.trials or []
-        ]
         return pd.DataFrame(rows, columns=columns)

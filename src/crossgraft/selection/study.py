@@ -20,8 +20,6 @@ from crossgraft.tune.planning.request import Request
 
 TRAININGS_FOLDER = "trainings"
 """In the run directory: one folder per model, with its training at full resolution."""
-TRIALS_FOLDER = "trials"
-"""In the run directory: cheaper trainings, which are removed at the end."""
 
 
 def tune_options(options: Options, spec: ModelSpec) -> TuneOptions:
@@ -53,33 +51,21 @@ class SelectionStudy:
         """Names, in the order of the zoo."""
         return list(self.requests)
 
-    def request(self, model: str, image_size: int | None = None) -> Request:
-        """What is asked for of one model, at another resolution where there is one."""
-        request = self.requests[model]
-        if image_size is None:
-            return request
-        return request.with_options(replace(request.options, image_size=image_size))
-
-    def prepare(self, model: str, image_size: int | None = None, *, run: RunDirectory | None = None) -> Preparation:
+    def prepare(self, model: str, *, run: RunDirectory | None = None) -> Preparation:
         """Everything before the first step of one training."""
-        return prepare(
-            self.rows, self.request(model, image_size), run=run, reporter=self.reporter, checks=list(self.checks)
-        )
+        return prepare(self.rows, self.requests[model], run=run, reporter=self.reporter, checks=list(self.checks))
 
-    def work(self, model: str, image_size: int | None = None) -> TrainingWork:
-        """The training of one model, at its own resolution or at another."""
-        prepared = self.prepare(model, image_size)
-        return TrainingWork(
-            prepared, prepared.fold_data(self.rows.parts[0]), self.inside(self.folder(model, image_size))
-        )
+    def work(self, model: str) -> TrainingWork:
+        """The training of one model."""
+        prepared = self.prepare(model)
+        return TrainingWork(prepared, prepared.fold_data(self.rows.parts[0]), self.inside(self.folder(model)))
 
-    def folder(self, model: str, image_size: int | None = None) -> str:
+    def folder(self, model: str) -> str:
         """Where the training of one model lies in the run directory; two models never share it."""
         names = [portable_name(each).casefold() for each in self.requests]
         place = list(self.requests).index(model)
         twins = names[:place].count(names[place])
-        name = portable_name(model) + (f"-{twins + 1}" if twins else "")
-        return f"{TRAININGS_FOLDER}/{name}" if image_size is None else f"{TRIALS_FOLDER}/{name}-{image_size}-pixels"
+        return f"{TRAININGS_FOLDER}/{portable_name(model)}" + (f"-{twins + 1}" if twins else "")
 
     def inside(self, folder: str) -> RunDirectory:
         """A folder of the run as a run directory of its own, guarded by the lock of the selection."""

@@ -22,7 +22,8 @@ def standard_error(metric: str, value: float, targets: Targets, num_classes: int
 
     The AUC of each class against the others by Hanley and McNeil (Radiology 143 (1982) 29), their mean with the classes as
     independent; shares by the binomial distribution, balanced ones with the mean variance over classes. Models are measured on
-    the same images, so that differences between them are known better than this says: see ``TrialPlan.shared_error``.
+    the same images, so that differences between them are known better than this says: see ``rank.shared_images``. A value at the
+    end of its range is taken as half an image away from it, so that no value is without error.
 
     Args:
         metric: Name of the metric.
@@ -40,17 +41,23 @@ def standard_error(metric: str, value: float, targets: Targets, num_classes: int
         pairs = [(int(count), len(marks) - int(count)) for count in counts]
         if any(min(pair) == 0 for pair in pairs):
             return None
-        variances = [_hanley_mcneil(value, *pair) for pair in pairs]
+        variances = [_hanley_mcneil(_inside(value, min(pair)), *pair) for pair in pairs]
         independent = 1 if num_classes == 2 and task.partitions else len(pairs)  # two classes have one AUC
         return math.sqrt(float(np.mean(variances)) / independent)
     if metric not in _COUNTED or len(marks) == 0:
         return None
-    spread = max(value * (1 - value), 0.0)
     if metric == "accuracy":
-        return math.sqrt(spread / len(marks))
+        inside = _inside(value, len(marks))
+        return math.sqrt(inside * (1 - inside) / len(marks))
     if counts.min() == 0:
         return None
-    return math.sqrt(float(np.mean(spread / counts)) / len(counts))
+    shares = np.array([_inside(value, int(count)) for count in counts])
+    return math.sqrt(float(np.mean(shares * (1 - shares) / counts)) / len(counts))
+
+
+def _inside(value: float, number: int) -> float:
+    """At least half an image away from 0 and from 1."""
+    return min(max(value, 0.5 / number), 1 - 0.5 / number)
 
 
 def too_small(metric: str, error: float | None, num_val: int) -> str | None:
@@ -67,7 +74,6 @@ def too_small(metric: str, error: float | None, num_val: int) -> str | None:
 
 def _hanley_mcneil(auc: float, positives: int, negatives: int) -> float:
     """Variance of an AUC, eq. 1 there; with Q1 = A/(2 − A) and Q2 = 2A²/(1 + A)."""
-    auc = min(max(auc, 0.0), 1.0)
     q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     spread = auc * (1 - auc) + (positives - 1) * (q1 - auc**2) + (negatives - 1) * (q2 - auc**2)
     return max(spread, 0.0) / (positives * negatives)

@@ -16,7 +16,9 @@ from crossgraft.rank.published.sources import PUBLISHED, itm_benchmark, shipped,
 from crossgraft.rank.published.tables import COMPRESSED, published_tables
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
+from crossgraft.replay import replay, replay_published
 from crossgraft.runs import open_run
+from crossgraft.selection.budget import parse_budget
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 
@@ -30,6 +32,8 @@ REFERENCES = [
         key="stability", text="Agostinelli et al., How stable are transferability metrics evaluations?, ECCV 2022."
     ),
 ]
+
+_BUDGETS = [parse_budget(text) for text in ("10%", "25%", "50%")]
 
 
 @verb("rank", PublishedOptions)
@@ -82,7 +86,12 @@ def _evaluate(name: str | Path) -> PublishedRecord:
         source = f"Your table {Path(name).name}"
         title = f"Scores judged on {benchmark.name}"
         return PublishedRecord(
-            name=benchmark.name, title=title, source=source, scenarios=[scenario], references=REFERENCES
+            name=benchmark.name,
+            title=title,
+            source=source,
+            scenarios=[scenario],
+            replays=[replay(benchmark, _BUDGETS)],
+            references=REFERENCES,
         )
     raise UnknownNameError("published benchmark", str(name), PUBLISHED, hint="Or give a CSV file of your own results.")
 
@@ -95,6 +104,7 @@ def _known(name: str) -> PublishedRecord:
         title=f"{tables[0].origin}: the results of fine-tuning beside a ranking that never looks",
         source=tables[0].source,
         scenarios=[evaluate_benchmark(table.benchmark()) for table in tables],
+        replays=[replay_published(table.name, _BUDGETS) for table in tables],
         references=REFERENCES,
     )
 
@@ -126,6 +136,7 @@ def _thesis() -> PublishedRecord:
         ],
         slips=thesis_errata(datasets, architectures),
         answers=fig_6_4_answers(datasets),
+        replays=[replay_published(architectures.name, _BUDGETS)],
         references=REFERENCES,
     )
 
@@ -138,5 +149,6 @@ def _itm() -> PublishedRecord:
         scenarios=[evaluate_benchmark(itm_benchmark())],
         cited=itm_tables(),
         slips=itm_errata(),
+        replays=[replay_published("itm", _BUDGETS)],
         references=REFERENCES,
     )

@@ -1,4 +1,4 @@
-"""``select_model``: labelled images, a list of pretrained models and a budget in, one fine-tuned model with its regret out."""
+"""``select_model``: labelled images, a list of pretrained models and a budget in, one fine-tuned model out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import Dataset
 from crossgraft.data.describe import make_thumbnails
-from crossgraft.errors import UsageError
+from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options import SelectOptions, TuneOptions, configuration
-from crossgraft.rank.belief import Belief
+from crossgraft.rank.expected_order import ExpectedOrder
 from crossgraft.rank.model_history import look_up_known_results
+from crossgraft.rank.shared_images import shared_share
 from crossgraft.records import SelectionPlanRecord
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.jobs import Executor
@@ -23,14 +24,12 @@ from crossgraft.runs.workers import MAX_WORKERS, worker_pool
 from crossgraft.selection.assemble import assemble_selection
 from crossgraft.selection.budget import Budget, parse_budget
 from crossgraft.selection.hand_over import begin_anew, hand_over, tidy
-from crossgraft.selection.journal import RunJournal
-from crossgraft.selection.planning import SELECTION_PLAN_FILE, among, make_selection_plan, prior_belief
+from crossgraft.selection.planning import SELECTION_PLAN_FILE, candidates_of, make_selection_plan, order_of_zoo
+from crossgraft.selection.preference import choose
 from crossgraft.selection.result import SelectionResult
-from crossgraft.selection.scheduler import run_selection
-from crossgraft.selection.state import Decision
+from crossgraft.selection.rule import Trial, run_selection
 from crossgraft.selection.study import SelectionStudy, tune_options
-from crossgraft.selection.training import TrainingTrials, trial_plan
-from crossgraft.selection.trials import Trial
+from crossgraft.selection.training import limit_of_val, train_models
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.tune.planning.preparation import checks_of_rows
 from crossgraft.tune.planning.request import Request, as_typed
@@ -42,7 +41,6 @@ from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.predict import predict
 from crossgraft.verbs.publish import publish
 from crossgraft.words.formatting import duration
-from crossgraft.words.selection_words import kind_in_words
 
 _ONE_TRAINING = {
     "grid": "each model is trained once",
@@ -54,24 +52,24 @@ _ONE_TRAINING = {
 
 @verb("select", SelectOptions)
 def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -> SelectionResult:
-    """Select a pretrained model within a budget, and hand it over fine-tuned, with its regret.
+    """Select a pretrained model within a budget, and hand it over fine-tuned.
 
-    What is known of the models elsewhere is the prior. Cheap trials change it: frozen features, trainings at a low resolution,
-    trainings that pause after some epochs and go on later. What is tried next is what is expected to improve the result most
-    per second; enough of the budget is always left to finish one model. Val decides; test is opened once, for the model that is
-    handed over, which is calibrated and saved as ``fine_tune`` does. Rows are split as ``rank_models`` and ``fine_tune`` do.
+    Models are fine-tuned in the order of what is known of them elsewhere, own results first, else ImageNet and publications, as
+    long as the budget lasts; the best on val is handed over. Where val reaches its limit the search ends, and the smallest model
+    is tried beside. Test is opened once, for the model that is handed over, which is calibrated and saved as ``fine_tune`` does.
+    Rows are split as ``rank_models`` and ``fine_tune`` do. ``replay_selection`` says what the rule gives on any table of results.
 
-    The budget is spent in costs that are measured before the first trial, so that the same call with the same ``out`` goes on
-    where it was stopped and decides alike. On the CPU as many trainings run at the same time as there are ``workers`` (two by
-    default), each with one thread.
+    The budget is spent in costs that are measured before the first training, those within 25 % of each other as equal, so that
+    the same call with the same ``out`` goes on where it was stopped and decides alike. On the CPU as many trainings run at the
+    same time as there are ``workers`` (two by default), each with one thread.
 
     Args:
         data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
         {options}
 
     Returns:
-        The model and every number; with ``out`` the folder ``model`` that ``predict`` uses, ``report.html``, ``models.csv``
-        and ``trials.csv`` there, and the run of the model's fine-tuning in ``trainings``.
+        The model and every number; with ``out`` the folder ``model`` that ``predict`` uses, ``report.html`` and
+        ``models.csv`` there, and the run of the model's fine-tuning in ``trainings``.
 
     Raises:
         DataError: Something is wrong with the images or labels, or no training ended with a model.
@@ -104,34 +102,43 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
         checks = [*checks_of_rows(rows, strict=options.strict, reporter=run.reporter), *damage]
         study = SelectionStudy(rows, checks, requests, directory, run.reporter)
         metric = rows.dataset.task.primary_metric
-        belief = prior_belief(specs, known=known, target=rows.dataset.name, metric=metric)
-        plan = _plan(study, belief, budget, workers, executor, options.prefer)
+        order = order_of_zoo(specs, known=known, target=rows.dataset.name, metric=metric)
+        plan = _plan(study, order, budget, workers, executor)
         if options.plan:
             return SelectionResult(plan=plan)
         if plan.val_too_small is not None:
-            run.reporter.warn(f"{plan.val_too_small} Nothing is tried: prior and cost decide.")
+            run.reporter.warn(f"{plan.val_too_small} Only the first model of the order is trained.")
+        limit = limit_of_val(study)
         with run.reporter.stage(
             "Selecting a model", total=round(plan.budget_seconds), unit="seconds of the budget"
         ) as stage:
-
-            def told(decision: Decision, trials: Sequence[Trial], _state: object) -> None:
-                stage.advance(round(decision.seconds))
-
-            trials = TrainingTrials(study, plan, executor, lambda trial: run.reporter.leave(_in_words(trial)))
             selected = run_selection(
-                trials,
-                among(belief, trial_plan(plan).models),
+                candidates_of(plan),
                 plan.budget_seconds,
-                prefer=options.prefer,
-                sizes={model.name: float(model.num_parameters) for model in plan.models},
+                lambda models: train_models(study, models, executor, lambda t: run.reporter.leave(_in_words(t))),
+                num_parallel=plan.num_parallel,
+                limit=limit,
                 is_blind=plan.val_too_small is not None,
-                journal=RunJournal(directory),
-                seed=options.seed,
-                told=told,
+                told=lambda seconds: stage.advance(round(seconds)),
             )
-        tuned = hand_over(study, plan, selected.model, tracking, publish)
-        record = assemble_selection(study, plan, selected, tuned.record)
-        tidy(study, selected.model)
+        shared_error = shared_share()
+        weights = {
+            model.name: float(model.num_parameters) if options.prefer == "small" else (model.seconds or 0.0)
+            for model in plan.models
+        }
+        preference = choose(selected, options.prefer, weights, shared_error)
+        tuned = hand_over(study, plan, preference.model, tracking, publish)
+        record = assemble_selection(
+            study,
+            plan,
+            selected,
+            preference,
+            tuned.record,
+            prefer=options.prefer,
+            shared_error=shared_error,
+            limit=limit,
+        )
+        tidy(study, preference.model)
         result = SelectionResult(record, plan=plan, tuned=tuned, predictor=predict)
         return _write(result, study, is_kept=options.out is not None)
 
@@ -207,24 +214,31 @@ def _as_typed(options: SelectOptions, first: Request) -> dict[str, Any]:
 
 
 def _plan(
-    study: SelectionStudy, belief: Belief, budget: Budget, workers: _Workers, executor: Executor | None, prefer: str
+    study: SelectionStudy, order: ExpectedOrder, budget: Budget, workers: _Workers, executor: Executor | None
 ) -> SelectionPlanRecord:
-    """The plan that the selection was started with, else a new one."""
-    kept = study.run.read_record(SELECTION_PLAN_FILE, SelectionPlanRecord) if study.run.resumed else None
-    if kept is not None:
-        return kept
-    plan = make_selection_plan(
-        study, belief, budget, num_parallel=workers.num_parallel, executor=executor, prefer=prefer
-    )
+    """The plan that the selection was started with, else a new one.
+
+    Raises:
+        RunDirectoryError: An earlier version began this run, whose rule is gone.
+    """
+    if study.run.resumed:
+        kept = study.run.read_record(SELECTION_PLAN_FILE, SelectionPlanRecord)
+        if kept is not None:
+            return kept
+        if (study.run.path / SELECTION_PLAN_FILE).is_file():
+            raise RunDirectoryError(
+                f"The selection in {study.run.path} was begun by a version that decided by another rule, so it cannot go on. "
+                "Use --overwrite to start it anew, or another --out."
+            )
+    plan = make_selection_plan(study, order, budget, num_parallel=workers.num_parallel, executor=executor)
     study.run.write_record(SELECTION_PLAN_FILE, plan)
     return plan
 
 
 def _in_words(trial: Trial) -> str:
-    what = f"{trial.action.model}, {kind_in_words(trial.action.kind)}"
     if trial.value is None:
-        return f"{what}: dropped, {trial.reason}"
-    return f"{what}: {trial.value:.3f}, {duration(trial.seconds)}"
+        return f"{trial.model}: dropped, {trial.reason}"
+    return f"{trial.model}: {trial.value:.3f} on val, {duration(trial.seconds)}"
 
 
 def _write(result: SelectionResult, study: SelectionStudy, *, is_kept: bool) -> SelectionResult:
@@ -239,7 +253,7 @@ def _write(result: SelectionResult, study: SelectionStudy, *, is_kept: bool) -> 
         run,
         record,
         study.reporter,
-        tables={"models.csv": result.to_frame(), "trials.csv": result.trials()},
+        tables={"models.csv": result.to_frame()},
         split=study.rows.split_record(),
         thumbnails=None if next(iter(study.requests.values())).options.no_images else lambda: make_thumbnails(images),
     )

@@ -1,67 +1,46 @@
-"""A selection in words: what is tried, what came out, how sure that is, and what it cost."""
+"""A selection in words: what is trained, what came out, what val tells apart, and what it cost."""
 
 from __future__ import annotations
 
-from crossgraft.records import RungRecord, SelectionPlanRecord, SelectionRecord
+from crossgraft.records import PlannedModel, SelectionPlanRecord, SelectionRecord
 from crossgraft.tasks import recorded_task
-from crossgraft.words.formatting import counted, duration, joined, percent, small_percent
+from crossgraft.words.formatting import counted, duration, joined, small_percent
 from crossgraft.words.metric_words import guessing, metric_in_words, metric_name_in_words
 from crossgraft.words.visible import visible
 
-SEPARABLE_PERCENT = 95
-
-
-def kind_in_words(kind: str) -> str:
-    """A kind of trial.
-
-    >>> kind_in_words("curve:epoch=3"), kind_in_words("score:logme")
-    ('epoch 3', 'LogME of frozen features')
-    """
-    family, _, rest = kind.partition(":")
-    name, _, value = rest.partition("=")
-    if family == "score":
-        return f"{'LogME' if rest == 'logme' else rest} of frozen features"
-    if family == "curve":
-        return f"epoch {value}"
-    if family == "low" and name == "size":
-        return f"a training at {percent(float(value))} of the resolution"
-    if family == "low":
-        return f"a training with {percent(float(value))} of the {name}"
-    return "the whole training"
-
-
-def rung_in_words(rung: RungRecord) -> str:
-    """What is done in one rung, for how long."""
-    time = f"about {duration(rung.booked_seconds)}"
-    if rung.is_finish:
-        return f"{rung.models[0]}: {kind_in_words(rung.kind)}, {time}"
-    return f"{counted(len(rung.models), 'model')}: {kind_in_words(rung.kind)}, {time}"
-
 
 def selected_in_words(record: SelectionRecord) -> str:
-    """The answer: the model, what it reaches on test, and its regret."""
+    """The answer: the model, what it reaches on test, and among how many it was found."""
     found = record.metric(record.primary_metric)
     guess = None if found is None else guessing(found.metric, num_choices(record))
     value = "" if found is None else f" On test: {metric_in_words(found, guess=guess)}."
-    alone = " It was the only model." if len(record.candidates) == 1 else f" {regret_in_words(record)}"
-    return f"{record.selected} is handed over, fine-tuned.{value}{alone}"
+    return f"{record.selected} is handed over, fine-tuned.{value} {_why(record)}"
+
+
+def _why(record: SelectionRecord) -> str:
+    number, trained = len(record.candidates), len(record.trained)
+    if number == 1:
+        return "It was the only model."
+    if record.ending == "val tells nothing":
+        return f"It is the first of {number} in the order of what is known elsewhere; val decided nothing."
+    of_all = f"all {number}" if trained == number else f"{trained} of {number}"
+    if record.ending == "limit of val":
+        return (
+            f"Its {metric_name_in_words(record.selection_metric)} of val is at its limit, where nothing can be better. The "
+            f"search ended after {of_all} were trained; the smallest of those at the limit is handed over."
+        )
+    if record.selected != record.leader:
+        return f"Of {of_all} that were trained, val does not tell it apart from the best, {record.leader}, and it is lighter."
+    return (
+        f"It is the best on val of {of_all} that were trained."
+        if trained > 1
+        else f"It is the only one of {number} that was trained."
+    )
 
 
 def num_choices(record: SelectionRecord) -> int:
     """Among how many answers guessing chooses: classes, or yes and no of each label."""
     return len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
-
-
-def regret_in_words(record: SelectionRecord) -> str:
-    """How much better the best of all is expected to be."""
-    best = record.candidate(record.selected).probability_best
-    chance = f"it is the best of {len(record.candidates)} with a chance of {percent(best)}"
-    if record.unit == "metric" and record.selection_metric != "loss":
-        name = metric_name_in_words(record.selection_metric)
-        return f"Expected regret: {_three_decimals(record.expected_regret)} of {name}; {chance}."
-    if record.unit == "metric":
-        return f"Expected regret: {_three_decimals(record.expected_regret)} of the loss; {chance}."
-    return f"Expected regret: {record.expected_regret:.2f} standard deviations between models; {chance}."
 
 
 def cost_in_words(record: SelectionRecord) -> str:
@@ -78,40 +57,50 @@ def cost_in_words(record: SelectionRecord) -> str:
     return f"Cost: {duration(record.booked_seconds)} of a budget of {duration(record.plan.budget_seconds)}{of_all}.{took}{timed}"
 
 
-def preference_in_words(record: SelectionRecord) -> str | None:
-    """What could not be told apart, and what decided; None where there was nothing to decide."""
+def separable_in_words(record: SelectionRecord) -> str | None:
+    """What val does not tell apart; None where there is nothing to compare."""
+    others = [row for row in record.trained if row.name != record.leader]
+    if not others or record.ending == "limit of val":
+        return None
+    if any(row.probability_better is None for row in others if row.name != record.selected):
+        return f"Whether chance decided is not known: the error of {metric_name_in_words(record.selection_metric)} on val is not."
     if not record.not_separable:
-        return (
-            None
-            if len(record.candidates) == 1
-            else f"Every other model that fits into the budget is worse with a chance of {SEPARABLE_PERCENT} % or more."
+        return f"Val tells {record.leader} apart from every other model that was trained."
+    said = f"Val does not tell {record.leader} apart from {joined(record.not_separable)}."
+    if record.expected_regret is not None:
+        said += (
+            f" Beside the best of those trained, {record.selected} is expected to be worse by "
+            f"{_three_decimals(record.expected_regret)} of {metric_name_in_words(record.selection_metric)}."
         )
-    apart = f"Of what fits into the budget, {record.leader} cannot be told apart from {joined(record.not_separable)}"
-    if record.selected != record.leader:
-        lighter = {"small": "smallest", "fast": "fastest to train", "cost": "cheapest to train"}[record.preferred_by]
-        return f"{apart}. {record.selected} is the {lighter} of these, so it is handed over."
     sizes = {row.name: row.num_parameters for row in record.candidates}
     smaller = [name for name in record.not_separable if sizes[name] < sizes[record.leader]]
-    if record.prefer != "accurate" or not smaller:
-        return f"{apart}; none of these is preferable."
-    return f"{apart}. {smaller[0]} is smaller: --prefer small would hand it over."
+    if record.prefer == "accurate" and smaller:
+        said += f" {smaller[0]} is smaller: --prefer small would hand it over."
+    return said
 
 
-def next_hour_in_words(record: SelectionRecord) -> str:
-    """What another hour would buy."""
-    hour = record.next_hour
-    if hour is None:
-        return "Another hour would not be expected to find a better model."
-    unit = (
-        "standard deviations between models"
-        if record.unit == "normal score"
-        else metric_name_in_words(record.selection_metric)
-    )
-    who = joined(hour.models) if len(hour.models) <= 3 else counted(len(hour.models), "model")
-    return (
-        f"Another hour would best begin with {kind_in_words(hour.kind)} of {who} ({duration(hour.booked_seconds)}), "
-        f"which is expected to improve the model that is handed over by {_three_decimals(hour.gain)} of {unit}."
-    )
+def next_hour_in_words(record: SelectionRecord) -> str | None:
+    """What another hour would train; None where that is no question."""
+    if len(record.candidates) == 1 or record.ending == "val tells nothing":
+        return None
+    if record.ending == "limit of val":
+        return "More trainings cannot be better on val."
+    if record.ending == "all trained":
+        return "All models were trained."
+    if not record.next_models:
+        return "No further training fits into another hour."
+    names = record.next_models
+    who = joined(names) if len(names) <= 3 else f"{names[0]} and {counted(len(names) - 1, 'further model')}"
+    return f"Another hour would train {who}, in the order of what is known of them elsewhere."
+
+
+def known_in_words(model: PlannedModel) -> str:
+    """On what the place of a model in the order stands."""
+    if model.num_own_targets:
+        return f"your own results on {counted(model.num_own_targets, 'other target')}"
+    if model.known_from:
+        return f"ImageNet and {joined(model.known_from)}"
+    return "ImageNet top-1, if any"
 
 
 def selection_plan_in_words(record: SelectionPlanRecord) -> str:
@@ -126,23 +115,15 @@ def selection_plan_in_words(record: SelectionPlanRecord) -> str:
             else f" Measuring this took {duration(record.timing_seconds)} beside it."
         ),
         "",
-        "Models, with the time of their whole training and their expected standing (0 = middling):",
+        "Models, with the time of their whole training, what is expected of them (0 = middling), and by what:",
     ]
-    for model in record.models:
-        seconds = model.seconds("full")
-        time = f"about {duration(seconds)}" if seconds is not None else f"left out: {model.reason}"
-        standing = f"{model.prior_mean:+.1f} ± {model.prior_deviation:.1f}"
-        known = f" ({joined(model.known_from)})" if model.known_from else " (no results of these weights are known)"
-        lines.append(f"  {model.name:<{width}}  {time}, {standing}{known}")
+    for model in sorted(record.models, key=lambda model: -model.expected):
+        time = f"about {duration(model.seconds)}" if model.seconds is not None else f"left out: {model.reason}"
+        lines.append(f"  {model.name:<{width}}  {time}, {model.expected:+.2f} ({known_in_words(model)})")
     if record.val_too_small is not None:
-        lines += ["", f"{record.val_too_small} Nothing is tried: prior and cost decide."]
-    lines += [
-        "",
-        "Rungs, if nothing surprises:",
-        *(f"  {n}. {rung_in_words(rung)}" for n, rung in enumerate(record.rungs, 1)),
-    ]
-    lines += [f"Expected to be handed over: {record.expected_winner}."] if record.expected_winner else []
-    lines += ["", *(f"Note: {note}" for note in record.notes)] if record.notes else []
+        lines += ["", f"{record.val_too_small} Only the first model of the order that fits is trained."]
+    names = [name for some in record.rounds for name in some]
+    lines += ["", f"Trained within the budget, in this order: {joined(names)}. The best on val is handed over."]
     return "\n".join(map(visible, lines))
 
 

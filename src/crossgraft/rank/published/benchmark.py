@@ -46,6 +46,8 @@ class Benchmark:
         columns: Name → score.
         families: Model → family, for models without history; empty = unknown.
         standard_deviations: Standard deviations between seeds, shape (targets, models), where a publication prints them.
+        validation: The same measure on validation images, where it is known, shape (targets, models).
+        seconds: Seconds of each fine-tuning, where they are known, shape (targets, models).
         printed: Method → weighted Kendall on each target as a paper prints it, where the scores are not published.
     """
 
@@ -60,12 +62,16 @@ class Benchmark:
     families: Mapping[str, str] = field(default_factory=dict[str, str])
     printed: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
     standard_deviations: Results | None = None
+    validation: Results | None = None
+    seconds: Results | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.targets), len(self.models))
         if len(self.groups) != shape[0]:
             raise DataError(f"{self.name}: {shape[0]} targets, but {len(self.groups)} groups.")
-        for what, values in [("results", self.results), *((n, c.values) for n, c in self.columns.items())]:
+        known = {"results": self.results, "val": self.validation, "seconds": self.seconds}
+        matrices = {what: values for what, values in known.items() if values is not None}
+        for what, values in [*matrices.items(), *((name, column.values) for name, column in self.columns.items())]:
             if values.shape != shape:
                 raise DataError(f"{self.name}: {what} has shape {values.shape}, expected {shape} (targets × models).")
             if np.isinf(values).any():

@@ -19,6 +19,8 @@ def mean_over_targets(
 ) -> MeanRecord:
     """Mean over the targets where the value is defined; the interval leaves out one group of targets at a time.
 
+    There is none with fewer than three groups, and none where all values are the same.
+
     Args:
         values: One per target; NaN = undefined.
         groups: Group of each target.
@@ -31,7 +33,9 @@ def mean_over_targets(
         return MeanRecord(value=None, num_targets=0)
     mean = float(kept.mean())
     distinct = list(dict.fromkeys(names.tolist()))
-    if len(distinct) < MIN_GROUPS:
+    if (
+        len(distinct) < MIN_GROUPS or np.ptp(kept) == 0
+    ):  # an interval of width 0 would promise what a few targets cannot
         return MeanRecord(value=mean, num_targets=len(kept))
     estimate = jackknife_interval(mean, [float(kept[names != name].mean()) for name in distinct])
     low, high = max(estimate.low, limits[0]), min(estimate.high, limits[1])

@@ -104,6 +104,8 @@ class PublishedTable:
             results=self.results,
             columns=dict(self._columns()),
             standard_deviations=self.standard_deviations,
+            validation=self.validation,
+            seconds=self.seconds,
         )
 
     def _columns(self) -> Iterator[tuple[str, ScoreColumn]]:

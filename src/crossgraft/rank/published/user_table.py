@@ -12,27 +12,33 @@ from crossgraft.errors import DataError
 from crossgraft.rank.published.benchmark import Benchmark, ScoreColumn
 from crossgraft.words.csv_cells import csv_rows
 
-REQUIRED = ("target", "model", "result")
-OPTIONAL = ("group", "family")
+RESULT = ("value", "result")
+REQUIRED = ("target", "model")
+OPTIONAL = ("group", "family", "val", "seconds")
 
 
 def read_benchmark_table(path: Path | str) -> Benchmark:
     """Read a table with one row per target and model.
 
-    Columns ``target``, ``model`` and ``result`` (what fine-tuning gave, larger = better; empty = not fine-tuned); if
-    wanted ``group`` (targets of one group are held out together) and ``family`` (of the model); every other column is a
-    score, larger = better, empty = none.
+    Columns ``target``, ``model`` and ``value`` (or ``result``: what fine-tuning gave, larger = better; empty = not
+    fine-tuned); if wanted ``val`` (the same on validation images), ``seconds`` (of the fine-tuning), ``group`` (targets of
+    one group are held out together) and ``family`` (of the model); every other column is a score, larger = better, empty =
+    none. Columns such as ``low:size=0.5`` and ``low:epochs=0.2`` are cheap trainings at a share of the resolution, or of
+    the epochs.
 
     Raises:
-        DataError: The file is missing or no UTF-8, a column is missing, a cell is no finite number, a target and model
-            appear twice, a target has two groups or a model two families, or a target has fewer than two results.
+        DataError: The file is missing or no UTF-8, a column is missing, a cell is no finite number, seconds are not above
+            0, a target and model appear twice, a target has two groups or a model two families, or a target has fewer than
+            two results.
     """
     path = Path(path)
     header, rows = _read(path)
     targets, models = (list(dict.fromkeys(row[key] for row in rows)) for key in ("target", "model"))
     shape = (len(targets), len(models))
-    names = ["result", *(name for name in header if name not in (*REQUIRED, *OPTIONAL))]
+    result = next(name for name in RESULT if name in header)
+    names = [result, *(name for name in header if name not in (*REQUIRED, result, "group", "family"))]
     values = {name: np.full(shape, np.nan) for name in names}
+    of_target, of_model = ({name: i for i, name in enumerate(each)} for each in (targets, models))
     seen: set[tuple[str, str]] = set()
     for line, row in enumerate(rows, start=2):
         place = (row["target"], row["model"])
@@ -40,7 +46,11 @@ def read_benchmark_table(path: Path | str) -> Benchmark:
             raise DataError(f"{path.name}, row {line}: {place[1]} on {place[0]} appears twice.")
         seen.add(place)
         for name in names:
-            values[name][targets.index(place[0]), models.index(place[1])] = _number(row[name], name, path, line)
+            values[name][of_target[place[0]], of_model[place[1]]] = _number(row[name], name, path, line)
+        if "seconds" in header and row["seconds"].strip() and float(row["seconds"]) <= 0:
+            raise DataError(
+                f"{path.name}, row {line}: seconds is {row['seconds']}. A training takes longer than nothing."
+            )
     groups = _one_each(rows, "target", "group", path) if "group" in header else {}
     return Benchmark(
         name=path.stem,
@@ -49,8 +59,10 @@ def read_benchmark_table(path: Path | str) -> Benchmark:
         models=models,
         targets=targets,
         groups=[groups.get(target) or target for target in targets],
-        results=values["result"],
-        columns={name: ScoreColumn(name, values[name]) for name in names if name != "result"},
+        results=values[result],
+        columns={name: ScoreColumn(name, values[name]) for name in names if name not in (result, *OPTIONAL)},
+        validation=values.get("val"),
+        seconds=values.get("seconds"),
         families=_one_each(rows, "model", "family", path) if "family" in header else {},
     )
 
@@ -63,9 +75,14 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path.name} is not UTF-8 text; save it as CSV in UTF-8.") from error
     missing = [name for name in REQUIRED if name not in header]
+    missing += [] if set(RESULT) & set(header) else [RESULT[0]]
     if missing:
         found = ", ".join(header) or "no columns"
-        raise DataError(f"{path.name} needs the columns {', '.join(REQUIRED)}; missing: {missing[0]}. It has: {found}.")
+        wanted = ", ".join((*REQUIRED, RESULT[0]))
+        raise DataError(f"{path.name} needs the columns {wanted}; missing: {missing[0]}. It has: {found}.")
+    twice = next((name for place, name in enumerate(header) if name in header[:place]), None)
+    if twice is not None:
+        raise DataError(f"{path.name} has two columns called {twice}.")
     if not rows:
         raise DataError(f"{path.name} has no rows below its header.")
     return header, rows

@@ -32,9 +32,6 @@ from crossgraft.report.plots.reliability import reliability_figure as reliabilit
 from crossgraft.report.plots.reliance import RelianceCurve as RelianceCurve
 from crossgraft.report.plots.reliance import reliance_figure as reliance_figure
 from crossgraft.report.plots.roc import roc_figure as roc_figure
-from crossgraft.report.plots.rungs import ClimbingModel as ClimbingModel
-from crossgraft.report.plots.rungs import RungColumn as RungColumn
-from crossgraft.report.plots.rungs import rungs_figure as rungs_figure
 from crossgraft.report.plots.scatter import Interval as Interval
 from crossgraft.report.plots.scatter import Point as Point
 from crossgraft.report.plots.scatter import is_drawable as is_drawable
@@ -53,7 +50,6 @@ from crossgraft.report.plots.trade_off import trade_off_figure as trade_off_figu
 __all__ = [
     "BandCurve",
     "BlockCurve",
-    "ClimbingModel",
     "DotRow",
     "Interval",
     "IntervalRow",
@@ -67,7 +63,6 @@ __all__ = [
     "Panel",
     "Point",
     "RelianceCurve",
-    "RungColumn",
     "SpectrumCurve",
     "TradeOff",
     "attention_figure",
@@ -93,7 +88,6 @@ __all__ = [
     "reliability_figure",
     "reliance_figure",
     "roc_figure",
-    "rungs_figure",
     "scatter_figure",
     "spectra_figure",
     "split_counts_figure",

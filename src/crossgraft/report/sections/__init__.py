@@ -15,6 +15,7 @@ from crossgraft.report.sections.model_comparison import MODEL_COMPARISON
 from crossgraft.report.sections.prediction import PREDICTION
 from crossgraft.report.sections.published import PUBLISHED
 from crossgraft.report.sections.ranking import RANKING
+from crossgraft.report.sections.replay import REPLAY
 from crossgraft.report.sections.selection import SELECTION
 from crossgraft.report.sections.tuning import TUNING
 from crossgraft.report.sections.tuning_comparison import TUNING_COMPARISON
@@ -22,6 +23,7 @@ from crossgraft.report.sections.tuning_comparison import TUNING_COMPARISON
 _ALL = (
     RANKING,
     SELECTION,
+    REPLAY,
     DATA_CHECK,
     DATA_SPLIT,
     DEMO,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from crossgraft.records import DemoRecord
 from crossgraft.records.demo import DemoSelectionRecord
 from crossgraft.report.blocks import Block, Code, Paragraph, Section
-from crossgraft.report.sections.selection import rungs_section
+from crossgraft.report.sections.selection import val_section
 from crossgraft.report.source import Source
 from crossgraft.words.formatting import NumberFormat, counted
 from crossgraft.words.selection_words import cost_in_words, selected_in_words
@@ -14,22 +14,22 @@ _ACCURACY = NumberFormat(decimals=3)
 
 
 def selected_section(source: Source[DemoRecord]) -> Section | None:
-    """What was tried for a quarter of the time, what was handed over, and its regret; None in older records."""
+    """What was trained for a quarter of the time, what was handed over, and its regret; None in older records."""
     found = source.record.selected
     if found is None:
         return None
     within = source.showing(found.selection)
     blocks: list[Block] = [
         Paragraph(
-            "To fine-tune every model tells which is best, and costs most. Here a quarter of that time was given: cheap trials "
-            "come first, and what is left goes to the models that look best in them."
+            "To fine-tune every model tells which is best, and costs most. Here a quarter of that time was given: models are "
+            "trained in the order of what is known of them elsewhere, and the best on val is handed over."
         ),
         Paragraph(selected_in_words(found.selection)),
         Paragraph(cost_in_words(found.selection)),
         Paragraph(_regret(found)),
-        *rungs_section(within).blocks,
+        *([] if (val := val_section(within)) is None else val.blocks),
         Paragraph(
-            f"Why each of the others was dropped: {found.select_folder}/report.html in the run directory of this demo.",
+            f"Why each of the others was not taken: {found.select_folder}/report.html in the run directory of this demo.",
             tone="quiet",
         ),
         Paragraph("The same by hand:" if source.out else "The same by hand, typed in the run directory of this demo:"),

@@ -6,15 +6,14 @@ from crossgraft.records import PriorRecord, RankingRecord
 from crossgraft.report.blocks import Paragraph, Section
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, Table, interval, number, table_of, whole, words
+from crossgraft.report.tables import Column, Table, number, table_of, whole, words
 from crossgraft.words.formatting import NumberFormat, joined
 
 _TWO = NumberFormat(decimals=2)
-_RANKS = NumberFormat(decimals=0)
 
 
 def prior_section(source: Source[RankingRecord]) -> Section | None:
-    """Known results as a control, and what they and the scores say together; None when nothing is known."""
+    """Known results as a control; None when nothing is known."""
     record = source.record
     if record.prior is None:
         return None
@@ -39,14 +38,8 @@ def _table(record: RankingRecord) -> Table:
                 Column(f"Place by {score_title(record, record.primary_score)}", numeric=True),
                 lambda row: whole(places[row.model]),
             ),
-            (Column("Place by prior and scores", numeric=True), lambda row: whole(row.posterior_rank)),
-            (Column("Probability of being best", numeric=True), lambda row: number(row.probability_best, _TWO)),
-            (
-                Column("95 % of its ranks", numeric=True, csv_titles=("rank low", "rank high")),
-                lambda row: interval(row.rank_low, row.rank_high, _RANKS),
-            ),
         ],
-        caption="Control: results of the same models on other targets, and their aggregation with the scores",
+        caption="Control: results of the same models on other targets",
         file_name="prior",
         notes=_notes(record),
     )
@@ -56,16 +49,10 @@ def _notes(record: RankingRecord) -> list[str]:
     prior = record.prior
     if prior is None:
         return []
-    used = joined([score_title(record, name) for name in prior.evidence]) or "no score"
-    added = "nothing beyond the prior" if prior.slope == 0 else f"{_TWO(prior.slope)} for one standard deviation"
     notes = [
         f"Other targets: {', '.join(prior.targets)}. Source: {'; '.join(prior.origins)}. Relative rank: 0 = best, 1 = last.",
-        f"Evidence: {used}, which added {added} where this was fitted: {prior.fitted_on}.",
     ]
-    notes += [_who_spoke(prior)] if any(row.origins for row in prior.rows) else []
-    if any(row.num_targets == 0 for row in prior.rows):
-        notes.append("Models without known targets lean on known ones of their family and size.")
-    return notes
+    return [*notes, _who_spoke(prior)] if any(row.origins for row in prior.rows) else notes
 
 
 def _who_spoke(prior: PriorRecord) -> str:

@@ -17,6 +17,7 @@ from crossgraft.report.plots import critical_difference_figure
 from crossgraft.report.sections._verdict import SOME_MODELS, Following, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.replay import regret_table
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, table_of, words
 from crossgraft.runs.typed_command import DATA
@@ -61,6 +62,16 @@ def scenarios_section(source: Source[PublishedRecord]) -> Section:
     return Section(name="methods", title="Which ranking foresees fine-tuning?", part="evidence", blocks=blocks)
 
 
+def replays_section(source: Source[PublishedRecord]) -> Section | None:
+    """What ``select`` and simpler ways would have handed over; None in older records."""
+    blocks: list[Block] = []
+    for record in source.record.replays:
+        blocks += [*(regret_table(record, budget) for budget in record.budgets), Items(record.notes)]
+    if not blocks:
+        return None
+    return Section(name="replays", title="What a budget would have bought", part="evidence", blocks=blocks)
+
+
 def answers_section(source: Source[PublishedRecord]) -> Section | None:
     """The paper's own questions."""
     if not source.record.answers:
@@ -97,7 +108,7 @@ def cited_section(source: Source[PublishedRecord]) -> Section | None:
 
 def published_sections(source: Source[PublishedRecord]) -> list[Section]:
     """The sections that hold numbers, for a page that is not a report."""
-    builders = (published_verdict_section, scenarios_section, answers_section, errata_section, cited_section)
+    builders = (published_verdict_section, scenarios_section, replays_section, answers_section, errata_section, cited_section)
     return [section for builder in builders if (section := builder(source)) is not None]
 
 

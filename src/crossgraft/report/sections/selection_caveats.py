@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from crossgraft.options import PredictOptions
 from crossgraft.options.models import CodeOptions
 from crossgraft.records import SelectionRecord
@@ -18,16 +16,18 @@ from crossgraft.report.sections._verdict import (
 )
 from crossgraft.report.source import Source
 from crossgraft.words.formatting import counted, joined, percent
-from crossgraft.words.metric_words import doubt_in_words, metric_name_in_words
+from crossgraft.words.metric_words import doubt_in_words
 from crossgraft.words.selection_words import num_choices
 
 
 def val_tells_nothing(source: Source[SelectionRecord]) -> Caveat | None:
-    """The choice stands on the prior alone."""
+    """The choice stands on what is known elsewhere alone."""
     reason = source.record.plan.val_too_small
     if reason is None:
         return None
-    return Caveat(f"{reason} Nothing was tried: what is known of the models elsewhere, and their cost, decided.")
+    return Caveat(
+        f"{reason} Only the first model of the order was trained: what is known of the models elsewhere decided."
+    )
 
 
 def may_be_guessing(source: Source[SelectionRecord]) -> Caveat | None:
@@ -40,10 +40,14 @@ def may_be_guessing(source: Source[SelectionRecord]) -> Caveat | None:
 
 def nothing_known(source: Source[SelectionRecord]) -> Caveat | None:
     """Nobody has results of these weights."""
-    if len(source.record.candidates) == 1 or any(row.known_from for row in source.record.candidates):
+    candidates = source.record.candidates
+    if len(candidates) == 1 or any(row.known_from for row in candidates):
         return None
+    if len({row.expected for row in candidates}) == 1:
+        return Caveat("Nothing is known of these models elsewhere, so that they were tried in the order of their size.")
     return Caveat(
-        "No results of exactly these weights on other data are known, so that only trials, relatives and ImageNet spoke."
+        "No results of exactly these weights on other data are known, so that their order is that of ImageNet top-1, which "
+        "foresees little."
     )
 
 
@@ -57,11 +61,11 @@ def failed_models(source: Source[SelectionRecord]) -> Caveat | None:
     )
 
 
-def may_not_be_best(source: Source[SelectionRecord]) -> Caveat | None:
-    """Another one is nearly as likely the best."""
+def val_does_not_tell_apart(source: Source[SelectionRecord]) -> Caveat | None:
+    """Another one that was trained may be the better one."""
     record = source.record
-    others = [row for row in record.candidates if row.probability_better is not None and row.probability_better > 0.05]
-    if not others:
+    others = [row for row in record.trained if row.probability_better is not None and row.probability_better > 0.05]
+    if not others or record.ending == "limit of val":
         return None
     first = max(others, key=lambda row: row.probability_better or 0.0)
     return Caveat(
@@ -70,28 +74,12 @@ def may_not_be_best(source: Source[SelectionRecord]) -> Caveat | None:
     )
 
 
-def another_has_a_higher_val(source: Source[SelectionRecord]) -> Caveat | None:
-    """The whole training of another model ended better than that of the selected one."""
-    record = source.record
-    own = record.candidate(record.selected).val
-    ended = [(row.val, row.name) for row in record.candidates if row.state == "finished" and row.val is not None]
-    ended = [each for each in ended if not math.isnan(each[0])]
-    if (
-        own is None
-        or math.isnan(own)
-        or not ended
-        or record.selected != record.leader
-        or record.selection_metric == "loss"
-    ):
+def not_all_were_trained(source: Source[SelectionRecord]) -> Caveat | None:
+    """Of the others nothing is known on these images."""
+    number = sum(row.state == "not trained" for row in source.record.candidates)
+    if number == 0 or source.record.ending != "budget":
         return None
-    highest, name = max(ended)
-    if highest <= own:
-        return None
-    return Caveat(
-        f"{name} ended with a higher {metric_name_in_words(record.selection_metric)} of val ({highest:.3f}; {record.selected}: "
-        f"{own:.3f}). One training each differs by chance; with its earlier trials and what is known from elsewhere, "
-        f"{record.selected} is expected to be better."
-    )
+    return Caveat(f"{counted(number, 'model')} did not fit into the budget and may be better.")
 
 
 SELECTION_CAVEATS: tuple[CaveatOf[SelectionRecord], ...] = (
@@ -100,9 +88,9 @@ SELECTION_CAVEATS: tuple[CaveatOf[SelectionRecord], ...] = (
     may_be_guessing,
     nothing_known,
     failed_models,
-    another_has_a_higher_val,
     looked_at_before,
-    may_not_be_best,
+    val_does_not_tell_apart,
+    not_all_were_trained,
     leakage_not_checked,
 )
 """The most severe first, in the order of ``sections._verdict``."""
