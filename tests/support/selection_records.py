@@ -1,48 +1,30 @@
 """What a selection leaves."""
 
-from crossgraft.records import (
-    CandidateRecord,
-    FidelityCost,
-    PlannedModel,
-    Reference,
-    RungRecord,
-    SelectionPlanRecord,
-    SelectionRecord,
-    TrialRecord,
-)
+from crossgraft.records import CandidateRecord, PlannedModel, Reference, SelectionPlanRecord, SelectionRecord
 from support.tuning_records import metric, tuning_record
 
 
-def planned(name, seconds, prior):
-    costs = [FidelityCost(kind="full", seconds=seconds, size_pixels=64)]
-    costs += [FidelityCost(kind="low:size=0.5", seconds=seconds / 4, size_pixels=32)]
-    return PlannedModel(name=name, source=name, num_parameters=1000, costs=costs, prior_mean=prior, prior_deviation=0.8)
-
-
-def rung(kind, values, *, seconds=10.0, gain=0.2, **changed):
-    trials = [TrialRecord(model=name, kind=kind, value=value, standard_error=0.05) for name, value in values.items()]
-    facts = {"kind": kind, "models": list(values), "booked_seconds": seconds, "gain": gain, "trials": trials}
-    return RungRecord(**(facts | changed))
+def planned(name, seconds, expected):
+    return PlannedModel(name=name, source=name, num_parameters=1000, seconds=seconds, expected=expected)
 
 
 def candidate(name, state, val, **changed):
     facts = {
         "name": name,
         "state": state,
-        "reason": "It is expected to be the best.",
+        "reason": "the best on val of 2 that were trained",
         "num_parameters": 1000,
-        "tried": ["low:size=0.5"],
+        "place": 1,
+        "expected": 0.3,
         "val": val,
-        "expected": 0.8,
-        "deviation": 0.05,
-        "probability_best": 0.5,
-        "booked_seconds": 10.0,
+        "standard_error": None if val is None else 0.05,
+        "booked_seconds": 0.0 if val is None else 40.0,
     }
     return CandidateRecord(**(facts | changed))
 
 
 def selection_record(**changed):
-    """Two models on one rung, of which the better one is finished."""
+    """Three models, of which two were trained."""
     tuned = tuning_record()
     facts = {
         "dataset": tuned.dataset,
@@ -50,35 +32,35 @@ def selection_record(**changed):
         "leakage": tuned.leakage,
         "leakage_checked": tuned.leakage_checked,
         "plan": SelectionPlanRecord(
-            budget="1min",
-            budget_seconds=60.0,
-            seconds_of_all=80.0,
+            budget="90s",
+            budget_seconds=90.0,
+            seconds_of_all=120.0,
             num_parallel=1,
-            models=[planned("wide", 40.0, 0.3), planned("narrow", 40.0, -0.3)],
+            models=[planned("wide", 40.0, 0.3), planned("narrow", 40.0, -0.3), planned("deep", 40.0, -0.5)],
             standard_error=0.05,
+            rounds=[["wide"], ["narrow"]],
         ),
         "prefer": "accurate",
         "selected": "wide",
         "leader": "wide",
         "not_separable": ["narrow"],
-        "preferred_by": "accurate",
+        "ending": "budget",
         "candidates": [
             candidate("wide", "selected", 0.82),
-            candidate("narrow", "dropped", None, reason="It is expected to be worse.", probability_better=0.2),
+            candidate(
+                "narrow", "trained", 0.78, place=2, probability_better=0.2, reason="not told apart from wide by val"
+            ),
+            candidate("deep", "not trained", None, place=3, reason="its training would take 40 s, and 10 s were left"),
         ],
-        "rungs": [
-            rung("low:size=0.5", {"wide": 0.75, "narrow": 0.7}),
-            rung("full", {"wide": 0.82}, seconds=40.0, gain=0.0, is_finish=True),
-        ],
-        "unit": "metric",
         "expected_regret": 0.01,
+        "next_models": ["deep"],
         "selection_metric": "balanced_accuracy",
         "primary_metric": "balanced_accuracy",
         "metrics": [metric("balanced_accuracy", 0.8)],
         "model": tuned.model,
         "training": "trainings/wide",
-        "booked_seconds": 50.0,
-        "seconds": 48.0,
-        "references": [Reference(key="Knowledge gradient", text="Frazier.")],
+        "booked_seconds": 80.0,
+        "seconds": 78.0,
+        "references": [Reference(key="Static prior", text="Singh, Hess and Vanschoren.")],
     }
     return SelectionRecord(**(facts | changed))

@@ -23,12 +23,11 @@ def _why(record: SelectionRecord) -> str:
         return "It was the only model."
     if record.ending == "val tells nothing":
         return f"It is the first of {number} in the order of what is known elsewhere; val decided nothing."
-    of_all = f"all {number}" if trained == number else f"{trained} of {number}"
+    of_all = f"all {number} models" if trained == number else f"{trained} of {number} models"
     if record.ending == "limit of val":
-        return (
-            f"Its {metric_name_in_words(record.selection_metric)} of val is at its limit, where nothing can be better. The "
-            f"search ended after {of_all} were trained; the smallest of those at the limit is handed over."
-        )
+        smallest = "" if trained == 1 else "; the smallest of those at the limit is handed over"
+        name = metric_name_in_words(record.selection_metric)
+        return f"Its {name} of val is at its limit, where nothing can be better. The search ended after {of_all}{smallest}."
     if record.selected != record.leader:
         return f"Of {of_all} that were trained, val does not tell it apart from the best, {record.leader}, and it is lighter."
     return (

@@ -108,7 +108,14 @@ def cited_section(source: Source[PublishedRecord]) -> Section | None:
 
 def published_sections(source: Source[PublishedRecord]) -> list[Section]:
     """The sections that hold numbers, for a page that is not a report."""
-    builders = (published_verdict_section, scenarios_section, replays_section, answers_section, errata_section, cited_section)
+    builders = (
+        published_verdict_section,
+        scenarios_section,
+        replays_section,
+        answers_section,
+        errata_section,
+        cited_section,
+    )
     return [section for builder in builders if (section := builder(source)) is not None]
 
 

@@ -39,9 +39,9 @@ def may_be_guessing(source: Source[SelectionRecord]) -> Caveat | None:
 
 
 def nothing_known(source: Source[SelectionRecord]) -> Caveat | None:
-    """Nobody has results of these weights."""
+    """Nobody has results of these weights, and not all were trained."""
     candidates = source.record.candidates
-    if len(candidates) == 1 or any(row.known_from for row in candidates):
+    if any(row.known_from for row in candidates) or not any(row.state == "not trained" for row in candidates):
         return None
     if len({row.expected for row in candidates}) == 1:
         return Caveat("Nothing is known of these models elsewhere, so that they were tried in the order of their size.")

@@ -41,7 +41,7 @@ def test_a_useful_score_beats_the_prior(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "header", "message"),
     [
-        (["a,m,0.9"], "target,model,auc", "missing: result"),
+        (["a,m,0.9"], "target,model,auc", "missing: value"),
         (["a,m,high,1,g,x"], HEADER, "row 2: result is 'high', not a number"),
         (["a,m,inf,1,g,x"], HEADER, "Leave the cell empty"),
         (["a,m,1,1,g,x", "a,m,2,1,g,x"], HEADER, "row 3: m on a appears twice"),

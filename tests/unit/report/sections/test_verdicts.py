@@ -18,7 +18,12 @@ from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
 from crossgraft.words.looks_words import NOT_SEEN
-from crossgraft.words.selection_words import cost_in_words, selection_plan_in_words
+from crossgraft.words.selection_words import (
+    cost_in_words,
+    next_hour_in_words,
+    selection_plan_in_words,
+    separable_in_words,
+)
 from support.comparison_records import comparison_record, variant
 from support.selection_records import candidate, selection_record
 from support.tuning_records import metric, prediction_record, tuning_record
@@ -53,19 +58,37 @@ def test_a_selection_says_what_guessing_gives():
     assert verdict.caveat.startswith("Guessing gives 0.50, and the interval contains it")
 
 
-def test_a_selection_says_that_another_training_ended_with_a_higher_val():
-    def caveats(**changed):
-        rows = [candidate("wide", "selected", 0.82), candidate("narrow", "finished", 0.84, probability_better=0.4)]
-        verdict, others = verdict_of(selection_record(**{"candidates": rows, **changed}))
-        return f"{verdict.caveat} {others}"
-
-    said = (
-        "narrow ended with a higher balanced accuracy of val (0.840; wide: 0.820). One training each differs by chance"
+def test_a_selection_says_what_val_does_not_tell_apart_and_what_was_not_trained():
+    verdict, others = verdict_of(selection_record())
+    said = " ".join([verdict.caveat, *others])
+    assert "narrow may be better than wide with a chance of 20\xa0%." in said
+    assert "1 model did not fit into the budget and may be better." in said
+    record = selection_record()
+    words = separable_in_words(record)
+    assert words.startswith(
+        "Val does not tell wide apart from narrow. Beside the best of those trained, wide is expected"
     )
-    assert said in caveats()
-    assert said not in caveats(leader="narrow", preferred_by="small")  # the size decided, which is said elsewhere
-    lower = [candidate("wide", "selected", 0.82), candidate("narrow", "finished", 0.81, probability_better=0.4)]
-    assert "ended with a higher" not in caveats(candidates=lower)
+    assert (
+        next_hour_in_words(record) == "Another hour would train deep, in the order of what is known of them elsewhere."
+    )
+
+
+def test_at_the_limit_of_val_a_selection_does_not_contradict_itself():
+    rows = [candidate("wide", "selected", 1.0), candidate("narrow", "trained", 1.0, probability_better=0.5)]
+    record = selection_record(candidates=rows, ending="limit of val", expected_regret=0.0, next_models=[])
+    verdict, others = verdict_of(record)
+    assert "is at its limit, where nothing can be better" in verdict.answer
+    assert "may be better" not in f"{verdict.caveat} {others}" and separable_in_words(record) is None
+    assert next_hour_in_words(record) == "More trainings cannot be better on val."
+
+
+def test_where_all_are_told_apart_no_other_may_be_better():
+    rows = [candidate("wide", "selected", 0.9), candidate("narrow", "trained", 0.5, probability_better=0.01)]
+    record = selection_record(candidates=rows, not_separable=[], ending="all trained", expected_regret=0.0)
+    verdict, others = verdict_of(record)
+    assert "may be better" not in f"{verdict.caveat} {others}"
+    assert separable_in_words(record) == "Val tells wide apart from every other model that was trained."
+    assert next_hour_in_words(record) == "All models were trained."
 
 
 def test_a_selection_says_what_it_took_to_measure_its_costs():
