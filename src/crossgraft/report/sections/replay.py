@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossgraft.records import MeanRecord, OrderRow, ReplayRecord, ReplayRow
-from crossgraft.report.blocks import Heading, Items, Section
+from crossgraft.report.blocks import Block, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._verdict import SOME_MODELS, Following, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
@@ -34,13 +34,20 @@ def replay_verdict_section(source: Source[ReplayRecord]) -> Section:
 
 def regrets_section(source: Source[ReplayRecord]) -> Section:
     """Mean and worst regret of every way, one table for each budget."""
-    tables = [regret_table(source.record, budget) for budget in source.record.budgets]
-    return Section(name="regrets", title="Regret", part="evidence", blocks=[*tables, Items(source.record.notes)])
+    tables: list[Block] = [regret_table(source.record, budget) for budget in source.record.budgets]
+    return Section(name="regrets", title="Regret", part="evidence", blocks=tables)
 
 
 def orders_section(source: Source[ReplayRecord]) -> Section:
     """How well the order foresees the results."""
     return Section(name="orders", title="The order", part="evidence", blocks=[order_table(source.record)])
+
+
+def lacking_section(source: Source[ReplayRecord]) -> Section | None:
+    """What the table does not say; None where it says everything."""
+    if not source.record.notes:
+        return None
+    return Section(name="lacking", title="What the table lacks", part="checks", blocks=[Items(source.record.notes)])
 
 
 def regret_table(record: ReplayRecord, budget: str) -> Table:
@@ -106,6 +113,13 @@ def _mean(mean: MeanRecord) -> Cell:
 REPLAY = Kind(
     ReplayRecord,
     replay_heading,
-    (replay_verdict_section, regrets_section, orders_section, provenance_section, references_section),
-    terminal=(regrets_section, orders_section, replay_verdict_section),
+    (
+        replay_verdict_section,
+        regrets_section,
+        orders_section,
+        lacking_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(regrets_section, orders_section, lacking_section, replay_verdict_section),
 )

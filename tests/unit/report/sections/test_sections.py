@@ -11,6 +11,7 @@ import pytest
 
 from crossgraft import evaluate_published
 from crossgraft.records import CheckRecord
+from crossgraft.replay import replay_published
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.agreement import agreement_section
@@ -30,6 +31,7 @@ from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.scores import rankings_section, scores_section
 from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 from crossgraft.report.tables import Table
+from crossgraft.selection import parse_budget
 from crossgraft.tune.interpolation import REFERENCE
 from support.audit_records import audit_record
 from support.comparison_records import comparison_record
@@ -75,6 +77,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
         "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
         "model_comparison": lambda: model_comparison_record(examples.ranking_record().dataset),
         "selection": selection_record,
+        "selection-replay": lambda: replay_published("dart", [parse_budget("25%")]),
     }[kind]()
     sections = [section for builder in KINDS.get(kind).builders if (section := builder(source_of(record)))]
     positions = [PARTS.index(section.part) for section in sections]
