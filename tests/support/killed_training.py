@@ -93,11 +93,8 @@ def train_as_told(scenario):
         head_epochs=2,
         gradient_norms_file=folder / "gradient_norms.csv",
         selection=SELECTIONS[scenario.get("method", "full")],
-        pause_after=scenario.get("after pause"),
         **settings,
     )
-    if "after pause" in scenario:
-        die()
     save_file(classifier.state_dict(), folder / "final.safetensors")
     history = [{name: value for name, value in asdict(row).items() if name != "seconds"} for row in result.history]
     (folder / "final.json").write_text(json.dumps([history, result.best_epoch, result.best_value]))

@@ -20,7 +20,7 @@ from crossgraft.records import EpochRow, GridPointRecord, Record
 from crossgraft.runs import RunDirectory
 from crossgraft.runs.jobs import Job, Outcome, Work
 from crossgraft.runs.names import portable_name
-from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
+from crossgraft.tune.engine.contract import TrainingResult
 from crossgraft.tune.engine.gradient_norms import FILE_NAME, GradientNorms, read_gradient_norms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
@@ -130,26 +130,12 @@ class TrainingWork(Work[GridTraining, Trained]):
         Raises:
             CrossgraftError: The training failed.
         """
-        return self._kept(job, *self._train(job, None))
-
-    def go_on(self, job: Job[GridTraining], *, until_epoch: int) -> Sequence[TrainedEpoch]:
-        """Train up to an epoch, counted from 1, and pause; a training that ends before is kept as ``do`` keeps it.
-
-        Returns:
-            All epochs so far.
-
-        Raises:
-            CrossgraftError: The training failed.
-        """
-        trained = self._train(job, until_epoch)
-        if not trained[1].is_paused:
-            self._kept(job, *trained)
-        return [row for row in trained[1].history if row.phase == "all"]
+        return self._kept(job, *self._train(job))
 
     def _checkpoint(self, job: Job[GridTraining]) -> Path | None:
         return None if self.run is None else self.run.path / _folder(job) / "checkpoint"
 
-    def _train(self, job: Job[GridTraining], pause_after: int | None) -> tuple[Classifier, TrainingResult, float]:
+    def _train(self, job: Job[GridTraining]) -> tuple[Classifier, TrainingResult, float]:
         folder = self._checkpoint(job)
         if folder is not None and self.run is not None and not self.run.resumed:
             shutil.rmtree(folder, ignore_errors=True)  # of a run that --overwrite has replaced
@@ -171,7 +157,6 @@ class TrainingWork(Work[GridTraining, Trained]):
             checkpoint_folder=folder,
             gradient_norms_file=self._norms_file(job),
             configuration={"key": job.key, **self.data.networks.start_in_checkpoints},
-            pause_after=pause_after,
             on_step=None if self.progress is None else self.progress.on_step,
             on_epoch=None if self.progress is None else self.progress.on_epoch,
         )

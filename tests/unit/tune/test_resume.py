@@ -63,7 +63,7 @@ SCENARIOS = {
     ),
     "at pauses, and between them": (
         "dropout",
-        [{"after pause": 1}, {"after step": ["all", 5]}, {"after pause": 2}, {"half of write": 1}],
+        [{"after step": ["all", 5]}, {"half of write": 1}],
     ),
     "norms of gradients, between and in their files": (
         "dropout",

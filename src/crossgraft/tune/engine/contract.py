@@ -113,10 +113,7 @@ Evaluate = Callable[[Classifier], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One network to train: everything that decides the result. With several processes, all of it is pickled.
-
-    ``pause_after`` decides only how far this attempt goes.
-    """
+    """One network to train: everything that decides the result. With several processes, all of it is pickled."""
 
     classifier: Classifier
     feed: Feed
@@ -130,7 +127,6 @@ class TrainingJob:
     gradient_norms_file: Path | None = None
     features_are_fixed: bool = False
     keep: Keep | None = None
-    pause_after: int | None = None
     configuration: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
@@ -146,7 +142,6 @@ class TrainingResult:
         stopped_early: Whether the patience ended before the epochs did.
         resumed: Whether the run began from a checkpoint.
         gradient_norms: Norms of the steps of the phase ``all``; None where they were not asked for.
-        is_paused: Whether epochs are left that a later attempt trains from the checkpoint.
     """
 
     history: tuple[TrainedEpoch, ...]
@@ -156,4 +151,3 @@ class TrainingResult:
     stopped_early: bool
     resumed: bool
     gradient_norms: GradientNorms | None = None
-    is_paused: bool = False

@@ -103,7 +103,7 @@ class PhaseRun:
         self._begun, self._begun_step, self._images_seen = time.perf_counter(), -1, 0
 
     def run(self) -> None:
-        """Train until the epochs or the patience end, or to the pause; then put the chosen weights into the classifier.
+        """Train until the epochs or the patience end; then put the chosen weights into the classifier.
 
         Raises:
             DivergedError: A loss, a gradient or a weight is not finite.
@@ -111,23 +111,13 @@ class PhaseRun:
         """
         if isinstance(self.job.evaluate, KeepsFeatures):
             self.job.evaluate.keep_features(self.phase.features_are_fixed)
-        while not (self.is_finished or self._is_at_pause):
+        while not (self.progress.stopped_early or self.progress.epoch >= self.phase.settings.epochs):
             started = time.perf_counter()
             apply_modes(self.job.classifier, self.phase.selection)
             self._train_epoch()
             self._end_epoch(started)
         self.job.classifier.load_state_dict(self.best, strict=False)
         self.job.classifier.eval()
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing is left to train."""
-        return self.progress.stopped_early or self.progress.epoch >= self.phase.settings.epochs
-
-    @property
-    def _is_at_pause(self) -> bool:
-        pause = self.job.pause_after
-        return pause is not None and self.phase.name == "all" and self.progress.epoch >= pause
 
     def _train_epoch(self) -> None:
         progress, every = self.progress, self.phase.settings.checkpoint_every_steps

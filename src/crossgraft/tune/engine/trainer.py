@@ -14,7 +14,6 @@ from pydantic import TypeAdapter, ValidationError
 from timm.layers.norm_act import convert_sync_batchnorm
 from torch import Tensor
 
-from crossgraft.errors import UsageError
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
@@ -52,7 +51,6 @@ def train(
     checkpoint_folder: Path | None = None,
     gradient_norms_file: Path | None = None,
     configuration: Mapping[str, object] | None = None,
-    pause_after: int | None = None,
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> TrainingResult:
@@ -77,8 +75,6 @@ def train(
         gradient_norms_file: CSV file that is written when an epoch ends, where the settings ask for gradient norms.
         configuration: What else decides the result (data, augmentation, …), as JSON; a checkpoint of another configuration is
             refused.
-        pause_after: Number of epochs of the phase ``all`` after which this attempt ends, with the schedule of all epochs; the
-            next attempt goes on from the checkpoint. None: it goes to the end.
         on_step: Called after each step.
         on_epoch: Called after each epoch, when its checkpoint is written.
 
@@ -87,7 +83,7 @@ def train(
 
     Raises:
         DivergedError: A loss, a term, a gradient or a weight is not finite; the last checkpoint stays.
-        UsageError: A contradiction in selection, settings or processes; or a pause without a checkpoint, or before an epoch.
+        UsageError: A contradiction in selection, settings or processes.
         OtherRunError: The checkpoint belongs to another configuration.
         StorageError: A checkpoint cannot be written; the one before stays.
     """
@@ -104,24 +100,13 @@ def train(
         gradient_norms_file=gradient_norms_file,
         features_are_fixed=features_are_fixed,
         keep=keep,
-        pause_after=pause_after,
         configuration=dict(configuration or {}),
     )
-    _refuse_pause(job)
     phases_of(job)  # contradictions come to light before a process is started
     check_processes(job)
     if settings.num_processes > 1 and not processes_around():
         return train_in_processes(job, run_job, on_step, on_epoch)
     return run_job(make_fabric(settings), job, on_step, on_epoch)
-
-
-def _refuse_pause(job: TrainingJob) -> None:
-    if job.pause_after is None:
-        return
-    if job.pause_after < 1:
-        raise UsageError(f"A training can pause after 1 epoch or more, not after {job.pause_after}.")
-    if job.checkpoint_folder is None:
-        raise UsageError("A training can pause only where it keeps a checkpoint; give it a folder.")
 
 
 def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: OnEpoch | None) -> TrainingResult:
@@ -199,7 +184,7 @@ class _Trainer:
         for number in range(first + 1, len(phases_of(self.job))):
             self.history += run.history
             run = self._begin(number)
-            run.run()  # a pause is in the last phase
+            run.run()
         return TrainingResult(
             history=(*self.history, *run.history),
             best_epoch=run.progress.best_epoch,
@@ -208,7 +193,6 @@ class _Trainer:
             stopped_early=run.progress.stopped_early,
             resumed=found is not None,
             gradient_norms=None if run.gradients is None else run.gradients.norms,
-            is_paused=not run.is_finished,
         )
 
     def _begin(self, number: int) -> PhaseRun:
