@@ -31,8 +31,8 @@ def make_fabric(settings: TrainerSettings, *, rank: int = 0, port: int = 0) -> F
 
     Args:
         settings: Device, precision and number of processes.
-        rank: Which of the processes this is, from 0.
-        port: Where the first of several listens, on this machine.
+        rank: Number of this process among them, from 0.
+        port: Port of this machine on which the first of several listens.
 
     Raises:
         UsageError: The processes that found each other are not as many as were asked for, or the device lacks the precision.
@@ -83,7 +83,7 @@ class _OurProcesses(ClusterEnvironment):
 
     @property
     def main_port(self) -> int:
-        """Where the first process listens."""
+        """Port on which the first process listens."""
         return self._port
 
     @staticmethod
@@ -96,7 +96,7 @@ class _OurProcesses(ClusterEnvironment):
         return self._world
 
     def global_rank(self) -> int:
-        """Which one this is."""
+        """Number of this process, from 0."""
         return self._rank
 
     def local_rank(self) -> int:

@@ -240,7 +240,7 @@ def _grid(record: PlanRecord) -> list[str]:
 
 
 def _steps(record: PlanRecord) -> str:
-    """Of one training times their number; those of all kinds where the points of a grid differ."""
+    """Steps of one training times their number; of every kind of training where points of a grid differ in length."""
     kinds = {f"{record.epochs} epochs × {counted(record.steps_per_epoch, 'step')} of {record.batch_size} images": None}
     for point in record.grid or ():
         epochs, batch_size = int(point.get("epochs", record.epochs)), int(point.get("batch_size", record.batch_size))
