@@ -25,7 +25,7 @@ class EpisodeOptions(Options):
         "Name, checkpoint, zoo.yaml:NAME or package.module:factory of the frozen backbone.", is_common=True
     )
     heads: str | Sequence[Any] = option(
-        "Heads with commas, each perhaps with options: ncc,copa:learning_rate=0.005,logistic; or all (on features).",
+        "Heads with commas, each perhaps with options: ncc,copa:learning_rate=0.005,logistic; or all.",
         default="ncc,copa,logistic",
         is_common=True,
     )
