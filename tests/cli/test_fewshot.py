@@ -402,6 +402,18 @@ def test_base_classes_are_named_with_commas(five_classes, crossgraft):
     assert (unknown.code, "Unknown class: xx" in unknown.err) == (2, True)
 
 
+def test_heads_that_all_leaves_out_are_named_with_the_reason(workspace, crossgraft):
+    done = crossgraft("fewshot", "images", *FLAGS[:-3], "2", *FLAGS[-2:], "--heads", "all", "--out", "run")
+    assert done.code == 0, done.err
+    record = record_of(workspace)
+    assert list(record.left_out) == ["meta_adapter", "tsa", "copa_tsa", "fine_tuning"] and len(record.heads) == 6
+    page = (workspace / "run" / "report.html").read_text(encoding="utf-8")
+    for name, why in record.left_out.items():
+        assert f"{name} is left out: it {why}." in " ".join(done.err.split())
+        assert f"{name} is left out of all heads: it {why.partition(';')[0]}" in page
+        assert f"{name} is left out of all heads" in " ".join(done.out.split())
+
+
 def test_base_classes_are_learned_from_their_class_weights(five_classes, crossgraft):
     """Where the episodes start from them; a file that lacks a base class is refused."""
     vectors = dict(zip(("aa", "bb", "cc", "dd", "ee"), np.eye(8), strict=False))

@@ -1,6 +1,15 @@
 import json
+import re
+from pathlib import Path
+
+import pytest
 
 from crossgraft.cli.main import main
+from crossgraft.rank.published.sources import PUBLISHED, TABLES_OF
+
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "benchmark.md"
+OTHER_TITLES = ("In short", "All tables together", "Friedman's test", "trained_auc", "trained_accuracy")
+"""Headings that are no published table; the last two are our own trainings."""
 
 
 def test_the_terminal_shows_tables_and_conclusions(tmp_path, capsys, monkeypatch):
@@ -11,6 +20,24 @@ def test_the_terminal_shows_tables_and_conclusions(tmp_path, capsys, monkeypatch
     assert " ".join(text.split()).count("Nothing beats the static prior") == 2
     assert all(len(line) <= 100 for line in text.splitlines())
     assert (tmp_path / "runs" / "rank-thesis" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(("name", "errata"), [("thesis-datasets", True), ("medmnistplus_auc", False)])
+def test_one_table_of_several_by_the_name_that_pages_use(tmp_path, capsys, name, errata):
+    assert main(["rank", "--published", name, "--out", str(tmp_path / "run"), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [record["name"], *(scenario["name"] for scenario in record["scenarios"])] == [name, name]
+    slips = {slip["where"]: (slip["printed"], slip["recomputed"]) for slip in record["slips"]}
+    assert bool(slips) == errata
+    if errata:
+        printed, recomputed = slips["Text below Table 6.2, critical difference"]
+        assert printed.startswith("2.792 (q of 8 methods") and recomputed.startswith("2.716 (q of 7 methods")
+
+
+def test_every_table_of_the_page_has_a_name_that_is_known():
+    titles = re.findall(r"^## (.*)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    tables = [title for title in titles if title not in OTHER_TITLES]
+    assert set(TABLES_OF) < set(tables) <= {*PUBLISHED, *TABLES_OF}
 
 
 def test_json_is_the_record(tmp_path, capsys):

@@ -82,8 +82,13 @@ def test_a_plan_is_printed_and_nothing_is_written(workspace, crossgraft):
     assert "only the head is trained" in outcome.out
     assert "The features of each image are computed once" in outcome.out
     assert not (workspace / "run").exists()
-    as_json = crossgraft("tune", "images", *FAST, "--plan", "--json")
-    assert PlanRecord.model_validate_json(as_json.out).num_steps > 0
+    grid = ("--grid", "learning_rate=0.02,0.07", "--grid", "weight_decay=0.3")
+    printed, as_json = (crossgraft("tune", "images", *FAST, *grid, "--plan", *more) for more in ([], ["--json"]))
+    assert "Grid: learning_rate 0.02, 0.07; weight_decay 0.3. Val picks the best of 2 points." in printed.out
+    assert "0.02 or 0.07" in printed.out and "0.001" not in printed.out
+    plan = PlanRecord.model_validate_json(as_json.out)
+    assert plan.num_steps > 0
+    assert plan.grid == [{"learning_rate": 0.02, "weight_decay": 0.3}, {"learning_rate": 0.07, "weight_decay": 0.3}]
     assert not (workspace / "runs").exists()
 
 

@@ -71,7 +71,7 @@ def test_tsa(golden, tsa_network, domain):
     np.testing.assert_array_equal(head.predict(golden["tsa_url/xq"]), golden[f"tsa_url/{domain}/qpred"])
     one_more = TsaAdapter(backbone=tsa_network, learning_rate=domain, steps=41)
     after = one_more.fit(golden["tsa_url/xs"], golden["tsa_url/ys"]).loss_curve_[-1]
-    assert after == pytest.approx(float(golden[f"tsa_url/{domain}/support_loss"]), abs=TOLERANCE["losses"])
+    assert after == pytest.approx(float(golden[f"tsa_url/{domain}/support_loss"]), abs=TOLERANCE["last_loss"])
 
 
 @pytest.mark.parametrize("connection", ["residual", "serial"])
@@ -87,10 +87,18 @@ def test_forms_of_adapters(golden, tsa_network, connection, form):
 
 @pytest.mark.parametrize("domain", CROSS_DOMAIN)
 def test_copa_with_tsa(golden, domain):
-    module = network(golden, "tsa_copa", 512)
-    head = CopaTsa(backbone=module, **CROSS_DOMAIN[domain]).fit(golden["tsa_copa/xs"], golden["tsa_copa/ys"])
+    """In float64, so that what is left is the rounding of the authors' float32, whatever the processor that runs this.
+
+    Adam divides by its own first gradients, and after a jump of the loss two orders of summation are up to 6e-4 apart for a step
+    or two before they meet again. In float64 they are 1e-13 apart.
+    """
+    module = network(golden, "tsa_copa", 512).double()
+    support, queries = (golden[f"tsa_copa/{part}"].astype(np.float64) for part in ("xs", "xq"))
+    head = CopaTsa(backbone=module, **CROSS_DOMAIN[domain]).fit(support, golden["tsa_copa/ys"])
     assert list(head.adapters_) == ["layer2.0.conv1", "layer3.0.conv1"]
-    expected = golden[f"tsa_copa/{domain}/train_losses"]
-    np.testing.assert_allclose(head.loss_curve_, expected, atol=TOLERANCE["losses"])
-    right = np.mean(head.predict(golden["tsa_copa/xq"]) == golden["tsa_copa/yq"])
+    apart = np.abs(head.loss_curve_ - golden[f"tsa_copa/{domain}/train_losses"])
+    assert len(apart) == len(golden[f"tsa_copa/{domain}/train_losses"])
+    assert max(np.max(apart[:2]), np.median(apart)) < TOLERANCE["typical_loss"]
+    assert np.max(apart) < TOLERANCE["losses"]
+    right = np.mean(head.predict(queries) == golden["tsa_copa/yq"])
     assert right == pytest.approx(float(golden[f"tsa_copa/{domain}/val_accs"][-1]))

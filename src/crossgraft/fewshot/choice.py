@@ -13,22 +13,27 @@ from crossgraft.fewshot.heads import HEADS, reads_images
 from crossgraft.tune.choice import choose, pieces, spell, written
 
 ALL = "all"
+_OF_IMAGES = "trains inside the network, seconds per episode and not milliseconds; name it in --heads"
+_OF_CLASSES = "learns on other classes first; name some in --base-classes"
 _USUAL_BASELINE = "logistic"
 
 
-def choose_heads(heads: str | Sequence[Any]) -> dict[str, Any]:
+def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = ()) -> dict[str, Any]:
     """Name → head, unfitted.
 
     A piece between commas that is an option (``weight_decay=0``) belongs to the head before it.
 
     Args:
         heads: Text, texts, or scikit-learn classifiers.
+        base_classes: Classes that heads may learn on first; without them ``all`` has no head that does.
 
     Raises:
         UsageError: No head, the same one twice, or an object that is no classifier.
         UnknownNameError: No head or option has that name.
     """
-    wanted = [choose(HEADS, each) for each in (_pieces(heads) if isinstance(heads, str) else heads)]
+    wanted = [
+        choose(HEADS, each) for each in (_pieces(heads, base_classes=base_classes) if isinstance(heads, str) else heads)
+    ]
     found: dict[str, Any] = {}
     for head in wanted:
         if not isinstance(head, BaseEstimator) or not is_classifier(head):
@@ -43,6 +48,14 @@ def choose_heads(heads: str | Sequence[Any]) -> dict[str, Any]:
     if not found:
         raise UsageError("No head was named. Use --heads ncc,copa,logistic, or all.")
     return found
+
+
+def heads_left_out(heads: object, *, base_classes: Sequence[str] = ()) -> dict[str, str]:
+    """Head → why it is none of those that ``all`` stands for; empty where heads were named one by one."""
+    if not _is_all(heads):
+        return {}
+    taken = _pieces(str(heads), base_classes=base_classes)
+    return {name: _OF_IMAGES if reads_images(head) else _OF_CLASSES for name, head in HEADS if name not in taken}
 
 
 def name_of_baseline(heads: Mapping[str, Any], typed: str | None) -> str:
@@ -84,8 +97,12 @@ def _name_of(head: Any, *, is_alone: bool) -> str:
     return f"{name}:{said}" if said else name
 
 
-def _pieces(text: str) -> list[str]:
-    if text.strip() == ALL:
-        # those on features, which take milliseconds; meta_adapter needs classes to learn from
-        return [name for name, head in HEADS if name != "meta_adapter" and not reads_images(head)]
-    return pieces(text)
+def _is_all(heads: object) -> bool:
+    return isinstance(heads, str) and heads.strip() == ALL
+
+
+def _pieces(text: str, *, base_classes: Sequence[str]) -> list[str]:
+    """Heads one by one; all: those on features, which take milliseconds, and with base classes those that learn there."""
+    if not _is_all(text):
+        return pieces(text)
+    return [name for name, head in HEADS if not reads_images(head) and (base_classes or not hasattr(head, "meta_fit"))]

@@ -43,7 +43,12 @@ class LoadingOptions(Protocol):
 
 
 def load_as_asked(
-    spec: ModelSpec, options: LoadingOptions, *, device: str, reporter: Reporter | None = None
+    spec: ModelSpec,
+    options: LoadingOptions,
+    *,
+    device: str,
+    for_training: bool = False,
+    reporter: Reporter | None = None,
 ) -> Backbone:
     """The backbone of ``spec``, as ``load_backbone`` gives it with ``options``."""
     return load_backbone(
@@ -54,5 +59,6 @@ def load_as_asked(
         allow_download=options.allow_download,
         image_size=options.image_size,
         resize_policy=options.resize_policy,
+        for_training=for_training,
         reporter=reporter,
     )

@@ -12,7 +12,7 @@ from crossgraft.errors import MissingWeightsError
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.files_by_name import explain_missing
 from crossgraft.models.preprocessing import resolve_preprocessing
-from crossgraft.models.random_weights import build_random, build_seeded
+from crossgraft.models.random_weights import build_random, build_seeded, open_branches
 from crossgraft.models.recipe import network_recipe
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.models.sources.factory import build_from_factory, factory_config, find_factory
@@ -34,6 +34,7 @@ def load_backbone(
     allow_download: bool = False,
     image_size: int | None = None,
     resize_policy: ResizePolicy | None = None,
+    for_training: bool = False,
     reporter: Reporter | None = None,
 ) -> Backbone:
     """Build a network, load its weights and show it by one face.
@@ -46,6 +47,8 @@ def load_backbone(
         allow_download: Whether weights of timm or torchvision may be downloaded. Nothing else ever uses the network.
         image_size: Input height and width in pixels instead of the size the weights were trained with.
         resize_policy: Instead of the model's own.
+        for_training: Leave random weights as the architecture begins a training with, often with residual branches times 0. By
+            default they are a control, and such branches are drawn, too.
         reporter: Reporter of downloads.
 
     Raises:
@@ -71,6 +74,8 @@ def load_backbone(
         module, said = _load_factory(spec, seed)
     else:
         kwargs, module, said = _load_from_library(library, spec, seed, weights)
+    if spec.weights == RANDOM and not for_training:
+        open_branches(module, seed, source=spec.source)
     preprocessing = resolve_preprocessing(
         said, spec.preprocessing, model=spec.name, image_size=image_size, resize_policy=resize_policy
     )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
 
 from crossgraft.errors import UsageError
 from crossgraft.seeding import derive_seed
+
+_BIAS = "bias"
+_GAINS = ("gain", "gamma")
+"""What whole branches are multiplied by, channel by channel."""
 
 
 def build_seeded(build: Callable[[], nn.Module], seed: int, *names: object) -> nn.Module:
@@ -51,6 +56,45 @@ def build_random(build: Callable[[], nn.Module], seed: int, *, source: str) -> n
         return module
 
     return build_seeded(reset, seed, "random weights", source)
+
+
+def open_branches(module: nn.Module, seed: int, *, source: str) -> None:
+    """Draw anew what multiplies a branch of a random network by exactly 0, as many do at the beginning of a training.
+
+    That is a good start, since every block begins as its shortcut, but no control: features would come from shortcuts alone,
+    and no gradient would reach the layers of a branch. It concerns trainable weights that are 0 everywhere, of norms (the last
+    one of a residual block), convolutions and linear layers, which get what their own ``reset_parameters`` gives, and gains of
+    branches (of normaliser-free networks, SkipInit, ReZero), which become 1. Biases, tokens and embeddings of positions stay.
+
+    Args:
+        module: Changed in place.
+        seed: Random seed of the control.
+        source: Name of the random stream.
+    """
+
+    def draw() -> nn.Module:
+        for part in module.modules():
+            for name, parameter in part.named_parameters(recurse=False):
+                if not parameter.requires_grad or name == _BIAS or bool(parameter.any()):
+                    continue
+                if parameter.numel() == 1 or name in _GAINS:
+                    with torch.no_grad():
+                        parameter.fill_(1.0)
+                elif name == "weight" and callable(getattr(part, "reset_parameters", None)):
+                    _redraw_weight(part)
+        return module
+
+    build_seeded(draw, seed, "random weights, zero branches", source)
+
+
+def _redraw_weight(layer: Any) -> None:
+    """As the layer draws it; its bias stays."""
+    bias = getattr(layer, _BIAS, None)
+    before = None if bias is None else bias.detach().clone()
+    layer.reset_parameters()
+    if bias is not None:
+        with torch.no_grad():
+            bias.copy_(before)
 
 
 def _loaded_parameters(first: nn.Module, second: nn.Module) -> list[str]:

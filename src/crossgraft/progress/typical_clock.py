@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -68,9 +69,13 @@ class TypicalClock:
             before.waiting_seconds / before.computing_seconds if before is not None and is_known else 0.0
         )
         self._is_known = is_known
+        self._last = -math.inf
         self.slowdown = 1.0 + self._waiting_share
 
     def __call__(self) -> float:
-        """Only differences mean something."""
+        """Only differences mean something; it never goes back, though the thread may wait between two looks."""
         now, times = self._clock(), self._times() if self._is_known else None
-        return now if times is None else now - times.waiting_seconds + self._waiting_share * times.computing_seconds
+        if times is not None:
+            now += self._waiting_share * times.computing_seconds - times.waiting_seconds
+        self._last = max(self._last, now)
+        return self._last

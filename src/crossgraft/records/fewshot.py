@@ -91,6 +91,7 @@ class FewshotRecord(Record):
     dataset: DatasetRecord
     model: ModelRecord
     heads: list[HeadRow] = Field(description="Best first.")
+    left_out: dict[str, str] = Field(default={}, description="Head that ``all`` does not stand for → why.")
     baseline: str
     baseline_leans: bool = Field(
         default=False,

@@ -29,7 +29,7 @@ class PlanRow(Record):
     names: list[str] = Field(description="Names of the tensors, at most the first and the last three.")
 
 
-_ADDED = ("added_seconds_per_step", "added_bytes")
+_ADDED = ("added_seconds_per_step", "added_bytes", "grid")
 
 
 class PlanRecord(Record):
@@ -52,6 +52,11 @@ class PlanRecord(Record):
     num_val: int | None = Field(default=None, description="Images that pick the epoch, of one job.")
     num_jobs: int = Field(description="Folds × grid points; with --keep × the most trainings that the search takes.")
     seeks_factor: bool = Field(default=False, description="Whether --keep looks for a factor, so that fewer may do.")
+    grid: list[dict[str, float | int]] | None = Field(
+        default=None,
+        description="Setting → value at each point; None without a grid. Below, epochs, steps of an epoch and "
+        "batch are those of the longest training.",
+    )
     epochs: int = Field(description="At most; early stopping may end before.")
     steps_per_epoch: int
     num_steps: int = Field(description="Of all jobs, at most.")
@@ -66,7 +71,7 @@ class PlanRecord(Record):
 
     @model_serializer(mode="wrap")
     def _without_what_nothing_was_added_to(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Where no regulariser learns something of its own, a plan is written as before there were these fields."""
+        """Where there is no grid, and no regulariser learns something of its own, a plan is as before there were these fields."""
         written = write(self)
         return {name: value for name, value in written.items() if value is not None or name not in _ADDED}
 

@@ -63,7 +63,7 @@ def gradient_ratio(
 
     Raises:
         DataError: Malformed labels, fewer than two classes, or gradients that are not finite.
-        NotApplicable: The network has no two convolutions, or no batch has a triplet.
+        NotApplicable: The network has no two convolutions, no batch has a triplet, or no gradient reaches the second layer.
         UnknownNameError: No such layer.
         UsageError: A setting is out of range, or the network's output is no (n, d) features.
     """
@@ -87,6 +87,11 @@ def gradient_ratio(
             "Use larger batches, or order='shuffled' for images that are sorted by class."
         )
     loss_value, at_first, at_second = (float(mean) for mean in np.mean(norms, axis=0))
+    if at_first > 0 and at_second == 0:
+        raise NotApplicable(
+            f"No gradient reaches {layers[1].name}, because what it gives is multiplied by exactly 0, as by the last norm of a "
+            "residual block that training begins with. The gradient ratio is not assessable; name another layer as `second`."
+        )
     return _value(loss_value, at_first, at_second, len(used), len(all_batches) - len(used))
 
 

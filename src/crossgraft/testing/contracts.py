@@ -79,7 +79,7 @@ def leaves_its_inputs_alone(score: Score, **extra: Any) -> None:
 @promise
 def ignores_the_order_of_rows(score: Score, **extra: Any) -> None:
     """Images in another order give the same value (a seeded score: nearly)."""
-    arrays = _example(score, extra)
+    arrays = _in_double(_example(score, extra))
     order = seeding.generator(0, "order").permutation(NUM_IMAGES)
     _require_same(score, arrays, _rows(arrays, order), "another order of the images", _tolerance(score))
 
@@ -97,8 +97,7 @@ def ignores_the_names_of_classes(score: Score, **extra: Any) -> None:
 def agrees_between_precisions(score: Score, **extra: Any) -> None:
     """float32 and float64 inputs give the same value to 1e-4."""
     single = _example(score, extra)
-    double = {name: array.astype(np.float64) if _is_float(array) else array for name, array in single.items()}
-    _require_same(score, single, double, "float64 in place of float32", _ROUNDING_FLOAT32)
+    _require_same(score, single, _in_double(single), "float64 in place of float32", _ROUNDING_FLOAT32)
 
 
 @promise
@@ -139,7 +138,7 @@ def refuses_what_has_no_value(score: Score, **extra: Any) -> None:
 @promise
 def shares_statistics_faithfully(score: Score, **extra: Any) -> None:
     """Rows left out of shared inputs, and other labels on them, give what fresh inputs give."""
-    arrays = _example(score, extra)
+    arrays = _in_double(_example(score, extra))
     shared = ScoreInputs(**arrays)
     _numbers(score, shared)  # what it may remember, it now remembers
     kept = np.arange(6, NUM_IMAGES)
@@ -155,9 +154,7 @@ def shares_statistics_faithfully(score: Score, **extra: Any) -> None:
 @promise
 def keeps_its_invariances(score: Score, **extra: Any) -> None:
     """Rotating, scaling or shifting the features changes nothing where the score says so."""
-    arrays = {
-        name: array.astype(np.float64) if _is_float(array) else array for name, array in _example(score, extra).items()
-    }
+    arrays = _in_double(_example(score, extra))
     rng = seeding.generator(0, "rotation")
     rotation = np.linalg.qr(rng.standard_normal((_NUM_FEATURES, _NUM_FEATURES)))[0]
     changes: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -228,6 +225,11 @@ def _rows(arrays: Mapping[str, Any], rows: np.ndarray) -> dict[str, Any]:
 
 def _is_float(array: object) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.kind == "f"
+
+
+def _in_double(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """In float64, where rounding tells nothing of how a processor sums."""
+    return {name: array.astype(np.float64) if _is_float(array) else array for name, array in arrays.items()}
 
 
 def _with_nan(array: np.ndarray) -> np.ndarray:

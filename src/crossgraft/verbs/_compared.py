@@ -125,7 +125,10 @@ def open_model(
     if not isinstance(given, str | Path | ModelSpec):
         raise UsageError(f"{label} is a {type(given).__name__}; give a run, a model, or a file of features.")
     spec = find_model(given, options.weights_dir, options.allow_code, reporter=reporter)
-    return Given(network_of_backbone(load_as_asked(spec, options, device=device, reporter=reporter)), spec=spec)
+    return Given(
+        network_of_backbone(load_as_asked(spec, options, device=device, for_training=True, reporter=reporter)),
+        spec=spec,
+    )
 
 
 def open_compared_rows(given: Sequence[Given], options: CompareModelsOptions, reporter: Reporter) -> ComparedRows:

@@ -32,7 +32,7 @@ def prepared_alike(
         wanted = tuned.network.preprocessing
         side = wanted.height_pixels if wanted.height_pixels == wanted.width_pixels else None
         asked = replace(options, image_size=side, resize_policy=wanted.resize_policy)
-        again = load_as_asked(start.spec, asked, device=device, reporter=reporter)
+        again = load_as_asked(start.spec, asked, device=device, for_training=True, reporter=reporter)
         if again.preprocessing != wanted:
             continue
         found[label] = replace(start, model=network_of_backbone(again))

@@ -122,7 +122,7 @@ def distil(runs: Sequence[str | Path], options: DistilOptions, call: Run) -> Dis
             _unseen(each, [other for other in taught if other is not each])
         if directory:
             directory.describe_machine(reporter, threads=threads, device=device)
-        start = load_as_asked(spec, options, device=device)
+        start = load_as_asked(spec, options, device=device, for_training=True)
         began = time.perf_counter()
         found = _train(start, taught, options, directory, reporter)
         record = _record(start, found, taught, options, reporter, seconds=time.perf_counter() - began)

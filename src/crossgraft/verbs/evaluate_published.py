@@ -12,7 +12,14 @@ from crossgraft.rank.published.evaluate import evaluate_benchmark
 from crossgraft.rank.published.questions import fig_6_4_answers
 from crossgraft.rank.published.reproduction import ablation_table, auc_table, itm_tables, reproduce_table
 from crossgraft.rank.published.result import PublishedResult
-from crossgraft.rank.published.sources import PUBLISHED, itm_benchmark, shipped, thesis_architectures, thesis_datasets
+from crossgraft.rank.published.sources import (
+    PUBLISHED,
+    TABLES_OF,
+    itm_benchmark,
+    shipped,
+    thesis_architectures,
+    thesis_datasets,
+)
 from crossgraft.rank.published.tables import COMPRESSED, published_tables
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records import PublishedRecord, Reference
@@ -74,6 +81,10 @@ def _said_again(run: Run, name: str, out: str | Path) -> str:
 
 
 def _evaluate(name: str | Path) -> PublishedRecord:
+    if str(name) in TABLES_OF:
+        whole = _evaluate(TABLES_OF[str(name)])
+        own = [scenario for scenario in whole.scenarios if scenario.name == str(name)]
+        return whole.model_copy(update={"name": str(name), "title": own[0].title, "scenarios": own})
     if str(name) == "thesis":
         return _thesis()
     if str(name) == "itm":
@@ -93,7 +104,9 @@ def _evaluate(name: str | Path) -> PublishedRecord:
             replays=[replay(benchmark, _BUDGETS)],
             references=REFERENCES,
         )
-    raise UnknownNameError("published benchmark", str(name), PUBLISHED, hint="Or give a CSV file of your own results.")
+    raise UnknownNameError(
+        "published benchmark", str(name), (*PUBLISHED, *TABLES_OF), hint="Or give a CSV file of your own results."
+    )
 
 
 def _known(name: str) -> PublishedRecord:

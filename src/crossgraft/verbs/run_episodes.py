@@ -16,7 +16,7 @@ from crossgraft.data.opening import open_divided
 from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.features import extract_features
 from crossgraft.features.extract import foresee_extraction
-from crossgraft.fewshot.choice import choose_heads, name_of_baseline
+from crossgraft.fewshot.choice import choose_heads, heads_left_out, name_of_baseline
 from crossgraft.fewshot.describe import (
     cite_heads,
     describe_heads,
@@ -133,6 +133,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             dataset=describe_dataset(dataset, show_names=options.show_names),
             model=describe_model(backbone, "candidate", seconds=found.seconds, from_cache=found.from_cache),
             heads=describe_heads(table, chosen.heads, chosen.baseline),
+            left_out=heads_left_out(options.heads, base_classes=base_classes_of(options)),
             baseline=chosen.baseline,
             baseline_leans=leans_towards_large_classes(chosen.heads[chosen.baseline], chosen.sampler),
             sampler=spell(chosen.sampler),
@@ -156,7 +157,9 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
         UnknownNameError: With the nearest names.
         UsageError: A head needs base classes and there are none; or as of the heads.
     """
-    written = choose_heads(options.heads)
+    written = choose_heads(options.heads, base_classes=base_classes_of(options))
+    for name, why in heads_left_out(options.heads, base_classes=base_classes_of(options)).items():
+        reporter.say(f"{name} is left out: it {why}.")
     shown = names_without_folders(written)
     heads = {shown[name]: head for name, head in written.items()}
     learners, base_classes = (

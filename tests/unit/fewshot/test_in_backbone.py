@@ -17,7 +17,7 @@ from torch import nn
 
 from crossgraft.errors import CrossgraftError, CrossgraftWarning, DataError, DivergedError, UnknownNameError, UsageError
 from crossgraft.fewshot import HEADS, CopaTsa, FineTuningHead, NWayKShot, TsaAdapter, evaluate
-from crossgraft.fewshot.choice import choose_heads
+from crossgraft.fewshot.choice import choose_heads, heads_left_out
 from crossgraft.fewshot.heads import _in_backbone
 from crossgraft.fewshot.heads._finite import NOTABLE_RISE, warn_of_rise
 from crossgraft.fewshot.heads._tsa_layers import find_layers
@@ -351,7 +351,12 @@ def test_on_episodes_with_images(small):
 def test_options_in_text_leave_the_backbone_out():
     heads = choose_heads("tsa:unseen,steps=3,copa_tsa")
     assert list(heads) == ["tsa:learning_rate=unseen,steps=3", "copa_tsa"]
-    assert not {"tsa", "copa_tsa", "fine_tuning"} & set(choose_heads("all"))
+    inside = {"tsa", "copa_tsa", "fine_tuning"}
+    for base_classes, without in (((), {*inside, "meta_adapter"}), (["a"], inside)):
+        left_out = heads_left_out(" all", base_classes=base_classes)
+        assert set(left_out) == without == set(HEADS.names()) - set(choose_heads("all", base_classes=base_classes))
+        assert all(("inside the network" in why) == (name in inside) for name, why in left_out.items())
+    assert heads_left_out("ncc") == heads_left_out(["ncc"]) == {}
     with pytest.raises(CrossgraftError, match="backbone"):
         choose_heads("tsa:backbone=3")
 

@@ -5,6 +5,7 @@ import torch
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, load_backbone, random_weights_control, read_zoo
+from crossgraft.models.random_weights import open_branches
 
 from .conftest import TINY, save_checkpoint, tiny_timm
 
@@ -15,6 +16,49 @@ def test_random_weights_depend_on_the_seed_alone():
     assert first.weights_fingerprint == again.weights_fingerprint != other.weights_fingerprint
     assert first.source == "timm"
     assert first.licence is None
+
+
+class OpenOnly(torch.nn.Module):
+    """A block of each kind that begins as its shortcut, and what is 0 without closing anything."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.group, self.gain = (
+            torch.nn.BatchNorm2d(3),
+            torch.nn.GroupNorm(1, 3),
+            torch.nn.Parameter(torch.zeros(())),
+        )
+        self.conv, self.token = torch.nn.Conv2d(3, 3, 1), torch.nn.Parameter(torch.zeros(1, 1, 3))
+        self.frozen = torch.nn.LayerNorm(3)
+        for layer in (self.norm, self.group, self.conv, self.frozen):
+            torch.nn.init.zeros_(layer.weight)
+            torch.nn.init.constant_(layer.bias, 0.25)
+        self.frozen.requires_grad_(False)
+
+
+def test_what_closes_the_branches_of_a_random_network_is_drawn():
+    drawn = []
+    for seed in (0, 0, 1):
+        module = OpenOnly()
+        torch.manual_seed(5)
+        open_branches(module, seed, source="m")
+        assert torch.equal(torch.rand(3), torch.rand(3, generator=torch.Generator().manual_seed(5)))
+        drawn.append(module.conv.weight)
+    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2]) and drawn[0].all()
+    assert (module.norm.weight == 1).all() and (module.group.weight == 1).all() and module.gain == 1
+    assert not module.token.any() and not module.frozen.weight.any()
+    assert all((layer.bias == 0.25).all() for layer in (module.norm, module.group, module.conv))
+
+
+@pytest.mark.parametrize("name", ["test_resnet", "test_byobnet", "test_nfnet"])
+def test_a_random_control_has_no_closed_branch_and_a_start_of_a_training_may(name):
+    """In networks of timm as they come; weights that are not 0 are those of the start."""
+    spec = ModelSpec("r", name, "random")
+    start, control = (load_backbone(spec, image_size=32, for_training=value).module for value in (True, False))
+    closed = {key for key, value in start.named_parameters() if not value.any() and not key.endswith("bias")}
+    assert closed and all(value.any() for key, value in control.named_parameters() if key in closed)
+    others = {key: value for key, value in start.named_parameters() if key not in closed}
+    assert all(torch.equal(value, control.get_parameter(key)) for key, value in others.items())
 
 
 def test_the_global_random_state_is_untouched(tmp_path):

@@ -32,6 +32,17 @@ def test_waiting_counts_by_what_was_usual_before(waiting):
     assert clock.slowdown == 4
 
 
+def test_it_never_goes_back_where_the_thread_waits_between_two_looks():
+    """A wait that the system knows of already, and the clock, which was looked at before, does not."""
+    thread = Thread(2.0, 6.0)
+    clock = thread.clock()
+    start = clock()
+    thread.times = ThreadTimes(2.0, 6.5)
+    assert clock() == start
+    thread.spend(computing=1.0)
+    assert clock() == pytest.approx(start + 3.5)
+
+
 @pytest.mark.parametrize("times", [None, ThreadTimes(0.1, 100.0)])
 def test_where_nothing_is_known_it_is_the_clock(times):
     clock = TypicalClock(clock=lambda: 7.0, times=lambda: times)

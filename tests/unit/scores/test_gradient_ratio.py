@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from crossgraft.errors import NotApplicable, UnknownNameError, UsageError
-from crossgraft.models import Backbone
-from crossgraft.scores import SCORES, gradient_ratio
+from crossgraft.models import Backbone, ModelSpec, load_backbone
+from crossgraft.scores import SCORES, ScoreInputs, gradient_ratio
 from crossgraft.scores._gradients import TripletLoss
 from crossgraft.types import Preprocessing
 
@@ -38,6 +38,23 @@ def network(arrays):
             layers[index].weight.copy_(torch.tensor(arrays[f"w{number}"]))
             layers[index].bias.copy_(torch.tensor(arrays[f"b{number}"]))
     return layers
+
+
+def test_a_random_resnet_of_timm_has_a_value_as_a_control_and_none_where_branches_are_closed():
+    """The weight of the last norm of each block is 0 when a training begins."""
+    spec = ModelSpec("r", "resnet18", "random")
+    rng = np.random.default_rng(0)
+    images, labels = rng.standard_normal((12, 3, 32, 32)).astype(np.float32), np.arange(12) % 2
+    control, start = (load_backbone(spec, image_size=32, for_training=value) for value in (False, True))
+    assert gradient_ratio(model=control, images=images, labels=labels, batches=1) > 0
+    parts = SCORES.get("nca_gradient").parts(
+        ScoreInputs(features=images[:, 0, 0], labels=labels, model=control, images=images)
+    )
+    assert parts["gradient_ratio"] > 0
+    closed = ScoreInputs(features=images[:, 0, 0], labels=labels, model=start, images=images)
+    for score in (SCORES.get("gradient_ratio").evaluate, SCORES.get("nca_gradient").parts):
+        with pytest.raises(NotApplicable, match=r"No gradient reaches layer1\.0\.conv1.* multiplied by exactly 0"):
+            score(closed)
 
 
 @pytest.mark.parametrize(("batch_size", "expected"), [(16, 1.488427285), (40, 1.580200944), (96, 1.913593516)])

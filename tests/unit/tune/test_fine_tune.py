@@ -18,6 +18,7 @@ from crossgraft.records import TuningRecord
 from crossgraft.runs import read_known_results
 from crossgraft.tune import jobs
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.planning.grid import GRID_SETTINGS
 from crossgraft.tune.planning.preparation import fewest_steps
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.rows import rows_of
@@ -156,6 +157,33 @@ def test_only_a_plan_takes_no_step_and_writes_nothing(tmp_path):
     with pytest.raises(UsageError, match="Only the plan was made"):
         _ = tuned.record
     assert json.loads(tuned.to_json())["num_steps"] == tuned.plan.record.num_steps
+
+
+VARIED = {
+    "learning_rate": (0.02, 0.07), "head_learning_rate": (0.02, 0.07), "weight_decay": (0.02, 0.07), "layer_decay": (1.0, 0.5),
+    "batch_size": (6, 12), "epochs": (3, 13),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRID_SETTINGS)
+def test_a_plan_shows_the_grid_and_no_setting_that_no_training_uses(name):
+    """Whatever a grid varies: all that is said of it is what the plans of its points say, one by one."""
+    common = {"model": "tiny_models:tiny", "workers": 1, "device": "cpu", "plan": True}
+    plan = fine_tune(squares(), **common, grid={name: VARIED[name]}).plan
+    record = plan.record
+    alone = [fine_tune(squares(), **common, **{name: value}).plan.record for value in VARIED[name]]
+    assert record.grid == [{name: value} for value in VARIED[name]] and {each.grid for each in alone} == {None}
+    values = ", ".join(f"{value:g}" for value in VARIED[name])
+    assert f"Grid: {name} {values}. Val picks the best of 2 points." in plan.summary()
+    for setting, text in record.settings.items():
+        assert text == " or ".join(dict.fromkeys(each.settings.get(setting, "none") for each in alone))
+    longest = max(alone, key=lambda each: each.num_steps)
+    lengths = ("epochs", "steps_per_epoch", "batch_size")
+    assert [getattr(record, length) for length in lengths] == [getattr(longest, length) for length in lengths]
+    assert (record.num_steps, record.num_jobs) == (sum(each.num_steps for each in alone), 2)
+    for each in alone:
+        assert f"{each.epochs} epochs × {each.steps_per_epoch} steps of {each.batch_size} images" in plan.summary()
+    assert record.peak_bytes == max(each.peak_bytes for each in alone)
 
 
 def test_folds_pool_rows_that_their_models_had_not_seen(tmp_path):

@@ -50,6 +50,13 @@ REVERSED = ("parc", "ncti", "leep", "nleep")
 
 PUBLISHED = ("thesis", "itm", "sfda_cnn", "tmlr", "medmnistplus", "shift", "dart")
 """Benchmarks that ship with crossgraft."""
+TABLES_OF: Mapping[str, str] = {
+    "thesis-datasets": "thesis",
+    "thesis-architectures": "thesis",
+    "medmnistplus_accuracy": "medmnistplus",
+    "medmnistplus_auc": "medmnistplus",
+}
+"""One table of a benchmark that has several, as pages of results call it → the benchmark."""
 
 
 @cache

@@ -87,6 +87,7 @@ def heads_section(source: Source[FewshotRecord]) -> Section:
             "these images is, and nothing of other images. Differences are paired by episode.",
             "Rank: heads within each other's intervals share one, as on the leaderboard of Meta-Dataset. Plain rank: equal means "
             "alone share one.",
+            *(f"{name} is left out of all heads: it {why}." for name, why in record.left_out.items()),
         ],
     )
     said = [f"{row.head}: {text} ({counted(n, 'episode')})" for row in record.heads for text, n in row.warnings.items()]

@@ -21,8 +21,9 @@ from crossgraft.models.memory_format import channels_last
 from crossgraft.tune.choice import spell
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult
+from crossgraft.tune.engine.fabric import make_fabric
 from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.launch import check_processes, make_fabric, processes_around, train_in_processes
+from crossgraft.tune.engine.launch import check_processes, train_in_processes
 from crossgraft.tune.engine.modes import apply_selection, training_batch_norms
 from crossgraft.tune.engine.phase import phases_of
 from crossgraft.tune.engine.phase_run import PhaseRun, Progress
@@ -104,7 +105,7 @@ def train(
     )
     phases_of(job)  # contradictions come to light before a process is started
     check_processes(job)
-    if settings.num_processes > 1 and not processes_around():
+    if settings.num_processes > 1:
         return train_in_processes(job, run_job, on_step, on_epoch)
     return run_job(make_fabric(settings), job, on_step, on_epoch)
 

@@ -12,16 +12,13 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import PlanRecord, PlanRow
 from crossgraft.runs import RunDirectory
-from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE, Keep
+from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.modes import selection_applied
-from crossgraft.tune.engine.selection_rule import SelectionRule
-from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.planning.batch_norm import BatchNorm
-from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.contradictions import notes_on, warnings_on
 from crossgraft.tune.planning.fold_data import make_feed
 from crossgraft.tune.planning.preparation import Preparation, settings_at
+from crossgraft.tune.planning.settings_in_words import settings_of_points
 from crossgraft.tune.planning.step_cost import StepCost, measure_step
 from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
@@ -56,9 +53,8 @@ class Plan:
         lines += [
             "",
             *_images(record),
-            f"Steps: {record.epochs} epochs × {counted(record.steps_per_epoch, 'step')} of {record.batch_size} images"
-            + (f" × {record.num_jobs} trainings" if record.num_jobs > 1 else "")
-            + f" = {count(record.num_steps)} at most.",
+            *_grid(record),
+            f"Steps: {_steps(record)} = {count(record.num_steps)} at most.",
             f"Memory: {memory_in_words(record)}. Time: {_time(record)}.",
         ]
         if record.settings:
@@ -108,7 +104,8 @@ def _about_keep(prepared: Preparation) -> list[str]:
 
 
 def _measure(prepared: Preparation, reporter: Reporter) -> StepCost:
-    plugins, settings = prepared.plugins, prepared.settings
+    plugins, points = prepared.plugins, prepared.request.points
+    settings = max((settings_at(prepared, point) for point in points), key=lambda each: each.batch_size)
     data = prepared.fold_data(prepared.rows.parts[0])
     with limit_threads(prepared.num_threads), reuse_freed_memory(), reporter.stage("Timing a step"):
         return measure_step(
@@ -124,28 +121,26 @@ def _measure(prepared: Preparation, reporter: Reporter) -> StepCost:
 
 def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()) -> PlanRecord:
     """Count parameters, steps and seconds."""
-    classifier, settings, points = prepared.classifier, prepared.settings, prepared.request.points
+    classifier, points = prepared.classifier, prepared.request.points
     parts, num_folds = prepared.rows.parts[0], len(prepared.rows.parts)
     num_train, num_val = len(parts.train), len(parts.val)
     rows = plan_rows(classifier, prepared.selection)
     own_parameters, findings = _own_parts(prepared)
     adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]
     steps, seconds = 0, 0.0
-    varied = [{"epochs": point["epochs"]} for point in points if "epochs" in point]
-    longest = settings_at(prepared, max(varied, key=lambda point: point["epochs"], default={}))
-    for point in points:
-        batch_size = int(point.get("batch_size", settings.batch_size))
-        epochs = int(point.get("epochs", settings.epochs))
-        in_epoch = steps_per_epoch(num_train, batch_size)
-        steps += in_epoch * epochs
+    at_points = [settings_at(prepared, point) for point in points]
+    longest = max(at_points, key=lambda each: each.epochs * steps_per_epoch(num_train, each.batch_size))
+    for settings in at_points:
+        in_epoch = steps_per_epoch(num_train, settings.batch_size)
+        steps += in_epoch * settings.epochs
         if cost.seconds_per_image is not None:
             seen = num_train + num_val * _EVALUATION_SHARE
-            once = seen if cost.features_once else seen * epochs
-            seconds += cost.seconds_per_image * once + cost.seconds_of_head_step * in_epoch * epochs
+            once = seen if cost.features_once else seen * settings.epochs
+            seconds += cost.seconds_per_image * once + cost.seconds_of_head_step * in_epoch * settings.epochs
     is_known = cost.seconds_per_image is not None
     most = 1 if prepared.keep is None else MOST_TRAININGS
     added = cost.added_seconds_per_image
-    per_step = cost.seconds_per_image * settings.batch_size if cost.seconds_per_image is not None else None
+    per_step = cost.seconds_per_image * longest.batch_size if cost.seconds_per_image is not None else None
     return PlanRecord(
         rows=rows,
         num_trained=sum(row.num_parameters for row in rows if row.trained),
@@ -158,17 +153,17 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         num_jobs=len(points) * num_folds * most,
         seeks_factor=prepared.keep is not None,
         epochs=longest.epochs,
-        steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
+        steps_per_epoch=steps_per_epoch(num_train, longest.batch_size),
         num_steps=steps * num_folds * most,
-        batch_size=settings.batch_size,
-        settings=_edits(prepared)
-        | settings_in_words(prepared.plugins, longest, prepared.rule, prepared.batch_norm, prepared.keep),
+        batch_size=longest.batch_size,
+        grid=points if points != [{}] else None,
+        settings=_edits(prepared) | settings_of_points(prepared, at_points),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
         expected_seconds=seconds * num_folds * most if is_known else None,
         expected_reason=cost.time_reason,
         peak_bytes=cost.peak_bytes,
         peak_reason=cost.memory_reason,
-        added_seconds_per_step=None if added is None else added * settings.batch_size,
+        added_seconds_per_step=None if added is None else added * longest.batch_size,
         added_bytes=cost.added_bytes,
         notes=[*notes, *findings],
     )
@@ -236,51 +231,28 @@ def settings_table(settings: Mapping[str, str]) -> list[str]:
     return [f"  {name:<{width}}  {value}" for name, value in settings.items()]
 
 
+def _grid(record: PlanRecord) -> list[str]:
+    if record.grid is None:
+        return []
+    values = {name: dict.fromkeys(point[name] for point in record.grid) for name in record.grid[0]}
+    axes = "; ".join(f"{name} {', '.join(f'{value:g}' for value in varied)}" for name, varied in values.items())
+    return [f"Grid: {axes}. Val picks the best of {counted(len(record.grid), 'point')}."]
+
+
+def _steps(record: PlanRecord) -> str:
+    """Steps of one training times their number; of every kind of training where points of a grid differ in length."""
+    kinds = {f"{record.epochs} epochs × {counted(record.steps_per_epoch, 'step')} of {record.batch_size} images": None}
+    for point in record.grid or ():
+        epochs, batch_size = int(point.get("epochs", record.epochs)), int(point.get("batch_size", record.batch_size))
+        steps = steps_per_epoch(record.num_train or 0, batch_size)
+        kinds[f"{epochs} epochs × {counted(steps, 'step')} of {batch_size} images"] = None
+    trainings = f" × {record.num_jobs} trainings" if record.num_jobs > 1 else ""
+    return f"({' or '.join(kinds)}){trainings}" if len(kinds) > 1 else f"{next(iter(kinds))}{trainings}"
+
+
 def _time(record: PlanRecord) -> str:
     if record.expected_seconds is None:
         return record.expected_reason or "not measured"
     if math.isclose(record.expected_seconds, 0):
         return "nearly none"
     return f"about {duration(record.expected_seconds)} at most ({record.expected_reason})"
-
-
-def settings_in_words(
-    plugins: Plugins,
-    settings: TrainerSettings,
-    rule: SelectionRule,
-    batch_norm: BatchNorm,
-    keep: Keep | None = None,
-) -> dict[str, str]:
-    """What is chosen → how, in the order of a report; what is off is left out."""
-    slots: dict[str, str] = {}
-    for plugin in plugins.describe():
-        slots[plugin.kind] = f"{slots[plugin.kind]} + {plugin.used}" if plugin.kind in slots else plugin.used
-    if plugins.augmentation.name != "none":
-        slots["mirroring"] = "yes" if plugins.augmentation.flip else "no"
-    head = settings.head_learning_rate
-    described = {
-        **slots,
-        "sampler": plugins.sampler,
-        "optimizer": settings.optimizer,
-        "learning rate": f"{settings.learning_rate:g}" + ("" if head is None else f" (head {head:g})"),
-        "schedule": f"{settings.schedule} after {settings.warmup_epochs:g} epochs of warm-up",
-        "weight decay": f"{settings.weight_decay:g}",
-        "precision": settings.precision,
-        "device": settings.device + (f" × {settings.num_processes}" if settings.num_processes > 1 else ""),
-        "picked by": rule.name,
-    }
-    if batch_norm.num_layers:
-        described["batch norm"] = batch_norm.in_words
-    if keep is not None:
-        described["keep"] = (
-            f"{compared_in_words(adapted=keep.is_adapted)} of {keep.target:g} on val, within {TOLERANCE:g}"
-        )
-    if settings.layer_decay != 1:
-        described["layer decay"] = f"{settings.layer_decay:g}"
-    if settings.head_first:
-        described["head first"] = f"at most {settings.head_epochs} epochs, patience {settings.head_patience}"
-    if settings.accumulate > 1:
-        described["accumulate"] = str(settings.accumulate)
-    if settings.patience is not None:
-        described["patience"] = str(settings.patience)
-    return described

@@ -42,6 +42,6 @@ def load_start(spec: ModelSpec, options: TuneOptions, *, scratch: bool, reporter
         UsageError: It carries reconstructors of ρSIM, which would be trained and saved with it.
     """
     chosen = replace(random_weights_control(spec), name=spec.name) if scratch else spec
-    backbone = load_as_asked(chosen, options, device="cpu", reporter=reporter)
+    backbone = load_as_asked(chosen, options, device="cpu", for_training=True, reporter=reporter)
     refuse_unstripped(backbone.module, f"The network {spec.name}")
     return backbone

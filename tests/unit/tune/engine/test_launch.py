@@ -14,12 +14,12 @@ from crossgraft.models.sources.factory import find_factory
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.tune.engine.contract import TrainingJob
 from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.launch import check_processes, make_fabric
+from crossgraft.tune.engine.launch import check_processes
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.sending import packed, sendable, unpacked
-from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.regularizers import L2SP, RepSim
 from support import forked
+from support.jobs import jobs_around
 from support.training import (
     BrokenInOneProcess,
     DoubleFeed,
@@ -127,7 +127,8 @@ def test_what_goes_wrong_in_a_process_is_raised_here(regularizer, error, message
 
 
 @pytest.mark.slow
-def test_a_script_without_main_guard_is_not_run_again(tmp_path):
+def test_a_script_without_main_guard_is_not_run_again_and_starts_its_own_processes_in_any_job(tmp_path):
+    """Inside a job of SLURM, among processes of torchrun, with the words of Lightning's own command."""
     script = tmp_path / "script.py"
     script.write_text(
         "print('begins')\n"
@@ -137,32 +138,10 @@ def test_a_script_without_main_guard_is_not_run_again(tmp_path):
     )
     root = Path(__file__).parents[2]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
+    for variables in jobs_around(tmp_path).values():
+        environment |= variables
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=200)
-    assert done.stdout.splitlines() == ["begins", "trained 1"], done.stderr
-
-
-def test_a_different_number_of_processes_than_asked_for_is_refused(monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    with pytest.raises(
-        UsageError, match=r"1 process was asked for, but this one was started as one of 4\. Say --devices 4, or start"
-    ):
-        train_one()
-    with pytest.raises(UsageError, match="2 processes were asked for"):
-        train_one(num_processes=2)
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    check_processes(job())
-    monkeypatch.delenv("WORLD_SIZE")
-    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "3")
-    with pytest.raises(UsageError, match="one of 3"):
-        check_processes(job())
-
-
-def test_processes_that_do_not_find_each_other_are_refused(monkeypatch):
-    monkeypatch.setattr("lightning_fabric.Fabric.launch", lambda *_: None)
-    monkeypatch.setattr("lightning_fabric.Fabric.world_size", property(lambda _: 1))
-    with pytest.raises(UsageError, match="2 processes were asked for, and 1 found each other"):
-        make_fabric(TrainerSettings(device="cpu", num_processes=2))
+    assert (done.stdout.splitlines(), done.stderr) == (["begins", "trained 1"], "")
 
 
 def test_batch_norm_in_train_mode_is_refused_on_the_cpu_and_frozen_is_not():
@@ -188,11 +167,6 @@ def test_missing_gpus_are_refused(monkeypatch):
         check_processes(job(num_processes=8, batch_size=8, device="cuda"))
 
 
-def test_a_precision_that_the_device_lacks_is_refused_and_not_replaced():
-    with pytest.raises(UsageError, match="16-mixed needs a GPU"):
-        make_fabric(TrainerSettings(device="cpu", precision="16-mixed"))
-
-
 def test_what_can_not_be_sent_is_refused_by_name():
     with pytest.raises(UsageError, match=r"cannot be sent: .*lambda"):
         train_one("plain", num_processes=2, evaluate=lambda classifier: {"loss": 0.0})
@@ -205,15 +179,6 @@ def test_errors_that_can_not_be_sent_are_told():
     assert "LocalError: lost" in str(sendable(LocalError("lost")))
     assert isinstance(sendable(DivergedError("x")), DivergedError)
     assert pickle.loads(pickle.dumps(DivergedError("x"))).args == ("x",)
-
-
-def test_fabric_says_nothing_and_keeps_its_level(capfd):
-    import logging
-
-    before = logging.getLogger("lightning_fabric").level
-    make_fabric(TrainerSettings(device="cpu", precision="bf16-mixed"))
-    said = capfd.readouterr()
-    assert said.out == said.err == "" and logging.getLogger("lightning_fabric").level == before
 
 
 def test_another_process_imports_modules_of_own_networks_from_their_folder(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from torch import nn
 
 from crossgraft.errors import DivergedError
 from crossgraft.losses import CrossEntropy, Focal
-from crossgraft.tune.engine.launch import make_fabric
+from crossgraft.tune.engine.fabric import make_fabric
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import make_optimizer
 from crossgraft.tune.engine.settings import TrainerSettings
