@@ -84,7 +84,8 @@ def _evaluate(name: str | Path) -> PublishedRecord:
     if str(name) in TABLES_OF:
         whole = _evaluate(TABLES_OF[str(name)])
         own = [scenario for scenario in whole.scenarios if scenario.name == str(name)]
-        return whole.model_copy(update={"name": str(name), "title": own[0].title, "scenarios": own})
+        replays = [each for each in whole.replays if each.name == str(name)]
+        return whole.model_copy(update={"name": str(name), "title": own[0].title, "scenarios": own, "replays": replays})
     if str(name) == "thesis":
         return _thesis()
     if str(name) == "itm":

@@ -17,7 +17,7 @@ from crossgraft.report.plots import critical_difference_figure
 from crossgraft.report.sections._verdict import SOME_MODELS, Following, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
-from crossgraft.report.sections.replay import regret_table
+from crossgraft.report.sections.replay import chosen_within, regret_table
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, table_of, words
 from crossgraft.runs.typed_command import DATA
@@ -66,7 +66,7 @@ def replays_section(source: Source[PublishedRecord]) -> Section | None:
     """What ``select`` and simpler ways would have handed over; None in older records."""
     blocks: list[Block] = []
     for record in source.record.replays:
-        blocks += [*(regret_table(record, budget) for budget in record.budgets), Items(record.notes)]
+        blocks += [*(regret_table(record, budget) for budget in chosen_within(record)), Items(record.notes)]
     if not blocks:
         return None
     return Section(name="replays", title="What a budget would have bought", part="evidence", blocks=blocks)
@@ -111,7 +111,6 @@ def published_sections(source: Source[PublishedRecord]) -> list[Section]:
     builders = (
         published_verdict_section,
         scenarios_section,
-        replays_section,
         answers_section,
         errata_section,
         cited_section,
@@ -237,11 +236,12 @@ PUBLISHED = Kind(
     (
         published_verdict_section,
         scenarios_section,
+        replays_section,
         answers_section,
         cited_section,
         errata_section,
         provenance_section,
         references_section,
     ),
-    terminal=(scenarios_section, errata_section, answers_section, published_verdict_section),
+    terminal=(scenarios_section, replays_section, errata_section, answers_section, published_verdict_section),
 )

@@ -34,7 +34,7 @@ def replay_verdict_section(source: Source[ReplayRecord]) -> Section:
 
 def regrets_section(source: Source[ReplayRecord]) -> Section:
     """Mean and worst regret of every way, one table for each budget."""
-    tables: list[Block] = [regret_table(source.record, budget) for budget in source.record.budgets]
+    tables: list[Block] = [regret_table(source.record, budget) for budget in chosen_within(source.record)]
     return Section(name="regrets", title="Regret", part="evidence", blocks=tables)
 
 
@@ -48,6 +48,11 @@ def lacking_section(source: Source[ReplayRecord]) -> Section | None:
     if not source.record.notes:
         return None
     return Section(name="lacking", title="What the table lacks", part="checks", blocks=[Items(source.record.notes)])
+
+
+def chosen_within(record: ReplayRecord) -> list[str]:
+    """Budgets that are not below one training on every target."""
+    return [budget for budget in record.budgets if record.row("select", budget).num_targets]
 
 
 def regret_table(record: ReplayRecord, budget: str) -> Table:
