@@ -28,13 +28,14 @@ def _why(record: SelectionRecord) -> str:
         smallest = "" if trained == 1 else "; the smallest of those at the limit is handed over"
         name = metric_name_in_words(record.selection_metric)
         return f"Its {name} of val is at its limit, where nothing can be better. The search ended after {of_all}{smallest}."
-    if record.selected != record.leader:
-        return f"Of {of_all} that were trained, val does not tell it apart from the best, {record.leader}, and it is lighter."
-    return (
-        f"It is the best on val of {of_all} that were trained."
-        if trained > 1
-        else f"It is the only one of {number} that was trained."
+    if trained == 1:
+        return f"It is the only one of {number} that was trained."
+    trained_in_words = (
+        f"All {number} models were trained" if trained == number else f"Of {number} models {trained} were trained"
     )
+    if record.selected != record.leader:
+        return f"{trained_in_words}; val does not tell it apart from the best, {record.leader}, and it is lighter."
+    return f"{trained_in_words}, and it is the best on val."
 
 
 def num_choices(record: SelectionRecord) -> int:
