@@ -27,6 +27,7 @@ from crossgraft.statistics.rank_intervals import RankInterval as RankInterval
 from crossgraft.statistics.rank_intervals import rank_intervals as rank_intervals
 from crossgraft.statistics.selection_quality import relative_top_k_accuracy as relative_top_k_accuracy
 from crossgraft.statistics.selection_quality import top_1_regret as top_1_regret
+from crossgraft.statistics.skewed_mean import skewed_reach as skewed_reach
 from crossgraft.statistics.two_sample import Quantity as Quantity
 from crossgraft.statistics.two_sample import TwoSampleTest as TwoSampleTest
 from crossgraft.statistics.two_sample import largest_difference as largest_difference
