@@ -29,16 +29,18 @@ class Design:
     Attributes:
         quantity: What the interval is of.
         words: Numbers that describe the situation.
-        truth: What the interval should hold.
+        truth: What the interval should hold; a function where it takes long to compute.
         draw: One set of images, and the interval.
         has_interval: False where the product says that it has none.
+        in_ci: False where draws take too long for CI.
     """
 
     quantity: str
     words: str
-    truth: float
+    truth: float | Callable[[], float]
     draw: Draw
     has_interval: bool = True
+    in_ci: bool = True
 
     @property
     def name(self) -> str:
@@ -85,7 +87,8 @@ def coverage_of(design: Design, num_draws: int, *, scale: float = 1.0) -> Covera
     if not ends:
         return Coverage(0, float("nan"), float("nan"), float("nan"), float("nan"), without, 0)
     low, high = np.array(ends).T
-    below, above = design.truth < low - 1e-9, design.truth > high + 1e-9
+    truth = design.truth() if callable(design.truth) else design.truth
+    below, above = truth < low - 1e-9, truth > high + 1e-9
     return Coverage(
         draws=len(ends),
         held=float(1 - below.mean() - above.mean()),

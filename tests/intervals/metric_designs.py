@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from crossgraft.errors import NotApplicable
 from crossgraft.metrics import (
     MetricValue,
     accuracy,
@@ -201,7 +200,8 @@ def _areas() -> Iterator[Design]:
 
 @functools.cache
 def _three_classes(metric: Callable[..., MetricValue], shares: tuple[float, ...]) -> float:
-    return metric(*_of_classes(np.random.default_rng(2), MANY, shares)).value
+    scores, truth = _of_classes(np.random.default_rng(2), MANY, shares)
+    return metric(scores.argmax(axis=1) if metric is f1 else scores, truth).value
 
 
 def _of_classes(rng: Rng, number: int, shares: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -219,10 +219,7 @@ def _several_classes() -> Iterator[Design]:
                     return None  # the mean would be another one
                 return found(metric(scores.argmax(axis=1) if metric is f1 else scores, truth))
 
-            def all_of_them(scores: np.ndarray, truth: np.ndarray) -> MetricValue:
-                return f1(scores.argmax(axis=1), truth)
-
-            truth = _three_classes(all_of_them if metric is f1 else metric, shares)
+            truth = functools.partial(_three_classes, metric, shares)
             yield Design(title, f"n {number}, classes {shares}", truth, draw)
 
 
@@ -256,7 +253,7 @@ def _precisions() -> Iterator[Design]:
             return found(average_precision(rng.normal(size=number) + distance(area) * truth, truth.astype(np.int64)))
 
         words = f"n {number}, prevalence {prevalence:g}, AUC {area:g}"
-        yield Design("average precision", words, _precision(prevalence, area), draw)
+        yield Design("average precision", words, functools.partial(_precision, prevalence, area), draw)
     for number, images, alike, prevalence, area in (
         (20, 5, 0.7, 0.5, 0.9),
         (20, 5, 0.7, 0.2, 0.9),
@@ -277,7 +274,7 @@ def _precisions() -> Iterator[Design]:
         words = (
             f"{number} patients, {images} images each, intra-class {alike:g}, prevalence {prevalence:g}, AUC {area:g}"
         )
-        yield Design("average precision", words, _precision(prevalence, area), by_patient)
+        yield Design("average precision", words, functools.partial(_precision, prevalence, area), by_patient)
 
 
 @functools.cache
@@ -310,7 +307,7 @@ def _losses() -> Iterator[Design]:
 
             words = f"n {number}, prevalence {prevalence:g}, AUC {area:g}"
             words += "" if temperature == 1 else ", too sure"
-            yield Design(title, words, _loss(metric, prevalence, area, temperature), draw)
+            yield Design(title, words, functools.partial(_loss, metric, prevalence, area, temperature), draw)
         for number, images, alike in ((10, 5, 0.5), (20, (1, 10), 0.5), (60, 5, 0.3)):
 
             def by_patient(rng: Rng, metric: Callable = metric, drawn: tuple = (number, images, alike)) -> Found:
@@ -324,19 +321,10 @@ def _losses() -> Iterator[Design]:
                 return found(metric(np.column_stack([1 - positive, positive]), truth.astype(np.int64), groups))
 
             words = f"{number} patients, {images} images each, intra-class {alike:g}, AUC 0.85"
-            yield Design(title, words, _loss(metric, 0.5, 0.85, 1.0), by_patient)
+            yield Design(title, words, functools.partial(_loss, metric, 0.5, 0.85, 1.0), by_patient)
 
     def calibration(rng: Rng) -> Found:
         truth, p = probabilities(rng, 60, 0.5, 0.8, 1.0)
         return found(calibration_error(p, truth))
 
     yield Design("calibration error", "n 60", 0.0, calibration, has_interval=False)
-
-
-def refused(metric: Callable[..., MetricValue], *arguments: object) -> str | None:
-    """Why a metric has no value."""
-    try:
-        metric(*arguments)
-    except NotApplicable as refusal:
-        return refusal.reason
-    return None

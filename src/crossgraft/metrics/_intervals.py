@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy import stats
+from scipy import special
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.types import Groups
@@ -99,7 +99,7 @@ class Units:
     def quantile(self, freedom: float) -> float:
         """Of Student's t, or of the normal distribution for ``math.inf``."""
         share = (1 + self.confidence) / 2
-        return float(stats.norm.ppf(share) if math.isinf(freedom) else stats.t.ppf(share, freedom))
+        return float(special.ndtri(share) if math.isinf(freedom) else special.stdtrit(freedom, share))
 
 
 class Part(NamedTuple):
@@ -168,14 +168,15 @@ LEAST_UNITS = 2
 class Sum:
     """Σ c · statistic over parts with their own intervals, which need not be independent: square and add (MOVER).
 
-    low = Σ c v − √(Σ_j Σ_k ρ_jk c_j c_k d_j d_k), with d_k how far the interval of a part reaches from its value: downwards where
-    c > 0, upwards where c < 0; high alike. ρ is the correlation of the influences. As an estimate
-    from u units it is not trusted to cancel all: a correlation that narrows the interval counts as (1 − 1/u) ρ, so that
-    statistics that agree on every image still have one. Parts are used up one at a time: memory does not grow with their number.
+    low = Σ c v − √J, J = Σ_j Σ_k ρ_jk c_j c_k d_j d_k, with d_k how far the interval of a part reaches from its value: downwards
+    where c > 0, upwards where c < 0; high alike. ρ is the correlation of the influences. Parts that go together err to the same
+    side, so J is at most the larger one of J with all d downwards and with all d upwards. As an estimate from u units ρ is not
+    trusted to cancel all: where it narrows the interval, (1 − 1/u) ρ takes its place, so that statistics that agree on every image
+    still have one. Parts are used up one at a time: memory does not grow with their number.
 
     Reference:
         Zou and Donner, Stat. Med. 27 (2008) 1693; Zou, Huang and Zhang, Comput. Stat. Data Anal. 53 (2009) 1080; for shares
-        Newcombe, Stat. Med. 17 (1998) 2635.
+        Newcombe, Stat. Med. 17 (1998) 2635. The bound by both sides and the share 1/u are this project's.
     """
 
     def __init__(self, units: Units) -> None:
@@ -183,22 +184,24 @@ class Sum:
         self.value = 0.0
         self.number = 0
         self.unknown: list[str] = []
-        self._joint = np.zeros((2, units.num_images))
+        self._joint = np.zeros(
+            (4, units.num_images)
+        )  # by sign of c: of the lower and of the upper end; all down; all up
         self._own = np.zeros(2)
         self._alone = np.zeros(2)
         self._fewest = units.number
 
     def add(self, part: Part, coefficient: float = 1.0) -> None:
         """Add ``coefficient`` times a part."""
-        reach = np.array([part.value - part.low, part.high - part.value])
-        if coefficient < 0:
-            reach = reach[::-1]
+        down, up = part.value - part.low, part.high - part.value
+        ends = np.array([down, up] if coefficient > 0 else [up, down])
         deviation = math.sqrt(self.units.sum_of_squares(part.influence))
         if deviation**2 <= ROUNDING or not part.is_known:
-            self._alone += (coefficient * reach) ** 2
+            self._alone += (coefficient * ends) ** 2
         else:
-            self._joint += coefficient / deviation * reach[:, None] * part.influence
-            self._own += (coefficient * reach) ** 2
+            weights = coefficient / deviation * np.array([*ends, down, up])
+            self._joint += weights[:, None] * part.influence
+            self._own += (coefficient * ends) ** 2
             self._fewest = min(self._fewest, part.num_units)
         self.value += coefficient * part.value
         self.number += 1
@@ -208,8 +211,8 @@ class Sum:
     def reach(self) -> tuple[float, float]:
         """How far the interval reaches downwards and upwards from the value."""
         joint = np.array([self.units.sum_of_squares(each) for each in self._joint])
-        share = 1 / self._fewest
-        squares = np.maximum(joint, (1 - share) * joint + share * self._own) + self._alone
+        bounded, share = np.minimum(joint[:2], joint[2:].max()), 1 / self._fewest
+        squares = np.maximum(bounded, (1 - share) * bounded + share * self._own) + self._alone
         below, above = np.sqrt(squares).tolist()
         return below, above
 

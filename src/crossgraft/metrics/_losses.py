@@ -29,7 +29,9 @@ def mean_loss(values: PerImage, marks: BinaryMatrix, units: Units, *, largest: f
         what = "images" if units.groups is None else "groups"
         why = f"a class has {fewest} {what}; of fewer than {LEAST_UNITS_OF_CLASS} its losses, which may be the largest, hardly show"
         return no_interval(value, units, why)
-    below, above = skewed_reach(units.totals(values - value), units.num_images, confidence=units.confidence)
+    below, above = skewed_reach(
+        units.totals(values - value), units.num_images, confidence=units.confidence, room=(value, largest - value)
+    )
     if above == 0:
         return no_interval(value, units, "the loss of all images is the same, which tells nothing about others")
-    return MetricValue(value, max(0.0, value - below), min(largest, value + above), units.num_images, units.num_groups)
+    return MetricValue(value, value - below, value + above, units.num_images, units.num_groups)

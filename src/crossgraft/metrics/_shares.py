@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float
-from scipy import stats
+from scipy import special
 
 from crossgraft.metrics._intervals import MetricValue, Part, PerImage, Rows, Units, mean_of_parts, unknown_part
 
@@ -22,8 +22,8 @@ def share_interval(share: float, number: float, confidence: float) -> tuple[floa
     """
     right, wrong = share * number, (1 - share) * number
     tail = (1 - confidence) / 2
-    low = float(stats.beta.ppf(tail, right, wrong + 1)) if right > 0 else 0.0
-    high = float(stats.beta.ppf(1 - tail, right + 1, wrong)) if wrong > 0 else 1.0
+    low = float(special.betaincinv(right, wrong + 1, tail)) if right > 0 else 0.0
+    high = float(special.betaincinv(right + 1, wrong, 1 - tail)) if wrong > 0 else 1.0
     return low, high
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import root_scalar
+from scipy.optimize import brentq
 from scipy.stats import rankdata
 
 from crossgraft.errors import DataError
@@ -196,6 +196,6 @@ def newcombe_interval(
     def excess(theta: float) -> float:
         return (value - theta) ** 2 - factor * shape(theta)
 
-    low = root_scalar(excess, bracket=(0.0, min(value, 1 - _EDGE))).root if value > 0 else 0.0
-    high = root_scalar(excess, bracket=(max(value, _EDGE), 1.0)).root if value < 1 else 1.0
-    return float(low), float(high)
+    low = float(brentq(excess, 0.0, min(value, 1 - _EDGE))) if value > 0 else 0.0
+    high = float(brentq(excess, max(value, _EDGE), 1.0)) if value < 1 else 1.0
+    return low, high

@@ -15,7 +15,7 @@ from support.comparison_records import comparison_record
 from support.tuning_records import tuning_record
 
 TARGETS = np.arange(80) % 2
-IMAGES = MeasuredImages.of(dataset_from_arrays(np.zeros((80, 4, 4, 3), np.uint8), TARGETS), "balanced_accuracy")
+IMAGES = MeasuredImages(dataset_from_arrays(np.zeros((80, 4, 4, 3), np.uint8), TARGETS), "balanced_accuracy")
 HALF_RIGHT = np.zeros(80, dtype=np.int64)
 
 

@@ -9,7 +9,7 @@ RNG = np.random.default_rng(0)
 
 def images(n=200, *, groups=None):
     targets = np.arange(n) % 2
-    return MeasuredImages.of(
+    return MeasuredImages(
         dataset_from_arrays(np.zeros((n, 4, 4, 3), np.uint8), targets, groups=groups), "balanced_accuracy"
     )
 
@@ -88,7 +88,7 @@ def test_without_an_interval_there_is_a_reason():
     assert found.is_separable is None
     assert "at least 3 groups" in found.reason
     assert difference([], [], few).reason == "no seed was trained in both"
-    one_class = MeasuredImages.of(
+    one_class = MeasuredImages(
         dataset_from_arrays(
             np.zeros((8, 4, 4, 3), np.uint8), np.arange(8) % 2, groups=np.array([0, 1, 2, 1, 0, 3, 2, 3])
         ),
