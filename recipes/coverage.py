@@ -1,6 +1,6 @@
 """How often every interval that is printed holds the truth, in designs of few images, rare classes and few patients.
 
-    python recipes/coverage.py                       # 2 000 draws a design, about 40 minutes on one core; continues where it ended
+    python recipes/coverage.py                       # 2 000 draws a design, about half an hour; continues where it ended
     python recipes/coverage.py --draws 400 --of AUC  # less of it, on the screen alone
 
 Writes ``docs/results/coverage.md`` and ``coverage.csv`` beside it. The designs are those of ``tests/intervals``, which CI draws
@@ -29,11 +29,12 @@ _HEAD = """# Do 95 % intervals hold the truth?
 python recipes/coverage.py
 ```
 
-Every interval that crossgraft prints is tried in the designs below: images are drawn from a known distribution again and again, and
-it is counted how often the interval holds the truth. {draws} draws a design; the standard error of 95 % is {error} points. The rule,
-and which method is whose, were written down [before](../log.md#intervals). Intervals hold the truth in at least {least} % of the
-draws of every design{worst}; statistics that jump (shares, and what is made of them) may lie above 97 %. Draws in which the product
-gives no interval, because too few images or patients tell, are counted apart and say why in its place. No interval had width 0{zero}.
+Every interval that crossgraft prints is tried in the designs below: images are drawn from a known distribution again and
+again, and it is counted how often the interval holds the truth. {draws} draws a design; the standard error of 95 % is {error}
+points. The rule, and which method is whose, were written down [before](../log.md#intervals). Intervals hold the truth in at
+least {least} % of the draws of every design{worst}; statistics that jump (shares, and what is made of them) may lie above 97 %.
+Draws in which the product gives no interval, because too few images or patients tell, are counted apart; there the reason
+stands in its place. No interval had width 0{zero}.
 
 *Below* and *above* are the shares of draws in which the truth lies below the interval, and above it. All numbers:
 [coverage.csv](coverage.csv). The same designs run in CI with 400 draws, where less than 90 % fails.

@@ -27,7 +27,7 @@ def mean_loss(values: PerImage, marks: BinaryMatrix, units: Units, *, largest: f
         return no_interval(value, units, why)
     if fewest < LEAST_UNITS_OF_CLASS:
         what = "images" if units.groups is None else "groups"
-        why = f"a class has {fewest} {what}; of fewer than {LEAST_UNITS_OF_CLASS} its losses, which may be the largest, hardly show"
+        why = f"a class has {fewest} {what}, where {LEAST_UNITS_OF_CLASS} are needed: its losses may be the largest"
         return no_interval(value, units, why)
     below, above = skewed_reach(
         units.totals(values - value), units.num_images, confidence=units.confidence, room=(value, largest - value)

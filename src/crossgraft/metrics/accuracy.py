@@ -39,9 +39,9 @@ class Accuracy(NamedTuple):
 def accuracy(correct: Correct, groups: Groups | None = None, *, confidence: float = CONFIDENCE) -> Accuracy:
     """Accuracy with Clopper and Pearson's exact interval, at the number of images that groups are worth.
 
-    Images of one patient (writer, lesion …) tend to be right or wrong together, so that n images are worth fewer than n independent
-    ones. How many is told by the spread between patients, by few of them with care: see ``effective_number``. Where all are right,
-    or all wrong, each group counts about once.
+    Images of one patient (writer, lesion …) tend to be right or wrong together, so that n images are worth fewer than n
+    independent ones. How many is told by the spread between patients, by few of them with care (``effective_number``). Where all
+    are right, or all wrong, each group counts about once.
 
     Args:
         correct: Whether (or in which share of repetitions) each image is right.

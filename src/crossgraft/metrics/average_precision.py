@@ -36,9 +36,9 @@ def average_precision(
 
     AP = Σ_k (R_k − R_{k−1}) P_k over the distinct scores from the highest down, as scikit-learn: a step, no
     interpolation; images of equal score enter together. A score without meaning has the share of positives, not ½.
-    The interval is logit(AP) ± t SE / (AP (1 − AP)) with the variance of the influences, and at most as many degrees of freedom as positive
-    units allow. AP of few positives is too high, since a
-    positive image counts itself among those that score as high: the lower end starts from the AP where it does not.
+    The interval is logit(AP) ± t SE / (AP (1 − AP)) with the variance of the influences, and fewer degrees of freedom than
+    there are positive units. AP of few positives is too high, since a positive image counts itself among those that score as
+    high: the lower end starts from the AP in which it, and its patient, does not.
 
     Args:
         scores: (n,) for two classes, larger = rather class 1; or (n, C), one column per class or label.

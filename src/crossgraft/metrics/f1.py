@@ -25,8 +25,8 @@ def f1(
     """Mean over classes (or labels) of F1 = 2 TP / (2 TP + FP + FN).
 
     Classes without an image are left out and named, even where some image was given to them. F1 of one positive class is
-    that of one label: pass columns of shape (n, 1). F1 = 2 J / (1 + J) with J = TP / (TP + FP + FN), a share of the images that are
-    of the class or called so: the interval is that of this share, turned into F1.
+    that of one label: pass columns of shape (n, 1). F1 = 2 J / (1 + J) with J = TP / (TP + FP + FN), a share of the images
+    that are of the class or called so: the interval is that of this share, turned into F1.
 
     Args:
         decisions: (n,) class of each image, or (n, L) with 0/1 for every label.

@@ -17,8 +17,7 @@ FEWEST_MODELS = 4
 def weighted_kendall_interval(score: ModelValues, transfer_accuracy: ModelValues) -> MeanInterval:
     """Weighted Kendall with an interval of 95 % over models, which are left out one at a time.
 
-    The jackknife is of z = artanh(τ), whose spread depends less on τ, with Student's t and M − 1 degrees of freedom; τ is drawn into
-    ±(1 − 1/M) first, where z is finite.
+    The jackknife is of z = artanh(τ (1 − 1/M)), whose spread depends less on τ, with Student's t and M − 1 degrees of freedom.
 
     Args:
         score: One value per model, larger = better.

@@ -35,9 +35,8 @@ class OnImages:
 
     def towards(self, other: OnImages, share: float) -> OnImages:
         """What lies ``share`` of the way to another."""
-        terms = [
-            (kept * weight, answers) for of, kept in ((self, 1 - share), (other, share)) for weight, answers in of.terms
-        ]
+        terms = [((1 - share) * weight, answers) for weight, answers in self.terms]
+        terms += [(share * weight, answers) for weight, answers in other.terms]
         return OnImages((1 - share) * self.value + share * other.value, tuple(terms))
 
 
@@ -82,8 +81,8 @@ class MeasuredImages:
 def difference(ones: Sequence[OnImages], others: Sequence[OnImages], images: MeasuredImages) -> DifferenceRecord:
     """Mean over seeds of one minus the other, with its 95 % interval.
 
-    Each end is t √(r² / 1.96² + s² / S) away, with r how far the interval of the test images reaches, s² the variance over S seeds
-    and t Student's quantile with Satterthwaite's degrees of freedom, of which the seeds have S − 1. With one seed the interval is
+    Each end is t √(r² / 1.96² + s² / S) away, with r how far the interval of the test images reaches, s² the variance over S
+    seeds and t Student's quantile with Satterthwaite's degrees of freedom, of which the seeds have S − 1. With one seed the interval is
     that of test images alone. ``ones`` and ``others`` are two variants with the same seeds.
     """
     if not ones:
