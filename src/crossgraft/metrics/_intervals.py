@@ -169,10 +169,10 @@ class Sum:
     """Σ c · statistic over parts with their own intervals, which need not be independent: square and add (MOVER).
 
     low = Σ c v − √J, J = Σ_j Σ_k ρ_jk c_j c_k d_j d_k, with d_k how far the interval of a part reaches from its value: downwards
-    where c > 0, upwards where c < 0; high alike. ρ is the correlation of the influences. Parts that go together err to one
-    and the same side, so J is at most the larger one of J with all d downwards and with all d upwards. As an estimate from u units ρ is not
-    trusted to cancel all: where it narrows the interval, (1 − 1/u) ρ takes its place, so that statistics that agree on every image
-    still have one. Parts are used up one at a time: memory does not grow with their number.
+    where c > 0, upwards where c < 0; high alike. ρ is the correlation of the influences. Parts that go together err to one and
+    the same side, so J is at most the larger one of J with all d downwards and with all d upwards. As an estimate from u units
+    ρ is not trusted to cancel all: where it narrows the interval, (1 − 1/u) ρ takes its place, so that statistics that agree on
+    every image still have one. Parts are used up one at a time: memory does not grow with their number.
 
     Reference:
         Zou and Donner, Stat. Med. 27 (2008) 1693; Zou, Huang and Zhang, Comput. Stat. Data Anal. 53 (2009) 1080; for shares

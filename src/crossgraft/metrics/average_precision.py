@@ -97,7 +97,7 @@ def _precision_part(
     half = (
         units.quantile(min(spread.freedom, spread.num_units[0] - 1)) * np.sqrt(spread.variance) / (value * (1 - value))
     )
-    below = _precision_among_others(scores, is_positive, units, number[level], above[level])
+    below = _precision_among_others(scores, is_positive, units, number[level].astype(np.float64), above[level])
     low, high = expit(logit(np.array([below, value])) + half * np.array([-1, 1])).tolist()
     return Part(value, low, high, spread.influence, name, fewest)
 

@@ -82,8 +82,8 @@ def difference(ones: Sequence[OnImages], others: Sequence[OnImages], images: Mea
     """Mean over seeds of one minus the other, with its 95 % interval.
 
     Each end is t √(r² / 1.96² + s² / S) away, with r how far the interval of the test images reaches, s² the variance over S
-    seeds and t Student's quantile with Satterthwaite's degrees of freedom, of which the seeds have S − 1. With one seed the interval is
-    that of test images alone. ``ones`` and ``others`` are two variants with the same seeds.
+    seeds and t Student's quantile with Satterthwaite's degrees of freedom, of which the seeds have S − 1. With one seed the
+    interval is that of test images alone. ``ones`` and ``others`` are two variants with the same seeds.
     """
     if not ones:
         return DifferenceRecord(value=None, reason="no seed was trained in both")

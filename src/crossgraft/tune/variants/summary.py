@@ -196,7 +196,7 @@ def intervals_in_words(num_seeds: int) -> str:
     """What would have to be drawn anew for the intervals of the variants to say how much it changes."""
     if num_seeds >= ENOUGH_SEEDS:
         return (
-            f"Intervals of a variant are those of its mean over {num_seeds} seeds (Student's t): how much other seeds would "
+            f"Intervals of a variant are those of its mean over {num_seeds} seeds: how much other seeds would "
             "change it, on these test images. Intervals of differences count test images and seeds."
         )
     runs = "is one training each" if num_seeds == 1 else "are two trainings each, too few to see how much seeds change"

@@ -33,7 +33,7 @@ def curve(seed, low, high, **fields):
 def at(similarity, drawn):
     """The metric of the curve; None in a gap."""
     found = drawn.at(similarity, IMAGES)
-    return None if found is None else float(found[0])
+    return None if found is None else found.value
 
 
 def trained(seed, cka):
