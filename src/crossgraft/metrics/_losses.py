@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from crossgraft.metrics._columns import BinaryMatrix
 from crossgraft.metrics._intervals import MetricValue, PerImage, Units, no_interval
 from crossgraft.statistics import skewed_reach
@@ -29,9 +31,9 @@ def mean_loss(values: PerImage, marks: BinaryMatrix, units: Units, *, largest: f
         what = "images" if units.groups is None else "groups"
         why = f"a class has {fewest} {what}, where {LEAST_UNITS_OF_CLASS} are needed: its losses may be the largest"
         return no_interval(value, units, why)
+    if float(np.abs(values - value).max()) <= 1e-12 * max(value, 1.0):
+        return no_interval(value, units, "the loss of all images is the same, which tells nothing about others")
     below, above = skewed_reach(
         units.totals(values - value), units.num_images, confidence=units.confidence, room=(value, largest - value)
     )
-    if above == 0:
-        return no_interval(value, units, "the loss of all images is the same, which tells nothing about others")
     return MetricValue(value, value - below, value + above, units.num_images, units.num_groups)

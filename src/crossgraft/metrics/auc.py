@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -196,6 +196,6 @@ def newcombe_interval(
     def excess(theta: float) -> float:
         return (value - theta) ** 2 - factor * shape(theta)
 
-    low = float(brentq(excess, 0.0, min(value, 1 - _EDGE))) if value > 0 else 0.0
-    high = float(brentq(excess, max(value, _EDGE), 1.0)) if value < 1 else 1.0
-    return low, high
+    low = brentq(excess, 0.0, min(value, 1 - _EDGE)) if value > 0 else 0.0
+    high = brentq(excess, max(value, _EDGE), 1.0) if value < 1 else 1.0
+    return cast("float", low), cast("float", high)

@@ -114,7 +114,7 @@ def test_interval_is_newcombes_with_at_least_delongs_variance(grouped, shift):
     plain = psi.mean(axis=1).var(ddof=1) / m + psi.mean(axis=0).var(ddof=1) / n
     units = [len(np.unique(groups[truth == side])) for side in (1, 0)]
     most = max(m / units[0], n / units[1])
-    design = max(1.0, total / plain)
+    design = max(1.0, total / plain) if plain > 1e-24 else most
     f = min(units)
     design = design ** (f / (f + 2)) * max(most, design) ** (2 / (f + 2))
     worth = [min(max(number / design, least), number) for number, least in zip((m, n), units, strict=True)]

@@ -135,7 +135,8 @@ def test_its_interval_squares_and_adds_those_of_the_areas(seed, grouped):
             influence[targets == side] *= np.sqrt(number / (number - 1))
         corrected.append([influence[units == each].sum() for each in np.unique(units)])
     rho = np.array([[a @ b / np.sqrt((a @ a) * (b @ b)) for b in np.array(corrected)] for a in np.array(corrected)])
-    down, up = (np.array([getattr(each, end) - each.value for each in alone]) for end in ("low", "high"))
+    down = np.array([each.value - each.low for each in alone])
+    up = np.array([each.high - each.value for each in alone])
     c = np.array([coefficient for coefficient, _ in terms])
     most = max(float((c * side) @ rho @ (c * side)) for side in (down, up))
     reach = []
