@@ -37,7 +37,7 @@ Draws in which the product gives no interval, because too few images or patients
 stands in its place. No interval had width 0{zero}.{rest}
 
 *Below* and *above* are the shares of draws in which the truth lies below the interval, and above it. All numbers:
-[coverage.csv](coverage.csv). The same designs run in CI with 400 draws, where less than 90 % fails.
+[coverage.csv](coverage.csv). A third of the designs run in CI with 400 draws each, where less than 90 % fails.
 """
 
 

@@ -100,7 +100,7 @@ def auc_combination(
         return no_interval(total.value, units, f"{what}, so nothing is known about others")
     below, above = total.reach
     if not total.number:
-        below = above = bound * (1 - ((1 - confidence) / 2) ** (1 / fewest))
+        below = above = min(bound, 1.0) * (1 - ((1 - confidence) / 2) ** (1 / fewest))
     low, high = max(-bound, total.value - below), min(bound, total.value + above)
     return MetricValue(total.value, low, high, units.num_images, units.num_groups)
 
