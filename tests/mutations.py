@@ -85,16 +85,38 @@ MUTATIONS = {
     ],
     # Metrics and their intervals, statistics, similarity
     "unit/metrics/test_auc.py": [
-        ("metrics/_intervals.py", "math.sqrt(count / (count - 1))", "math.sqrt(1)"),
+        ("metrics/_intervals.py", "np.sqrt(counts / (counts - 1)).tolist()", "np.sqrt(counts / counts).tolist()"),
         ("metrics/auc.py", "(num_positive + 1) / 2", "num_positive / 2"),
+        ("metrics/auc.py", "max(1.0, variance / shape(value))", "variance / shape(value)"),
+    ],
+    "unit/metrics/test_auc_difference.py": [
+        ("metrics/_intervals.py", "(1 - share) * bounded + share * self._own", "bounded"),
+        ("metrics/_intervals.py", "np.minimum(joint[:2], joint[2:].max())", "joint[:2]"),
+    ],
+    "unit/metrics/test_decided_metrics.py": [
+        ("metrics/average_precision.py", "hits / np.maximum(others, 1), 1.0)", "hits / np.maximum(others, 1), 0.0)"),
+        ("metrics/f1.py", "2 * share / (1 + share)", "share"),
+    ],
+    "unit/metrics/test_evaluation.py": [
+        ("metrics/subgroups.py", "(1 - CONFIDENCE) / math.comb(num_subgroups, 2)", "(1 - CONFIDENCE)"),
     ],
     "unit/metrics/test_probabilities.py": [
-        ("metrics/_intervals.py", "* units.number / (units.number - 1)", ""),
+        ("statistics/skewed_mean.py", "number / (number - 1) * number * square", "number * square"),
+        ("statistics/skewed_mean.py", "max(t, -h(-t)) * error", "t * error"),
         ("metrics/calibration_error.py", 'side="left"', 'side="right"'),
     ],
     "unit/metrics/test_accuracy.py": [
-        ("metrics/accuracy.py", "stats.t.ppf(0.975, num_groups - 1)", "stats.norm.ppf(0.975)"),
-        ("metrics/accuracy.py", "min(spread / variance, num_images)", "spread / variance"),
+        ("metrics/_shares.py", "units.quantile(num_groups - 1)", "units.quantile(np.inf)"),
+        ("metrics/_shares.py", "design = max(1.0, variance", "design = (variance"),
+        ("metrics/_shares.py", "design = drawn_towards(design, most, told)", "pass"),
+    ],
+    "statistics/test_interval_coverage.py": [  # intervals that are a fifth too narrow
+        (
+            "metrics/_intervals.py",
+            "below, above = np.sqrt(squares).tolist()",
+            "below, above = (0.8 * np.sqrt(squares)).tolist()",
+        ),
+        ("statistics/skewed_mean.py", "number * square) / num_values", "number * square) / num_values * 0.8"),
     ],
     "unit/statistics/test_jackknife.py": [
         ("statistics/jackknife.py", "variances = [(num_blocks - 1) /", "variances = [1 /")

@@ -221,12 +221,19 @@ def _over_folds(name: str, found: MeanInterval, patients: MetricValue | None = N
         high=found.high if found.high is None or name not in _BOUNDED else min(found.high, 1.0),
         patients_low=None if patients is None else patients.low,
         patients_high=None if patients is None else patients.high,
+        no_interval_reason=found.reason or (patients.note if patients is not None and patients.low is None else None),
     )
 
 
 def _over_patients(name: str, found: MetricValue) -> AuditMetric:
     return AuditMetric(
-        name=name, value=found.value, low=found.low, high=found.high, patients_low=found.low, patients_high=found.high
+        name=name,
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        patients_low=found.low,
+        patients_high=found.high,
+        no_interval_reason=found.note if found.low is None else None,
     )
 
 

@@ -137,7 +137,13 @@ def _difference(model: SweptModel, reference: SweptModel) -> AuditDifference:
 
 
 def _metric(name: str, found: MetricValue) -> AuditMetric:
-    return AuditMetric(name=name, value=found.value, patients_low=found.low, patients_high=found.high)
+    return AuditMetric(
+        name=name,
+        value=found.value,
+        patients_low=found.low,
+        patients_high=found.high,
+        no_interval_reason=found.note if found.low is None else None,
+    )
 
 
 def _corrected(found: Sequence[AuditDifference]) -> list[AuditDifference]:

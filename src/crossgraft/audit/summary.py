@@ -150,19 +150,19 @@ def _point(of_share: Sequence[FoldScores], tested: AuditedImages, draw: IidDraw)
     flips = [flip_effect(one.clean, one.edited) for one in of_share] if tested.attribute is None else []
 
     def mean(read: Callable[[ExactTestScores], float]) -> MeanInterval:
-        return mean_interval(np.array([read(each) for each in cells]))
+        return mean_interval(np.array([read(each) for each in cells]), limits=(0.0, 1.0))
 
     return SharePoint(
         share=of_share[0].share,
         realised=float(np.mean([one.realised for one in of_share])),
-        iid=mean_interval(np.array([_iid(one, tested, draw) for one in of_share])),
+        iid=mean_interval(np.array([_iid(one, tested, draw) for one in of_share]), limits=(0.0, 1.0)),
         ood=mean(lambda each: each.ood),
         clean=mean(lambda each: each.clean),
         aligned=mean(lambda each: each.aligned),
         flip_effect=mean_interval(np.array(flips)) if flips else None,
         groups=groups,
-        worst=mean_interval(np.array([each.worst.accuracy.value for each in groups])),
-        worst_by_val=mean_interval(np.array([each.worst.accuracy.value for each in by_val])),
+        worst=mean_interval(np.array([each.worst.accuracy.value for each in groups]), limits=(0.0, 1.0)),
+        worst_by_val=mean_interval(np.array([each.worst.accuracy.value for each in by_val]), limits=(0.0, 1.0)),
         best_epoch=mean_interval(np.array(epochs)) if epochs else None,
         flip_effects=None if tested.attribute is not None else _by_class(of_share, tested),
         micro_aucs=(mean_interval(np.array(micro)[:, 0]), mean_interval(np.array(micro)[:, 1])) if micro else None,

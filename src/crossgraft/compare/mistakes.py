@@ -11,8 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from crossgraft.data.rows import ImageRows
-from crossgraft.errors import NotApplicable
-from crossgraft.metrics import accuracy
+from crossgraft.metrics import share_of_images
 from crossgraft.records import SharedMistakes
 from crossgraft.similarity import prediction_similarity
 
@@ -76,13 +75,14 @@ def shared_mistakes(
     if one.classes is None or other.classes is None:
         return None, one.reason or other.reason
     found = prediction_similarity(one.classes, other.classes, targets)
-    low, high = _interval((one.classes != targets) == (other.classes != targets), groups)
+    of_images = share_of_images((one.classes != targets) == (other.classes != targets), groups)
     return (
         SharedMistakes(
             num_images=found.n,
             value=float(found),
-            low=low,
-            high=high,
+            low=of_images.low,
+            high=of_images.high,
+            no_interval_reason=of_images.note,
             accuracy=found.accuracy_a,
             other_accuracy=found.accuracy_b,
             independent=found.independent,
@@ -95,11 +95,3 @@ def shared_mistakes(
         ),
         None,
     )
-
-
-def _interval(equal: np.ndarray, groups: np.ndarray | None) -> tuple[float | None, float | None]:
-    try:
-        found = accuracy(equal, groups)
-    except NotApplicable:
-        return None, None
-    return found.low, found.high

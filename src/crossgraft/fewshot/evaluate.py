@@ -22,11 +22,12 @@ from crossgraft.errors import CrossgraftError, DataError, UsageError, located
 from crossgraft.fewshot.episodes import Episode, MetaDataset, Sampler, sample_episode
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.seeding import generator
+from crossgraft.statistics import mean_interval
 from crossgraft.types import Features, Groups, Labels
 
 ImagesOfRows = Callable[[np.ndarray], Tensor]
-_QUANTILE = 1.96
-"""Quantile of the normal distribution, as in the published tables."""
+FEWEST_EPISODES = 5
+"""Fewer do not show how far accuracies lean to one side."""
 
 
 class MeanWithInterval(NamedTuple):
@@ -34,13 +35,15 @@ class MeanWithInterval(NamedTuple):
 
     Attributes:
         mean: Mean.
-        half_width: Half of the width of its interval of 95 %: 1.96 standard errors over episodes, as in the published tables. It
-            tells how sure the mean over episodes of this data set is, and nothing of other data. NaN after one episode, which
-            tells nothing of it.
+        half_width: Half of the width of its interval of 95 % over episodes: the farther end of ``skewed_reach``, which is 1.96
+            standard errors, as in the published tables, where episodes are many. It tells how sure the mean over episodes of this
+            data set is, and nothing of other data. NaN where ``reason`` says why.
+        reason: Reason that there is no interval.
     """
 
     mean: float
     half_width: float
+    reason: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,5 +278,10 @@ def _numbers(features: Features) -> np.ndarray:
 
 
 def _mean(values: Float64[np.ndarray, " episodes"]) -> MeanWithInterval:
-    half_width = float(_QUANTILE * values.std() / np.sqrt(len(values))) if len(values) > 1 else math.nan
-    return MeanWithInterval(float(values.mean()), half_width)
+    if len(values) < FEWEST_EPISODES:
+        said = "1 episode" if len(values) == 1 else f"{len(values)} episodes"
+        return MeanWithInterval(float(values.mean()), math.nan, f"{said}, where {FEWEST_EPISODES} are needed")
+    found = mean_interval(values)
+    if found.low is None or found.high is None:
+        return MeanWithInterval(found.mean, math.nan, "all episodes gave the same")
+    return MeanWithInterval(found.mean, max(found.mean - found.low, found.high - found.mean))

@@ -1,30 +1,34 @@
-"""Intervals of metrics from the influence of each image, added up over the images of one patient.
+"""Intervals of metrics: what is drawn independently, parts with intervals of their own, and how parts are put together.
 
-The influence of an image is how fast the metric changes with its weight, divided by n. Summed over the images of a group
-and squared, influences give the variance of the metric over groups: the infinitesimal jackknife. It costs no more than
-the metric, where leaving out 50 000 images one at a time would.
+The influence of an image is how fast a metric changes with its weight, divided by n. Summed over the images of a group and
+squared, influences give the variance of the metric over groups: the infinitesimal jackknife. It costs no more than the metric,
+where leaving out 50 000 images one at a time would. How far an interval reaches is the matter of each kind of metric (shares,
+areas, precisions, losses); parts with intervals are put together here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy import stats
+from scipy import special
 
-from crossgraft.errors import DataError, NotApplicable
-from crossgraft.metrics.accuracy import accuracy, wilson_interval
+from crossgraft.errors import DataError, UsageError
 from crossgraft.types import Groups
 
 PerImage = Float[np.ndarray, " num_samples"]
 Rows = Bool[np.ndarray, " num_samples"]
 
+CONFIDENCE = 0.95
+ROUNDING = 1e-24
+"""A variance below it is rounding: the smallest true one of a statistic of 10⁹ images is larger."""
+
 
 class MetricValue(NamedTuple):
-    """A metric with its 95 % interval.
+    """A metric with its interval, of 95 % where nothing else was asked for.
 
     Attributes:
         value: Value on these images.
@@ -51,18 +55,23 @@ class Units:
     Args:
         groups: Patient of each image, or None.
         num_images: Number of images.
+        confidence: Share of repetitions in which an interval shall hold the truth.
 
     Raises:
         DataError: There is no image, or the number of groups differs from that of images.
+        UsageError: The confidence is not between 0 and 1.
     """
 
-    def __init__(self, groups: Groups | None, num_images: int) -> None:
+    def __init__(self, groups: Groups | None, num_images: int, confidence: float = CONFIDENCE) -> None:
         if num_images == 0:
             raise DataError("A metric needs at least one image; there is none.")
         if groups is not None and len(groups) != num_images:
             raise DataError(f"groups has {len(groups)} rows and there are {num_images} images; they must match.")
+        if not 0 < confidence < 1:
+            raise UsageError(f"confidence is a share between 0 and 1, 0.95 for example; got {confidence!r}.")
         self.groups = groups
         self.num_images = num_images
+        self.confidence = confidence
         self.index: Int[np.ndarray, " num_samples"] | None = None
         self.num_groups: int | None = None
         if groups is not None:
@@ -78,14 +87,23 @@ class Units:
         """How many units have an image among ``rows``."""
         return int(rows.sum()) if self.index is None else len(np.unique(self.index[rows]))
 
+    def totals(self, values: PerImage) -> Float[np.ndarray, " num_units"]:
+        """Sum of each unit."""
+        return values if self.index is None else np.bincount(self.index, weights=values)
+
     def sum_of_squares(self, influence: PerImage) -> float:
         """Σ over units of the squared sum of influences: the variance of the metric, before corrections."""
-        totals = influence if self.index is None else np.bincount(self.index, weights=influence)
+        totals = self.totals(influence)
         return float(totals @ totals)
+
+    def quantile(self, freedom: float) -> float:
+        """Of Student's t, or of the normal distribution for ``math.inf``."""
+        share = (1 + self.confidence) / 2
+        return float(special.ndtri(share) if math.isinf(freedom) else special.stdtrit(freedom, share))
 
 
 class Part(NamedTuple):
-    """One statistic in [0, 1], alone or as one term of a mean over classes.
+    """One statistic in [0, 1], alone or as one term of a mean over classes or of a difference.
 
     Attributes:
         value: Value on all images.
@@ -93,7 +111,8 @@ class Part(NamedTuple):
         high: Upper end of its interval.
         influence: Influence of each image.
         name: Class or label.
-        is_known: False when all its images are of one group: nothing is known, and the interval is [0, 1].
+        num_units: Fewest units that it rests on.
+        is_known: False when too few units hold its images: nothing is known, and the interval is [0, 1].
     """
 
     value: float
@@ -101,144 +120,130 @@ class Part(NamedTuple):
     high: float
     influence: PerImage
     name: str
+    num_units: int
     is_known: bool = True
 
 
-def share_part(correct: PerImage | Rows, rows: Rows, units: Units, name: str) -> Part:
-    """The share of ``rows`` that are right, with the interval of ``accuracy``."""
-    groups = None if units.groups is None else units.groups[rows]
-    value = float(correct[rows].mean())
-    influence = np.where(rows, (correct - value) / rows.sum(), 0.0)
-    try:
-        _, low, high, _, _ = accuracy(correct[rows].astype(np.float64), groups)
-    except NotApplicable:
-        return Part(value, 0.0, 1.0, influence, name, is_known=False)
-    return Part(value, low, high, influence, name)
+def unknown_part(value: float, influence: PerImage, name: str, num_units: int) -> Part:
+    """A part of which these images tell nothing about others."""
+    return Part(value, 0.0, 1.0, influence, name, num_units, is_known=False)
 
 
-def share_of_images(correct: PerImage | Rows, groups: Groups | None) -> MetricValue:
-    """Mean of right or wrong (or of shares in [0, 1]) with the interval of ``accuracy``, or the reason why it has none."""
-    units = Units(groups, len(correct))
-    return mean_of_parts([share_part(correct, np.ones(len(correct), dtype=bool), units, "")], units)
-
-
-class Spread(NamedTuple):
-    """What is known of the spread of a statistic of positive and negative images.
+class TwoSided(NamedTuple):
+    """The spread of a statistic of positive and negative images.
 
     Attributes:
-        variance: Variance of the statistic; None where the images show none.
-        quantile: Quantile of the 95 % interval.
-        num_positive: Units with a positive image.
-        num_negative: Units with a negative image.
+        influence: Influence of each image, corrected as that of two samples: times √(u / (u − 1)) with u the units of its side.
+        variance: Variance of the statistic.
+        freedom: Welch's degrees of freedom, at most one less than there are units.
+        num_units: Units with a positive image, and with a negative one.
     """
 
-    variance: float | None
-    quantile: float
-    num_positive: int
-    num_negative: int
+    influence: PerImage
+    variance: float
+    freedom: float
+    num_units: tuple[int, int]
 
 
-def effective_sample_interval(value: float, spread: Spread) -> tuple[float, float]:
-    """Wilson's interval of a share of m = value (1 − value) / variance images, of the fewer units without a variance."""
-    if spread.variance is None:
-        return wilson_interval(value, float(max(1, min(spread.num_positive, spread.num_negative))), spread.quantile)
-    return wilson_interval(value, value * (1 - value) / spread.variance, spread.quantile)
-
-
-def smooth_part(
-    value: float,
-    influence: PerImage,
-    is_positive: Rows,
-    units: Units,
-    name: str,
-    *,
-    interval: Callable[[float, Spread], tuple[float, float]] = effective_sample_interval,
-) -> Part:
-    """A statistic in [0, 1] of positive and negative images.
-
-    Positive and negative images are corrected as the two samples that they are: variance · u/(u − 1) with u their units;
-    the quantile is Student's t with Welch's degrees of freedom, at most one less than there are units.
-    """
-    sides = [is_positive, ~is_positive]
-    counts = np.array([units.count(side) for side in sides])
-    used = counts > 0
-    if counts[used].min() < 2:
-        if units.groups is not None:
-            return Part(value, 0.0, 1.0, influence, name, is_known=False)
-        low, high = interval(value, Spread(None, _quantile(math.inf), *counts.tolist()))
-        return Part(value, low, high, influence, name)
-    factors = [math.sqrt(count / (count - 1)) if count else 1.0 for count in counts.tolist()]
-    corrected = influence * np.where(is_positive, *factors)
+def two_sided(influence: PerImage, is_positive: Rows, units: Units) -> TwoSided | None:
+    """The spread over units; None where a side has one unit, which tells nothing about others."""
+    sides = (is_positive, ~is_positive)
+    positive, negative = (units.count(side) for side in sides)
+    if min(positive, negative) < LEAST_UNITS:
+        return None
+    counts = np.array([positive, negative])
+    corrected = influence * np.where(is_positive, *np.sqrt(counts / (counts - 1)).tolist())
     variance = units.sum_of_squares(corrected)
-    if variance <= _ROUNDING or not 0 < value < 1:
-        freedom = math.inf if units.groups is None else int(counts[used].min()) - 1
-        spread = Spread(None, _quantile(freedom), *counts.tolist())
-    else:
-        by_side = np.array([units.sum_of_squares(np.where(side, corrected, 0.0)) for side in sides])[used]
-        freedom = min(by_side.sum() ** 2 / float((by_side**2 / (counts[used] - 1)).sum()), units.number - 1)
-        spread = Spread(variance, _quantile(freedom), *counts.tolist())
-    return Part(value, *interval(value, spread), corrected, name)
+    by_side = np.array([units.sum_of_squares(np.where(side, corrected, 0.0)) for side in sides])
+    freedom = float(min(counts) - 1)
+    if variance > ROUNDING:
+        freedom = min(by_side.sum() ** 2 / float((by_side**2 / (counts - 1)).sum()), units.number - 1)
+    return TwoSided(corrected, variance, max(freedom, 1.0), (positive, negative))
+
+
+LEAST_UNITS = 2
+"""Positive and negative images, or patients that have some, from which on there is an interval of what compares them."""
+
+
+class Sum:
+    """Σ c · statistic over parts with their own intervals, which need not be independent: square and add (MOVER).
+
+    low = Σ c v − √J, J = Σ_j Σ_k ρ_jk c_j c_k d_j d_k, with d_k how far the interval of a part reaches from its value: downwards
+    where c > 0, upwards where c < 0; high alike. ρ is the correlation of the influences. Parts that go together err to one and
+    the same side, so J is at most the larger one of J with all d downwards and with all d upwards. As an estimate from u units
+    ρ is not trusted to cancel all: where it narrows the interval, (1 − 1/u) ρ takes its place, so that statistics that agree on
+    every image still have one. Parts are used up one at a time: memory does not grow with their number.
+
+    Reference:
+        Zou and Donner, Stat. Med. 27 (2008) 1693; Zou, Huang and Zhang, Comput. Stat. Data Anal. 53 (2009) 1080; for shares
+        Newcombe, Stat. Med. 17 (1998) 2635. The bound by both sides and the share 1/u are this project's.
+    """
+
+    def __init__(self, units: Units) -> None:
+        self.units = units
+        self.value = 0.0
+        self.number = 0
+        self.unknown: list[str] = []
+        self._joint = np.zeros(
+            (4, units.num_images)
+        )  # by sign of c: of the lower and of the upper end; all down; all up
+        self._own = np.zeros(2)
+        self._alone = np.zeros(2)
+        self._fewest = units.number
+
+    def add(self, part: Part, coefficient: float = 1.0) -> None:
+        """Add ``coefficient`` times a part."""
+        down, up = part.value - part.low, part.high - part.value
+        ends = np.array([down, up] if coefficient > 0 else [up, down])
+        deviation = math.sqrt(self.units.sum_of_squares(part.influence))
+        if deviation**2 <= ROUNDING or not part.is_known:
+            self._alone += (coefficient * ends) ** 2
+        else:
+            weights = coefficient / deviation * np.array([*ends, down, up])
+            self._joint += weights[:, None] * part.influence
+            self._own += (coefficient * ends) ** 2
+            self._fewest = min(self._fewest, part.num_units)
+        self.value += coefficient * part.value
+        self.number += 1
+        self.unknown += [] if part.is_known else [part.name]
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """How far the interval reaches downwards and upwards from the value."""
+        joint = np.array([self.units.sum_of_squares(each) for each in self._joint])
+        bounded, share = np.minimum(joint[:2], joint[2:].max()), 1 / self._fewest
+        squares = np.maximum(bounded, (1 - share) * bounded + share * self._own) + self._alone
+        below, above = np.sqrt(squares).tolist()
+        return below, above
 
 
 def mean_of_parts(parts: Iterable[Part], units: Units, left_out: Sequence[str] = ()) -> MetricValue:
-    """Mean of statistics with their own intervals, which need not be independent (MOVER).
-
-    low = mean − √(Σ_j Σ_k ρ_jk d_j d_k) / K with d_k = value_k − low_k and ρ the correlation of the influences; high alike.
-    The interval stays in [0, 1], and a class with few images widens it even when all of them are right. The parts are
-    used up one at a time, so that memory does not grow with their number.
-
-    Reference:
-        Zou, Huang and Zhang, Comput. Stat. Data Anal. 53 (2009) 1080.
-    """
-    below, above = np.zeros(units.num_images), np.zeros(units.num_images)
-    alone = np.zeros(2)
-    values: list[float] = []
-    unknown: list[str] = []
+    """Mean of statistics with their own intervals; a class with few images widens it even when all of them are right."""
+    total = Sum(units)
     for part in parts:
-        distances = np.array([part.value - part.low, part.high - part.value])
-        deviation = math.sqrt(units.sum_of_squares(part.influence))
-        if deviation**2 <= _ROUNDING or not part.is_known:
-            alone += distances**2
-        else:
-            below += distances[0] / deviation * part.influence
-            above += distances[1] / deviation * part.influence
-        values.append(part.value)
-        unknown += [] if part.is_known else [part.name]
-    value = float(np.mean(values))
-    known = len(unknown) < len(values)
-    low = max(0.0, value - math.sqrt(units.sum_of_squares(below) + alone[0]) / len(values)) if known else None
-    high = min(1.0, value + math.sqrt(units.sum_of_squares(above) + alone[1]) / len(values)) if known else None
-    note = _note(left_out, unknown, known=known)
+        total.add(part)
+    value = total.value / total.number
+    known = len(total.unknown) < total.number
+    below, above = (each / total.number for each in total.reach)
+    low = max(0.0, value - below) if known else None
+    high = min(1.0, value + above) if known else None
+    note = _note(left_out, total.unknown, units, known=known)
     return MetricValue(value, low, high, units.num_images, units.num_groups, tuple(left_out), note)
 
 
-def mean_over_images(values: PerImage, units: Units, *, largest: float = math.inf) -> MetricValue:
-    """Mean of a number ≥ 0 per image: mean ± t · SE over units, cut off at 0 and ``largest``."""
-    value = float(values.mean())
-    if units.number < 2:
-        what = "one image" if units.groups is None else "images of one group"
-        note = f"There is only {what}, so that nothing is known about others."
-        return MetricValue(value, None, None, units.num_images, units.num_groups, note=note)
-    variance = units.sum_of_squares((values - value) / units.num_images) * units.number / (units.number - 1)
-    half_width = _quantile(units.number - 1) * math.sqrt(variance)
-    low, high = max(0.0, value - half_width), min(largest, value + half_width)
-    return MetricValue(value, low, high, units.num_images, units.num_groups)
+def no_interval(value: float, units: Units, why: str) -> MetricValue:
+    """A value without an interval, and the reason in a sentence."""
+    return MetricValue(value, None, None, units.num_images, units.num_groups, note=f"No interval: {why}.")
 
 
-_ROUNDING = 1e-24
-"""A variance below it is rounding: the smallest true one of a statistic of 10⁹ images is larger."""
-
-
-def _quantile(freedom: float | int) -> float:
-    return float(stats.norm.ppf(0.975) if math.isinf(freedom) else stats.t.ppf(0.975, freedom))
-
-
-def _note(left_out: Sequence[str], unknown: Sequence[str], *, known: bool) -> str | None:
+def _note(left_out: Sequence[str], unknown: Sequence[str], units: Units, *, known: bool) -> str | None:
     sentences: list[str] = []
     if left_out:
         sentences.append(f"Without {', '.join(left_out)}: images with and without it are needed.")
+    holder = "One image is" if units.groups is None else "One group holds"
     if not known:
-        sentences.append("No interval: images that count belong to one group, so nothing is known about other groups.")
+        what = "there is one image" if units.groups is None else "images belong to one group"
+        sentences.append(f"No interval: {what} on a side that counts, which tells nothing about others.")
     elif unknown:
-        sentences.append(f"One group holds all images of {', '.join(unknown)}, whose part may be anything from 0 to 1.")
+        sentences.append(f"{holder} all there is of {', '.join(unknown)}, whose part may be anything from 0 to 1.")
     return " ".join(sentences) or None

@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from crossgraft.errors import DataError
-from crossgraft.metrics._intervals import MetricValue, Spread, Units, smooth_part
-from crossgraft.metrics.auc import auc_influence, checked_scores
+from crossgraft.metrics._intervals import CONFIDENCE, LEAST_UNITS, MetricValue, Sum, Units, no_interval
+from crossgraft.metrics.auc import auc_part, checked_scores
 from crossgraft.types import Groups
 
-Scores = Float[np.ndarray, " n"]
+Scores = Float[np.ndarray, " n"] | Float[np.ndarray, "n c"]
 
 
-def auc_difference(first: Scores, second: Scores, targets: np.ndarray, groups: Groups | None = None) -> MetricValue:
+def auc_difference(
+    first: Scores,
+    second: Scores,
+    targets: np.ndarray,
+    groups: Groups | None = None,
+    *,
+    confidence: float = CONFIDENCE,
+) -> MetricValue:
     """AUC of the first scores minus AUC of the second, with an interval of 95 % that knows that the images are the same.
 
-    Where both models place all images alike, the interval has no width, however few images there are.
-    d ± t SE, where the variance is the sum over images, or over patients, of the squared difference of their influences on
-    both areas, corrected and with degrees of freedom as of ``auc``.
+    Both areas have the interval of ``auc``; they are squared and added with the correlation of DeLong's components (``Sum``).
+    Models with the very same scores differ by 0 here, and by up to 1 − (α/2)^(1/u) elsewhere, where u is the number of images, or
+    patients, of the smaller class: none of them changed.
 
     Args:
-        first: (n,) scores of one model, larger = rather class 1.
-        second: (n,) of another model, of the same images.
-        targets: (n,) class 0 or 1.
+        first: Scores of one model as ``auc`` takes them; (n, C) gives the difference of the means over classes.
+        second: Scores of another model, of the same images.
+        targets: Targets as of ``auc``.
         groups: Patient of each image; None takes the images as independent.
+        confidence: Confidence of the interval.
 
     Raises:
         DataError: Shapes that do not match, no image, or a score that is not a number.
         NotApplicable: All images are of one class.
+        UsageError: The confidence is not between 0 and 1.
 
     Cost: O(n log n).
 
     Reference:
-        DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988) 837; Obuchowski, Biometrics 53 (1997) 567.
+        DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988) 837; Obuchowski, Biometrics 53 (1997) 567; Zou and Donner, Stat.
+        Med. 27 (2008) 1693.
     """
     if len(first) != len(second):
         raise DataError(f"Both models need a score of each image; there are {len(first)} and {len(second)}.")
-    return auc_combination([(1.0, first), (-1.0, second)], targets, groups)
+    return auc_combination([(1.0, first), (-1.0, second)], targets, groups, confidence=confidence)
 
 
 def auc_combination(
@@ -49,48 +59,77 @@ def auc_combination(
     groups: Groups | None = None,
     *,
     among: Sequence[Bool[np.ndarray, " n"]] | None = None,
+    confidence: float = CONFIDENCE,
 ) -> MetricValue:
     """Σ c AUC(scores) over several scores of the same images, with an interval of 95 % that knows that they are the same.
 
-    Influences add up as the areas do; all else as in ``auc_difference``.
+    Terms of the same scores count as one, with the sum of their coefficients; all else as in ``auc_difference``.
 
     Args:
-        terms: Pairs of a coefficient c and (n,) scores, larger = rather class 1.
-        targets: (n,) class 0 or 1.
+        terms: Pairs of a coefficient c and scores as ``auc`` takes them.
+        targets: Targets as of ``auc``.
         groups: Patient of each image; None takes the images as independent.
         among: (n,) per term, the images that its area is of; None: all of them.
+        confidence: Confidence of the interval.
 
     Raises:
         DataError: There is no term, shapes do not match, or a score or coefficient is not a number.
         NotApplicable: All images are of one class.
+        UsageError: The confidence is not between 0 and 1.
 
     Cost: O(n log n) per term.
     """
     coefficients = np.array([coefficient for coefficient, _ in terms], dtype=np.float64)
     if not len(terms) or not np.isfinite(coefficients).all():
         raise DataError("A combination of areas needs at least one term, and finite coefficients.")
-    units = Units(groups, len(terms[0][1]))
-    everyone = np.ones(len(terms[0][1]), dtype=bool)
+    units = Units(groups, len(terms[0][1]), confidence)
+    everyone = np.ones(units.num_images, dtype=bool)
     masks = [everyone] * len(terms) if among is None else [np.asarray(mask, dtype=bool) for mask in among]
-    value, influence, is_positive = 0.0, np.zeros(len(everyone)), np.asarray(targets) == 1
+    bound = max(float(coefficients[coefficients > 0].sum()), -float(coefficients[coefficients < 0].sum())) or 1.0
+    total, fewest = Sum(units), units.number
+    for coefficient, scores, is_positive, mask in _merged(_of_classes(terms, targets, masks)):
+        within = Units(None if groups is None else groups[mask], int(mask.sum()), confidence)
+        part = auc_part(scores, is_positive, within, "")
+        fewest = min(fewest, part.num_units)
+        if coefficient:
+            influence = np.zeros(units.num_images)
+            influence[mask] = part.influence
+            total.add(part._replace(influence=influence), coefficient)
+    if fewest < LEAST_UNITS:
+        what = "there is one image of a class" if groups is None else "images of a class belong to one group"
+        return no_interval(total.value, units, f"{what}, so nothing is known about others")
+    below, above = total.reach
+    if not total.number:
+        below = above = min(bound, 1.0) * (1 - ((1 - confidence) / 2) ** (1 / fewest))
+    low, high = max(-bound, total.value - below), min(bound, total.value + above)
+    return MetricValue(total.value, low, high, units.num_images, units.num_groups)
+
+
+class _Term(NamedTuple):
+    """One area of two classes: its coefficient, the scores of its images, which are positive, and which images they are."""
+
+    coefficient: float
+    scores: Float[np.ndarray, " k"]
+    is_positive: Bool[np.ndarray, " k"]
+    mask: Bool[np.ndarray, " n"]
+
+
+def _of_classes(
+    terms: Sequence[tuple[float, Scores]], targets: np.ndarray, masks: Sequence[Bool[np.ndarray, " n"]]
+) -> Iterator[_Term]:
     for (coefficient, scores), mask in zip(terms, masks, strict=True):
         columns, checked = checked_scores(scores[mask], targets[mask], None, metric="AUC")
-        area, of_area = auc_influence(checked[:, 0], columns.truth[:, 0])
-        value += coefficient * area
-        influence[mask] += coefficient * of_area
-    bound = max(float(coefficients[coefficients > 0].sum()), -float(coefficients[coefficients < 0].sum())) or 1.0
-    # as a number in [0, 1], which the corrections are written for
-    part = smooth_part(
-        (1 + value / bound) / 2, influence / (2 * bound), is_positive, units, "combination", interval=_symmetric
-    )
-    if not part.is_known:
-        note = "No interval: images of a class belong to one group, so nothing is known about other groups."
-        return MetricValue(value, None, None, units.num_images, units.num_groups, note=note)
-    low, high = (bound * (2 * end - 1) for end in (part.low, part.high))
-    return MetricValue(value, max(-bound, low), min(bound, high), units.num_images, units.num_groups)
+        share = coefficient / len(columns.counted)
+        for column in columns.counted:
+            yield _Term(share, checked[:, column], columns.truth[:, column], mask)
 
 
-def _symmetric(value: float, spread: Spread) -> tuple[float, float]:
-    """No width where both models order the images alike."""
-    half = 0.0 if spread.variance is None else spread.quantile * math.sqrt(spread.variance)
-    return value - half, value + half
+def _merged(terms: Iterable[_Term]) -> list[_Term]:
+    """One term for each order of the same images, with the sum of its coefficients, which may be 0."""
+    found: dict[bytes, _Term] = {}
+    for term in terms:
+        order = np.unique(term.scores, return_inverse=True)[1]
+        key = order.tobytes() + term.is_positive.tobytes() + term.mask.tobytes()
+        before = found[key].coefficient if key in found else 0.0
+        found[key] = term._replace(coefficient=before + term.coefficient)
+    return list(found.values())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from crossgraft.errors import DataError, NotApplicable
 from crossgraft.metrics._columns import Classes, Columns, Marks, as_columns, counted_columns
-from crossgraft.metrics._intervals import MetricValue, Part, Units, mean_of_parts, share_part
+from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, Rows, Sum, Units, mean_of_parts, no_interval
+from crossgraft.metrics._shares import share_part
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups
 
@@ -19,6 +20,7 @@ def balanced_accuracy(
     groups: Groups | None = None,
     *,
     class_names: Sequence[str] | None = None,
+    confidence: float = CONFIDENCE,
 ) -> MetricValue:
     """Mean over classes of the share of their images that are right (macro recall).
 
@@ -31,23 +33,82 @@ def balanced_accuracy(
         targets: Targets of the same shape.
         groups: Patient of each image; None takes the images as independent.
         class_names: Names of the classes or labels, for messages; they also say how many classes there are.
+        confidence: Confidence of the interval.
 
     Raises:
         DataError: Shapes that do not match, or no image.
+        UsageError: The confidence is not between 0 and 1.
         NotApplicable: All images are of one class, or no label has images on both sides.
 
     >>> balanced_accuracy(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])).value.__round__(4)
     0.8333
     """
-    columns, chosen = checked_decisions(decisions, targets, class_names, metric="Balanced accuracy")
-    units = Units(groups, len(targets))
-    is_partition = task_of(decisions).partitions
-    if is_partition and len(columns.counted) < 2:
+    columns, _ = checked_decisions(decisions, targets, class_names, metric="Balanced accuracy")
+    units = Units(groups, len(targets), confidence)
+    if task_of(decisions).partitions and len(columns.counted) < 2:
         only = columns.names[columns.counted[0]]
         raise NotApplicable(
             f"Balanced accuracy needs images of at least two classes; all {len(targets)} are of {only}."
         )
-    return mean_of_parts(_recalls(columns, chosen, units, both=not is_partition), units, columns.left_out)
+    parts = (share_part(right, rows, units, name) for name, rows, right in _sides(decisions, targets, class_names))
+    return mean_of_parts(parts, units, columns.left_out)
+
+
+def balanced_accuracy_combination(
+    terms: Sequence[tuple[float, Classes | Marks]],
+    targets: Classes | Marks,
+    groups: Groups | None = None,
+    *,
+    class_names: Sequence[str] | None = None,
+    confidence: float = CONFIDENCE,
+) -> MetricValue:
+    """Σ c balanced accuracy(decisions) over several decisions about the same images, for example of two models.
+
+    Of each class the images in favour and those against are shares with the interval of ``accuracy``; they are squared and added
+    with their correlation, as in ``accuracy_difference``.
+
+    Args:
+        terms: Pairs of a coefficient c and decisions as ``balanced_accuracy`` takes them.
+        targets: Targets of the same shape.
+        groups: Patient of each image; None takes the images as independent.
+        class_names: As of ``balanced_accuracy``.
+        confidence: Confidence of the interval.
+
+    Raises:
+        DataError: There is no term, a coefficient is not finite, shapes do not match, or there is no image.
+        NotApplicable: As ``balanced_accuracy``.
+        UsageError: The confidence is not between 0 and 1.
+    """
+    coefficients = np.array([coefficient for coefficient, _ in terms], dtype=np.float64)
+    if not terms or not np.isfinite(coefficients).all():
+        raise DataError("A combination of balanced accuracies needs at least one term, and finite coefficients.")
+    units, total = Units(groups, len(targets), confidence), Sum(Units(groups, len(targets), confidence))
+    bound = max(float(coefficients[coefficients > 0].sum()), -float(coefficients[coefficients < 0].sum())) or 1.0
+    value = sum(c * balanced_accuracy(each, targets, class_names=class_names).value for c, each in terms)
+    sides = [_sides(each, targets, class_names) for _, each in terms]
+    for column, (name, rows, _) in enumerate(sides[0]):
+        right = sum(c * of_term[column][2] / bound for c, of_term in zip(coefficients, sides, strict=True))
+        for sign in (1.0, -1.0):
+            if sign > 0 or coefficients.min() < 0:
+                total.add(share_part(np.maximum(sign * right, 0.0), rows, units, name), sign * bound / len(sides[0]))
+    if len(total.unknown) == total.number:
+        return no_interval(value, units, "images of every class belong to one group")
+    below, above = total.reach
+    return MetricValue(value, value - below, value + above, units.num_images, units.num_groups)
+
+
+def _sides(
+    decisions: Classes | Marks, targets: Classes | Marks, class_names: Sequence[str] | None
+) -> list[tuple[str, Rows, Rows]]:
+    """What a balanced accuracy is the mean over: the name of a class or label, its images, and which are right."""
+    columns, chosen = checked_decisions(decisions, targets, class_names, metric="Balanced accuracy")
+    found: list[tuple[str, Rows, Rows]] = []
+    for column in columns.counted:
+        truth, decided = columns.truth[:, column], chosen[:, column]
+        found.append((columns.names[column], truth, decided))
+        if not task_of(decisions).partitions:
+            found.append((columns.names[column], ~truth, ~decided))
+    return found
 
 
 def checked_decisions(
@@ -72,11 +133,3 @@ def checked_decisions(
         raise DataError(f"Classes must be numbers from 0 to {num_classes - 1}; some are not.")
     truth = as_columns(targets, num_classes)
     return counted_columns(truth, class_names, metric=metric, needs_both=False), as_columns(decisions, num_classes)
-
-
-def _recalls(columns: Columns, chosen: np.ndarray, units: Units, *, both: bool) -> Iterator[Part]:
-    for column in columns.counted:
-        truth, decided = columns.truth[:, column], chosen[:, column]
-        yield share_part(decided, truth, units, columns.names[column])
-        if both:
-            yield share_part(~decided, ~truth, units, columns.names[column])

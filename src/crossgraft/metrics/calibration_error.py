@@ -7,11 +7,14 @@ from jaxtyping import Bool, Float
 
 from crossgraft.errors import UsageError
 from crossgraft.metrics._columns import Classes, Marks
-from crossgraft.metrics._intervals import MetricValue, Units, mean_over_images
+from crossgraft.metrics._intervals import MetricValue, Units, no_interval
 from crossgraft.tasks import Probabilities, task_of
 from crossgraft.types import Groups
 
 NUM_BINS = 15
+NO_INTERVAL = (
+    "a calibration error of few images is too high by an amount that is not known; compare at the same number only"
+)
 
 
 def calibration_error(
@@ -23,8 +26,8 @@ def calibration_error(
     ECE = Σ_b (n_b/n) |mean confidence − share right|. With labels the probability of the label itself is binned, |mean
     probability − share with the label|, and the mean taken over labels.
 
-    The estimate is too high by about Σ_b √(n_b) / n even for perfect probabilities; the interval (± t · SE over images or
-    groups, with the signs of the bins held) does not remove that. Compare values at the same n only.
+    The estimate is too high by about Σ_b √(n_b) / n even for perfect probabilities, by an amount that depends on what is not
+    known. So it has no interval; compare values at the same n only.
 
     Args:
         probabilities: (n, C) in [0, 1].
@@ -44,7 +47,7 @@ def calibration_error(
     units = Units(groups, len(probabilities))
     stated = task_of(targets).confidences(probabilities, targets)
     terms = np.mean([_signed_distances(confidence, right, num_bins) for confidence, right in stated], axis=0)
-    return mean_over_images(terms, units, largest=1.0)
+    return no_interval(float(terms.mean()), units, NO_INTERVAL)
 
 
 def _signed_distances(

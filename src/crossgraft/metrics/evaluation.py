@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from crossgraft.errors import DataError, NotApplicable
-from crossgraft.metrics._intervals import MetricValue, Units, share_of_images
+from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, Units
+from crossgraft.metrics._shares import share_of_images
 from crossgraft.metrics.auc import auc
 from crossgraft.metrics.average_precision import average_precision
 from crossgraft.metrics.balanced_accuracy import balanced_accuracy
@@ -18,11 +20,18 @@ from crossgraft.metrics.f1 import f1
 from crossgraft.metrics.proper_scores import brier_score, negative_log_likelihood
 from crossgraft.metrics.rows import MetricRow
 from crossgraft.metrics.sensitivity import sensitivity, specificity
-from crossgraft.metrics.subgroups import Subgroup, gap_row, subgroups_of
+from crossgraft.metrics.subgroups import MISSING, Subgroup, confidence_of_each, gap_row, subgroups_of
 from crossgraft.tasks import AnyTask, Probabilities, Task, Thresholds, task_named
 from crossgraft.types import Groups, Targets
 
 Compute = Callable[[], MetricValue]
+
+
+class _OfClasses(TypedDict):
+    """What metrics of several classes take alike."""
+
+    class_names: Sequence[str]
+    confidence: float
 
 
 def evaluate_predictions(
@@ -44,8 +53,8 @@ def evaluate_predictions(
     Subgroups are the values of every column of ``attributes``, those with fewer than 10 images refused. A column of
     numbers with more than 10 distinct values is cut into thirds; any other column with more than 10 is refused. A mean
     over classes is refused where a class that counts in all images has none in the subgroup: it would compare different
-    means. The largest gap between two subgroups comes last, for all but the calibration
-    error, which is too high by an amount that depends on the number of images.
+    means. The largest gap between two subgroups comes last, for all but the calibration error, with an interval that knows that
+    it is the largest of several.
 
     Args:
         probabilities: (n, C) in [0, 1], C = 2 for ``binary``; rows sum to 1 unless ``multi-label``.
@@ -88,6 +97,7 @@ class _Evidence:
     names: tuple[str, ...]
     groups: Groups | None = field(repr=False)
     thresholds: Thresholds | None
+    confidence: float = CONFIDENCE
 
     def among(self, rows: Bool[np.ndarray, " n"]) -> _Evidence:
         """The same of a subgroup."""
@@ -95,7 +105,9 @@ class _Evidence:
         limits = self.thresholds
         if isinstance(limits, np.ndarray) and limits.ndim == 2:
             limits = limits[rows]
-        return _Evidence(self.probabilities[rows], self.targets[rows], self.task, self.names, groups, limits)
+        return _Evidence(
+            self.probabilities[rows], self.targets[rows], self.task, self.names, groups, limits, self.confidence
+        )
 
     @property
     def decisions(self) -> Int[np.ndarray, " n"] | Int[np.ndarray, "n c"]:
@@ -103,19 +115,20 @@ class _Evidence:
 
     def overall(self) -> Iterator[MetricRow]:
         """Metrics of all classes together; of two classes, those of the last."""
-        p, y, decided, groups, names = self.probabilities, self.targets, self.decisions, self.groups, self.names
-        correct = self.task.shares_right(decided, y)
-        yield self._row("accuracy", lambda: share_of_images(correct, groups))
-        yield self._row("balanced_accuracy", lambda: balanced_accuracy(decided, y, groups, class_names=names))
+        p, y, decided, groups = self.probabilities, self.targets, self.decisions, self.groups
+        correct, confidence = self.task.shares_right(decided, y), self.confidence
+        of_classes = _OfClasses(class_names=self.names, confidence=confidence)
+        yield self._row("accuracy", lambda: share_of_images(correct, groups, confidence=confidence))
+        yield self._row("balanced_accuracy", lambda: balanced_accuracy(decided, y, groups, **of_classes))
         if self.task.is_question:
             yield from self._of_question(p[:, 1], decided, y, name=None)
         else:
-            yield self._row("auc", lambda: auc(p, y, groups, class_names=names))
-            yield self._row("average_precision", lambda: average_precision(p, y, groups, class_names=names))
-            yield self._row("f1", lambda: f1(decided, y, groups, class_names=names))
+            yield self._row("auc", lambda: auc(p, y, groups, **of_classes))
+            yield self._row("average_precision", lambda: average_precision(p, y, groups, **of_classes))
+            yield self._row("f1", lambda: f1(decided, y, groups, **of_classes))
         yield self._row("calibration_error", lambda: calibration_error(p, y, groups))
-        yield self._row("brier_score", lambda: brier_score(p, y, groups))
-        yield self._row("negative_log_likelihood", lambda: negative_log_likelihood(p, y, groups))
+        yield self._row("brier_score", lambda: brier_score(p, y, groups, confidence=confidence))
+        yield self._row("negative_log_likelihood", lambda: negative_log_likelihood(p, y, groups, confidence=confidence))
 
     def by_class(self) -> Iterator[MetricRow]:
         """Metrics of each class against all others, or of each label; two classes were said already."""
@@ -131,13 +144,14 @@ class _Evidence:
         y: Int[np.ndarray, " n"],
         name: str | None,
     ) -> Iterator[MetricRow]:
-        groups, asked = self.groups, [name if name is not None else self.names[-1]]
+        groups, confidence = self.groups, self.confidence
         about = name if name is not None else self.names[-1]
-        yield self._row("auc", lambda: auc(scores, y, groups, class_names=asked), name)
-        yield self._row("average_precision", lambda: average_precision(scores, y, groups, class_names=asked), name)
-        yield self._row("f1", lambda: f1(decided[:, None], y[:, None], groups, class_names=asked), name)
-        yield self._row("sensitivity", lambda: sensitivity(decided, y, groups), about)
-        yield self._row("specificity", lambda: specificity(decided, y, groups), about)
+        asked = _OfClasses(class_names=(about,), confidence=confidence)
+        yield self._row("auc", lambda: auc(scores, y, groups, **asked), name)
+        yield self._row("average_precision", lambda: average_precision(scores, y, groups, **asked), name)
+        yield self._row("f1", lambda: f1(decided[:, None], y[:, None], groups, **asked), name)
+        yield self._row("sensitivity", lambda: sensitivity(decided, y, groups, confidence=confidence), about)
+        yield self._row("specificity", lambda: specificity(decided, y, groups, confidence=confidence), about)
 
     def _row(self, metric: str, compute: Compute, class_name: str | None = None) -> MetricRow:
         try:
@@ -161,17 +175,27 @@ def _of_attribute(
             "accuracy", None, None, None, num_images, None, attribute=column, attribute_value="", reason=found
         )
         return
-    by_metric: dict[str, list[MetricRow]] = {}
-    for subgroup in found:
-        for row in _of_subgroup(everything, subgroup, overall):
-            labelled = row._replace(attribute=column, attribute_value=subgroup.value)
-            by_metric.setdefault(row.metric, []).append(labelled)
-            yield labelled
-    by_metric.pop("calibration_error", None)  # too high by an amount that depends on the number of images
-    for rows in by_metric.values():
-        gap = gap_row(rows)
+    rows = _of_subgroups(everything, column, found, overall)
+    yield from rows
+    compared = [subgroup for subgroup in found if subgroup.reason is None and subgroup.value != MISSING]
+    if len(compared) < 2:
+        return
+    at_once = replace(everything, confidence=confidence_of_each(len(compared)))
+    of_pairs = rows if len(compared) == 2 else _of_subgroups(at_once, column, compared, overall)
+    for metric in dict.fromkeys(row.metric for row in rows):
+        gap = gap_row([row for row in of_pairs if row.metric == metric])
         if gap is not None:
             yield gap
+
+
+def _of_subgroups(
+    everything: _Evidence, column: str, subgroups: Sequence[Subgroup], overall: Mapping[str, MetricRow]
+) -> list[MetricRow]:
+    return [
+        row._replace(attribute=column, attribute_value=subgroup.value)
+        for subgroup in subgroups
+        for row in _of_subgroup(everything, subgroup, overall)
+    ]
 
 
 def _of_subgroup(everything: _Evidence, subgroup: Subgroup, overall: Mapping[str, MetricRow]) -> Iterator[MetricRow]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from crossgraft.metrics.rows import GAP, METRICS, MetricRow
+from crossgraft.metrics._intervals import CONFIDENCE
+from crossgraft.metrics.rows import GAP, MetricRow
 from crossgraft.statistics import WithInterval, independent_difference
 
 MOST_VALUES = 10
@@ -54,37 +56,54 @@ def subgroups_of(column: str, values: Shaped[np.ndarray, " num_samples"]) -> lis
     return [_subgroup(name, texts == name) for name in [*names, MISSING] if (texts == name).any()]
 
 
-def gap_row(rows: Sequence[MetricRow]) -> MetricRow | None:
-    """The largest difference between two subgroups of one metric, or None with fewer than two intervals.
+def confidence_of_each(num_subgroups: int) -> float:
+    """Confidence at which the differences of all pairs of subgroups hold together with 95 % (Bonferroni).
 
-    The interval is that of ``independent_difference``. It does not know that the two were picked because they differ most, so
-    with many subgroups some gap excludes 0 by chance.
+    >>> confidence_of_each(2), round(confidence_of_each(3), 4)
+    (0.95, 0.9833)
     """
-    known = [row for row in rows if row.value is not None and row.low is not None and row.attribute_value != MISSING]
+    return 1 - (1 - CONFIDENCE) / math.comb(num_subgroups, 2)
+
+
+def gap_row(rows: Sequence[MetricRow]) -> MetricRow | None:
+    """The largest difference between two subgroups of one metric, or None with fewer than two values.
+
+    The two were picked because they differ most, so that the interval of their difference alone would exclude 0 too often. Here
+    the differences of all pairs (``independent_difference``) hold at once: the lower end is that of the two, the upper one the
+    largest of any two, and the interval holds the largest true gap with 95 %. Where a subgroup has no interval, there is none.
+
+    Args:
+        rows: One per subgroup, with intervals of ``confidence_of_each``.
+    """
+    known = [row for row in rows if row.value is not None]
     if len(known) < 2:
         return None
-    first = max(known, key=lambda row: row.value or 0.0)
-    second = min(known, key=lambda row: row.value or 0.0)
-    if first is second:  # all are equal
-        first, second = known[0], known[1]
-    gap = independent_difference(_interval(first), _interval(second))
-    return first._replace(
+    ordered = sorted(known, key=lambda row: -(row.value or 0.0))
+    first, second = ordered[0], ordered[-1]
+    gap = first._replace(
         metric=first.metric + GAP,
-        value=gap.value,
-        low=gap.low,
-        high=gap.high,
+        value=(first.value or 0.0) - (second.value or 0.0),
+        low=None,
+        high=None,
         num_images=first.num_images + second.num_images,
         num_groups=None if first.num_groups is None else first.num_groups + (second.num_groups or 0),
         attribute_value=f"{first.attribute_value} − {second.attribute_value}",
-        note=None,
+        note="No interval: a subgroup has none.",
     )
+    ends = [_interval(row) for row in ordered]
+    if gap.metric == "calibration_error" + GAP:
+        return None  # too high by an amount that depends on the number of images
+    if any(each is None for each in ends):
+        return gap
+    pairs = list(combinations([each for each in ends if each is not None], 2))
+    low = independent_difference(*(pairs[len(ends) - 2])).low
+    return gap._replace(low=low, high=max(independent_difference(*pair).high for pair in pairs), note=None)
 
 
-def _interval(row: MetricRow) -> WithInterval:
-    value, low, high = row.value, row.low, row.high
-    if value is None or low is None or high is None:
-        raise ValueError(f"The row of {METRICS[row.metric].title} has no interval.")
-    return WithInterval(value, low, high)
+def _interval(row: MetricRow) -> WithInterval | None:
+    if row.value is None or row.low is None or row.high is None:
+        return None
+    return WithInterval(row.value, row.low, row.high)
 
 
 def _subgroup(name: str, rows: Bool[np.ndarray, " num_samples"]) -> Subgroup:

@@ -23,10 +23,11 @@ class AuditMetric(Record):
 
     name: str
     value: float | None
-    low: float | None = Field(default=None, description="Over folds, by Student's t; of a trained model over patients.")
+    low: float | None = Field(default=None, description="Over folds; of a trained model over patients.")
     high: float | None = None
     patients_low: float | None = Field(default=None, description="Over the patients of the test part, or its images.")
     patients_high: float | None = None
+    no_interval_reason: str | None = None
 
 
 class AuditCell(Record):

@@ -30,11 +30,11 @@ class HeadRow(Record):
     head: str = Field(description="As it was written, with its options.")
     title: str
     accuracy: Share = Field(description="Mean over episodes of the share of queries that are right.")
-    half_width: float | None = Field(
-        description="Half of the width of its interval of 95 %, over episodes; None after one episode."
-    )
+    half_width: float | None = Field(description="Half of the width of its interval of 95 %, over episodes.")
+    no_interval_reason: str | None = None
     difference: float | None = Field(description="To the baseline, paired by episode; None for itself.")
     difference_half_width: float | None = None
+    difference_no_interval_reason: str | None = None
     rank: float = Field(description="Heads within each other's intervals share one (Meta-Dataset's leaderboard).")
     plain_rank: float = Field(description="Only equal means share one.")
     seconds: float = Field(description="Mean time of an episode, for fit and predict, on one thread.")

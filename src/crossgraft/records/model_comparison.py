@@ -83,6 +83,7 @@ class SharedMistakes(Record):
     value: Share = Field(description="P(both right or both wrong).")
     low: float | None = Field(description="95 % interval over patients, or images.")
     high: float | None
+    no_interval_reason: str | None = None
     accuracy: Share
     other_accuracy: Share
     independent: Share = Field(description="a₁a₂ + (1 − a₁)(1 − a₂).")

@@ -27,6 +27,7 @@ class ValueRecord(Record):
     low: float | None = None
     high: float | None = None
     interval_of: IntervalOf | None = Field(default=None, description="What would be drawn anew; None: no interval.")
+    no_interval_reason: str | None = None
 
 
 class DifferenceRecord(Record):

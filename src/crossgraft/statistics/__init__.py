@@ -1,5 +1,6 @@
 """Intervals, tests, rank correlations and the quality of a choice; arrays in, numbers out."""
 
+from crossgraft.statistics.exact_tests import LEAST_REGRETS as LEAST_REGRETS
 from crossgraft.statistics.exact_tests import ExactTest as ExactTest
 from crossgraft.statistics.exact_tests import MeanInterval as MeanInterval
 from crossgraft.statistics.exact_tests import mean_interval as mean_interval
@@ -16,6 +17,7 @@ from crossgraft.statistics.independent_difference import independent_difference 
 from crossgraft.statistics.jackknife import Estimate as Estimate
 from crossgraft.statistics.jackknife import jackknife_blocks as jackknife_blocks
 from crossgraft.statistics.jackknife import jackknife_interval as jackknife_interval
+from crossgraft.statistics.kendall_interval import weighted_kendall_interval as weighted_kendall_interval
 from crossgraft.statistics.leaderboard_ranks import leaderboard_ranks as leaderboard_ranks
 from crossgraft.statistics.permutation import permutation_p_value as permutation_p_value
 from crossgraft.statistics.permutation import shuffle_labels as shuffle_labels
@@ -27,6 +29,7 @@ from crossgraft.statistics.rank_intervals import RankInterval as RankInterval
 from crossgraft.statistics.rank_intervals import rank_intervals as rank_intervals
 from crossgraft.statistics.selection_quality import relative_top_k_accuracy as relative_top_k_accuracy
 from crossgraft.statistics.selection_quality import top_1_regret as top_1_regret
+from crossgraft.statistics.skewed_mean import skewed_reach as skewed_reach
 from crossgraft.statistics.two_sample import Quantity as Quantity
 from crossgraft.statistics.two_sample import TwoSampleTest as TwoSampleTest
 from crossgraft.statistics.two_sample import largest_difference as largest_difference

@@ -189,7 +189,7 @@ def _record(
     first = next(each.record for each in done if each.record is not None)
     rows = study.rows
     metric = rows.dataset.task.primary_metric
-    images = MeasuredImages.of(rows.dataset.take(rows.parts[0].test), metric)
+    images = MeasuredImages(rows.dataset.take(rows.parts[0].test), metric)
     measured = measure_variants(done, images)
     curves, reason = draw_curves(study, done, metric, run)
     data = replace(rows.dataset, split_method=rows.split_in_words)

@@ -41,5 +41,5 @@ def answer_in_words(record: FewshotRecord) -> str:
 
 
 def _interval(half_width: float | None) -> str:
-    """After one episode there is none."""
+    """Where episodes are too few, or all the same, there is none."""
     return "" if half_width is None else f" ± {half_width:.3f}"

@@ -6,7 +6,9 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot import CopaHead, NccHead, NWayKShot, TipAdapterHead, evaluate, joined, sample_episode
+from crossgraft.fewshot.evaluate import EpisodeTable
 from crossgraft.seeding import generator
+from crossgraft.statistics import mean_interval
 
 SAMPLER = NWayKShot(ways=3, shots=2, queries=4)
 HEADS = {"ncc": NccHead(), "neighbour": KNeighborsClassifier(n_neighbors=1)}
@@ -45,10 +47,25 @@ def test_parts_that_are_joined_are_the_whole(data):
 def test_intervals_and_paired_differences(data):
     table = evaluate(*data, HEADS, sampler=SAMPLER, num_episodes=9)
     values = table.accuracies[:, 0]
-    assert table.accuracy("ncc") == pytest.approx((values.mean(), 1.96 * values.std() / 3))
-    difference = values - table.accuracies[:, 1]
-    assert table.difference("ncc", "neighbour") == pytest.approx((difference.mean(), 1.96 * difference.std() / 3))
-    assert table.difference("ncc", "ncc") == (0, 0)
+    for found, expected in (
+        (table.accuracy("ncc"), values),
+        (table.difference("ncc", "neighbour"), values - table.accuracies[:, 1]),
+    ):
+        interval = mean_interval(expected)
+        farther = max(interval.high - interval.mean, interval.mean - interval.low)
+        assert found == (pytest.approx(expected.mean()), pytest.approx(farther), None)
+        assert farther >= 2.306 * expected.std(ddof=1) / 3 * (1 - 1e-3)  # Student's with 8 degrees of freedom
+    same = table.difference("ncc", "ncc")
+    assert same.mean == 0 and np.isnan(same.half_width) and same.reason == "all episodes gave the same"
+
+
+def test_many_episodes_have_the_interval_of_published_tables():
+    accuracies = np.random.default_rng(0).beta(8, 3, size=(600, 1))
+    counts = np.full(600, 5)
+    found = EpisodeTable(("ncc",), accuracies, np.zeros(1), counts, counts, counts).accuracy("ncc")
+    assert found.half_width == pytest.approx(1.96 * accuracies.std() / np.sqrt(600), rel=0.05)
+    few = EpisodeTable(("ncc",), accuracies[:4], np.zeros(1), *[counts[:4]] * 3).accuracy("ncc")
+    assert np.isnan(few.half_width) and few.reason == "4 episodes, where 5 are needed"
 
 
 def test_heads_given_stay_unfitted(data):

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from crossgraft.errors import DataError, NotApplicable
 from crossgraft.metrics import auc
 from crossgraft.metrics._intervals import Units
-from crossgraft.metrics.auc import _auc_part
+from crossgraft.metrics.auc import auc_part
 
 
 def two_classes(num_samples=60, *, digits=1):
@@ -34,7 +34,7 @@ def kernel(scores, truth):
 
 def variance(scores, truth, groups=None):
     units = Units(groups, len(truth))
-    return units.sum_of_squares(_auc_part(scores, truth == 1, units, "").influence)
+    return units.sum_of_squares(auc_part(scores, truth == 1, units, "").influence)
 
 
 def test_counts_pairs_with_ties_as_halves():
@@ -81,22 +81,53 @@ def test_variance_of_groups_is_obuchowskis():
     assert variance(scores, truth, groups) > 1.3 * variance(scores, truth)
 
 
-def test_interval_ends_where_the_score_equation_is_an_equation():
-    scores, truth = two_classes()
-    found = auc(scores, truth)
-    psi = kernel(scores, truth)
-    m, n = psi.shape
-    sides = psi.mean(axis=1).var(ddof=1) / m, psi.mean(axis=0).var(ddof=1) / n
-    freedom = sum(sides) ** 2 / (sides[0] ** 2 / (m - 1) + sides[1] ** 2 / (n - 1))
-    quantile = stats.t.ppf(0.975, freedom)
+def literal_newcombe(value, m, n, variance, quantile):
+    """Both ends of method 5 by halving, with a variance that is at least the one the images show."""
 
-    def newcombe(t):
+    def shape(t):
         return t * (1 - t) * (1 + ((m + n) / 2 - 1) * ((1 - t) / (2 - t) + t / (1 + t))) / (m * n)
 
-    for end in (found.low, found.high):
-        allowed = quantile**2 * sum(sides) * newcombe(end) / newcombe(found.value)
-        assert (end - found.value) ** 2 == pytest.approx(allowed, rel=1e-6)
-    assert found.low < found.value < found.high
+    factor = quantile**2 * max(1.0, variance / shape(value) if 0 < value < 1 else 1.0)
+    ends = []
+    for edge in (0.0, 1.0):
+        inside, outside = value, edge
+        for _ in range(200):
+            middle = (inside + outside) / 2
+            if (middle - value) ** 2 <= factor * shape(middle):
+                inside = middle
+            else:
+                outside = middle
+        ends.append(inside)
+    return ends
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("shift", [0.0, 1.5, 4.0])
+def test_interval_is_newcombes_with_at_least_delongs_variance(grouped, shift):
+    scores, truth = two_classes()
+    scores = scores + shift * truth
+    groups = np.arange(60) % 15 if grouped else np.arange(60)
+    found = auc(scores, truth, groups if grouped else None)
+    psi = kernel(scores, truth)
+    m, n = psi.shape
+    total = variance(scores, truth, groups)
+    plain = psi.mean(axis=1).var(ddof=1) / m + psi.mean(axis=0).var(ddof=1) / n
+    units = [len(np.unique(groups[truth == side])) for side in (1, 0)]
+    most = max(m / units[0], n / units[1])
+    design = max(1.0, total / plain) if plain > 1e-24 else most
+    f = min(units)
+    design = design ** (f / (f + 2)) * max(most, design) ** (2 / (f + 2))
+    worth = [min(max(number / design, least), number) for number, least in zip((m, n), units, strict=True)]
+    expected = literal_newcombe(found.value, *worth, total, stats.t.ppf(0.975, sum(units) - 2))
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-8)
+    assert found.low < found.value <= found.high
+
+
+def test_perfect_images_have_hanley_and_mcneils_variance():
+    """Where all pairs are right DeLong's variance is 0, and the lower end is that of the model."""
+    found = auc(np.repeat([0.2, 0.8], 10), np.repeat([0, 1], 10))
+    low, _ = literal_newcombe(1.0, 10, 10, 0.0, stats.t.ppf(0.975, 18))
+    assert (found.low, found.high) == pytest.approx((low, 1.0), abs=1e-8)
 
 
 def test_images_as_their_own_groups_change_nothing():
@@ -107,7 +138,7 @@ def test_images_as_their_own_groups_change_nothing():
 
 
 def test_perfect_separation_keeps_an_interval_that_narrows():
-    lows = [auc(np.repeat([0.2, 0.8], n), np.repeat([0, 1], n)).low for n in (1, 5, 50)]
+    lows = [auc(np.repeat([0.2, 0.8], n), np.repeat([0, 1], n)).low for n in (2, 5, 50)]
     assert 0 < lows[0] < lows[1] < 0.9 < lows[2] < 1
 
 
@@ -162,10 +193,12 @@ def test_a_class_of_one_group_may_be_anything():
     p, truth = several_classes(90, 3)
     groups = np.where(truth == 2, 0, np.arange(90) % 15)
     found = auc(p, truth, groups, class_names=["a", "b", "c"])
-    assert "One group holds all images of c" in found.note
+    assert "One group holds all there is of c" in found.note
     assert found.low < auc(p, truth, np.arange(90) % 15).low
     alone = auc(p[:, 2], (truth == 2).astype(int), groups)
-    assert (alone.low, alone.high) == (None, None) and "No interval" in alone.note
+    assert (alone.low, alone.high) == (None, None) and "No interval: images belong to one group" in alone.note
+    one_image = auc(np.arange(5.0), np.array([0, 0, 0, 1, 0]))
+    assert one_image.low is None and "No interval: there is one image" in one_image.note
 
 
 def test_one_class_only_is_refused_by_name():

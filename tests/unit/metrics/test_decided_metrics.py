@@ -3,10 +3,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1_score, recall_score
 
 from crossgraft.errors import DataError, NotApplicable
-from crossgraft.metrics import accuracy, average_precision, balanced_accuracy, decide, f1, sensitivity, specificity
+from crossgraft.metrics import (
+    accuracy,
+    average_precision,
+    balanced_accuracy,
+    balanced_accuracy_combination,
+    decide,
+    f1,
+    sensitivity,
+    specificity,
+)
 from crossgraft.metrics._intervals import Units
 from crossgraft.metrics.average_precision import _precision_part
 from crossgraft.metrics.f1 import _f1_part
@@ -44,7 +54,10 @@ def test_average_precision_with_ties_is_scikit_learns(pairs):
         return
     found = average_precision(scores, truth)
     assert found.value == pytest.approx(average_precision_score(truth, scores), abs=1e-12)
-    assert 0 <= found.low <= found.value <= found.high <= 1
+    if min(truth.sum(), (1 - truth).sum()) < 2:
+        assert found.low is None and "there is one image" in found.note
+    else:
+        assert 0 <= found.low <= found.value <= found.high <= 1 and found.low < found.high
 
 
 @pytest.mark.parametrize("metric", ["average precision", "f1"])
@@ -54,7 +67,7 @@ def test_influence_is_the_derivative_with_respect_to_the_weight_of_an_image(metr
     # The small-sample factors of positive and negative images are taken out again.
     factors = np.where(truth == 1, *(np.sqrt(n / (n - 1)) for n in (truth.sum(), 150 - truth.sum())))
     if metric == "f1":
-        influence = _f1_part(chosen == 1, truth == 1, units, "").influence / factors
+        influence = _f1_part(chosen == 1, truth == 1, units, "").influence
     else:
         influence = _precision_part(scores, truth == 1, units, "").influence / factors
     for image in range(0, 150, 7):
@@ -108,9 +121,63 @@ def test_classes_without_images_are_left_out_by_name():
     assert f1(np.array([0, 1, 2]), np.array([0, 1, 1]), class_names=["a", "b", "c"]).left_out == ("c",)
 
 
-def test_f1_of_no_hit_is_zero_with_an_interval():
-    found = f1(np.zeros((9, 1), dtype=int), np.array([[1]] * 4 + [[0]] * 5))
-    assert found.value == found.low == 0 and 0.3 < found.high < 0.6
+def test_f1_has_the_interval_of_a_share():
+    """J = TP / (TP + FP + FN) is a share, and F1 = 2 J / (1 + J)."""
+    chosen, truth = CHOSEN[:, 0] == 1, MARKS[:, 0] == 1
+    share = accuracy((chosen & truth)[chosen | truth])
+    found = f1(chosen[:, None].astype(int), truth[:, None].astype(int))
+    assert (found.low, found.high) == pytest.approx(tuple(2 * j / (1 + j) for j in (share.low, share.high)))
+    none = f1(np.zeros((9, 1), dtype=int), np.array([[1]] * 4 + [[0]] * 5))
+    assert none.value == none.low == 0 and none.high == pytest.approx(2 * 0.6024 / 1.6024, abs=1e-4)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_interval_of_average_precision_follows_the_equations_literally(grouped):
+    scores, truth = SCORES[:, 1], MARKS[:, 1]
+    groups = np.arange(150) % 40 if grouped else np.arange(150)
+    found = average_precision(scores, truth, groups if grouped else None)
+    units = Units(groups, 150)
+    influence = _precision_part(scores, truth == 1, units, "").influence
+    sides, counts = [], []
+    for side in (1, 0):
+        own = [influence[(groups == each) & (truth == side)].sum() for each in np.unique(groups)]
+        sides.append(np.square(own).sum())
+        counts.append(len(np.unique(groups[truth == side])))
+    total = sum(influence[groups == each].sum() ** 2 for each in np.unique(groups))
+    welch = sum(sides) ** 2 / sum(square**2 / (number - 1) for square, number in zip(sides, counts, strict=True))
+    quantile = stats.t.ppf(0.975, min(welch, len(np.unique(groups)) - 1, counts[0] - 1))
+    among_others = []
+    for image in np.flatnonzero(truth):
+        rows = (scores >= scores[image]) & (groups != groups[image])
+        among_others.append(truth[rows].mean() if rows.any() else 1.0)
+    half = quantile * np.sqrt(total) / (found.value * (1 - found.value))
+    low, high = np.mean(among_others), found.value
+    expected = [1 / (1 + (1 - p) / p * np.exp(sign * half)) for p, sign in ((low, 1), (high, -1))]
+    assert (found.low, found.high) == pytest.approx(expected)
+
+
+def test_perfect_order_has_an_interval():
+    found = average_precision(np.repeat([0.2, 0.8], 10), np.repeat([0, 1], 10))
+    assert (found.value, found.high) == (1, 1) and found.low == pytest.approx(0.025 ** (1 / 10))
+
+
+@given(st.integers(0, 500))
+def test_a_combination_of_balanced_accuracies_is_their_difference(seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(3, p=[0.6, 0.3, 0.1], size=60)
+    truth[:3] = 0, 1, 2
+    one, other = (np.where(rng.random(60) < share, truth, rng.integers(0, 3, 60)) for share in (0.8, 0.6))
+    found = balanced_accuracy_combination([(1.0, one), (-1.0, other)], truth, class_names="abc")
+    assert found.value == pytest.approx(balanced_accuracy_score(truth, one) - balanced_accuracy_score(truth, other))
+    assert found.low < found.value < found.high
+    turned = balanced_accuracy_combination([(1.0, other), (-1.0, one)], truth, class_names="abc")
+    assert turned[:3] == pytest.approx((-found.value, -found.high, -found.low))
+    alone = balanced_accuracy_combination([(0.5, one), (0.5, one)], truth, class_names="abc")
+    assert alone[:3] == pytest.approx(balanced_accuracy(one, truth, class_names="abc")[:3])
+    same = balanced_accuracy_combination([(1.0, one), (-1.0, one)], truth, class_names="abc")
+    assert same.value == 0 and same.low < 0 < same.high
+    with pytest.raises(DataError, match="at least one term"):
+        balanced_accuracy_combination([], truth)
 
 
 def test_one_class_only_is_refused():

@@ -54,10 +54,41 @@ def test_floors_are_those_of_five_folds():
 
 
 def test_the_interval_of_a_mean_is_students():
-    folds = np.array([0.62, 0.71, 0.66, 0.58, 0.69])
+    folds = np.array([0.62, 0.71, 0.66, 0.62, 0.69])
     low, high = stats.t.interval(0.95, 4, folds.mean(), stats.sem(folds))
-    assert mean_interval(folds) == pytest.approx((folds.mean(), low, high))
-    assert mean_interval(folds[:2]) == (pytest.approx(0.665), None, None)
+    found = mean_interval(folds)
+    assert found.mean == folds.mean() and (found.low, found.high) == pytest.approx((low, high), abs=0.01)
+    assert found.low <= low + 1e-12 and found.high >= high - 1e-12
+    even = np.array([0.6, 0.65, 0.7])  # no skewness: Student's alone
+    low, high = stats.t.interval(0.95, 2, even.mean(), stats.sem(even))
+    assert mean_interval(even)[:3] == pytest.approx((even.mean(), low, high))
+    bounded, free = mean_interval(folds + 0.28, limits=(0.0, 1.0)), mean_interval(folds + 0.28)
+    distance = 1 - bounded.mean  # the logarithm of it has Student's interval
+    half = stats.t.ppf(0.975, 4) * stats.sem(folds)
+    assert bounded.low == pytest.approx(1 - distance * np.exp(half / distance)) and bounded.low < free.low
+    assert bounded.high == 1 < free.high
+
+
+def test_groups_of_values_count_once():
+    values, groups = np.array([0.1, 0.1, 0.3, 0.3, 0.2, 0.2]), ["a", "a", "b", "b", "c", "c"]
+    assert mean_interval(values, groups)[:3] == pytest.approx(mean_interval(values[::2])[:3])
+    with pytest.raises(DataError, match="2 groups and 6 values"):
+        mean_interval(values, ["a", "b"])
+
+
+def test_without_an_interval_there_is_a_reason():
+    assert mean_interval(np.array([0.6, 0.7])) == (pytest.approx(0.65), None, None, "2 values, where 3 are needed")
+    assert mean_interval(np.full(4, 0.9))[1:] == (None, None, "all values are equal, which tells nothing about others")
+    assert mean_interval(np.arange(6.0), list("aabbcc"), least=4).reason == "3 groups, where 4 are needed"
+
+
+@given(st.lists(st.floats(0, 1), min_size=3, max_size=12), st.floats(0.5, 0.99))
+def test_ends_are_on_both_sides_and_within_limits(numbers, confidence):
+    found = mean_interval(np.array(numbers), confidence=confidence, limits=(0.0, 1.0))
+    if found.low is None:
+        assert np.ptp(numbers) < 1e-9 and found.reason
+    else:
+        assert -1e-12 <= found.low < found.mean < found.high <= 1 + 1e-12 or found.mean in (found.low, found.high)
 
 
 @pytest.mark.parametrize("wrong", [np.array([]), np.array([1.0, np.nan]), np.ones((2, 2))])

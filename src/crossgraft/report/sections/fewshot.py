@@ -83,8 +83,9 @@ def heads_section(source: Source[FewshotRecord]) -> Section:
         rows=[_head_row(row, record.baseline) for row in record.heads],
         file_name="heads",
         notes=[
-            "± is half of an interval of 95 % over episodes (1.96 standard errors): it tells how sure the mean over episodes of "
-            "these images is, and nothing of other images. Differences are paired by episode.",
+            "± is half of an interval of 95 % over episodes: it tells how sure the mean over episodes of these images is, and "
+            "nothing of other images. Differences are paired by episode.",
+            *_without_interval(record.heads),
             "Rank: heads within each other's intervals share one, as on the leaderboard of Meta-Dataset. Plain rank: equal means "
             "alone share one.",
             *(f"{name} is left out of all heads: it {why}." for name, why in record.left_out.items()),
@@ -93,6 +94,12 @@ def heads_section(source: Source[FewshotRecord]) -> Section:
     said = [f"{row.head}: {text} ({counted(n, 'episode')})" for row in record.heads for text, n in row.warnings.items()]
     warned: list[Block] = [Folded(counted(len(said), "warning"), [Items(said)])] if said else []
     return Section(name="heads", title="Heads", part="evidence", blocks=[table, *warned])
+
+
+def _without_interval(heads: list[HeadRow]) -> list[str]:
+    """Why values have no interval, each reason once."""
+    reasons = [reason for row in heads for reason in (row.no_interval_reason, row.difference_no_interval_reason)]
+    return [f"No interval: {reason}." for reason in dict.fromkeys(reasons) if reason is not None]
 
 
 def episodes_section(source: Source[FewshotRecord]) -> Section:

@@ -53,7 +53,7 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
             ],
             caption=f"Attention that is shared with {record.reference}",
             file_name=name,
-            notes=[f"Mean over {counted(record.num_images, 'image')}, interval by Student's t."],
+            notes=[f"Mean over {counted(record.num_images, 'image')}, with its interval."],
         ),
     ]
     return Section(name=name, title=title, part="evidence", blocks=blocks)

@@ -59,7 +59,11 @@ def shared_mistakes_section(source: Source[ModelComparisonRecord]) -> Section | 
             for pair, mistakes in found
         ],
         file_name="mistakes",
-        notes=[*_NOTES, *([_PROBE] if any(mistakes.by_probe for _, mistakes in found) else [])],
+        notes=[
+            *_NOTES,
+            *dict.fromkeys(mistakes.no_interval_reason for _, mistakes in found if mistakes.no_interval_reason),
+            *([_PROBE] if any(mistakes.by_probe for _, mistakes in found) else []),
+        ],
     )
     blocks: list[Block] = [
         Figure([drawing], caption="Shared mistakes of each pair, and what independent ones would give."),

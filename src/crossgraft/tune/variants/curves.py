@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import safetensors.numpy
-from jaxtyping import Float
 from safetensors import SafetensorError
 
 from crossgraft.compute import limit_threads, resolve_device, reuse_freed_memory
@@ -19,7 +18,7 @@ from crossgraft.runs import RunDirectory
 from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
+from crossgraft.tune.variants.differences import MeasuredImages, OnImages, difference
 from crossgraft.tune.variants.study import Study, curve_name
 from crossgraft.tune.variants.trainings import Answers, DoneTraining
 
@@ -43,7 +42,7 @@ class MixedCurve:
     answers: list[Answers]
     starts_at_linear: bool
 
-    def at(self, similarity: float, images: MeasuredImages, *, kind: str = "cka") -> Replicated | None:
+    def at(self, similarity: float, images: MeasuredImages, *, kind: str = "cka") -> OnImages | None:
         """The best metric that the curve has with this CKA or a higher one; None in a gap, and where it has no higher one.
 
         It has a CKA at a measured network, or between two that are joined. A curve may fold back, and then another of its
@@ -54,7 +53,7 @@ class MixedCurve:
         if not places and len(above) < len(found):
             return None
         there = [self._measured(place, share, images) for place, share in (*places, *((place, 0.0) for place in above))]
-        return max(there, key=lambda values: values[0])
+        return max(there, key=lambda there: there.value)
 
     def _similarities(self, kind: str) -> list[float]:
         return [point.similarity.get(kind, math.nan) for point in self.record.points]
@@ -70,10 +69,10 @@ class MixedCurve:
                 if 0 < share < 1:
                     yield place, share
 
-    def _measured(self, place: int, share: float, images: MeasuredImages) -> Replicated:
+    def _measured(self, place: int, share: float, images: MeasuredImages) -> OnImages:
         """The metric at a point, or between it and the next in a straight line."""
         here = images.measure(self.answers[place])
-        return here if share == 0 else (1 - share) * here + share * images.measure(self.answers[place + 1])
+        return here if share == 0 else here.towards(images.measure(self.answers[place + 1]), share)
 
 
 def draw_curves(
@@ -160,7 +159,7 @@ def _answers_file(seed: int) -> str:
 
 def above_curve(
     trainings: Sequence[DoneTraining],
-    measured: Sequence[Replicated],
+    measured: Sequence[OnImages],
     curves: Sequence[MixedCurve],
     images: MeasuredImages,
     *,
@@ -186,8 +185,8 @@ def above_curve(
     if pairs[0][0].variant.is_linear and pairs[0][2].starts_at_linear:
         return None
     kind = "cka_adapted" if adapted else "cka"
-    ones: list[Float[np.ndarray, " _"]] = []
-    others: list[Float[np.ndarray, " _"]] = []
+    ones: list[OnImages] = []
+    others: list[OnImages] = []
     for each, value, curve in pairs:
         there = curve.at(each.row.similarity.get(kind, math.nan), images, kind=kind)
         if there is not None:

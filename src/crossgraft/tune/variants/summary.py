@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from crossgraft.records import (
     ComparedTrainingRecord,
@@ -17,10 +16,10 @@ from crossgraft.records import (
     ValueRecord,
 )
 from crossgraft.records.keeping import BatchNormMode
-from crossgraft.statistics import jackknife_interval
+from crossgraft.statistics import mean_interval
 from crossgraft.tune.choice import spell
 from crossgraft.tune.variants.curves import MixedCurve, above_curve
-from crossgraft.tune.variants.differences import MeasuredImages, Replicated, difference
+from crossgraft.tune.variants.differences import MeasuredImages, OnImages, difference
 from crossgraft.tune.variants.fitting import left_out
 from crossgraft.tune.variants.study import Study
 from crossgraft.tune.variants.trainings import DoneTraining
@@ -34,14 +33,14 @@ ENOUGH_SEEDS = 3
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The trainings of one variant that are done, with the primary metric of each on all images and without each block."""
+    """The trainings of one variant that are done, with what each says of the test images."""
 
     variant: Variant
     trainings: list[DoneTraining]
-    values: list[Replicated]
+    values: list[OnImages]
     num_failed: int
 
-    def of_seeds(self, seeds: set[int]) -> list[Replicated]:
+    def of_seeds(self, seeds: set[int]) -> list[OnImages]:
         """Values of these seeds, in their order."""
         found = {each.seed: value for each, value in zip(self.trainings, self.values, strict=True)}
         return [found[seed] for seed in sorted(seeds)]
@@ -107,10 +106,10 @@ def _row(
         is_full=variant.is_full,
         num_done=len(rows),
         num_failed=each.num_failed,
-        metric=_primary(each, images.metric),
+        metric=_primary(each, images),
         accuracy=_of_metric([row.metric("accuracy") for row in rows]),
-        cka=_of_numbers([row.similarity.get("cka") for row in rows], at_most=1.0),
-        cka_debiased=_of_numbers([row.similarity.get("cka_debiased") for row in rows], at_most=1.0),
+        cka=_of_numbers([row.similarity.get("cka") for row in rows], limits=(-math.inf, 1.0)),
+        cka_debiased=_of_numbers([row.similarity.get("cka_debiased") for row in rows], limits=(-math.inf, 1.0)),
         cka_adapted=_of_adapted(rows, "cka_adapted"),
         cka_debiased_adapted=_of_adapted(rows, "cka_debiased_adapted"),
         batch_norm=batch_norm,
@@ -126,7 +125,7 @@ def _row(
 
 def _of_adapted(rows: Sequence[ComparedTrainingRecord], name: str) -> ValueRecord | None:
     found = [row.similarity.get(name) for row in rows]
-    return None if all(value is None for value in found) else _of_numbers(found, at_most=1.0)
+    return None if all(value is None for value in found) else _of_numbers(found, limits=(-math.inf, 1.0))
 
 
 def _batch_norm(each: Measured) -> BatchNormMode | None:
@@ -148,18 +147,16 @@ def missed_targets(measured: Sequence[Measured]) -> list[str]:
     return said
 
 
-def _primary(each: Measured, metric: str) -> ValueRecord:
+def _primary(each: Measured, images: MeasuredImages) -> ValueRecord:
     """With two seeds the interval is that of test images, of the mean over both."""
-    found = _of_metric([one.row.metric(metric) for one in each.trainings])
+    found = _of_metric([one.row.metric(images.metric) for one in each.trainings])
     if found.value is None or found.low is not None or len(each.values) != 2:
         return found
-    mean = np.mean(each.values, axis=0)
-    if len(mean) < 4 or not np.isfinite(mean).all():
-        return found
-    interval = jackknife_interval(float(mean[0]), mean[1:])
-    return found.model_copy(
-        update={"low": max(0.0, interval.low), "high": min(1.0, interval.high), "interval_of": "test images"}
-    )
+    mean = images.mean(each.values)
+    if mean.low is None or mean.high is None:
+        return found.model_copy(update={"no_interval_reason": mean.note})
+    ends = {"low": max(0.0, mean.low), "high": min(1.0, mean.high)}
+    return found.model_copy(update={**ends, "interval_of": "test images", "no_interval_reason": None})
 
 
 def _of_metric(rows: Sequence[MetricRecord | None]) -> ValueRecord:
@@ -172,22 +169,20 @@ def _of_metric(rows: Sequence[MetricRecord | None]) -> ValueRecord:
             low=found[0].low,
             high=found[0].high,
             interval_of="test images" if has_interval else None,
+            no_interval_reason=found[0].no_interval_reason,
         )
-    return _of_numbers([row.value for row in found], at_least=0.0, at_most=1.0)
+    return _of_numbers([row.value for row in found], limits=(0.0, 1.0))
 
 
-def _of_numbers(
-    values: Sequence[float | None], *, at_least: float = -math.inf, at_most: float = math.inf
-) -> ValueRecord:
-    """Mean ± t · s / √S over S seeds; no interval with fewer than three."""
+def _of_numbers(values: Sequence[float | None], *, limits: tuple[float, float] = (-math.inf, math.inf)) -> ValueRecord:
+    """Mean over seeds, with the interval of ``mean_interval``; none with fewer than three."""
     found = np.array([value for value in values if value is not None and math.isfinite(value)])
     if not len(found):
         return ValueRecord(value=None)
-    mean = float(found.mean())
-    if len(found) < ENOUGH_SEEDS:
-        return ValueRecord(value=mean)
-    half = float(stats.t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / math.sqrt(len(found)))
-    return ValueRecord(value=mean, low=max(at_least, mean - half), high=min(at_most, mean + half), interval_of="seeds")
+    mean = mean_interval(found, limits=limits)
+    if mean.low is None:
+        return ValueRecord(value=mean.mean, no_interval_reason=mean.reason)
+    return ValueRecord(value=mean.mean, low=mean.low, high=mean.high, interval_of="seeds")
 
 
 def _in_words(value: object) -> str:
@@ -201,7 +196,7 @@ def intervals_in_words(num_seeds: int) -> str:
     """What would have to be drawn anew for the intervals of the variants to say how much it changes."""
     if num_seeds >= ENOUGH_SEEDS:
         return (
-            f"Intervals of a variant are those of its mean over {num_seeds} seeds (Student's t): how much other seeds would "
+            f"Intervals of a variant are those of its mean over {num_seeds} seeds: how much other seeds would "
             "change it, on these test images. Intervals of differences count test images and seeds."
         )
     runs = "is one training each" if num_seeds == 1 else "are two trainings each, too few to see how much seeds change"

@@ -15,7 +15,7 @@ from support.comparison_records import comparison_record
 from support.tuning_records import tuning_record
 
 TARGETS = np.arange(80) % 2
-IMAGES = MeasuredImages.of(dataset_from_arrays(np.zeros((80, 4, 4, 3), np.uint8), TARGETS), "balanced_accuracy")
+IMAGES = MeasuredImages(dataset_from_arrays(np.zeros((80, 4, 4, 3), np.uint8), TARGETS), "balanced_accuracy")
 HALF_RIGHT = np.zeros(80, dtype=np.int64)
 
 
@@ -33,7 +33,7 @@ def curve(seed, low, high, **fields):
 def at(similarity, drawn):
     """The metric of the curve; None in a gap."""
     found = drawn.at(similarity, IMAGES)
-    return None if found is None else float(found[0])
+    return None if found is None else found.value
 
 
 def trained(seed, cka):
