@@ -97,6 +97,8 @@ def _cell(model: str, evaluation: ScoreEvaluation) -> ScoreCell:
     redrawn = [full.value, *redrawn] if redrawn and no_interval is None else []
     several = [redrawn] if redrawn else []
     estimate = jackknife_interval(full.value, replicates, redrawn=several) if no_interval is None else None
+    if estimate is not None and estimate.standard_error == 0:
+        no_interval, estimate = "The score is the same without any block of images.", None
     return cell.model_copy(
         update={
             "value": full.value,

@@ -8,7 +8,7 @@ import numpy as np
 
 from crossgraft.errors import DataError, UsageError, nearest_names
 from crossgraft.records import AgreementRecord, GroundTruthRecord, ModelRecord, ScoreCell
-from crossgraft.statistics import jackknife_interval, permutation_p_value, weighted_kendall
+from crossgraft.statistics import permutation_p_value, weighted_kendall, weighted_kendall_interval
 from crossgraft.words.csv_cells import csv_rows
 
 MIN_FAMILY_MEMBERS = 4
@@ -128,8 +128,7 @@ def _agree(
         return empty.model_copy(update={"reason": "the score or the results are the same for every model"})
     p_value = permutation_p_value(weighted_kendall, x, y, seed=seed)
     result = empty.model_copy(update={"weighted_kendall": tau, "p_value": p_value})
-    replicates = [weighted_kendall(np.delete(x, i), np.delete(y, i)) for i in range(number)]
-    if not np.isfinite(replicates).all():
-        return result.model_copy(update={"reason": "no interval: without one model the correlation is undefined"})
-    estimate = jackknife_interval(tau, replicates)
-    return result.model_copy(update={"low": max(-1.0, estimate.low), "high": min(1.0, estimate.high)})
+    found = weighted_kendall_interval(x, y)
+    if found.low is None:
+        return result.model_copy(update={"reason": f"no interval: {found.reason}"})
+    return result.model_copy(update={"low": found.low, "high": found.high})

@@ -22,7 +22,8 @@ def difference(first: ScoreCell, second: ScoreCell) -> Estimate | None:
         return None
     replicates = np.subtract(first.jackknife_values, second.jackknife_values)
     redrawn = [cell.redrawn_values for cell in (first, second) if cell.redrawn_values]
-    return jackknife_interval(first.value - second.value, replicates, redrawn=redrawn)
+    estimate = jackknife_interval(first.value - second.value, replicates, redrawn=redrawn)
+    return estimate if estimate.standard_error > 0 else None
 
 
 def separable(first: ScoreCell, second: ScoreCell) -> bool:

@@ -10,12 +10,13 @@ from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 
 
 class MeanRecord(Record):
-    """A mean over targets with its 95 % interval (jackknife over targets; related targets are left out together)."""
+    """A mean over targets with its 95 % interval over groups of related targets."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     num_targets: int = Field(description="Targets on which the quantity is defined.")
+    no_interval_reason: str | None = Field(default=None, description="Why there is a value and no interval.")
 
 
 class MethodRecord(Record):
@@ -110,9 +111,10 @@ class ReplayRow(Record):
         description="Best result minus that of the model handed over, in the unit of the table. None: it chose on no target."
     )
     low: float | None = Field(
-        default=None, description="95 % interval over groups of targets; None below three groups."
+        default=None, description="95 % interval over groups of targets; None: no_interval_reason says why."
     )
     high: float | None = None
+    no_interval_reason: str | None = Field(default=None, description="Why there is a mean and no interval.")
     worst_regret: float | None = None
     num_targets: int = Field(description="Targets on which it could choose within the budget.")
     beyond_select: MeanRecord | None = Field(

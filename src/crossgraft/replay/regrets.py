@@ -18,7 +18,7 @@ from crossgraft.rank.expected_order import expected_order, imagenet_top1, public
 from crossgraft.rank.known_names import full_name, name_in_table
 from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.contenders import held_out_prior
-from crossgraft.rank.published.means import mean_over_targets
+from crossgraft.rank.published.means import MIN_GROUPS, mean_over_targets
 from crossgraft.rank.published.tables import imagenet_results, published_table
 from crossgraft.rank.results_store import published_results
 from crossgraft.records import KnownResult, MeanRecord, OrderRow, Reference, ReplayRecord, ReplayRow
@@ -26,7 +26,7 @@ from crossgraft.replay.ways import METHODS, ROUNDING, case_of, cheap_share, regr
 from crossgraft.result import Result
 from crossgraft.seeding import generator
 from crossgraft.selection.budget import Budget
-from crossgraft.statistics import weighted_kendall
+from crossgraft.statistics import LEAST_REGRETS, weighted_kendall
 from crossgraft.words.replay_words import conclusion_in_words
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _rows(
         of_select = found.get(("select", budget.text), {})
         for method in METHODS:
             regrets = found.get((method, budget.text), {})
-            mean = _over_targets(benchmark, regrets, lowest=0.0)
+            mean = _over_targets(benchmark, regrets, lowest=0.0, least=LEAST_REGRETS)
             both = {target: regrets[target] - of_select[target] for target in regrets if target in of_select}
             yield ReplayRow(
                 method=method,
@@ -193,6 +193,7 @@ def _rows(
                 mean_regret=mean.value,
                 low=mean.low,
                 high=mean.high,
+                no_interval_reason=mean.no_interval_reason,
                 worst_regret=max(regrets.values(), default=None),
                 num_targets=mean.num_targets,
                 beyond_select=None if method == "select" or not both else _over_targets(benchmark, both),
@@ -211,9 +212,11 @@ def _order_rows(benchmark: Benchmark, orders: Mapping[str, Sequence[float]]) -> 
         )
 
 
-def _over_targets(benchmark: Benchmark, values: Mapping[int, float], *, lowest: float = -math.inf) -> MeanRecord:
+def _over_targets(
+    benchmark: Benchmark, values: Mapping[int, float], *, lowest: float = -math.inf, least: int = MIN_GROUPS
+) -> MeanRecord:
     every = np.array([values.get(target, np.nan) for target in range(len(benchmark.targets))])
-    return mean_over_targets(every, benchmark.groups, limits=(lowest, math.inf))
+    return mean_over_targets(every, benchmark.groups, limits=(lowest, math.inf), least=least)
 
 
 def _agreement(values: np.ndarray, truth: np.ndarray) -> float:

@@ -14,6 +14,7 @@ from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.verdict import conclusion
 from crossgraft.records import FriedmanRecord, MeanRecord, MethodRecord, ScenarioRecord
 from crossgraft.statistics import (
+    LEAST_REGRETS,
     friedman,
     kendall,
     relative_top_k_accuracy,
@@ -90,7 +91,7 @@ def judge(benchmark: Benchmark, entry: Contender, prior: Results) -> MethodRecor
         role=entry.role,
         weighted_kendall=[None if np.isnan(tau) else float(tau) for tau in taus],
         mean=mean_over_targets(taus, benchmark.groups, limits=(-1.0, 1.0)),
-        regret=mean_over_targets(regrets, benchmark.groups, limits=(0.0, np.inf)),
+        regret=mean_over_targets(regrets, benchmark.groups, limits=(0.0, np.inf), least=LEAST_REGRETS),
         gain=None if is_prior else mean_over_targets(gains, benchmark.groups),
         residual=mean_over_targets(residuals, benchmark.groups, limits=(-1.0, 1.0)) if is_single else None,
         other_means=others,

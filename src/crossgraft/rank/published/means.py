@@ -8,35 +8,35 @@ import numpy as np
 from jaxtyping import Float64
 
 from crossgraft.records import MeanRecord
-from crossgraft.statistics import jackknife_interval
+from crossgraft.statistics import mean_interval
 
 PerTarget = Float64[np.ndarray, " num_targets"]
 MIN_GROUPS = 3
 
 
 def mean_over_targets(
-    values: PerTarget, groups: Sequence[str], *, limits: tuple[float, float] = (-np.inf, np.inf)
+    values: PerTarget,
+    groups: Sequence[str],
+    *,
+    limits: tuple[float, float] = (-np.inf, np.inf),
+    least: int = MIN_GROUPS,
 ) -> MeanRecord:
-    """Mean over the targets where the value is defined; the interval leaves out one group of targets at a time.
-
-    There is none with fewer than three groups, and none where all values are the same.
+    """Mean over the targets where the value is defined, with the interval of ``mean_interval`` over groups of targets.
 
     Args:
         values: One per target; NaN = undefined.
         groups: Group of each target.
-        limits: Between which the quantity lies; the interval is cut there.
+        limits: Between which the quantity lies.
+        least: Fewest groups for an interval; regrets, many of which are 0, need ``statistics.LEAST_REGRETS``.
     """
     defined = np.isfinite(values)
-    names = np.asarray(groups)[defined]
-    kept = values[defined]
-    if not len(kept):
+    if not defined.any():
         return MeanRecord(value=None, num_targets=0)
-    mean = float(kept.mean())
-    distinct = list(dict.fromkeys(names.tolist()))
-    if (
-        len(distinct) < MIN_GROUPS or np.ptp(kept) == 0
-    ):  # an interval of width 0 would promise what a few targets cannot
-        return MeanRecord(value=mean, num_targets=len(kept))
-    estimate = jackknife_interval(mean, [float(kept[names != name].mean()) for name in distinct])
-    low, high = max(estimate.low, limits[0]), min(estimate.high, limits[1])
-    return MeanRecord(value=mean, low=low, high=high, num_targets=len(kept))
+    found = mean_interval(values[defined], np.asarray(groups)[defined], limits=limits, least=least)
+    return MeanRecord(
+        value=found.mean,
+        low=found.low,
+        high=found.high,
+        num_targets=int(defined.sum()),
+        no_interval_reason=found.reason or None,
+    )
