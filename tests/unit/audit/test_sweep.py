@@ -504,7 +504,7 @@ def test_strength_0_is_exactly_0(seed, num_folds, mode):
     assert all(point.flip_effect.mean == 0 for point in found.points)
     assert all(point.micro_aucs[0] == point.micro_aucs[1] for point in found.points)
     reach = detectability(clean, clean.copy(), rows.dataset.groups)
-    assert conclude(found, reach, strength=0.0).outcome == "passes"
+    assert conclude(found, reach, strength=0.0).outcome in ("passes", "undecided")
     assert conclude(found, reach, strength=1.0).outcome == "undetectable"
 
 
