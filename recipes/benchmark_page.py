@@ -49,9 +49,9 @@ aggregation is not above it (−0.005 [−0.016, +0.004]); as a cold start the b
 top-1, 0.53 and 0.24 (without SHiFT among its publications the second would be 0.43); and belief and validation are +0.008
 [−0.040, +0.044] above validation alone. There are two causes. One publication's results for the same weights were trusted
 fully, though publications disagree. And rules were chosen after replays of the tables of this page had been seen, so that the
-page praised what had been fitted to it. So the belief was taken out. The order that `select` uses instead was [written down
-before it was replayed](../log.md), with one exception: that own results count alone, not beside the cold start, was decided
-by that replay.
+page praised what had been fitted to it. So the belief was taken out, and so was [what was said of its
+calibration](calibration.md). The order that `select` uses instead was [written down before it was replayed](../log.md), with
+one exception: that own results count alone, not beside the cold start, was decided by that replay.
 
 **Methods.** *Static prior*: mean relative rank on the other targets of the table. *Aggregation*: the same and scores, as in
 `crossgraft rank --published`. *Order of select*: what `crossgraft select` expects with the other targets known, which is the
