@@ -43,6 +43,8 @@ def test_orders_know_what_they_say(load_recipe):
         assert np.array_equal(np.isnan(same), np.isnan(orders[part]))
         assert np.array_equal(same[~np.isnan(same)], orders["Cold start"][~np.isnan(same)])
     assert {"Static prior", "Aggregation", "LogME", *orders} <= methods.keys()
+    with_itself = recipe.orders(found._replace(without=[]), found.names, 0, own, elsewhere)["Cold start"]
+    assert not np.array_equal(with_itself, orders["Cold start"])  # the whole publication is left out
 
 
 def test_differences_are_paired_by_target_and_intervals_leave_out_groups(load_recipe):
