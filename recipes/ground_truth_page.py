@@ -56,7 +56,10 @@ python recipes/ground_truth.py --data-dir datasets --weights-dir weights --out d
   that had other work, which makes them larger than they would be alone.
 - Patients are not known in any of the sets but HAM10000 (lesions): **patient leakage not checked** elsewhere."""
 
-PUBLISHED = "crossgraft rank --published docs/results/ground_truth/table_auc.csv\n"
+PUBLISHED = (
+    "crossgraft rank --published docs/results/ground_truth/table_auc.csv\n"
+    "crossgraft select --replay docs/results/ground_truth/table_auc.csv --budget 10%,25%,50%\n"
+)
 
 
 class Progress(NamedTuple):

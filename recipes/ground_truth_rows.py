@@ -89,11 +89,6 @@ class CellRow(Measured):
         """A metric on test."""
         return getattr(self, metric)
 
-    def test_error(self, metric: str) -> float | None:
-        """Standard error of a metric on test, of the number of images: from its 95 % interval."""
-        low, high = getattr(self, f"{metric}_low"), getattr(self, f"{metric}_high")
-        return None if low is None or high is None else (high - low) / (2 * 1.96)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRow:

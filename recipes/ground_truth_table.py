@@ -1,4 +1,4 @@
-"""The trained table as one more published table: for recipes/benchmark.py, and as a file for ``crossgraft rank --published``."""
+"""The trained table as one more published table: for recipes/benchmark.py, and as a file for commands that read tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from ground_truth_rows import (
@@ -16,7 +15,6 @@ from ground_truth_rows import (
     FULL,
     NUM_BEST,
     SEEDS,
-    CellRow,
     Trained,
     read_cells,
     read_scores,
@@ -26,9 +24,6 @@ from ground_truth_rows import (
 from ground_truth_sets import SETS, TargetSet
 
 from crossgraft.rank.published.tables import PublishedTable
-from crossgraft.rank.results_store import PUBLISHED_WEIGHTS
-from crossgraft.records import KnownResult
-from crossgraft.selection import Action, TableTrials
 
 ROWS = Path(__file__).parents[1] / "docs" / "results" / "ground_truth"
 ORIGIN = "docs/results/ground_truth.md"
@@ -38,47 +33,14 @@ LEAST_TARGETS = 2
 NETWORKS = 17
 
 
-class TrainedTable(NamedTuple):
-    """A table with what the published ones do not have.
-
-    Attributes:
-        table: As if it had been published.
-        val_errors: Standard error of each value on val, from the number of images; targets × models.
-        test_errors: Standard error of each result from the number of test images; targets × models.
-        seed_errors: That from the number of seeds.
-        kind_seconds: CPU seconds of each kind of cheap training, targets × models.
-        imagenet_sizes: Parameters of the networks from ImageNet, by name.
-    """
-
-    table: PublishedTable
-    val_errors: np.ndarray
-    test_errors: np.ndarray
-    seed_errors: np.ndarray
-    kind_seconds: Mapping[str, np.ndarray]
-    imagenet_sizes: Mapping[str, int]
-
-    def trials(self, target: int, models: np.ndarray, names: Sequence[str], *, shared_error: float) -> TableTrials:
-        """What a selection on this target would see: values on val, at the CPU seconds that they took.
-
-        ``shared_error`` is the share of the variance of their errors that all models have in common.
-        """
-        whole = {FULL: self.table.validation, **self.table.kinds}
-        cost = {FULL: self.table.seconds, **self.kind_seconds}
-        places = list(zip(names, models, strict=True))
-        seconds = {Action(name, kind): float(cost[kind][target, at]) for kind in FIDELITIES for name, at in places}
-        values = {Action(name, kind): float(whole[kind][target, at]) for kind in FIDELITIES for name, at in places}
-        error = float(np.nanmean(self.val_errors[target, models]))
-        return TableTrials(seconds, values, dict.fromkeys(FIDELITIES, error), shared_error=shared_error)
-
-
 @cache
-def trained_tables(rows: Path = ROWS) -> Mapping[str, TrainedTable]:
+def trained_tables(rows: Path = ROWS) -> Mapping[str, PublishedTable]:
     """By name, in AUC and in accuracy; empty until enough sets are complete."""
     found = (trained_table(metric, rows=rows) for metric in ("auc", "accuracy"))
-    return {each.table.name: each for each in found if each is not None}
+    return {table.name: table for table in found if table is not None}
 
 
-def trained_table(metric: str, *, rows: Path = ROWS, targets: Sequence[TargetSet] = SETS) -> TrainedTable | None:
+def trained_table(metric: str, *, rows: Path = ROWS, targets: Sequence[TargetSet] = SETS) -> PublishedTable | None:
     """Sets that are complete, in one metric; None below ``LEAST_TARGETS`` of them.
 
     Cheap evidence is the metric on val. The standard deviation between seeds is that of the middle one of the networks
@@ -112,20 +74,8 @@ def trained_table(metric: str, *, rows: Path = ROWS, targets: Sequence[TargetSet
         seconds=matrix(lambda each: each.cpu_seconds[FULL]),
         kinds={kind: matrix(lambda each, kind=kind: each.low[kind]) for kind in FIDELITIES[1:]},
     )
-    seeds = matrix(lambda each: len(each.values))
-    table = replace(table, kinds={**table.kinds, **score_kinds(rows, [target.name for target in complete], models)})
-    return TrainedTable(
-        table,
-        matrix(lambda each: val_error(each.first, metric)),
-        matrix(lambda each: each.first.test_error(metric)),
-        spread / np.sqrt(seeds),
-        {kind: matrix(lambda each, kind=kind: each.cpu_seconds[kind]) for kind in FIDELITIES[1:]},
-        {
-            each.model: each.first.num_parameters or 0
-            for each in (each for found in complete.values() for each in found)
-            if each.model.endswith("· ImageNet")
-        },
-    )
+    scores = score_kinds(rows, [target.name for target in complete], models)
+    return replace(table, kinds={**table.kinds, **scores})
 
 
 def score_kinds(rows: Path, targets: Sequence[str], models: Sequence[str]) -> dict[str, np.ndarray]:
@@ -138,14 +88,6 @@ def score_kinds(rows: Path, targets: Sequence[str], models: Sequence[str]) -> di
         )
         for name in names
     }
-
-
-def val_error(row: CellRow, metric: str) -> float | None:
-    """Standard error of a metric on val."""
-    value = row.val(metric)
-    if metric == "auc" or value is None or not row.num_val:
-        return row.val_error
-    return (value * (1 - value) / row.num_val) ** 0.5
 
 
 def complete_set(rows: Path, target: TargetSet, metric: str) -> list[Trained]:
@@ -164,28 +106,8 @@ _UNFIT = {"CIFAR-10": 4}
 """Number of networks of one pretraining set, where it is not 1."""
 
 
-def known_rows(table: PublishedTable) -> list[KnownResult]:
-    """The same as known results."""
-    return [
-        KnownResult(
-            model=model,
-            weights=PUBLISHED_WEIGHTS,
-            source="as published",
-            target=target,
-            target_group=group,
-            protocol=table.protocol,
-            metric=table.metric,
-            value=float(value),
-            origin=table.origin,
-        )
-        for target, group, row in zip(table.targets, table.groups, table.results, strict=True)
-        for model, value in zip(table.models, row, strict=True)
-        if np.isfinite(value)
-    ]
-
-
 def table_csv(rows: Path, targets: Sequence[TargetSet], metric: str) -> str:
-    """What ``crossgraft rank --published FILE.csv`` reads, of the sets that are complete."""
+    """What ``rank --published`` and ``select --replay`` read, of the sets that are complete; val is that of the first seed."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     complete = {target: found for target in targets if (found := complete_set(rows, target, metric))}
@@ -193,13 +115,14 @@ def table_csv(rows: Path, targets: Sequence[TargetSet], metric: str) -> str:
         (target.name, row.score, row.model): row.value for target in complete for row in read_scores(rows, target.name)
     }
     names = list(dict.fromkeys(score for _, score, _ in scores))
-    writer.writerow(["target", "model", "result", "group", "family", *FIDELITIES[1:], *names])
+    writer.writerow(["target", "model", "result", "val", "seconds", "group", "family", *FIDELITIES[1:], *names])
     for target, found in complete.items():
         for each in found:
             cheap = [f"{each.low[kind]:.6f}" for kind in FIDELITIES[1:]]
             cheap += [_cell(scores.get((target.name, name, each.model))) for name in names]
             group = target.group or target.name
-            writer.writerow([target.name, each.model, f"{each.result:.6f}", group, each.family, *cheap])
+            known = [_cell(each.first.val(metric)), _cell(each.cpu_seconds[FULL])]
+            writer.writerow([target.name, each.model, f"{each.result:.6f}", *known, group, each.family, *cheap])
     return text.getvalue()
 
 

@@ -96,8 +96,10 @@ def in_little_time(page, command):
         arguments = ["few_weights" if word == "weights" else word for word in arguments]
     if command not in BY_NAME and verb != "rank":
         arguments = [SMALLEST if word == NAMED else word for word in arguments]
+    if "--published" in arguments or "--replay" in arguments:  # they look results up
+        return arguments
     if verb == "rank":
-        return [*arguments, *([] if "--published" in arguments else of_ranking(page, arguments))]
+        return [*arguments, *of_ranking(page, arguments)]
     more = [*IN_LITTLE_TIME.get(verb, ())]
     if verb == "tune" and "--seeds" in arguments:
         more += ["--seeds", "2"]

@@ -1,45 +1,64 @@
-"""recipes/benchmark_select.py runs with the package alone, and its page says what its rows say."""
+"""recipes/benchmark_select.py runs the code of ``select --replay``, and its page says what its rows say."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+
+from crossgraft.replay import replay_published
+from crossgraft.selection.budget import parse_budget
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "selection.md"
 
 
-def test_two_targets_are_replayed_and_the_page_can_be_written_again(load_recipe, tmp_path):
-    recipe, kept, file = (
-        load_recipe("benchmark_select"),
-        load_recipe("benchmark_select_page"),
-        tmp_path / "selection.md",
-    )
-    recipe.NUM_RUNS, recipe.BUDGETS = 1, (0.25,)
+@pytest.fixture
+def recipe(load_recipe):
+    return load_recipe("benchmark_select")
+
+
+def test_a_small_table_gives_what_the_command_gives(recipe, tmp_path):
+    file = tmp_path / "selection.md"
     recipe.main(["--smoke", "--out", str(file)])
     text = file.read_text(encoding="utf-8")
-    others = ", ".join(table for table in kept.TABLES if table != "medmnistplus_auc")
-    assert "medmnistplus_auc, 2 targets" in text and f"Not measured yet: {others}." in text
-    rows = kept.read_rows(file.with_suffix(".csv"), kept.Regret)
-    assert {row.method for row in rows} == set(kept.METHODS)
-    assert all(row.regret_points >= 0 and row.cost_share <= row.budget + 1e-6 for row in rows)
-    mean = np.mean([row.regret_points for row in rows if (row.method, row.budget) == ("select", 0.25)])
-    line = next(line for line in text.splitlines() if line.startswith("| select |"))
-    assert f"{mean:.2f} (" in line.split("|")[4]
+    rows = pd.read_csv(file.with_suffix(".csv"))
+    for start in recipe.STARTS:
+        record = replay_published("dart", [parse_budget(each) for each in recipe.BUDGETS], is_cold=start == "cold")
+        some = rows[rows["start"] == start]
+        assert list(some["method"]) == [row.method for row in record.rows]
+        regrets = [np.nan if row.mean_regret is None else row.mean_regret for row in record.rows]
+        np.testing.assert_allclose(some["mean_regret"], regrets, atol=1e-6)
+    mean = record.row("select", "25%")
+    cell = f"{100 * mean.mean_regret:.2f} [{100 * mean.low:.2f}, {100 * mean.high:.2f}] ({100 * mean.worst_regret:.2f})"
+    assert cell in text.split("## dart")[1]
     recipe.main(["--page-only", "--out", str(file)])
     assert file.read_text(encoding="utf-8") == text
 
 
-def test_chances_are_counted_where_they_belong(load_recipe):
-    recipe = load_recipe("benchmark_select")
-    chances = [recipe.Chance("t", True, *each) for each in ((0.01, False), (0.06, True), (0.07, False), (1.0, True))]
-    found = {row.least: row for row in recipe.reliability(chances)}
-    assert [row.number for row in found.values()] == [1, 2, 1]
-    assert found[0.05].mean_chance == pytest.approx(0.065) and found[0.05].share_better == 0.5
+def test_where_deviations_are_published_val_is_also_one_run(recipe, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        recipe, "replay", lambda benchmark, *_, **__: seen.append(benchmark) or SimpleNamespace(rows=[])
+    )
+    assert len(list(recipe.measure("medmnistplus_auc"))) == 4  # two starts of each
+    assert [each.validation is None for each in seen] == [True, True, False, False]
+    varied = seen[2].standard_deviations > 0
+    drawn = (seen[2].validation - seen[2].results)[varied] / seen[2].standard_deviations[varied]
+    assert 0.8 < np.std(drawn) < 1.2
+    assert len(list(recipe.measure("dart"))) == 2
 
 
-def test_the_published_page_has_every_table_and_equals_its_rows(load_recipe):
-    recipe = load_recipe("benchmark_select_page")
-    rows = recipe.read_rows(PAGE.with_suffix(".csv"), recipe.Regret)
-    chances = recipe.read_rows(PAGE.with_name("selection_chances.csv"), recipe.Reliability)
-    assert {row.table for row in rows} == set(recipe.TABLES)
-    assert f"{recipe.HEAD}\n\n{recipe.select_section(rows, chances)}" == PAGE.read_text(encoding="utf-8")
+def test_a_select_above_the_plain_list_is_said(recipe):
+    rows = pd.DataFrame({"method": ["prior_order_best_val"] * 2, recipe.BEYOND: [0.0, -0.0011]})
+    assert "above by 0.1100 points at most" in recipe._limit_in_words(rows)
+    assert "The condition is broken." in recipe._limit_in_words(rows)
+    assert "The condition holds." in recipe._limit_in_words(rows[:1])
+
+
+def test_the_published_page_equals_its_rows_and_select_is_not_above_the_plain_list(recipe):
+    rows = pd.read_csv(PAGE.with_suffix(".csv"))
+    assert {name.removesuffix(", one run") for name in rows["table"]} == set(recipe.ALL)
+    assert recipe.write_page(rows) == PAGE.read_text(encoding="utf-8")
+    plain = rows[(rows["method"] == "prior_order_best_val") & rows["budget"].isin(recipe.JUDGED)]
+    assert (-plain[recipe.BEYOND].dropna()).max() <= recipe.LIMIT

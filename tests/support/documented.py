@@ -29,6 +29,8 @@ def make_documented_workspace(folder, repository):
         noise(i % 2).save(folder / "ham10000" / "images" / f"ISIC_{i:07d}.jpg")
     clinic(folder)
     arrays(folder)
+    results = (repository / "docs" / "how-to" / "which-model-in-one-hour.md").read_text(encoding="utf-8")
+    (folder / "my_results.csv").write_text(re.search(r"```csv\n(.*?)```", results, re.DOTALL)[1], encoding="utf-8")
     several_labels(folder)
     medical(folder)
     saved_datasets(folder)
