@@ -97,7 +97,7 @@ class Units:
         return float(totals @ totals)
 
     def quantile(self, freedom: float) -> float:
-        """Of Student's t, or of the normal distribution for ``math.inf``."""
+        """Quantile of Student's t, or of the normal distribution for ``math.inf``."""
         share = (1 + self.confidence) / 2
         return float(special.ndtri(share) if math.isinf(freedom) else special.stdtrit(freedom, share))
 

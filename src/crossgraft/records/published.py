@@ -127,7 +127,9 @@ class OrderRow(Record):
 
     order: Literal["prior", "static_prior", "imagenet"]
     weighted_kendall: MeanRecord
-    beyond_static_prior: MeanRecord | None = Field(default=None, description="Minus that of the static prior.")
+    beyond_static_prior: MeanRecord | None = Field(
+        default=None, description="Minus that of the static prior, of the same networks."
+    )
 
 
 class ReplayRecord(Record):

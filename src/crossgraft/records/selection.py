@@ -14,7 +14,7 @@ from crossgraft.records.looks import LooksRecord
 from crossgraft.records.tuning import MetricRecord, PlanRecord, SplitRow, TunedModelRecord
 
 SELECTION_VERSION = 2
-"""Of a selection and of what holds one; 1 decided by beliefs and cheap trials."""
+"""Schema of a selection and of what holds one; 1 decided by beliefs and cheap trials."""
 
 
 class PlannedModel(Record):

@@ -32,7 +32,7 @@ from crossgraft.words.replay_words import conclusion_in_words
 if TYPE_CHECKING:
     import pandas as pd
 
-
+_ORDERS = ("prior", "static_prior", "imagenet", "static_prior, where ImageNet knows")
 _REFERENCES = (
     Reference(key="weighted Kendall", text="Vigna, A weighted correlation index for rankings with ties, WWW 2015."),
     Reference(key="static prior", text="Singh, Hess and Vanschoren, arXiv 2510.06448."),
@@ -69,14 +69,15 @@ def replay(
     Cost:
         About a second for 300 models × 20 targets and three budgets.
     """
-    if benchmark.seconds is None and any(budget.share is None for budget in budgets):
+    timed = next((budget for budget in budgets if budget.share is None), None)
+    if benchmark.seconds is None and timed is not None:
         raise UsageError(
-            f"--budget {budgets[0].text}: {benchmark.name} has no column seconds, so that a budget is a share of training all "
+            f"--budget {timed.text}: {benchmark.name} has no column seconds, so that a budget is a share of training all "
             "models: --budget 25%."
         )
     called = [full_name(name) for name in names or benchmark.models]
     own = [*known, *([] if is_cold else known_rows(benchmark, called))]
-    orders: dict[str, list[float]] = {"prior": [], "static_prior": [], "imagenet": []}
+    orders: dict[str, list[float]] = {name: [] for name in _ORDERS}
     static = held_out_prior(benchmark)
     found: dict[tuple[str, str], dict[int, float]] = {}
     for target in range(len(benchmark.targets)):
@@ -91,10 +92,12 @@ def replay(
             without=without,
         )
         truth = benchmark.results[target, models]
-        for name, values in (
-            ("prior", expected.values), ("static_prior", static[target, models]), ("imagenet", imagenet_top1(some)),
-        ):  # fmt: skip
+        top1, of_static = imagenet_top1(some), static[target, models]
+        for name, values in (("prior", expected.values), ("static_prior", of_static), ("imagenet", top1)):
             orders[name].append(_agreement(values, truth))
+        orders["static_prior, where ImageNet knows"].append(
+            _agreement(np.where(np.isnan(top1), np.nan, of_static), truth)
+        )
         case = case_of(benchmark, target, models, some, expected)
         for budget in budgets:
             seconds = budget.seconds(sum(case.seconds.values()))
@@ -201,14 +204,16 @@ def _rows(
 
 
 def _order_rows(benchmark: Benchmark, orders: Mapping[str, Sequence[float]]) -> Iterator[OrderRow]:
-    static = np.array(orders["static_prior"])
+    """Each order, and what it gains over the static prior of the networks that it knows."""
     for name in ("prior", "static_prior", "imagenet"):
         values = np.array(orders[name])
-        gain = None if name == "static_prior" else mean_over_targets(values - static, benchmark.groups)
+        beside = np.array(orders["static_prior" if name == "prior" else "static_prior, where ImageNet knows"])
         yield OrderRow(
             order=name,
             weighted_kendall=mean_over_targets(values, benchmark.groups, limits=(-1.0, 1.0)),
-            beyond_static_prior=gain,
+            beyond_static_prior=None
+            if name == "static_prior"
+            else mean_over_targets(values - beside, benchmark.groups),
         )
 
 

@@ -50,7 +50,7 @@ class Case:
         return max(self.truth.values()) - self.truth[model]
 
     def best_on_val(self, models: Sequence[str]) -> str | None:
-        """Of models that were trained; None where all failed."""
+        """The best of models that were trained; None where all failed."""
         sizes = {each.name: each.num_parameters for each in self.candidates}
         done = [model for model in models if model in self.val]
         return min(done, key=lambda model: (-self.val[model], sizes[model], model), default=None)

@@ -48,7 +48,7 @@ def assemble_selection(
         study: What all trainings share.
         plan: Costs, order and budget.
         selected: What was trained.
-        preference: Which model is handed over.
+        preference: The model that is handed over.
         tuned: Its fine-tuning.
         prefer: What was asked for.
         shared_error: Share of the variance of errors on val that is the same for all models.

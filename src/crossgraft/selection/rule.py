@@ -51,7 +51,7 @@ class Trial:
         model: What was trained.
         value: What val says, larger = better; None where the training failed.
         standard_error: Standard error of the value from the finite number of val images; None = unknown.
-        reason: Why it failed, on one line; empty where it did not.
+        reason: Reason of the failure, on one line; empty where it did not fail.
         seconds: Seconds that it really took; about 0 where it was read back.
     """
 
@@ -70,7 +70,7 @@ class Selected:
         model: Its name.
         trials: What was trained, in order.
         booked_seconds: What that cost, by the plan.
-        ending: Why nothing more was trained.
+        ending: Reason that nothing more was trained.
     """
 
     model: str

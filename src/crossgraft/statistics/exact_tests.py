@@ -18,7 +18,7 @@ MOST_WAYS = 2_000_000
 LEAST_VALUES = 3
 """Two values hardly show how far they differ."""
 LEAST_REGRETS = 15
-"""Of fewer groups an interval of a mean regret holds the truth too rarely: a few large ones carry it."""
+"""With fewer groups an interval of a mean regret holds the truth too rarely: a few large ones carry it."""
 _AT_ONCE = 50_000
 _ROUNDING = 1e-12
 

@@ -11,6 +11,7 @@ import numpy as np
 from crossgraft.errors import DataError
 from crossgraft.rank.published.benchmark import Benchmark, ScoreColumn
 from crossgraft.words.csv_cells import csv_rows
+from crossgraft.words.formatting import counted
 
 RESULT = ("value", "result")
 REQUIRED = ("target", "model")
@@ -54,7 +55,7 @@ def read_benchmark_table(path: Path | str) -> Benchmark:
     groups = _one_each(rows, "target", "group", path) if "group" in header else {}
     return Benchmark(
         name=path.stem,
-        title=f"{path.stem}: {len(models)} models, {len(targets)} targets",
+        title=f"{path.stem}: {counted(len(models), 'model')}, {counted(len(targets), 'target')}",
         result="result (as given)",
         models=models,
         targets=targets,

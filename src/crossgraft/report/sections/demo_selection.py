@@ -6,6 +6,7 @@ from crossgraft.records import DemoRecord
 from crossgraft.records.demo import DemoSelectionRecord
 from crossgraft.report.blocks import Block, Code, Paragraph, Section
 from crossgraft.report.sections.selection import val_section
+from crossgraft.report.sections.selection_caveats import nothing_known
 from crossgraft.report.source import Source
 from crossgraft.words.formatting import NumberFormat, counted
 from crossgraft.words.selection_words import cost_in_words, selected_in_words
@@ -26,6 +27,7 @@ def selected_section(source: Source[DemoRecord]) -> Section | None:
         ),
         Paragraph(selected_in_words(found.selection)),
         Paragraph(cost_in_words(found.selection)),
+        *([] if (caveat := nothing_known(within)) is None else [Paragraph(caveat.text)]),
         Paragraph(_regret(found)),
         *([] if (val := val_section(within)) is None else val.blocks),
         Paragraph(

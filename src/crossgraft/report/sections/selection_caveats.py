@@ -75,7 +75,7 @@ def val_does_not_tell_apart(source: Source[SelectionRecord]) -> Caveat | None:
 
 
 def not_all_were_trained(source: Source[SelectionRecord]) -> Caveat | None:
-    """Of the others nothing is known on these images."""
+    """Some models did not fit into the budget."""
     number = sum(row.state == "not trained" for row in source.record.candidates)
     if number == 0 or source.record.ending != "budget":
         return None
