@@ -154,7 +154,7 @@ class TrainingOptions(Options):
         "Means and variances of BatchNorm: train (of each batch, they move), frozen (the pretrained ones), or adapt (first "
         "estimated on the training images, in the network that training starts from and compares with).",
         default=None,
-        default_text="frozen beside repsim and hcs from 100 steps on, else train",
+        default_text="frozen beside repsim and hcs, else train",
         only_if_given=True,
         in_protocol=True,
     )

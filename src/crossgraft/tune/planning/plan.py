@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
@@ -12,20 +12,22 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records import PlanRecord, PlanRow
 from crossgraft.runs import RunDirectory
-from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE, Keep
+from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.modes import selection_applied
-from crossgraft.tune.engine.selection_rule import SelectionRule
-from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.planning.batch_norm import BatchNorm
-from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.contradictions import notes_on, warnings_on
+from crossgraft.tune.planning.few_steps import about_few_steps
 from crossgraft.tune.planning.fold_data import make_feed
+from crossgraft.tune.planning.planned_settings import (
+    longest_training,
+    planned_settings,
+    refuse_other_defaults,
+    settings_table,
+)
 from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.step_cost import StepCost, measure_step
 from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
-from crossgraft.words.editing_words import named
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.keep_words import compared_in_words
 from crossgraft.words.plan_words import adapters_in_words, memory_in_words, own_in_words
@@ -80,20 +82,38 @@ def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Repo
     """The plan of all trainings, with the time of a step measured on this machine; a resumed run keeps its own.
 
     Raises:
+        OtherRunError: The resumed run was planned by a version with other defaults.
         OutOfMemoryError: Not even one step fits into memory.
     """
     record = None if run is None else run.read_record(PLAN_FILE, PlanRecord)
-    if record is None:
+    if record is not None:
+        refuse_other_defaults(record.settings, planned_settings(prepared))
+    else:
         situation, rows = prepared.situation(), prepared.rows
         warnings = warnings_on(situation)
         for warning in warnings:
             reporter.warn(warning)
         leakage = [rows.leakage] if rows.dataset.groups is None else []
-        notes = [*warnings, *notes_on(situation), *prepared.notes, *_about_keep(prepared), *leakage]
+        notes = [
+            *warnings,
+            *notes_on(situation),
+            *prepared.notes,
+            *_about_rates(prepared),
+            *_about_keep(prepared),
+            *leakage,
+        ]
         record = plan_record(prepared, _measure(prepared, reporter), notes)
     if run is not None:
         run.write_record(PLAN_FILE, record)
     return Plan(record)
+
+
+def _about_rates(prepared: Preparation) -> list[str]:
+    usual, points = prepared.settings.learning_rate, prepared.request.points
+    is_usual = "learning_rate" in points[0] or all(
+        settings_at(prepared, each).learning_rate == usual for each in points
+    )
+    return [] if is_usual else [about_few_steps(usual)]
 
 
 def _about_keep(prepared: Preparation) -> list[str]:
@@ -131,8 +151,6 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
     own_parameters, findings = _own_parts(prepared)
     adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]
     steps, seconds = 0, 0.0
-    varied = [{"epochs": point["epochs"]} for point in points if "epochs" in point]
-    longest = settings_at(prepared, max(varied, key=lambda point: point["epochs"], default={}))
     for point in points:
         batch_size = int(point.get("batch_size", settings.batch_size))
         epochs = int(point.get("epochs", settings.epochs))
@@ -157,12 +175,11 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         num_val=num_val,
         num_jobs=len(points) * num_folds * most,
         seeks_factor=prepared.keep is not None,
-        epochs=longest.epochs,
+        epochs=longest_training(prepared).epochs,
         steps_per_epoch=steps_per_epoch(num_train, settings.batch_size),
         num_steps=steps * num_folds * most,
         batch_size=settings.batch_size,
-        settings=_edits(prepared)
-        | settings_in_words(prepared.plugins, longest, prepared.rule, prepared.batch_norm, prepared.keep),
+        settings=planned_settings(prepared),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
         expected_seconds=seconds * num_folds * most if is_known else None,
         expected_reason=cost.time_reason,
@@ -172,11 +189,6 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         added_bytes=cost.added_bytes,
         notes=[*notes, *findings],
     )
-
-
-def _edits(prepared: Preparation) -> dict[str, str]:
-    edits = prepared.rows.edits
-    return {} if edits is None else {"edited with": named(edits.edits)}
 
 
 def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:
@@ -230,57 +242,9 @@ def _images(record: PlanRecord) -> list[str]:
     return [f"Images: {count(record.num_train)} to train on, {picks}{each}."]
 
 
-def settings_table(settings: Mapping[str, str]) -> list[str]:
-    """One line per setting, names and values below each other."""
-    width = max(map(len, settings), default=0)
-    return [f"  {name:<{width}}  {value}" for name, value in settings.items()]
-
-
 def _time(record: PlanRecord) -> str:
     if record.expected_seconds is None:
         return record.expected_reason or "not measured"
     if math.isclose(record.expected_seconds, 0):
         return "nearly none"
     return f"about {duration(record.expected_seconds)} at most ({record.expected_reason})"
-
-
-def settings_in_words(
-    plugins: Plugins,
-    settings: TrainerSettings,
-    rule: SelectionRule,
-    batch_norm: BatchNorm,
-    keep: Keep | None = None,
-) -> dict[str, str]:
-    """What is chosen → how, in the order of a report; what is off is left out."""
-    slots: dict[str, str] = {}
-    for plugin in plugins.describe():
-        slots[plugin.kind] = f"{slots[plugin.kind]} + {plugin.used}" if plugin.kind in slots else plugin.used
-    if plugins.augmentation.name != "none":
-        slots["mirroring"] = "yes" if plugins.augmentation.flip else "no"
-    head = settings.head_learning_rate
-    described = {
-        **slots,
-        "sampler": plugins.sampler,
-        "optimizer": settings.optimizer,
-        "learning rate": f"{settings.learning_rate:g}" + ("" if head is None else f" (head {head:g})"),
-        "schedule": f"{settings.schedule} after {settings.warmup_epochs:g} epochs of warm-up",
-        "weight decay": f"{settings.weight_decay:g}",
-        "precision": settings.precision,
-        "device": settings.device + (f" × {settings.num_processes}" if settings.num_processes > 1 else ""),
-        "picked by": rule.name,
-    }
-    if batch_norm.num_layers:
-        described["batch norm"] = batch_norm.in_words
-    if keep is not None:
-        described["keep"] = (
-            f"{compared_in_words(adapted=keep.is_adapted)} of {keep.target:g} on val, within {TOLERANCE:g}"
-        )
-    if settings.layer_decay != 1:
-        described["layer decay"] = f"{settings.layer_decay:g}"
-    if settings.head_first:
-        described["head first"] = f"at most {settings.head_epochs} epochs, patience {settings.head_patience}"
-    if settings.accumulate > 1:
-        described["accumulate"] = str(settings.accumulate)
-    if settings.patience is not None:
-        described["patience"] = str(settings.patience)
-    return described
