@@ -5,7 +5,7 @@
     python recipes/repsim_few_steps.py --only none                                       # the differences alone
     python recipes/repsim_few_steps.py --smoke --rows elsewhere     # an as-built network and noise; the numbers mean nothing
 
-Sets of recipes/ground_truth_sets.py with at most 100 training images a class (20 of Medical MNIST), three networks with
+Sets of recipes/ground_truth_sets.py with at most 100 training images per class (20 of Medical MNIST), three networks with
 BatchNorm, 2 and 6 epochs with batches that fit the number of images: FULL, the default of ``--regularizer repsim``, the same with
 statistics of each batch and the usual learning rate (the default in few steps until November 2026), and the paper's form. Each
 training ends as a row of ``--rows``; what is there with the same settings is not trained again. About 50 processor minutes.

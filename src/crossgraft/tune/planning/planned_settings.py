@@ -22,7 +22,7 @@ def longest_training(prepared: Preparation) -> TrainerSettings:
 
 
 def planned_settings(prepared: Preparation) -> dict[str, str]:
-    """Of the longest training; what edits images, too."""
+    """Every setting of the longest training, and the edits of its images."""
     edits, longest = prepared.rows.edits, longest_training(prepared)
     edited = {} if edits is None else {"edited with": named(edits.edits)}
     return edited | settings_in_words(prepared.plugins, longest, prepared.rule, prepared.batch_norm, prepared.keep)
