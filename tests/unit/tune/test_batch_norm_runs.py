@@ -123,10 +123,10 @@ def rates(**call):
 
 def test_few_steps_beside_statistics_that_stay_are_smaller_and_the_plan_says_so(folder):
     rate, (note,) = rates(regularizer="repsim")
-    assert rate == "0.0001 (head 0.01)" and "0.001 × steps / 100" in note and "at most 0.01" in note
+    assert rate == "0.0001 (head 0.001)" and "the head is trained alone first" in note and "0.001 × steps / 100" in note
     assert rates(regularizer="repsim", batch_norm="frozen") == (rate, [note])  # as where the default is typed
     assert rates(regularizer="hcs") == (rate, [note])
-    assert rates(regularizer="repsim", epochs=8) == ("0.0004 (head 0.0025)", [note])
+    assert rates(regularizer="repsim", epochs=8) == ("0.0004 (head 0.001)", [note])
     assert rates(regularizer="repsim", epochs=20) == ("0.001", [])
     assert rates(regularizer="repsim", batch_size=None, grid="batch_size=8,16")[1] == [note]
 
@@ -144,16 +144,17 @@ def test_learning_rates_are_the_usual_ones_where_statistics_move_and_those_that_
     assert rates(regularizer="repsim", grid="learning_rate=0.1,0.01")[1] == []
 
 
-def test_the_rates_of_a_grid_follow_the_length_of_each_training(folder, monkeypatch):
+def test_each_training_of_a_grid_follows_its_own_length(folder, monkeypatch):
     seen = []
     real = jobs.train
     monkeypatch.setattr(jobs, "train", lambda *given, **named: seen.append(named["settings"]) or real(*given, **named))
     call = {name: value for name, value in FAST.items() if name not in ("learning_rate", "epochs")}
-    fine_tune(squares(), **call, regularizer="repsim", grid="epochs=1,20", patience=1)
-    assert [(each.learning_rate, each.head_learning_rate) for each in seen] == [
-        (pytest.approx(5e-5), pytest.approx(1e-2)),
-        (1e-3, None),
+    tuned = fine_tune(squares(), **call, regularizer="repsim", grid="epochs=1,20", patience=1, head_first=False)
+    assert [(each.learning_rate, each.head_learning_rate, each.head_first) for each in seen] == [
+        (pytest.approx(5e-5), 1e-3, True),
+        (1e-3, None, False),
     ]
+    assert {row.job for row in tuned.record.history if row.stage == "head"} == {"epochs=1"}
 
 
 @pytest.mark.parametrize(

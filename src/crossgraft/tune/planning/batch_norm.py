@@ -66,8 +66,8 @@ def choose_batch_norm(
     """The decision, and what the plan says where there is nothing to decide.
 
     Left open it is ``frozen`` beside a regulariser that keeps more then at the same accuracy (docs/results/repsim.md says of
-    which that was measured), however long the training is, and otherwise ``train``. Few steps with frozen statistics are
-    smaller ones, see ``tune.planning.few_steps``.
+    which that was measured), however long the training is, and otherwise ``train``. What few steps then are is decided in
+    ``tune.planning.few_steps``.
 
     Raises:
         UnknownNameError: No mode has that name.

@@ -31,7 +31,7 @@ from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, se
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
 from crossgraft.tune.planning.contradictions import refuse_contradictions
 from crossgraft.tune.planning.defaults import trainer_settings, warmup_epochs
-from crossgraft.tune.planning.few_steps import rates_of_few_steps
+from crossgraft.tune.planning.few_steps import for_few_steps
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data
 from crossgraft.tune.planning.grid import GridPoint
@@ -203,7 +203,7 @@ def prepare(
 
 
 def settings_at(prepared: Preparation, point: GridPoint) -> TrainerSettings:
-    """Settings of a point of the grid; a warm-up and learning rates that nobody asked for follow its length."""
+    """Settings of a point of the grid; what nobody asked for follows its length."""
     options = prepared.request.options
     follows = "epochs" in point and options.warmup_epochs is None
     warmup = {"warmup_epochs": warmup_epochs(int(point["epochs"]))} if follows else {}
@@ -211,7 +211,7 @@ def settings_at(prepared: Preparation, point: GridPoint) -> TrainerSettings:
     if not prepared.batch_norm.is_held or options.learning_rate is not None or "learning_rate" in point:
         return settings
     num_train = len(prepared.rows.parts[0].train)
-    return rates_of_few_steps(settings, settings.epochs * steps_per_epoch(num_train, settings.batch_size))
+    return for_few_steps(settings, settings.epochs * steps_per_epoch(num_train, settings.batch_size))
 
 
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:
