@@ -59,9 +59,10 @@ Differences to FULL, means over pairs of set, length and network, with intervals
 the wrong cause.** AdamW changes each weight by about its learning rate, however small the gradient is; BatchNorm in training
 mode takes out what that does to mean and scale of activations, kept statistics do not, and 1 − CKA has no gradient at the
 start, where it is 0. So it was the first ten steps of the usual size that broke features, and with them the accuracy, and
-there were too few steps left to mend them. Now the statistics stay in short trainings, too, and the pretrained part learns
-with N / 100 of the usual rate in N < 100 steps, the head with 100 / N of it, at most ten times. The rule was chosen on three
-sets, written down in the [log](../log.md), and then judged on the four others (*few steps*).
+there were too few steps left to mend them. Now the statistics stay in short trainings, too: in N < 100 steps the head is
+trained alone first, on features that are computed once, and then the pretrained part with N / 100 of the usual rate. The
+rule, the one before it, which cost accuracy, and what both were chosen on stand in the [log](../log.md#repsim-in-short-runs);
+*few steps* are the four sets that it was not chosen on.
 
 The long trainings with intervals over seeds:
 

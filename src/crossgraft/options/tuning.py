@@ -134,7 +134,9 @@ class TrainingOptions(Options):
         in_protocol=True,
     )
     head_first: bool = option(
-        "Train the head alone until it stops improving, then what the method trains.", default=False
+        "Train the head alone until it stops improving, then what the method trains.",
+        default=False,
+        default_text="only below 100 steps beside repsim and hcs with frozen BatchNorm",
     )
     head_epochs: int | None = option(
         "Largest number of epochs of the first phase.", default=None, least=1, default_text="100", in_protocol=True

@@ -37,6 +37,6 @@ def about_few_steps(usual: float) -> str:
     """For the plan, with the learning rate of longer trainings."""
     return (
         f"In fewer than {ENOUGH_STEPS} steps with statistics of BatchNorm that stay, a network cannot mend what steps of the "
-        f"usual size break: the head is trained alone first, then the pretrained part with a learning rate of {usual:g} × steps / "
-        f"{ENOUGH_STEPS}. --learning-rate sets another one, without a first phase."
+        f"usual size break: the head is trained alone first, then the pretrained part with a learning rate of {usual:g} × steps "
+        f"/ {ENOUGH_STEPS}. --learning-rate sets another one, without a first phase."
     )
