@@ -24,30 +24,24 @@ def long_variant(form: str, *, has_batch_norm: bool) -> str:
 
 
 def headline(tables: Tables, few: Tables, vit: str) -> str:
-    """One line a set and network: debiased CKA / accuracy of each form, of the long trainings and of the short ones."""
-    lengths = " and ".join(map(str, EPOCHS))
-    titles = [f"{title}, {length}" for length in ("15 epochs", f"{lengths} epochs") for title in FORMS.values()]
+    """One line a set and network: debiased CKA / accuracy of each form, of the short trainings and of the long ones."""
+    lengths = [f"{epochs} epochs" for epochs in (*EPOCHS, 15)]
+    titles = [f"{title}, {length}" for length in lengths for title in FORMS.values()]
     lines = [f"| Set | Network | {' | '.join(titles)} |", "|---" * (2 + len(titles)) + "|"]
     for name in dict.fromkeys([*tables, *few]):
         long, short = ({name: each[name]} if name in each else {} for each in (tables, few))
         models = sorted({row.model for each in (long, short) for table in each.values() for row in table.trainings})
         for model in models:
-            cells = [_cell(long, [long_variant(form, has_batch_norm=model != vit)], model) for form in FORMS]
-            cells += [_cell(short, [variant_of(form, epochs) for epochs in EPOCHS], model) for form in FORMS]
+            cells = [_cell(short, variant_of(form, epochs), model) for epochs in EPOCHS for form in FORMS]
+            cells += [_cell(long, long_variant(form, has_batch_norm=model != vit), model) for form in FORMS]
             lines.append(f"| {name} | {model} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _cell(tables: Tables, variants: Iterable[str], model: str) -> str:
-    """Mean over seeds, then over variants; – where a variant is missing."""
-    said: list[str] = []
-    names = list(variants)
-    for metric in METRICS:
-        of_each = [[v for key, v in values(tables, name, metric).items() if key[1] == model] for name in names]
-        if not all(of_each):
-            return "–"
-        said.append(f"{statistics.fmean(statistics.fmean(found) for found in of_each):.3f}")
-    return " / ".join(said)
+def _cell(tables: Tables, variant: str, model: str) -> str:
+    """Means over seeds; – where there is no training."""
+    found = [[v for key, v in values(tables, variant, metric).items() if key[1] == model] for metric in METRICS]
+    return " / ".join(f"{statistics.fmean(each):.3f}" for each in found) if all(found) else "–"
 
 
 def differences(tables: Tables, few: Tables, vit: str) -> str:

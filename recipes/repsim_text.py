@@ -41,13 +41,12 @@ have weight 1 where no other is said. *train*, *frozen*, *adapt* are those of `-
 
 ## Does the default keep?
 
-Debiased CKA / accuracy, means over seeds (and of the short trainings over both lengths), of the two forms of the loss, each
-as `crossgraft tune` trains it when nothing else is said: `--regularizer repsim` is 1 − debiased CKA of the batch with weight
-0.3 √(d / 64); `--regularizer repsim:preset=paper` is equations 13 and 14, the covariance of the batch against that of all
-training images. Beside both, statistics of BatchNorm stay as they came. FULL trains with those of each batch, as it does by
-default. The long trainings are those of all of this page (135 to 240 steps); the short ones, by
-`recipes/repsim_few_steps.py`, have at most 100 training images per class (20 of Medical MNIST), batches of 16 or 32 and 16 to
-90 steps. – was not trained.
+Debiased CKA / accuracy, means over seeds, of the two forms of the loss, each as `crossgraft tune` trains it when nothing else
+is said: `--regularizer repsim` is 1 − debiased CKA of the batch with weight 0.3 √(d / 64); `repsim:preset=paper` is equations
+13 and 14, the covariance of the batch against that of all training images. Beside both, statistics of BatchNorm stay as they
+came. FULL trains with those of each batch, as it does by default. The long trainings (15 epochs, 135 to 240 steps) are those
+of all of this page; the short ones (2 and 6 epochs, 16 to 90 steps), by `recipes/repsim_few_steps.py`, have at most 100
+training images per class (20 of Medical MNIST), batches of 16 or 32. – was not trained.
 
 {headline}
 
