@@ -64,7 +64,8 @@ def differences(tables: Tables, few: Tables, vit: str) -> str:
             for model in [*by_network, ""] if form != "full" else []:
                 found = {metric: gaps(of_part, form, metric, model) for metric in METRICS}
                 lines += _line(part, title, model or "all", found)
-    return "\n".join(lines)
+    seeds = sorted({str(row.seed) for table in few.values() for row in table.trainings})
+    return "\n".join([*lines, "", f"Seeds of the short trainings: {', '.join(seeds) or 'none'}."])
 
 
 def _of_models(found: Mapping[Key, float], models: Iterable[str]) -> dict[Key, float]:
