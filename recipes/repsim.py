@@ -8,7 +8,8 @@
 The environment variable CROSSGRAFT_DATA may name a folder that holds both, ``datasets`` and ``weights``. First a small ViT is
 trained on natural images, once, because none that is trained is small enough to be fine-tuned on a CPU this often. Each
 training ends as a row of ``--rows`` (three tables a set), and what is there with the same settings is not trained again, so the
-study can be done in pieces, on several machines, and by two processes at once that work on different sets.
+study can be done in pieces, on several machines, and by two processes at once that work on different sets. Trainings with few
+steps are those of recipes/repsim_few_steps.py.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 from repsim_ablations import NETWORKS as ABLATED
 from repsim_ablations import TARGET as ABLATIONS
 from repsim_ablations import ablations
+from repsim_few_steps import CHOSEN_ON, JUDGED
 from repsim_page import write_page
 from repsim_variants import CURVE_ENDS, variants
 from studies import EXAMPLES, MEDICAL_TARGETS, SEEDS, SMOKE_TARGETS, Target, short, smoke_specs
@@ -78,6 +80,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
             arguments.out,
             tables,
             ablated,
+            few={name: read_table(arguments.rows / "few_steps", name) for name in (*JUDGED, *CHOSEN_ON)},
             titles={t.name: t.title for t in targets},
             vit=VIT_NAME,
             wanted=wanted(targets, arguments),

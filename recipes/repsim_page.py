@@ -10,6 +10,7 @@ import numpy as np
 from repsim_ablations import OF, ablations_table
 from repsim_batch_norm import batch_norm_modes, why_frozen
 from repsim_figure import write_figure
+from repsim_headline import differences, headline
 from repsim_kinds import KINDS, Kind, comparable, of_kind, paired, reference_of, values
 from repsim_text import PAGE
 from repsim_uses import SHOWN, bought, use_differences, uses, weights
@@ -38,13 +39,23 @@ ORDERINGS = (  # first, second, number, what the paper has
 )
 
 
-def write_page(path: Path, tables: Tables, ablated: Table, *, titles: Mapping[str, str], vit: str, wanted: int) -> None:
+def write_page(
+    path: Path,
+    tables: Tables,
+    ablated: Table,
+    *,
+    few: Tables,
+    titles: Mapping[str, str],
+    vit: str,
+    wanted: int,
+) -> None:
     """The page and, in a folder beside it, its figure; ``wanted`` is the number of trainings of the whole study.
 
     Args:
         path: Of the page.
         tables: Of each set.
         ablated: Of the ablations.
+        few: Of trainings with few steps, of each set.
         titles: Set → for people.
         vit: Name of the ViT.
         wanted: Trainings of all of them.
@@ -57,6 +68,8 @@ def write_page(path: Path, tables: Tables, ablated: Table, *, titles: Mapping[st
     progress = f"**The study is not finished: {there} of {wanted} trainings are there.**" if there < wanted else ""
     text = PAGE.format(
         progress=progress,
+        headline=headline(tables, few, vit),
+        differences=differences(tables, few, vit),
         kept=_kept_everywhere(tables, vit),
         decided=why_frozen(tables),
         batch_norm=batch_norm_modes(tables),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +21,21 @@ SEEDS = (0, 1, 2)
 
 
 class Target(NamedTuple):
-    """One labelled set with its own splits."""
+    """One labelled set with its own splits.
+
+    Attributes:
+        name: For files.
+        title: For people.
+        file: In the folder of data.
+        options: Of ``fine_tune``.
+        opened: Reads it from that folder, where it is more than a file.
+    """
 
     name: str
     title: str
     file: str
     options: dict[str, Any] = {}  # noqa: RUF012 (never written to)
+    opened: Callable[[Path], Dataset] | None = None
 
 
 MEDICAL_TARGETS = (

@@ -178,6 +178,8 @@ def tune(job: Training, arguments: argparse.Namespace, out: Path) -> FineTuningR
 
 def data_of(job: Training, arguments: argparse.Namespace) -> Path | Dataset:
     """Images of the set; noise with ``--smoke``."""
+    if job.target.opened is not None:
+        return job.target.opened(arguments.data_dir)
     return noise(job.target.name) if arguments.smoke else arguments.data_dir / job.target.file
 
 

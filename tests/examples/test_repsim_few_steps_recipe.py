@@ -1,5 +1,6 @@
-"""recipes/repsim_few_steps.py runs without data, and its lines say what its trainings said."""
+"""recipes/repsim_few_steps.py runs without data and trains nothing twice; its lines say what its rows say."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -11,31 +12,50 @@ def recipe(load_recipe):
 
 
 @pytest.mark.slow
-def test_without_data_it_trains_both_modes(recipe, capsys):
-    recipe.main(["--smoke"])
-    said = capsys.readouterr().out
-    assert "| noise | resnet20 | 1 |" in said and "over 1 pairs" in said
+def test_without_data_it_trains_and_resumes(recipe, tmp_path, capsys, monkeypatch):
+    command = ["--smoke", "--rows", str(tmp_path), "--variants", "full", "repsim"]
+    recipe.main(command)
+    first = capsys.readouterr().out.splitlines()[-2:]
+    assert [line.partition(":")[0] for line in first] == ["repsim − FULL, resnet20", "repsim − FULL, all networks"]
+    assert all(line.endswith(", 1 pairs") for line in first)
+    trainings = sys.modules["study_trainings"]
+    monkeypatch.setattr(trainings, "tune", lambda *_, **__: pytest.fail("a finished training was made again"))
+    recipe.main(command)
+    assert capsys.readouterr().out.splitlines() == first
 
 
-def test_differences_are_frozen_minus_train_and_of_equal_seeds(recipe, monkeypatch, capsys):
-    asked = []
+def test_what_judges_comes_before_what_was_chosen_on_and_nothing_twice(recipe, monkeypatch, tmp_path):
+    networks = [SimpleNamespace(name=f"{name} · x") for name in recipe.NETWORKS]
+    monkeypatch.setattr(recipe, "networks", lambda _: networks)
+    asked = recipe.parse_arguments(["--data-dir", str(tmp_path), "--weights-dir", str(tmp_path)])
+    jobs = list(recipe.trainings(asked))
+    assert (
+        len({(job.target.name, job.spec.name, job.variant, job.seed) for job in jobs}) == len(jobs) == 7 * 3 * 4 * 2 * 3
+    )
+    assert [job.seed for job in jobs] == sorted(job.seed for job in jobs)
+    assert [job.target.name for job in jobs[:: len(networks) * 2][:7]] == [*recipe.JUDGED, *recipe.CHOSEN_ON]
+    assert not set(recipe.JUDGED) & set(recipe.CHOSEN_ON)
+    assert {job.options.get("image_size") for job in jobs if job.spec.name.startswith("resnet20")} == {32}
+    assert all(job.options["batch_size"] is None for job in jobs)
 
-    def tuned(data, *, model, batch_norm, epochs, seed, regularizer, **_):
-        asked.append((data, model, batch_norm, epochs, seed, regularizer))
-        accuracy = 0.5 + 0.1 * seed + (0.03 * epochs / 15 - 0.05 if batch_norm == "frozen" else 0.0)
-        record = SimpleNamespace(
-            metric=lambda _: SimpleNamespace(value=accuracy), plan=SimpleNamespace(steps_per_epoch=4)
+
+def test_differences_are_of_equal_length_set_network_and_seed_on_what_judges(recipe, tmp_path, capsys):
+    rows = sys.modules["study_rows"]
+    for name in ("ham10000", "breastmnist"):
+        table = rows.Table()
+        for form, gain in (("full", 0.0), ("repsim", 0.1)):
+            for epochs in (2, 6):
+                table = table.with_training(
+                    rows.TrainingRow(
+                        model="net", variant=f"{form}, {epochs} epochs", seed=0, settings="s", versions="v",
+                        cka_debiased=0.3 + gain * epochs, accuracy=0.5 - gain, cka=0.5,
+                    )
+                )  # fmt: skip
+        alone = rows.TrainingRow(
+            model="net", variant="repsim, 2 epochs", seed=1, settings="s", versions="v", accuracy=0.0
         )
-        return SimpleNamespace(record=record)
-
-    monkeypatch.setattr(recipe, "fine_tune", tuned)
-    monkeypatch.setattr(recipe, "parts_of", lambda target, _: target.name)
-    monkeypatch.setattr(recipe, "networks", lambda _: [SimpleNamespace(name=f"{each} · x") for each in ("one", "two")])
-    recipe.main(["--data-dir", ".", "--weights-dir", "."])
-    lines = capsys.readouterr().out.splitlines()
-    assert "| busi | two | 60 | 0.580 | 0.600 | -0.020 |" in lines
-    assert lines[-2:] == [
-        "15 epochs, 60 to 60 steps: -0.020 [-0.020, -0.020] over 6 pairs",
-        "45 epochs, 180 to 180 steps: +0.040 [+0.040, +0.040] over 6 pairs",
-    ]
-    assert len(asked) == len(set(map(str, asked))) == 72 and {each[-1] for each in asked} == {"repsim"}
+        table.with_training(alone).write(tmp_path, name)
+    recipe.main(["--only", "none", "--rows", str(tmp_path)])
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2
+    assert "debiased CKA +0.400 [-2.141, +2.941], accuracy -0.100 [-0.100, -0.100], 2 pairs" in said[0]

@@ -180,12 +180,13 @@ def made_up_study(rows):
     return tables
 
 
-def written(page, tables, tmp_path, *, wanted=16, rows_of_ablations=None):
+def written(page, tables, tmp_path, *, wanted=16, rows_of_ablations=None, few=None):
     out = tmp_path / "page.md"
     page.write_page(
         out,
         tables,
         rows_of_ablations or sys.modules["study_rows"].Table(),
+        few=few or {},
         titles={"a": "Set A", "b": "Set B"},
         vit=VIT,
         wanted=wanted,
@@ -195,7 +196,7 @@ def written(page, tables, tmp_path, *, wanted=16, rows_of_ablations=None):
 
 def test_the_default_is_compared_with_full_on_every_set_and_network(page, rows, tmp_path):
     text = written(page, made_up_study(rows), tmp_path)
-    line = next(line for line in text.splitlines() if line.startswith(f"| a | {VIT} |"))
+    line = next(line for line in text.splitlines() if line.startswith(f"| a | {VIT} | 0.300 ["))
     assert "| 0.300 [0.300, 0.300] | 0.500 [0.500, 0.500] | 0.200 [0.200, 0.200] | -0.100 [" in line
     interval = stats.ttest_1samp([-0.1, -0.2], 0).confidence_interval(0.95)
     assert (
@@ -204,6 +205,34 @@ def test_the_default_is_compared_with_full_on_every_set_and_network(page, rows, 
     )
     assert "not finished" not in text
     assert "16 of 99 trainings" in written(page, made_up_study(rows), tmp_path, wanted=99)
+
+
+def test_short_and_long_trainings_stand_beside_each_other_by_form_of_the_loss(page, rows, tmp_path):
+    def of(variants, gain):
+        made = [
+            made_up_row(rows, "net", variant, seed, accuracy=0.5 + gain * place, cka_debiased=0.2 + 0.1 * place)
+            for place, variant in enumerate(variants)
+            for seed in (0, 1)
+        ]
+        return table_of(rows, made)
+
+    short = [f"{form}, {epochs} epochs" for epochs in (2, 6) for form in ("full", "repsim")]
+    few = {"a": of(short, 0.1), "ham10000": of(short, -0.1)}
+    long = {"a": of(["full", "repsim, frozen", "repsim"], 0.2), "b": rows.Table()}
+    text = written(page, long, tmp_path, few=few)
+    of_a, of_ham = (
+        next(line for line in text.splitlines() if line.startswith(f"| {name} | net |")) for name in ("a", "ham10000")
+    )
+    titles = ["FULL", "`repsim`: 1 − CKA", "`repsim:preset=paper`: eq. 13–14"]
+    columns = [f"{title}, {length}" for length in ("2 epochs", "6 epochs", "15 epochs") for title in titles]
+    assert f"| Set | Network | {' | '.join(columns)} |" in text
+    short_ones = "0.200 / 0.500 | 0.300 / 0.600 | – | 0.400 / 0.700 | 0.500 / 0.800 | –"
+    assert of_a == f"| a | net | {short_ones} | 0.200 / 0.500 | 0.300 / 0.700 | – |"
+    assert (
+        of_ham
+        == "| ham10000 | net | 0.200 / 0.500 | 0.300 / 0.400 | – | 0.400 / 0.300 | 0.500 / 0.200 | – | – | – | – |"
+    )
+    assert "| few steps | `repsim`: 1 − CKA | net | 2 | +0.100 [+0.100, +0.100] | -0.100 [-0.100, -0.100] |" in text
 
 
 def test_ablations_are_on_the_page_and_counted(page, rows, tmp_path):

@@ -134,7 +134,9 @@ class TrainingOptions(Options):
         in_protocol=True,
     )
     head_first: bool = option(
-        "Train the head alone until it stops improving, then what the method trains.", default=False
+        "Train the head alone until it stops improving, then what the method trains.",
+        default=False,
+        default_text="only below 100 steps beside repsim and hcs with frozen BatchNorm",
     )
     head_epochs: int | None = option(
         "Largest number of epochs of the first phase.", default=None, least=1, default_text="100", in_protocol=True
@@ -154,7 +156,7 @@ class TrainingOptions(Options):
         "Means and variances of BatchNorm: train (of each batch, they move), frozen (the pretrained ones), or adapt (first "
         "estimated on the training images, in the network that training starts from and compares with).",
         default=None,
-        default_text="frozen beside repsim and hcs from 100 steps on, else train",
+        default_text="frozen beside repsim and hcs, else train",
         only_if_given=True,
         in_protocol=True,
     )

@@ -11,11 +11,12 @@ from safetensors.torch import load_file
 
 from crossgraft import export_model, fine_tune
 from crossgraft.data import dataset_from_arrays
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import OtherRunError, UnknownNameError, UsageError
 from crossgraft.geometry.batch_norm import with_estimated_statistics
 from crossgraft.models.adapted import write_peft_adapter
 from crossgraft.progress import Reporter
-from crossgraft.records import TuningRecord
+from crossgraft.records import PlanRecord, TuningRecord
+from crossgraft.tune import jobs
 from crossgraft.tune.engine import trainer
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.planning import fold_networks
@@ -113,12 +114,64 @@ def test_the_plan_and_the_record_say_what_was_decided_and_why(folder):
     assert "2 BatchNorm layers" in note and "one batch of" in note
 
 
-def test_the_shortest_training_of_a_grid_decides(folder):
-    common = {**FAST, "regularizer": "repsim", "plan": True}
-    del common["epochs"]
-    for epochs, mode in (("20,40", "frozen"), ("2,40", "train")):
-        plan = fine_tune(squares(), **common, grid=f"epochs={epochs}").plan.record
-        assert plan.settings["batch norm"].startswith(mode), epochs
+def rates(**call):
+    """What the plan says of the learning rate, and its notes about few steps; of ten steps where nothing else is said."""
+    call = {**{name: value for name, value in FAST.items() if name != "learning_rate"}, **call}
+    record = fine_tune(squares(), **call, plan=True).plan.record
+    return record.settings["learning rate"], [note for note in record.notes if "fewer than 100 steps" in note]
+
+
+def test_few_steps_beside_statistics_that_stay_are_smaller_and_the_plan_says_so(folder):
+    rate, (note,) = rates(regularizer="repsim")
+    assert rate == "0.0001 (head 0.001)" and "the head is trained alone first" in note and "0.001 × steps / 100" in note
+    assert rates(regularizer="repsim", batch_norm="frozen") == (rate, [note])  # as where the default is typed
+    assert rates(regularizer="hcs") == (rate, [note])
+    assert rates(regularizer="repsim", epochs=8) == ("0.0004 (head 0.001)", [note])
+    assert rates(regularizer="repsim", epochs=20) == ("0.001", [])
+    assert rates(regularizer="repsim", batch_size=None, grid="batch_size=8,16")[1] == [note]
+
+
+def test_learning_rates_are_the_usual_ones_where_statistics_move_and_those_that_were_asked_for_count(folder):
+    for call in (
+        {},
+        {"batch_norm": "frozen"},
+        {"regularizer": "l2_sp"},
+        {"regularizer": "repsim", "batch_norm": "train"},
+    ):
+        assert rates(**call) == ("0.001", []), call
+    assert rates(regularizer="repsim", learning_rate=0.001) == ("0.001", [])
+    assert rates(regularizer="repsim", head_learning_rate=0.02)[0] == "0.0001 (head 0.02)"
+    assert rates(regularizer="repsim", grid="learning_rate=0.1,0.01")[1] == []
+
+
+def test_each_training_of_a_grid_follows_its_own_length(folder, monkeypatch):
+    seen = []
+    real = jobs.train
+    monkeypatch.setattr(jobs, "train", lambda *given, **named: seen.append(named["settings"]) or real(*given, **named))
+    call = {name: value for name, value in FAST.items() if name not in ("learning_rate", "epochs")}
+    tuned = fine_tune(squares(), **call, regularizer="repsim", grid="epochs=1,20", patience=1, head_first=False)
+    assert [(each.learning_rate, each.head_learning_rate, each.head_first) for each in seen] == [
+        (pytest.approx(5e-5), 1e-3, True),
+        (1e-3, None, False),
+    ]
+    assert {row.job for row in tuned.record.history if row.stage == "head"} == {"epochs=1"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "before"), [("batch norm", "train (the default of then)"), ("learning rate", "0.001")]
+)
+def test_a_run_that_was_planned_with_other_defaults_is_not_gone_on_with(folder, tmp_path, setting, before):
+    call = {name: value for name, value in FAST.items() if name != "learning_rate"} | {"regularizer": "repsim"}
+    fine_tune(squares(), **call, out=tmp_path)
+    fine_tune(squares(), **call, out=tmp_path)
+    path = tmp_path / "plan.json"
+    plan = PlanRecord.model_validate_json(path.read_bytes())
+    assert plan.settings[setting] != before
+    path.write_text(plan.model_copy(update={"settings": {**plan.settings, setting: before}}).model_dump_json())
+    said = rf"{setting} was {before.partition(' ')[0]} and is now .*--overwrite.*--batch-norm and --learning-rate bring"
+    with pytest.raises(OtherRunError, match=said):
+        fine_tune(squares(), **call, out=tmp_path)
+    fine_tune(squares(), **call, out=tmp_path, overwrite=True)
 
 
 def estimated():

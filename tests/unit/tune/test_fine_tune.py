@@ -17,9 +17,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records import TuningRecord
 from crossgraft.runs import read_known_results
 from crossgraft.tune import jobs
-from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.grid import GRID_SETTINGS
-from crossgraft.tune.planning.preparation import fewest_steps
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.rows import rows_of
 
@@ -245,9 +243,6 @@ def test_warm_up_follows_the_epochs_of_a_grid_unless_it_was_given():
     common = {"model": "tiny_models:tiny", "batch_size": 8, "grid": "epochs=20,10", "plan": True}
     plan = fine_tune(squares(), **common).plan.record
     assert plan.epochs == 20 and plan.settings["schedule"] == "cosine after 2 epochs of warm-up"
-    settings = TrainerSettings(epochs=50, batch_size=8)
-    assert fewest_steps([{"epochs": 20}, {"epochs": 2, "batch_size": 4}], settings, num_train=16) == 8
-    assert fewest_steps([{}], settings, num_train=16) == 100
     plan = fine_tune(squares(), **common, warmup_epochs=1.0).plan.record
     assert plan.settings["schedule"] == "cosine after 1 epochs of warm-up"
 

@@ -18,11 +18,6 @@ from crossgraft.words.formatting import counted, joined
 _WHY_TRAIN = "the default, as without a regulariser"
 """Why beside a regulariser that compares with the start, too."""
 _WHY_FROZEN = "the default beside {}: statistics that move change what it keeps"
-_FEWEST_STEPS = 100
-"""Steps from which on frozen statistics cost no accuracy that shows; in 45 to 75 they did on two sets of three."""
-_WHY_NOT_FROZEN = (
-    f"the default beside {{}} below {_FEWEST_STEPS} steps, in which a network cannot get used to frozen statistics"
-)
 
 
 @dataclass(frozen=True)
@@ -35,12 +30,14 @@ class BatchNorm:
         reason: Reason of it in words, where nobody asked for it.
         num_layers: Layers that it is about; 0: there is nothing to decide.
         idle_method: Name of the method, where it moves the statistics of none of them whatever the mode is.
+        is_held: Whether statistics that the method would move stay beside a regulariser that keeps more then.
     """
 
     mode: BatchNormMode
     reason: str
     num_layers: int
     idle_method: str = ""
+    is_held: bool = False
 
     @property
     def in_words(self) -> str:
@@ -64,12 +61,13 @@ class BatchNorm:
 
 
 def choose_batch_norm(
-    asked: BatchNormMode | None, plugins: Plugins, classifier: Classifier, selection: Selection, *, num_steps: int
+    asked: BatchNormMode | None, plugins: Plugins, classifier: Classifier, selection: Selection
 ) -> tuple[BatchNorm, list[str]]:
     """The decision, and what the plan says where there is nothing to decide.
 
     Left open it is ``frozen`` beside a regulariser that keeps more then at the same accuracy (docs/results/repsim.md says of
-    which that was measured) in a training of ``num_steps`` that are enough for it, and otherwise ``train``.
+    which that was measured), however long the training is, and otherwise ``train``. What few steps then are is decided in
+    ``tune.planning.few_steps``.
 
     Raises:
         UnknownNameError: No mode has that name.
@@ -88,13 +86,13 @@ def choose_batch_norm(
         return BatchNorm("train", "", 0), notes if asked else []
     moving = set(training_batch_norms(classifier, selection)).intersection(layers)
     idle = "" if moving else plugins.method.name
-    if asked is not None:
-        return BatchNorm(asked, "", len(layers), idle), _on_what_was_asked(asked, plugins, moves=bool(moving))
     keepers = [each for each in plugins.regularizers if keeps_reference(each) and moving]
     freezing = [each.name for each in keepers if freezes_batch_norm(each)]
+    if asked is not None:
+        found = BatchNorm(asked, "", len(layers), idle, is_held=asked == "frozen" and bool(freezing))
+        return found, _on_what_was_asked(asked, plugins, moves=bool(moving))
     if freezing:
-        mode, why = ("frozen", _WHY_FROZEN) if num_steps >= _FEWEST_STEPS else ("train", _WHY_NOT_FROZEN)
-        return BatchNorm(mode, why.format(joined(freezing)), len(layers)), []
+        return BatchNorm("frozen", _WHY_FROZEN.format(joined(freezing)), len(layers), is_held=True), []
     return BatchNorm("train", _WHY_TRAIN if keepers else "", len(layers), idle), []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
@@ -16,13 +16,17 @@ from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.modes import selection_applied
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.contradictions import notes_on, warnings_on
+from crossgraft.tune.planning.few_steps import about_few_steps
 from crossgraft.tune.planning.fold_data import make_feed
+from crossgraft.tune.planning.planned_settings import (
+    planned_settings,
+    refuse_other_defaults,
+    settings_table,
+)
 from crossgraft.tune.planning.preparation import Preparation, settings_at
-from crossgraft.tune.planning.settings_in_words import settings_of_points
 from crossgraft.tune.planning.step_cost import StepCost, measure_step
 from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
-from crossgraft.words.editing_words import named
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.keep_words import compared_in_words
 from crossgraft.words.plan_words import adapters_in_words, memory_in_words, own_in_words
@@ -76,20 +80,38 @@ def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Repo
     """The plan of all trainings, with the time of a step measured on this machine; a resumed run keeps its own.
 
     Raises:
+        OtherRunError: The resumed run was planned by a version with other defaults.
         OutOfMemoryError: Not even one step fits into memory.
     """
     record = None if run is None else run.read_record(PLAN_FILE, PlanRecord)
-    if record is None:
+    if record is not None:
+        refuse_other_defaults(record.settings, prepared)
+    else:
         situation, rows = prepared.situation(), prepared.rows
         warnings = warnings_on(situation)
         for warning in warnings:
             reporter.warn(warning)
         leakage = [rows.leakage] if rows.dataset.groups is None else []
-        notes = [*warnings, *notes_on(situation), *prepared.notes, *_about_keep(prepared), *leakage]
+        notes = [
+            *warnings,
+            *notes_on(situation),
+            *prepared.notes,
+            *_about_rates(prepared),
+            *_about_keep(prepared),
+            *leakage,
+        ]
         record = plan_record(prepared, _measure(prepared, reporter), notes)
     if run is not None:
         run.write_record(PLAN_FILE, record)
     return Plan(record)
+
+
+def _about_rates(prepared: Preparation) -> list[str]:
+    usual, points = prepared.settings.learning_rate, prepared.request.points
+    is_usual = "learning_rate" in points[0] or all(
+        settings_at(prepared, each).learning_rate == usual for each in points
+    )
+    return [] if is_usual else [about_few_steps(usual)]
 
 
 def _about_keep(prepared: Preparation) -> list[str]:
@@ -157,7 +179,7 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         num_steps=steps * num_folds * most,
         batch_size=longest.batch_size,
         grid=points if points != [{}] else None,
-        settings=_edits(prepared) | settings_of_points(prepared, at_points),
+        settings=planned_settings(prepared),
         seconds_per_step=cost.seconds_of_head_step if cost.features_once else per_step,
         expected_seconds=seconds * num_folds * most if is_known else None,
         expected_reason=cost.time_reason,
@@ -167,11 +189,6 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         added_bytes=cost.added_bytes,
         notes=[*notes, *findings],
     )
-
-
-def _edits(prepared: Preparation) -> dict[str, str]:
-    edits = prepared.rows.edits
-    return {} if edits is None else {"edited with": named(edits.edits)}
 
 
 def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:
@@ -223,12 +240,6 @@ def _images(record: PlanRecord) -> list[str]:
     each = " in each training" if record.num_jobs > 1 else ""
     picks = f"{count(record.num_val)} to pick the epoch by" if record.num_val else "none to pick the epoch by"
     return [f"Images: {count(record.num_train)} to train on, {picks}{each}."]
-
-
-def settings_table(settings: Mapping[str, str]) -> list[str]:
-    """One line per setting, names and values below each other."""
-    width = max(map(len, settings), default=0)
-    return [f"  {name:<{width}}  {value}" for name, value in settings.items()]
 
 
 def _grid(record: PlanRecord) -> list[str]:

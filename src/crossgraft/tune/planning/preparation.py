@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -32,6 +31,7 @@ from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, se
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
 from crossgraft.tune.planning.contradictions import refuse_contradictions
 from crossgraft.tune.planning.defaults import trainer_settings, warmup_epochs
+from crossgraft.tune.planning.few_steps import for_few_steps
 from crossgraft.tune.planning.first_adapter import put_first_adapters_in
 from crossgraft.tune.planning.fold_data import FoldData, make_fold_data
 from crossgraft.tune.planning.grid import GridPoint
@@ -171,8 +171,7 @@ def prepare(
     notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     settings = trainer_settings(options, plugins, num_train=len(train), num_parameters=backbone.num_parameters)
     selection = plugins.method.select(classifier)
-    num_steps = fewest_steps(request.points, settings, num_train=len(train))
-    batch_norm, about_norms = choose_batch_norm(options.batch_norm, plugins, classifier, selection, num_steps=num_steps)
+    batch_norm, about_norms = choose_batch_norm(options.batch_norm, plugins, classifier, selection)
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
     prepared = Preparation(
         rows=rows,
@@ -204,19 +203,15 @@ def prepare(
 
 
 def settings_at(prepared: Preparation, point: GridPoint) -> TrainerSettings:
-    """Settings of a point of the grid; a warm-up that nobody asked for follows its epochs."""
-    follows = "epochs" in point and prepared.request.options.warmup_epochs is None
+    """Settings of a point of the grid; what nobody asked for follows its length."""
+    options = prepared.request.options
+    follows = "epochs" in point and options.warmup_epochs is None
     warmup = {"warmup_epochs": warmup_epochs(int(point["epochs"]))} if follows else {}
-    return replace(prepared.settings, **point, **warmup)
-
-
-def fewest_steps(points: Sequence[GridPoint], settings: TrainerSettings, *, num_train: int) -> int:
-    """Number of steps of the shortest training of a grid."""
-    return min(
-        int(point.get("epochs", settings.epochs))
-        * steps_per_epoch(num_train, int(point.get("batch_size", settings.batch_size)))
-        for point in points
-    )
+    settings = replace(prepared.settings, **point, **warmup)
+    if not prepared.batch_norm.is_held or options.learning_rate is not None or "learning_rate" in point:
+        return settings
+    num_train = len(prepared.rows.parts[0].train)
+    return for_few_steps(settings, settings.epochs * steps_per_epoch(num_train, settings.batch_size))
 
 
 def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> list[CheckRecord]:

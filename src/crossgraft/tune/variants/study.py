@@ -20,7 +20,8 @@ from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, training_piece
 from crossgraft.tune.interpolation import ALPHAS
 from crossgraft.tune.measuring.look_cost import count_looks
 from crossgraft.tune.parts import TuningRows
-from crossgraft.tune.planning.plan import Plan, make_plan, settings_table
+from crossgraft.tune.planning.plan import Plan, make_plan
+from crossgraft.tune.planning.planned_settings import settings_table
 from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.starting_model import load_start

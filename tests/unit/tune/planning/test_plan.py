@@ -23,8 +23,8 @@ from crossgraft.tune.planning.choices import choose_plugins, split_choices
 from crossgraft.tune.planning.contradictions import REFUSED, SAID, WARNED, notes_on, refuse_contradictions, warnings_on
 from crossgraft.tune.planning.defaults import choose_settings
 from crossgraft.tune.planning.plan import Plan, plan_record, plan_rows
+from crossgraft.tune.planning.planned_settings import settings_in_words
 from crossgraft.tune.planning.preparation import Preparation
-from crossgraft.tune.planning.settings_in_words import settings_in_words
 from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
 from crossgraft.tune.planning.steps import steps_per_epoch
