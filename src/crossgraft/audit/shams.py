@@ -15,9 +15,14 @@ from crossgraft.tune.choice import spell
 
 NUM_SHAMS = 8
 """Draws of a sham that a verdict is made of."""
+IN_WORDS: dict[ShamKind, str] = {
+    "shuffled": "its pixels change places within its smallest rectangle",
+    "scrambled": "its frequencies get random phases",
+}
+"""What a sham does with the change of the artefact."""
 LARGEST_MISMATCH = 0.1
 """A sham fits an image where the root mean square of its change is that of the artefact, up to this share."""
-_LARGEST_GAIN, _STEPS = 4.0, 12
+_LARGEST_GAIN, _STEPS, _CLOSE = 4.0, 12, 0.01
 
 Change = Float64[np.ndarray, "height width channels"]
 
@@ -114,21 +119,25 @@ def _scrambled(residual: Change, rng: np.random.Generator) -> Change:
 def _as_strong(pixels: np.ndarray, change: Change, rms: float) -> tuple[np.ndarray, float]:
     """Pixels with the multiple of the change that is as strong as wanted after clipping, and by which share it is not.
 
-    The root mean square grows with the multiple, so that halving an interval finds it.
+    The root mean square grows with the multiple, so that halving an interval finds it; only what changes is looked at.
     """
     high = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
-    given = pixels.astype(np.float64)
+    box = _rectangle(change)
+    given, part = pixels[box].astype(np.float64), change[box]
+    wanted = rms * math.sqrt(pixels.size / given.size)
 
     def with_gain(gain: float) -> tuple[np.ndarray, float]:
-        values = np.clip(given + gain * change, 0, high)
-        edited = (np.rint(values) if pixels.dtype.kind == "u" else values).astype(pixels.dtype)
-        return edited, math.sqrt(float(np.mean((edited.astype(np.float64) - given) ** 2)))
+        values = np.clip(given + gain * part, 0, high)
+        values = np.rint(values) if pixels.dtype.kind == "u" else values
+        return values, math.sqrt(float(np.mean((values - given) ** 2))) / wanted
 
     tried = [with_gain(1.0)]
-    low, top = (1.0, _LARGEST_GAIN) if tried[0][1] < rms else (0.0, 1.0)
-    for _ in range(_STEPS):
+    low, top = (1.0, _LARGEST_GAIN) if tried[0][1] < 1 else (0.0, 1.0)
+    while len(tried) < _STEPS and abs(tried[-1][1] - 1) > _CLOSE:
         middle = (low + top) / 2
         tried.append(with_gain(middle))
-        low, top = (middle, top) if tried[-1][1] < rms else (low, middle)
-    best, reached = min(tried, key=lambda one: abs(one[1] - rms))
-    return best, abs(reached / rms - 1)
+        low, top = (middle, top) if tried[-1][1] < 1 else (low, middle)
+    best, reached = min(tried, key=lambda one: abs(one[1] - 1))
+    found = pixels.copy()
+    found[box] = best.astype(pixels.dtype)
+    return found, abs(reached - 1)
