@@ -2,11 +2,12 @@
 
     python recipes/shortcuts_planted.py --data-dir datasets --weights-dir weights --work work
     python recipes/shortcuts_planted.py --only busi --training linear     # a piece
-    python recipes/shortcuts_planted.py --smoke --work work --rows rows   # an as-built network and noise; the numbers mean nothing
+    python recipes/shortcuts_planted.py --smoke --work work --rows rows   # noise and an as-built network; it means nothing
+    python recipes/shortcuts.py --only none --out docs/results/shortcuts.md   # the page that shows the rows
 
-A share of the training positives (0, 0.5, 1) gets a tag, a classifier is trained, and the rule of ``crossgraft audit`` judges it on
-clean held-out images. Linear: 20 seeds, each with a split, carriers and a penalty of its own, which the rule is not told. Full:
-fine-tunings, judged by ``audit_model`` itself. Each piece ends as rows of ``planted.csv``; what is there is not done again.
+A share of the training positives (0, 0.5, 1) gets a tag, a classifier is trained, and the rule of ``crossgraft audit`` judges it
+on clean held-out images. Linear: 20 seeds, each with a split, carriers and a penalty of its own, which the rule is not told.
+Full: fine-tunings, judged by ``audit_model`` itself. Each piece ends as rows of ``planted.csv``; what is there is not done again.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from crossgraft.data import Dataset
 from crossgraft.metrics import MetricValue, auc, auc_difference
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.progress import Reporter
+from crossgraft.records import AuditEntry
 from crossgraft.seeding import generator
 from crossgraft.storage.atomic import write_atomically
 
@@ -272,7 +274,8 @@ def full(each: PlantedSet, images: Dataset, spec: ModelSpec, seed: int, argument
             start=spec,
             **quiet,
         ).record
-        add_rows(arguments.rows, [row_of_entry(each, spec, share, seed, audited.entries[0], began)])
+        patients = fewest_of_a_class(images.targets[test], None if images.groups is None else images.groups[test])
+        add_rows(arguments.rows, [row_of_entry(each, spec, share, seed, audited.entries[0], patients, began)])
         print(f"{each.name} {spec.name} {share:g} {seed}: {time.perf_counter() - began:.0f} s", flush=True)
 
 
@@ -310,6 +313,43 @@ def row(
         "seed": str(seed),
         "outcome": outcome,
         "old_outcome": old_rule(clean, drop, reverse, fewest, is_seen=is_seen),
+        **{name: "" if value is None else f"{value:.6g}" for name, value in values.items() if name in FIELDS},
+    }
+
+
+def row_of_entry(
+    each: PlantedSet, spec: ModelSpec, share: float, seed: int, entry: AuditEntry, patients: int, began: float
+) -> Row:
+    """What the verb said, and what it would have been called before."""
+
+    def value_of(name: str) -> MetricValue | None:
+        found = entry.metric(name)
+        if found is None or found.value is None:
+            return None
+        return MetricValue(found.value, found.low, found.high, 0, None)
+
+    clean, drop, reverse = (value_of(name) for name in ("clean_auc", "auc_drop", "reverse_drop"))
+    known = clean is not None and drop is not None and reverse is not None
+    values = {
+        "patients": patients,
+        "clean_auc": None if clean is None else clean.value,
+        **ends("drop", drop),
+        **ends("reverse", reverse),
+        **ends("pull", value_of("pull")),
+        **ends("start", value_of("pull_over_start")),
+        **ends("shams", value_of("pull_over_shams")),
+        "detectability": entry.detectability and entry.detectability.value,
+        "seconds": time.perf_counter() - began,
+    }
+    is_seen = entry.outcome != "undetectable"
+    return {
+        "set": each.name,
+        "network": spec.name,
+        "training": "full",
+        "share": f"{share:g}",
+        "seed": str(seed),
+        "outcome": entry.outcome,
+        "old_outcome": old_rule(clean, drop, reverse, patients, is_seen=is_seen) if known else "",
         **{name: "" if value is None else f"{value:.6g}" for name, value in values.items() if name in FIELDS},
     }
 

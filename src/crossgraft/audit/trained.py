@@ -228,8 +228,8 @@ def verdict(
 
     ``relies``: the model learned the artefact, see ``Pull.relies``, be it all that it learned. ``untrained``: the clean AUC is
     below ``LEAST_AUC``. ``undetectable``: the edit changes nothing, or does not reach the network. ``passes``: drop and reverse
-    drop lie below ``LARGEST_DROP``, all of their intervals. ``sensitive``: one of them lies above 0. ``undecided``: none of these,
-    for want of images.
+    drop lie below ``LARGEST_DROP``, all of their intervals. ``sensitive``: one of them lies above 0. ``undecided``: none of
+    these, for want of images.
 
     Args:
         clean: AUC of images without the artefact.
