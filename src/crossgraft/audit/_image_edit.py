@@ -67,7 +67,7 @@ class ImageEdit(ABC):
         reference: Publication or norm behind it.
         is_stochastic: Whether two images get different edits.
         sham: How a change of the same size, place and strength is drawn that is not this one (``audit.shams``); None: not at all.
-        why_no_sham: Why there is none, without a full stop.
+        why_no_sham: Reason that there is none, without a full stop.
     """
 
     name: ClassVar[str]

@@ -33,8 +33,8 @@ class Explained(NamedTuple):
 
     Attributes:
         pull: None where answers leave nothing to measure a shift by.
-        start: What stands for the starting network, or why nothing does.
-        shams: Which shams were asked, or why there are none.
+        start: Network that stands for the start, or the reason that none does.
+        shams: Shams that were asked, or the reason that there are none.
     """
 
     pull: Pull | None
@@ -108,7 +108,7 @@ def explain(
         is_positive: (n,) whether an image is of the class in question.
         editing: The artefact.
         start: The starting network, or why there is none, as a sentence.
-        probabilities: Of the class in question, of the images as they are and with the artefact.
+        probabilities: Probabilities of the class in question, of the images as they are and with the artefact.
         reporter: Reporter of progress.
     """
     changed = np.flatnonzero(~_carries(images, edited))

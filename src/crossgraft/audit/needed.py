@@ -32,7 +32,7 @@ def cell_size(auc: float = SUPPOSED_AUC) -> int:
     Source: Hanley and McNeil, Radiology 143, 1982, for SE(m).
 
     >>> cell_size(0.8), cell_size(0.95)
-    (206, 57)
+    (207, 55)
     """
     q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     for m in range(2, 100_000):
@@ -45,7 +45,7 @@ def cell_size(auc: float = SUPPOSED_AUC) -> int:
 def needed_of_artefact(
     confounder: str, is_positive: np.ndarray, groups: Groups | None, positive: str
 ) -> list[ImagesNeeded]:
-    """Of each class, as patients where these are known.
+    """Images of each class, as patients where these are known.
 
     Args:
         confounder: The artefact as it was written.
@@ -63,7 +63,7 @@ def needed_of_artefact(
 
 
 def needed_of_attribute(confounder: str, is_positive: np.ndarray, attribute: BinaryAttribute) -> list[ImagesNeeded]:
-    """Of each cell of class and attribute.
+    """Images of each cell of class and attribute.
 
     Args:
         confounder: The attribute as it was written.

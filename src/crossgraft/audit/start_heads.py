@@ -29,7 +29,7 @@ PENALTIES = (10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)
 """C of the logistic regressions; the one whose head answers most like the model on images without the artefact is taken."""
 NUM_FOLDS = 5
 LEAST_IMAGES = 10
-"""Of each class, for a head to be fitted."""
+"""Images of each class that a head is fitted to, at least."""
 _BATCH = 64
 
 Features = Float[np.ndarray, "num_images num_features"]

@@ -59,7 +59,7 @@ def start_of(
         dataset: All images.
         audited: Numbers of the audited rows.
         is_positive: (n,) whether an image is of the class in question.
-        options: Of the audit.
+        options: Options of the audit.
         reporter: Reporter of progress.
         device: Where the network of ``--start`` goes.
     """

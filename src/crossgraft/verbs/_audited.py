@@ -77,7 +77,7 @@ class Audited:
         confounders: What was put into images.
         entries: One per model, confounder and mitigation.
         differences: Models beside the one that relies least.
-        needs: How many images a verdict needs.
+        needs: Numbers of images that a verdict needs.
         manifest: One row per image and fold, with the share from which on it carries an artefact.
         attribute_rows: One row per image that is taken for an attribute, by share and fold.
         frequency: Frequencies of images, artefacts and networks; None: they were not asked for.

@@ -68,7 +68,7 @@ class FittedScorer:
         return expit(self.logits(features))
 
     def logits(self, features: ImageFeatures) -> Float64[np.ndarray, " num_images"]:
-        """Of each image, (n,): w · (x − mean) / scale + b.
+        """Logit of each image, (n,): w · (x − mean) / scale + b.
 
         Raises:
             DataError: There are more features, or fewer, than the scorer was fitted to.
