@@ -17,7 +17,7 @@ HEAD = """
 Written from `planted.csv` of `recipes/shortcuts_planted.py`. None, half or all of the training positives get a letter
 (`tag:0.125`), a classifier is trained, and `crossgraft audit` judges it on clean held-out images: {networks}. Linear heads are
 logistic regressions with five strengths of penalty, which the rule is not told, on inputs of 64 pixels; each seed has its own
-split by patient. Full: all weights, 6 epochs at 64 pixels. The rule was [written down](../log.md#audit-sensitive-or-relies)
+split by patient. Full mode: all weights, 6 epochs at 64 pixels. The rule was [written down](../log.md#audit-sensitive-or-relies)
 before these images were looked at. *Before* is what the same numbers were called by the earlier rule, by which every sure change
 of the AUC was reliance; the last columns are all other verdicts.
 
@@ -38,7 +38,11 @@ def planted_section(rows: Sequence[Row]) -> str:
                 of_it = [row for row in rows if (row["set"], row["training"], row["share"]) == (name, training, share)]
                 if of_it:
                     lines.append(_line(title, training, share, of_it))
-    return "".join([*lines, _said(rows)])
+    pieces = [(TITLES[name], training) for name in TITLES for training in ("linear", "full")]
+    there = {(TITLES[row["set"]], row["training"]) for row in rows if row["set"] in TITLES}
+    missing = [f"{title} ({training})" for title, training in pieces if (title, training) not in there]
+    left_out = f"\nNot measured here yet: {'; '.join(missing)}.\n" if missing else ""
+    return "".join([*lines, left_out, _said(rows)])
 
 
 def _line(title: str, training: str, share: str, rows: Sequence[Row]) -> str:
@@ -58,6 +62,11 @@ def _share(flags: Sequence[bool]) -> str:
     return f"{sum(flags) / len(flags):.0%} [{low:.0%}, {high:.0%}]"
 
 
+def _is_beyond_start(row: Row) -> bool:
+    """Without the question of shams."""
+    return float(row["start_low"]) > 0 if float(row["pull"]) >= 0 else float(row["start_high"]) < 0
+
+
 def _said(rows: Sequence[Row]) -> str:
     sound = [row["outcome"] == "relies" for row in rows if row["share"] == "0"]
     old = [row["old_outcome"] == "relies" for row in rows if row["share"] == "0" and row["old_outcome"]]
@@ -66,12 +75,17 @@ def _said(rows: Sequence[Row]) -> str:
         f"rule it were {sum(old)}: {_share(old)}.\n"
     ]
     for share in ("1", "0.5"):
-        planted = [row for row in rows if row["share"] == share and row["training"] == "linear"]
+        planted = [
+            row
+            for row in rows
+            if row["share"] == share and row["training"] == "linear" and row["outcome"] != "undetectable"
+        ]
+        beyond = _share([_is_beyond_start(row) for row in planted])
         enough = [row["outcome"] == "relies" for row in planted if int(float(row["patients"])) >= ENOUGH]
         few = [row["outcome"] == "relies" for row in planted if int(float(row["patients"])) < ENOUGH]
         lines.append(
             f"\nPlanted in a share of {share}, it is found in linear heads in {_share(enough)} of {len(enough)} where the test "
             f"part has the {ENOUGH} patients of each class that `audit --plan` asks for, and in {_share(few)} of {len(few)} "
-            "below.\n"
+            f"below; what a probe does not see is left out. Beyond the starting network alone lie {beyond}.\n"
         )
     return "".join(lines)
