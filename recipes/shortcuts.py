@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = {each: read_rows(parsed.rows, each.name) for each in sets}
     print(f"{sum(map(len, found.values()))} rows are there")
     if parsed.out is not None:
-        write_page(parsed.out, [(each.title, rows) for each, rows in found.items()])
+        write_page(parsed.out, [(each.title, rows) for each, rows in found.items()], read_rows(parsed.rows, "planted"))
 
 
 def audit(images: Dataset, positive: str, specs: Sequence[ModelSpec], name: str, options: str) -> list[dict[str, str]]:

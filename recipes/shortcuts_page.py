@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+from shortcuts_planted_page import planted_section
+
 Row = dict[str, str]
 OUTCOMES = ("relies", "passes", "undecided", "undetectable", "untrained", "impossible")
 HEAD = """# Which networks lean on which artefact
@@ -27,8 +29,20 @@ first. No set here is of computed tomograms, so that photon noise of projections
 """
 
 
-def write_page(path: Path, sets: Sequence[tuple[str, Sequence[Row]]]) -> None:
-    """The whole page."""
+RETRACTED = """
+## Retracted
+
+**What trained models were called.** Until 26 November 2026 `crossgraft audit RUN` said that a model *relies on* an artefact as
+soon as the AUC was surely lower where the artefact goes against the class. The cause of the error: that happens with every edit
+that moves answers, whether or not the model ever saw it go with a class. Such a model is *sensitive* now; it *relies* only where
+the artefact pulls answers more than heads on the network that it started from, and, of what training added, more than shams.
+What this page says of sweeps stays: there the share 0 is the sound classifier of the same images, and is subtracted. It says what
+classifiers *come* to rely on where an artefact goes with the class, and nothing of a network as it is.
+"""
+
+
+def write_page(path: Path, sets: Sequence[tuple[str, Sequence[Row]]], planted: Sequence[Row]) -> None:
+    """The whole page; ``planted`` are the rows of ``shortcuts_planted``."""
     parts = [HEAD.format(count=sum(len(rows) for _, rows in sets))]
     for title, rows in sets:
         if rows:
@@ -37,7 +51,7 @@ def write_page(path: Path, sets: Sequence[tuple[str, Sequence[Row]]]) -> None:
             ]
             left_out = f"\nNot measured here yet: {', '.join(missing)}.\n" if missing else ""
             parts += [f"\n## {title}\n\n", *_confounders(rows), left_out, _cut_off(rows), "\n", *_networks(rows)]
-    parts.append(_findings(sets))
+    parts += [_findings(sets), planted_section(planted), RETRACTED]
     path.write_text("".join(parts), encoding="utf-8")
 
 

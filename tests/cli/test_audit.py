@@ -139,12 +139,39 @@ def test_a_trained_model_is_asked_on_its_test_images(tuned, audit):
     record = record_of(tuned.parent / "asked")
     (entry,) = record.entries
     assert (record.mode, entry.mode, record.shares, record.num_folds) == ("trained", "trained", [], 1)
-    assert entry.outcome == "relies" and entry.metric("auc_drop").value > 0.05
+    assert entry.outcome in ("sensitive", "relies") and entry.metric("auc_drop").value > 0.05
+    assert "heads that are fitted to 96 training images" in entry.start
     drop = entry.metric("clean_auc").value - entry.metric("ood_auc").value
     assert entry.metric("auc_drop").value == pytest.approx(drop)
     assert record.num_test == len(pd.read_csv(tuned / "predictions.csv")) == 24
     assert "Measured on the test part of the run." in record.notes
     assert "AUC drop" in done.out and "SRI" not in done.out
+
+
+def test_a_condition_on_verdicts_spares_what_is_only_sensitive(study):
+    def exit_code(condition):
+        asked = {"data": "study.csv", "class_names": ["healthy", "ill"], "confounders": ["tag:0.5,xy=[0.1,0.1]"]}
+        return package.audit_model(brightness, **asked, fail_on=condition, workers=1, device="cpu").exit_code
+
+    assert [exit_code(each) for each in ("relies", "auc_drop>0.05")] == [0, 0]
+    assert [exit_code(each) for each in ("sensitive", "sensitive:auc_drop>0.05")] == [5, 5]
+
+
+@pytest.mark.parametrize("of_trained", [False, True])
+def test_a_plan_says_how_many_images_a_verdict_needs_and_asks_nothing(tuned, audit, of_trained, monkeypatch):
+    study = tuned.parent
+    with_sex(study, in_pixels=False)
+    model = ("tuned", *DATA, *CODE, *FAST) if of_trained else QUICK
+    done = audit(*model, *TAG, "--attribute", "sex:F", "--plan", "--json", "--fail-on", "relies", "--out", "planned")
+    assert done.code == 0, done.err
+    record = AuditRecord.model_validate(json.loads(done.out))
+    assert (record.entries, record.gates) == ([], []) and not (study / "planned").exists()
+    of_tag, of_sex = ([each for each in record.needs if each.confounder.startswith(name)] for name in ("tag", "sex"))
+    assert [each.what for each in of_tag] == ["groups of ill", "groups of other classes"]
+    assert [each.needed for each in of_tag] == [61, 61] and [each.needed for each in of_sex] == [207] * 4
+    assert sum(each.available for each in of_sex) == record.num_test == 24
+    said = audit(*model, *TAG, "--plan")
+    assert "There may be too few images for a verdict on tag" in " ".join(said.out.split()) and "61" in said.out
 
 
 def test_no_image_that_the_model_was_made_with_counts_as_a_test_image(tuned, audit):
@@ -316,6 +343,7 @@ def test_a_mitigation_without_negatives_that_carry_it_is_refused_with_a_reason(s
         (("--mitigate", "dfrr"), 2, "Unknown mitigation: dfrr. Did you mean dfr?"),
         (("--fail-on", "sri>0.1"), 2, "Unknown metric: sri"),
         (("--fail-on", "auc_drop=0.1"), 2, "is no condition"),
+        (("--start", "tiny"), 2, "--start is for a model that is trained already"),
         (("--strength", "-1"), 2, "--strength must be at least 0"),
         (("--negatives", "1.5"), 2, "--negatives must be at least 0 and at most 1"),
         (("--data", "nowhere"), 3, "nowhere"),
@@ -388,10 +416,11 @@ def test_python_gets_the_numbers_without_a_folder(study):
         package.audit_model("tiny_models:tiny", **OPTIONS | {"confounders": "tagg"})
 
 
-def test_a_function_can_be_asked_and_nobody_knows_what_it_has_seen(study):
-    def brightness(images):
-        return np.array([image.mean() / 255 for image in images])
+def brightness(images):
+    return np.array([image.mean() / 255 for image in images])
 
+
+def test_a_function_can_be_asked_and_nobody_knows_what_it_has_seen(study):
     found = package.audit_model(
         brightness,
         data="study.csv",
@@ -401,7 +430,8 @@ def test_a_function_can_be_asked_and_nobody_knows_what_it_has_seen(study):
         device="cpu",
     )
     (entry,) = found.record.entries
-    assert (found.record.mode, entry.outcome) == ("trained", "relies")
+    assert (found.record.mode, entry.outcome) == ("trained", "sensitive")
+    assert "name it with --start" in entry.reason and entry.metric("pull_over_start") is None
     assert any("not known here" in note for note in found.record.notes)
 
 
@@ -482,15 +512,11 @@ def test_networks_are_fine_tuned_on_the_images_of_an_attribute(study, audit, mon
 @pytest.mark.parametrize("in_pixels", [True, False])
 def test_a_trained_model_is_asked_about_an_attribute(study, in_pixels):
     with_sex(study, in_pixels=in_pixels)
-
-    def brightness(images):
-        return np.array([image.mean() / 255 for image in images])
-
     asked = {"data": "study.csv", "group_column": "patient", "class_names": ["healthy", "ill"], "attributes": "sex:F"}
     (entry,) = package.audit_model(brightness, **asked).record.entries
     drop = entry.metric("auc_drop")
     if in_pixels:
-        assert entry.outcome == "relies" and drop.low > 0.3 and "positive class" in entry.reason
+        assert entry.outcome == "sensitive" and drop.low > 0.3 and "positive class" in entry.reason
     else:
         assert entry.outcome in ("passes", "undecided") and drop.low < 0 < drop.high
 

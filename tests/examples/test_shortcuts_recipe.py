@@ -28,7 +28,8 @@ def test_without_data_it_runs_and_does_nothing_twice(recipe, tmp_path, capsys, m
 
 def test_the_page_is_that_of_its_rows(recipe, tmp_path):
     found = [(each.title, recipe.read_rows(PAGE.with_suffix(""), each.name)) for each in recipe.SETS]
-    sys.modules["shortcuts_page"].write_page(tmp_path / "shortcuts.md", found)
+    planted = recipe.read_rows(PAGE.with_suffix(""), "planted")
+    sys.modules["shortcuts_page"].write_page(tmp_path / "shortcuts.md", found, planted)
     assert (tmp_path / "shortcuts.md").read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8")
     wanted = {(name, options) for name, strengths in recipe.STRENGTHS.items() for options in strengths}
     for title, rows in found:

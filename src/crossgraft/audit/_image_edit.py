@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 from jaxtyping import Bool, Float64, Num
@@ -17,6 +17,7 @@ Pixels = Float64[np.ndarray, "height width channels"]
 Touched = Bool[np.ndarray, "height width"]
 Image = Num[np.ndarray, "*shape"]
 """(height, width), (height, width, 1 or 3) or (1 or 3, height, width)."""
+ShamKind = Literal["shuffled", "scrambled"]
 
 LEAST_SIDE_PIXELS = 8
 """Images of a shorter side carry no artefact that can be told from another."""
@@ -65,12 +66,16 @@ class ImageEdit(ABC):
         title: Title in print.
         reference: Publication or norm behind it.
         is_stochastic: Whether two images get different edits.
+        sham: How a change of the same size, place and strength is drawn that is not this one (``audit.shams``); None: not at all.
+        why_no_sham: Reason that there is none, without a full stop.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     reference: ClassVar[str]
     is_stochastic: ClassVar[bool] = False
+    sham: ClassVar[ShamKind | None] = "scrambled"
+    why_no_sham: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         """Refuse options out of the range that their field states."""

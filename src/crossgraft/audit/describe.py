@@ -111,15 +111,33 @@ def trained_entry(model: str, confounder: str, found: TrainedAudit, concluded: C
             _over_patients("aligned_auc", found.aligned),
             _over_patients("ood_auc", found.ood),
             _over_patients("both_auc", found.both),
+            *_pulls(found),
             AuditMetric(name="flip_effect_positives", value=found.flip_effect_positives),
             AuditMetric(name="flip_effect_negatives", value=found.flip_effect_negatives),
+            AuditMetric(name="changed_positives", value=found.decided_otherwise[0]),
+            AuditMetric(name="changed_negatives", value=found.decided_otherwise[1]),
             _over_patients("worst_group_accuracy", found.groups.worst.accuracy),
             *(_mean_gap(name, [found.groups]) for name in _GAPS),
         ],
         points=[AuditPoint(share=1.0, realised=1.0, metrics=[], cells=_cells([found.groups]))],
         detectability=None if found.detectability is None else _over_patients("detectability", found.detectability.auc),
         input_rms=found.input_rms,
+        start=found.start,
+        shams=found.shams,
     )
+
+
+def _pulls(found: TrainedAudit) -> list[AuditMetric]:
+    """The pull, and what it was compared with."""
+    pull = found.pull
+    if pull is None:
+        return []
+    several = {"pull": pull.of_model, "pull_over_start": pull.over_start, "pull_over_shams": pull.over_shams}
+    return [
+        *(_over_patients(name, each) for name, each in several.items() if each is not None),
+        AuditMetric(name="pull_positives", value=pull.of_positives),
+        AuditMetric(name="pull_negatives", value=pull.of_negatives),
+    ]
 
 
 def trained_attribute_entry(

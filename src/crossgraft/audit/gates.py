@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.records.audit import AuditEntry, AuditMetric, GateRecord
+from crossgraft.records.audit import AuditEntry, AuditMetric, AuditOutcome, GateRecord
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -36,47 +36,68 @@ METRICS = {
     "positive_gap": "share decided positive with the artefact minus without",
 }
 """Metrics that a condition may name, in words."""
-_FORM = re.compile(r"\s*([a-z_]+)\s*(>=|<=|>|<)\s*([^\s<>=]+)\s*")
+VERDICTS: dict[str, tuple[AuditOutcome, ...]] = {"relies": ("relies",), "sensitive": ("relies", "sensitive")}
+"""Verdicts that a condition may name, and the outcomes that each of them is."""
+_OF_ANY_MODEL = frozenset({"clean_auc", "iid_auc"})
+"""Metrics that say nothing of the artefact: what a model that is only sensitive has of the others is no failure."""
+_FORM = re.compile(r"\s*(?:(sensitive)\s*:)?\s*([a-z_]+)\s*(>=|<=|>|<)\s*([^\s<>=]+)\s*")
 
 
 class Gate(NamedTuple):
-    """A condition that fails an audit where it holds."""
+    """A condition that fails an audit where it holds: a number, or a verdict.
+
+    Attributes:
+        metric: Name of the number; or ``relies``, or ``sensitive``, which is at least that.
+        comparison: How it is compared with the limit; empty for a verdict.
+        limit: The limit.
+        of_sensitive: Whether a number also counts for models that are only sensitive to the artefact.
+    """
 
     metric: str
-    comparison: str
-    limit: float
+    comparison: str = ""
+    limit: float = 0.0
+    of_sensitive: bool = False
 
     def __str__(self) -> str:
-        return f"{self.metric}{self.comparison}{self.limit:g}"
+        if not self.comparison:
+            return self.metric
+        return f"{'sensitive:' if self.of_sensitive else ''}{self.metric}{self.comparison}{self.limit:g}"
+
+    def counts(self, entry: AuditEntry) -> bool:
+        """Whether a model is asked: one that is only sensitive answers for the artefact where that was asked for."""
+        free = not self.comparison or self.of_sensitive or self.metric in _OF_ANY_MODEL
+        return free or entry.outcome != "sensitive"
 
 
 def read_gates(conditions: str | Sequence[str]) -> list[Gate]:
-    """Read ``shortcut_reliance_index>0.1``; several with commas, or as a list.
+    """Read ``shortcut_reliance_index>0.1``, ``relies`` or ``sensitive:auc_drop>0.1``; several with commas, or as a list.
 
     Raises:
         UsageError: A condition has another form.
         UnknownNameError: There is no such metric; the message gives the nearest names.
 
-    >>> str(read_gates("auc_drop >= 0.05")[0])
-    'auc_drop>=0.05'
+    >>> [str(gate) for gate in read_gates("relies, auc_drop >= 0.05, sensitive: auc_drop > 0.2")]
+    ['relies', 'auc_drop>=0.05', 'sensitive:auc_drop>0.2']
     """
     texts = [conditions] if isinstance(conditions, str) else list(conditions)
     return [_read(part) for text in texts for part in text.split(",") if part.strip()]
 
 
 def _read(text: str) -> Gate:
+    if text.strip() in VERDICTS:
+        return Gate(text.strip())
     found = _FORM.fullmatch(text)
     try:
-        limit = float(found[3]) if found else math.nan
+        limit = float(found[4]) if found else math.nan
     except ValueError:
         limit = math.nan
     if found is None or not math.isfinite(limit):
         raise UsageError(
-            f"{text.strip()!r} is no condition. Write METRIC>NUMBER, for example shortcut_reliance_index>0.1."
+            f"{text.strip()!r} is no condition. Write relies, sensitive or METRIC>NUMBER, such as shortcut_reliance_index>0.1."
         )
-    if found[1] not in METRICS:
-        raise UnknownNameError("metric", found[1], METRICS)
-    return Gate(found[1], found[2], limit)
+    if found[2] not in METRICS:
+        raise UnknownNameError("metric", found[2], METRICS)
+    return Gate(found[2], found[3], limit, found[1] is not None)
 
 
 def judge(gates: Iterable[Gate], entries: Sequence[AuditEntry]) -> list[GateRecord]:
@@ -98,18 +119,28 @@ def _value(found: AuditMetric | None) -> float | None:
 
 
 def _judged(gate: Gate, entries: Sequence[AuditEntry]) -> GateRecord:
-    named = f"{gate.metric} {gate.comparison} {gate.limit:g}"
-    values = [(entry, entry.metric(gate.metric)) for entry in entries if entry.is_assessable]
-    known = [(entry, value) for entry, found in values if (value := _value(found)) is not None]
-    failing = [
-        f"{entry.model} with {entry.confounder} ({value:.3f})"
-        for entry, value in known
-        if OPERATORS[gate.comparison](value, gate.limit)
-    ]
-    silent = len(entries) - len(known)
+    assessable = [entry for entry in entries if entry.is_assessable]
+    asked = [entry for entry in assessable if gate.counts(entry)]
+    if gate.comparison:
+        named = f"{gate.metric} {gate.comparison} {gate.limit:g}"
+        known = [(entry, value) for entry in asked if (value := _value(entry.metric(gate.metric))) is not None]
+        failing = [
+            f"{entry.model} with {entry.confounder} ({value:.3f})"
+            for entry, value in known
+            if OPERATORS[gate.comparison](value, gate.limit)
+        ]
+        silent = len(entries) - len(known) - (len(assessable) - len(asked))
+    else:
+        named, silent = gate.metric, len(entries) - len(assessable)
+        failing = [
+            f"{entry.model} with {entry.confounder}" for entry in asked if entry.outcome in VERDICTS[gate.metric]
+        ]
     left = f" {silent} of {len(entries)} could not be assessed." if silent else ""
+    spared = len(assessable) - len(asked)
+    if spared:
+        left += f" {spared} of {len(entries)} only sensitive, which counts with sensitive:{gate}."
     if failing:
         return GateRecord(condition=str(gate), state="failed", said=f"{named}: {'; '.join(failing)}.{left}")
-    if not known:
+    if silent == len(entries):
         return GateRecord(condition=str(gate), state="not assessable", said=f"{named}: nothing could be assessed.")
     return GateRecord(condition=str(gate), state="passed", said=f"{named}: no model.{left}")

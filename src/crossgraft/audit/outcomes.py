@@ -1,4 +1,4 @@
-"""What an audit concludes: one of six outcomes, so that silence never looks like a pass."""
+"""What an audit concludes: one of seven outcomes, so that silence never looks like a pass."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from crossgraft.audit.detectability import LEAST_DETECTABILITY, Detectability
+from crossgraft.audit.needed import more_images
 from crossgraft.audit.summary import Reliance
-from crossgraft.audit.trained import LARGEST_DROP, LEAST_AUC, TrainedAudit, speaks_for_negatives
+from crossgraft.audit.trained import LARGEST_DROP, LEAST_AUC, TrainedAudit
 from crossgraft.audit.trained_attribute import TrainedAttributeAudit
+from crossgraft.metrics import MetricValue
 from crossgraft.records.audit import AuditMode, AuditOutcome
 
 LARGEST_RELIANCE = 0.05
@@ -98,11 +100,14 @@ def _ends(reliance: Reliance) -> Sequence[tuple[float, float]]:
     return [(each.low, each.high) for each in known if each.low is not None and each.high is not None]
 
 
-def conclude_trained(found: TrainedAudit, *, too_small: str | None = None, strength: float = 1.0) -> Concluded:
+def conclude_trained(
+    found: TrainedAudit, *, positive: str, too_small: str | None = None, strength: float = 1.0
+) -> Concluded:
     """The outcome of an audit of one trained model, with its reason.
 
     Args:
         found: What the model says without the artefact and with it.
+        positive: The class in question.
         too_small: Reason that the artefact cannot be seen at the input of the network; None where it can.
         strength: Multiple of what the edit changes.
     """
@@ -114,31 +119,88 @@ def conclude_trained(found: TrainedAudit, *, too_small: str | None = None, stren
         "undetectable": "A probe on the features of the network hardly tells images with the artefact from those without it."
         if found.edit.rms
         else "It changes nothing in these images.",
-        "relies": "The interval of what the AUC loses where the artefact goes against the class lies above 0.",
-        "passes": f"What the AUC loses where the artefact goes against the class is below {LARGEST_DROP}, all of its interval."
-        + (" It is above 0, but small." if found.drop.low is not None and found.drop.low > 0 else ""),
-        "undecided": f"The interval of what the AUC loses is neither above 0 nor below {LARGEST_DROP}: more images are needed."
+        "relies": f"{_moves(found, positive)} {_compared(found)} {_cost(found, positive)}",
+        "sensitive": f"{_moves(found, positive)} {_cost(found, positive)} {_compared(found)}",
+        "passes": f"What the AUC loses where the artefact goes against the class, or with it, is below {LARGEST_DROP}, all of "
+        "both intervals." + (" It is above 0, but small." if _is_above_0(found) else ""),
+        "undecided": f"The intervals of what the AUC loses are neither above 0 nor below {LARGEST_DROP}. {_more(found)}"
         if found.drop.low is None or found.drop.low != found.drop.high
-        else "No image changed its place, which of so few images says little: more images are needed.",
+        else f"No image changed its place, which of so few images says little. {_more(found)}",
     }
-    if found.outcome == "relies" and speaks_for_negatives(found.reverse_drop):
-        return Concluded(
-            "relies", f"Positives that carry it are taken for negatives: the AUC falls to {found.aligned.value:.2f}."
-        )
-    return Concluded(found.outcome, reasons[found.outcome])
+    return Concluded(found.outcome, reasons[found.outcome].strip())
+
+
+def _more(found: TrainedAudit) -> str:
+    """By the drop that is nearer to being undecided."""
+    wider = max((found.drop, found.reverse_drop), key=lambda each: each.value)
+    return more_images(wider, found.fewest, both_sides=False, what="patients, or images, of each class")
+
+
+def _is_above_0(found: TrainedAudit) -> bool:
+    return any(each.low is not None and each.low > 0 for each in (found.drop, found.reverse_drop))
+
+
+def _moves(found: TrainedAudit, positive: str) -> str:
+    """How far, and for whom."""
+    positives, negatives = found.decided_otherwise
+    said = f"It changes the decision of {positives:.0%} of the positives and {negatives:.0%} of the negatives"
+    if found.pull is None:
+        return f"{said}."
+    side = "towards" if found.pull.direction > 0 else "away from"
+    return (
+        f"It moves answers {side} {positive} by {abs(found.pull.of_model.value):.2f} standard deviations (positives "
+        f"{found.pull.of_positives:+.2f}, negatives {found.pull.of_negatives:+.2f}); {said[0].lower()}{said[1:]}."
+    )
+
+
+def _cost(found: TrainedAudit, positive: str) -> str:
+    """What it would cost if the artefact went with a class."""
+    worse, where = max(
+        (found.drop, f"images without {positive} alone carry it"),
+        (found.reverse_drop, f"images of {positive} alone carry it"),
+    )
+    return f"The AUC is {worse.value:.2f} lower where {where}."
+
+
+def _compared(found: TrainedAudit) -> str:
+    """Whether the starting network or shams do the same."""
+    pull = found.pull
+    if pull is None or not pull.may_rely:
+        return ""
+    if pull.over_start is None:
+        beyond = pull.over_shams
+        beside = "" if beyond is None else f" Beyond shams it is {_with_ends(beyond)}, which does not tell."
+        return f"Whether it learned the artefact cannot be told. {found.start}{beside}"
+    than = _with_ends(pull.over_start)
+    if not pull.is_beyond_start:
+        return f"Heads on the network that it started from do so, too (difference {than})."
+    said = f"That is beyond heads on the network that it started from ({than})"
+    if pull.over_shams is None:
+        return f"{said}, but whether shams do the same cannot be told. {found.shams}"
+    if pull.relies:
+        return f"{said}, and of what training added it has more than shams ({_with_ends(pull.over_shams)})."
+    return f"{said}, but shams have as much of what training added (difference {_with_ends(pull.over_shams)})."
+
+
+def _with_ends(found: MetricValue) -> str:
+    if found.low is None or found.high is None:
+        return f"{found.value:+.2f}"
+    return f"{found.value:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
 
 
 def conclude_attribute(found: TrainedAttributeAudit) -> Concluded:
     """The outcome of an audit of one trained model and one attribute, with its reason."""
     side = "positive" if found.drop.value > 0 else "negative"
+    fewest = min(cell.num_images for cell in found.groups.cells)
     reasons: dict[AuditOutcome, str] = {
         "untrained": f"The AUC of all images is {found.overall.value:.2f}, below {LEAST_AUC}: a model that learned nothing looks "
         "robust.",
-        "relies": f"The attribute speaks for the {side} class: the AUC is {found.aligned.value:.2f} where it goes with the class "
-        f"and {found.ood.value:.2f} where it goes against it. It may be clinical signal.",
+        "sensitive": f"The attribute goes with answers for the {side} class: the AUC is {found.aligned.value:.2f} where it goes "
+        f"with the class and {found.ood.value:.2f} where it goes against it. It may be clinical signal: the same people without "
+        "it do not exist, so that nobody can tell whether the model relies on it.",
         "passes": f"Half the difference of the AUC where the attribute goes with the class and against it is within "
         f"±{LARGEST_DROP}, all of its interval.",
         "undecided": f"The interval of half the difference of both AUCs reaches beyond ±{LARGEST_DROP}, or the difference is "
-        "small: more images are needed.",
+        f"small. {more_images(found.drop, fewest, both_sides=True, what='images of each class with and without it')}",
     }
     return Concluded(found.outcome, reasons[found.outcome])

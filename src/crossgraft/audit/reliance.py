@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64, Num
 from scipy.integrate import trapezoid
 
 from crossgraft.errors import DataError
@@ -180,13 +180,21 @@ def flip_effect(clean: Scores, edited: Scores) -> float:
     before, after = np.asarray(clean, dtype=np.float64), np.asarray(edited, dtype=np.float64)
     if before.shape != after.shape or not len(before):
         raise DataError(f"Each image is needed without and with the artefact; got {before.size} and {after.size}.")
-    both = np.stack([before, after])
-    if not (np.isfinite(both).all() and both.min() >= 0 and both.max() <= 1):
+    return float((logits_of(after) - logits_of(before)).mean())
+
+
+def logits_of(probabilities: Num[np.ndarray, "*shape"]) -> Float64[np.ndarray, "*shape"]:
+    """ln(p / (1 − p)); a probability of 0 or 1, which has none, counts as ±36.
+
+    Raises:
+        DataError: A value is no probability.
+    """
+    given = np.asarray(probabilities, dtype=np.float64)
+    if not (np.isfinite(given).all() and given.min(initial=0) >= 0 and given.max(initial=1) <= 1):
         raise DataError("A flip effect is of probabilities in [0, 1].")
-    smallest = np.finfo(np.float64).eps  # a probability of 0 or 1 has no logit: it counts as ±36
-    inside = np.clip(both, smallest, 1 - smallest)
-    logits = np.log(inside) - np.log1p(-inside)
-    return float((logits[1] - logits[0]).mean())
+    smallest = np.finfo(np.float64).eps
+    inside = np.clip(given, smallest, 1 - smallest)
+    return np.log(inside) - np.log1p(-inside)
 
 
 def checked_curves(shares: Shares, iid: Shares, ood: Shares) -> Curves:

@@ -11,7 +11,9 @@ from jaxtyping import Bool
 from crossgraft.audit._image_edit import ImageEdit
 from crossgraft.audit.detectability import Detectability, detectability
 from crossgraft.audit.edits import EditFacts, Editing
+from crossgraft.audit.explained import NO_START, Explained, Start, explain
 from crossgraft.audit.group_metrics import GroupMetrics, group_metrics
+from crossgraft.audit.pull import Pull
 from crossgraft.audit.reliance import ExactTestScores, flip_effect
 from crossgraft.audit.subjects import Probabilities, Subject
 from crossgraft.data import Dataset
@@ -22,11 +24,11 @@ from crossgraft.metrics import MetricValue, auc, auc_difference
 from crossgraft.progress import Reporter
 from crossgraft.tune.saving.saved_model import SavedModel
 
-Outcome = Literal["relies", "passes", "undecided", "undetectable", "untrained"]
+Outcome = Literal["relies", "sensitive", "passes", "undecided", "undetectable", "untrained"]
 LEAST_AUC = 0.55
 """Below this clean AUC a model has learned nothing that an artefact could spoil."""
 LARGEST_DROP = 0.05
-"""A model passes where the whole interval of its drop lies below this, and relies where not, and all of it lies above 0."""
+"""A model passes where the whole intervals of its drop and of its reverse drop lie below this."""
 _AT_ONCE = 64
 
 
@@ -35,17 +37,19 @@ class TrainedAudit:
     """One artefact and one trained model.
 
     Attributes:
-        outcome: Verdict, one of five. ``passes``: the interval of the drop lies below ``LARGEST_DROP``, and 3 / n does where no
-            order changed, with n patients of the smaller class. ``relies``: not so, and it lies above 0; or that of
-            ``reverse_drop`` does, with a value above ``LARGEST_DROP``. ``undecided``: neither, for want of images.
-            ``undetectable``: the edit changes nothing, or does not reach the network, so that nothing can be said.
-            ``untrained``: nor where the clean AUC is below ``LEAST_AUC``.
+        outcome: Verdict, one of six; see ``verdict``.
         clean: AUC where nobody carries the artefact, with its interval.
         aligned: AUC where every positive carries it, and no negative.
         ood: AUC where every negative carries it, and no positive.
         both: AUC where everybody carries it.
         drop: Clean minus o.o.d., of the same images.
         reverse_drop: Clean minus aligned: above 0 the artefact speaks for the negative class.
+        pull: How far the artefact pulls answers, and whether shams and the starting network explain it; None where the answers
+            within both classes are all equal.
+        start: What the pull was compared with, or why there is no starting network, as a sentence; empty: it was not needed.
+        shams: What shams were asked, or why there are none, as a sentence; empty: they were not needed.
+        fewest: Patients, or images, of the smaller class.
+        decided_otherwise: Shares of positives and of negatives of which the decision changes.
         flip_effect_positives: Mean change of the logit of positives that get it.
         flip_effect_negatives: The same of negatives: above 0 the artefact speaks for the positive class.
         groups: Accuracy of the four cells and gaps; each image is there without and with it.
@@ -62,6 +66,11 @@ class TrainedAudit:
     both: MetricValue
     drop: MetricValue
     reverse_drop: MetricValue
+    pull: Pull | None
+    start: str
+    shams: str
+    fewest: int
+    decided_otherwise: tuple[float, float]
     flip_effect_positives: float
     flip_effect_negatives: float
     groups: GroupMetrics
@@ -80,6 +89,7 @@ def audit_trained(
     threshold: float = 0.5,
     seed: int = 0,
     before: Probabilities | None = None,
+    start: Start | str = NO_START,
     reporter: Reporter | None = None,
 ) -> TrainedAudit:
     """Score every image without and with an artefact, and compare where it goes with the class and where it goes against it.
@@ -93,13 +103,15 @@ def audit_trained(
         threshold: Probability of the positive class from which on an image is decided positive.
         seed: Random seed of the edit.
         before: (n, C) what the subject says of the images as they are; None: it is asked.
+        start: The network that the model started from, or why there is none, as a sentence.
         reporter: Reporter of progress.
 
     Raises:
         DataError: Images have several labels, a class that the model does not know, or are of one class.
         UsageError: An edit cannot be done.
 
-    Cost: two passes over all images, for a saved run four; one less with ``before``.
+    Cost: two passes over all images, for a saved run four; one less with ``before``. Where the artefact pulls answers, two of the
+    starting network and one over the images that its heads are fitted to; where it pulls the model more, eight more of both.
 
     Source: the exact test mode of this project; the o.o.d. protocol is that of Juodelyte's thesis, chapter 4.
     """
@@ -120,21 +132,26 @@ def audit_trained(
     clean = auc(clean_scores, labels, patients)
     facts = editing.facts()[0]
     reach = None if subject.model is None else _reach(subject.model, images, edited)
+    is_seen = strength == 0 or (facts.rms > 0 and (reach is None or reach[1].is_detectable))
+    asked = Explained(None, "", "")
+    if is_seen and strength:
+        both = clean_scores, after
+        asked = explain(subject, column, images, edited, is_positive, editing, start, both, reporter)
+    fewest = fewest_of_a_class(labels, patients)
+    changed = (clean_scores >= threshold) != (after >= threshold)
     return TrainedAudit(
-        outcome=_outcome(
-            clean,
-            drop,
-            reverse,
-            None if reach is None else reach[1],
-            _fewest(labels, patients),
-            facts if strength else None,
-        ),
+        outcome=verdict(clean, drop, reverse, asked.pull, fewest=fewest, is_seen=is_seen),
         clean=clean,
         aligned=auc(with_class, labels, patients),
         ood=auc(ood, labels, patients),
         both=auc(after, labels, patients),
         drop=drop,
         reverse_drop=reverse,
+        pull=asked.pull,
+        start=asked.start,
+        shams=asked.shams,
+        fewest=fewest,
+        decided_otherwise=(float(changed[is_positive].mean()), float(changed[~is_positive].mean())),
         flip_effect_positives=flip_effect(scores.positives, scores.positives_edited),
         flip_effect_negatives=flip_effect(scores.negatives, scores.negatives_edited),
         groups=group_metrics(
@@ -192,36 +209,52 @@ def _reach(model: SavedModel, images: Dataset, edited: Dataset) -> tuple[float, 
     return float(np.sqrt(squares / samples)), detectability(before, after, images.groups)
 
 
-def _fewest(labels: np.ndarray, patients: np.ndarray | None) -> int:
+def fewest_of_a_class(labels: np.ndarray, patients: np.ndarray | None) -> int:
     """Patients, or images, of the smaller class."""
     units = np.arange(len(labels)) if patients is None else np.unique(patients, return_inverse=True)[1]
     return min(len(np.unique(units[labels == each])) for each in (0, 1))
 
 
-def speaks_for_negatives(reverse: MetricValue) -> bool:
-    """Whether the artefact is a cue of the negative class: positives that carry it are taken for negatives."""
-    return reverse.low is not None and reverse.low > 0 and reverse.value > LARGEST_DROP
-
-
-def _outcome(
+def verdict(
     clean: MetricValue,
     drop: MetricValue,
     reverse: MetricValue,
-    reach: Detectability | None,
+    pull: Pull | None,
+    *,
     fewest: int,
-    facts: EditFacts | None,
+    is_seen: bool = True,
 ) -> Outcome:
-    """``facts`` are None where nothing was to be changed."""
+    """What numbers of a trained model and an artefact say.
+
+    ``relies``: the model learned the artefact, see ``Pull.relies``, be it all that it learned. ``untrained``: the clean AUC is
+    below ``LEAST_AUC``. ``undetectable``: the edit changes nothing, or does not reach the network. ``passes``: drop and reverse
+    drop lie below ``LARGEST_DROP``, all of their intervals. ``sensitive``: one of them lies above 0. ``undecided``: none of
+    these, for want of images.
+
+    Args:
+        clean: AUC of images without the artefact.
+        drop: Clean minus o.o.d.
+        reverse: Clean minus aligned.
+        pull: How far the artefact pulls answers.
+        fewest: Patients, or images, of the smaller class.
+        is_seen: Whether the artefact changes images and reaches the network, or nothing was to be changed.
+    """
+    if is_seen and pull is not None and pull.relies:
+        return "relies"  # also where the artefact is all that it learned
     if clean.value < LEAST_AUC:
         return "untrained"
-    if facts is not None and (facts.rms == 0 or (reach is not None and not reach.is_detectable)):
+    if not is_seen:
         return "undetectable"
-    if drop.low is None or drop.high is None:
+    highs = [_high(each, fewest) for each in (drop, reverse)]
+    if any(high is None for high in highs):
         return "undecided"
-    if speaks_for_negatives(reverse):
-        return "relies"
-    # no image of a class changed places: by the rule of three up to 3 / n of all such images may
-    high = drop.high if drop.high > drop.low else drop.high + 3 / fewest
-    if high < LARGEST_DROP:
+    if all(high is not None and high < LARGEST_DROP for high in highs):
         return "passes"
-    return "relies" if drop.low > 0 else "undecided"
+    return "sensitive" if any(each.low is not None and each.low > 0 for each in (drop, reverse)) else "undecided"
+
+
+def _high(found: MetricValue, fewest: int) -> float | None:
+    """Upper end. Where no image of a class changed places, up to 3 / n of all such images may, by the rule of three."""
+    if found.low is None or found.high is None:
+        return None
+    return found.high if found.high > found.low else found.high + 3 / fewest

@@ -20,7 +20,7 @@ class TrainedAttributeAudit:
     """One attribute and one trained model. P and N are positives and negatives, 1 with the attribute and 0 without.
 
     Attributes:
-        outcome: ``relies``: the interval of the drop lies above 0 or below it, and the drop is larger than ``LARGEST_DROP``.
+        outcome: ``sensitive``: the interval of the drop lies above 0 or below it, and the drop is larger than ``LARGEST_DROP``.
             ``passes``: all of it lies within ± ``LARGEST_DROP``. ``undecided``: neither, for want of images. ``untrained``: the
             AUC of all images is below ``LEAST_AUC``.
         overall: AUC of all images of which the attribute is known.
@@ -102,5 +102,5 @@ def _outcome(overall: MetricValue, drop: MetricValue) -> Outcome:
     if drop.low is None or drop.high is None:
         return "undecided"
     if (drop.low > 0 or drop.high < 0) and abs(drop.value) > LARGEST_DROP:
-        return "relies"
+        return "sensitive"
     return "passes" if drop.low > -LARGEST_DROP and drop.high < LARGEST_DROP else "undecided"

@@ -84,12 +84,31 @@ class Confounding(Options):
         default=(),
         repeats=True,
     )
+    start: Any = option(
+        "Pretrained network that a trained model started from, where its run does not say: a name, or zoo.yaml:NAME.",
+        default=None,
+    )
     frequency: bool = option(
         "Also compare frequencies: of images, artefacts and gradients; of a trained model AUC under low-pass and high-pass.",
         default=False,
     )
     fail_on: str | Sequence[str] = option(
-        "Condition that ends with exit code 5: 'shortcut_reliance_index>0.1'.", default=(), repeats=True
+        "Condition that ends with exit code 5: relies, sensitive, or a number such as 'shortcut_reliance_index>0.1'.",
+        default=(),
+        repeats=True,
+    )
+
+
+@options
+class AuditPlanning(Options):
+    """What is done with the result."""
+
+    group: ClassVar[str] = "Output"
+
+    plan: bool = option(
+        "Only say how many images a verdict needs, and how many there are: no model is asked and nothing is written.",
+        default=False,
+        decides=False,
     )
 
 
@@ -128,6 +147,7 @@ class FullTraining(Options):
 @options
 class AuditOptions(
     Output,
+    AuditPlanning,
     Cache,
     Extraction,
     Workers,

@@ -13,7 +13,7 @@ from crossgraft.records.data import DatasetRecord
 from crossgraft.records.looks import LooksRecord
 from crossgraft.records.models import ModelRecord
 
-AuditOutcome = Literal["relies", "passes", "undecided", "undetectable", "untrained", "impossible"]
+AuditOutcome = Literal["relies", "sensitive", "passes", "undecided", "undetectable", "untrained", "impossible"]
 AuditMode = Literal["quick", "full", "trained"]
 GateState = Literal["passed", "failed", "not assessable"]
 
@@ -66,6 +66,10 @@ class AuditEntry(Record):
     points: list[AuditPoint] = Field(default_factory=list[AuditPoint], description="By share; of a trained model one.")
     detectability: AuditMetric | None = None
     input_rms: float | None = Field(default=None, description="Of what the edit changes at the input, in its units.")
+    start: str = Field(
+        default="", description="What stands for the starting network of a trained model, or why nothing does."
+    )
+    shams: str = Field(default="", description="Which shams were asked, or why none were.")
     overlap: float | None = Field(default=None, description="Of its spectrum with the learning priority of the model.")
 
     def metric(self, name: str) -> AuditMetric | None:
@@ -109,6 +113,15 @@ class ConfounderRecord(Record):
     rms: float | None = None
     share_changed: Share | None = None
     psnr: float | None = Field(default=None, description="Peak signal-to-noise ratio in dB.")
+
+
+class ImagesNeeded(Record):
+    """How many images a verdict needs."""
+
+    confounder: str
+    what: str = Field(description="Which images, or patients, are counted.")
+    available: Count = Field(description="In the part that is measured on.")
+    needed: Count
 
 
 class GateRecord(Record):
@@ -158,6 +171,9 @@ class AuditRecord(Record):
     strength: float
     seed: int
     file_facts: list[FileFactRow] = Field(default_factory=list[FileFactRow])
+    needs: list[ImagesNeeded] = Field(
+        default_factory=list[ImagesNeeded], description="How many images a verdict needs, as --plan says."
+    )
     gates: list[GateRecord] = Field(default_factory=list[GateRecord])
     checks: list[CheckRecord] = Field(default_factory=list[CheckRecord])
     frequency: AuditFrequencies | None = Field(default=None, description="None: it was not asked for.")

@@ -22,6 +22,7 @@ from crossgraft.audit.describe import (
 from crossgraft.audit.file_facts import fact_attributes, how_telling
 from crossgraft.audit.full_sweep import FullSweep
 from crossgraft.audit.model_differences import compare_models_of_audit
+from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.quick_sweep import QuickSweep
 from crossgraft.audit.rows import AuditRows, divide_rows
 from crossgraft.audit.sweep import Sweep
@@ -49,7 +50,13 @@ _SHOWN = 3
 
 
 def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str, object]:
-    """What decides the result beside options."""
+    """What decides the result beside options.
+
+    Raises:
+        UsageError: An option is about a model that is trained already, and these are not.
+    """
+    if options.start is not None:
+        raise UsageError("--start is for a model that is trained already, and these are trained for the audit.")
     specs = _specs(model, options, reporter)
     return {"model": getattr(model, "typed", str(model)), "models": [spec.describe() for spec in specs]}
 
@@ -74,6 +81,13 @@ def audit(call: AuditCall) -> Audited:
     )
     found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
     found.notes += _notes(rows, asked.shares, options.negatives)
+    tested = dataset.take(rows.test)
+    for edit in asked.edits:
+        found.needs += needed_of_artefact(spell(edit), rows.is_positive[rows.test], tested.groups, rows.positive)
+    for name in asked.attributes:
+        found.needs += needed_of_attribute(name, rows.is_positive[rows.test], find_attribute(tested, name, options))
+    if options.plan:
+        return found
     found.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()
     native = _confounded(rows, call, found, specs, dataset) if options.stage == "native" else []
     designs = _designs(rows, call, found, specs)

@@ -20,6 +20,8 @@ from crossgraft.audit.describe import (
     trained_entry,
 )
 from crossgraft.audit.edits import EditFacts, Editing
+from crossgraft.audit.explained import Start
+from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.outcomes import conclude_attribute, conclude_trained
 from crossgraft.audit.rows import AuditRows, positive_class
 from crossgraft.audit.subjects import Probabilities, Subject, subject_of
@@ -37,6 +39,7 @@ from crossgraft.tune.choice import spell
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.verbs._audit_frequency import of_trained
+from crossgraft.verbs._audit_start import named_start, start_of
 from crossgraft.verbs._audit_sweep import file_facts, find_attribute, open_data, pictures
 from crossgraft.verbs._audited import AuditCall, Audited
 from crossgraft.verbs._rows_of_run import run_directory_of, split_of_run
@@ -71,7 +74,9 @@ def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str,
     if surplus:
         flag = {"audit_folds": "folds"}.get(surplus[0], surplus[0]).replace("_", "-")
         raise UsageError(f"--{flag} is for models that are trained for the audit, and this one is trained already.")
-    return {"model": str(model) if isinstance(model, str | Path) else type(model).__name__}
+    start = named_start(options, reporter)
+    named = {} if start is None else {"start": start.describe()}
+    return {"model": str(model) if isinstance(model, str | Path) else type(model).__name__, **named}
 
 
 def audit(call: AuditCall) -> Audited:
@@ -99,11 +104,22 @@ def audit(call: AuditCall) -> Audited:
     images = dataset.take(test)
     rows = AuditRows(images, positive, is_positive[test], (), np.arange(len(images)))
     shown: list[Confounded] = []
+    for edit in asked.edits:
+        found.needs += needed_of_artefact(spell(edit), rows.is_positive, images.groups, positive)
+    for name in asked.attributes:
+        found.needs += needed_of_attribute(name, rows.is_positive, find_attribute(images, name, options))
+    if options.plan:
+        return found
     positives_of(subject, images, positive)  # whether the model can be asked at all is no matter of a single artefact
     seen = _as_seen(subject, images, options)
     before = subject.probabilities(seen, reporter)
+    start: Start | str = ""
+    if asked.edits:
+        start = start_of(
+            model, subject, _as_seen(subject, dataset, options), test, is_positive, options, reporter, call.device
+        )
     for edit in asked.edits:
-        _one(subject, seen, before, edit, options, found, shown, reporter)
+        _one(subject, seen, before, edit, start, options, found, shown, reporter)
     for name in asked.attributes:
         _attribute(subject, images, name, options, found, reporter)
     if options.frequency:
@@ -121,6 +137,7 @@ def _one(
     images: Dataset,
     before: Probabilities,
     edit: ImageEdit,
+    start: Start | str,
     options: AuditOptions,
     found: Audited,
     shown: list[Confounded],
@@ -138,6 +155,7 @@ def _one(
             threshold=own_threshold(subject, found.positive),
             seed=options.seed,
             before=before,
+            start=start,
             reporter=reporter,
         )
     except DataError as error:
@@ -147,7 +165,7 @@ def _one(
         return
     shown.append(_confounded(images, edit, result.edit, options))
     too_small = None if subject.model is None else _too_small(subject.model, shown[-1])
-    concluded = conclude_trained(result, too_small=too_small, strength=options.strength)
+    concluded = conclude_trained(result, positive=found.positive, too_small=too_small, strength=options.strength)
     found.confounders.append(confounder_record(shown[-1]))
     found.entries.append(trained_entry(subject.name, name, result, concluded))
 

@@ -15,7 +15,7 @@ from crossgraft.data import Dataset
 from crossgraft.options import AuditOptions
 from crossgraft.progress import Reporter
 from crossgraft.records import AuditFrequencies, CheckRecord, ModelRecord, Reference, Thumbnail
-from crossgraft.records.audit import AuditDifference, AuditEntry, AuditMode, ConfounderRecord, FileFactRow
+from crossgraft.records.audit import AuditDifference, AuditEntry, AuditMode, ConfounderRecord, FileFactRow, ImagesNeeded
 from crossgraft.runs import RunDirectory
 
 
@@ -77,6 +77,7 @@ class Audited:
         confounders: What was put into images.
         entries: One per model, confounder and mitigation.
         differences: Models beside the one that relies least.
+        needs: Numbers of images that a verdict needs.
         manifest: One row per image and fold, with the share from which on it carries an artefact.
         attribute_rows: One row per image that is taken for an attribute, by share and fold.
         frequency: Frequencies of images, artefacts and networks; None: they were not asked for.
@@ -98,6 +99,7 @@ class Audited:
     confounders: list[ConfounderRecord] = field(default_factory=list[ConfounderRecord])
     entries: list[AuditEntry] = field(default_factory=list[AuditEntry])
     differences: list[AuditDifference] = field(default_factory=list[AuditDifference])
+    needs: list[ImagesNeeded] = field(default_factory=list[ImagesNeeded])
     manifest: pd.DataFrame = field(default_factory=pd.DataFrame)
     attribute_rows: pd.DataFrame = field(default_factory=pd.DataFrame)
     frequency: AuditFrequencies | None = None

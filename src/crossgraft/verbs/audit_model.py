@@ -77,7 +77,7 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
         {options}
 
     Returns:
-        One of six outcomes for each model and confounder, never silence, and models beside each other; with ``out`` also
+        One of seven outcomes for each model and confounder, never silence, and models beside each other; with ``out`` also
         ``report.html``, ``report.json``, ``audit.csv``, ``curves.csv``, ``differences.csv``, ``manifest.csv`` and ``run.json``
         there. Its ``exit_code`` is 5 where a condition of ``fail_on`` holds.
 
@@ -88,8 +88,10 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
         MissingWeightsError: Weights are not on this machine.
         RunDirectoryError: ``out`` is in use or holds another run.
 
-    Cost: of a trained model one pass over the test images and three per artefact. In quick mode one pass over all images and one
-    over those that may carry it, per model and artefact, then milliseconds per fold and share; in full mode a fine-tuning each.
+    Cost: of a trained model one pass over the test images and three per artefact; where the artefact pulls answers, three of the
+    starting network, one of them over its training images, and where that leaves it open eight more of both. In quick mode one
+    pass over all images and one over those that may carry it, per model and artefact, then milliseconds per fold and share; in
+    full mode a fine-tuning each.
     """
     reporter, began = run.reporter, time.perf_counter()
     model = _handed_over(model) if isinstance(model, SelectionResult) else model
@@ -100,18 +102,19 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     how = _audit_trained if trained else _audit_sweep
     with nullcontext() if trained else data_errors_first(options.data, options):
         described = how.describe(model, options, reporter)
+    out = None if options.plan else options.out
     resolved = {**described, "confounders": [spell(edit) for edit in asked.edits], "shares": list(asked.shares)}
     typed = {**configuration(options), **resolved, "data": location_of(options.data)}
     with (
         limit_threads(threads),
         reuse_freed_memory(),
-        run.directory(location_of(options.data), typed=typed, resolved=resolved, out=options.out) as directory,
+        run.directory(location_of(options.data), typed=typed, resolved=resolved, out=out) as directory,
     ):
         if directory:
             directory.describe_machine(reporter, threads=threads, device=device)
         found = how.audit(AuditCall(model, asked, options, directory, reporter, device, threads))
         record = _record(found, asked, options, gates, seconds=time.perf_counter() - began)
-        if options.ledger:
+        if options.ledger and not options.plan:
             record = record.model_copy(update={"looks": _count_look(found, reporter)})
         return _finish(Audit(record), found, directory, reporter, options)
 
@@ -226,7 +229,8 @@ def _record(
         seed=options.seed,
         frequency=found.frequency,
         file_facts=found.file_facts,
-        gates=judge(gates, found.entries),
+        needs=found.needs,
+        gates=[] if options.plan else judge(gates, found.entries),
         checks=found.checks,
         notes=found.notes,
         references=found.references,

@@ -8,6 +8,7 @@ from crossgraft.words.formatting import NumberFormat, joined
 NUMBERS = NumberFormat(decimals=3)
 OUTCOMES: dict[AuditOutcome, str] = {
     "relies": "relies on it",
+    "sensitive": "sensitive to it",
     "passes": "passes",
     "undecided": "undecided",
     "undetectable": "not assessable: not seen by the network",
@@ -17,6 +18,7 @@ OUTCOMES: dict[AuditOutcome, str] = {
 """Each outcome in a table."""
 _SAID: dict[AuditOutcome, tuple[str, str]] = {
     "relies": ("relies on", "rely on"),
+    "sensitive": ("is sensitive to", "are sensitive to"),
     "passes": ("passes with", "pass with"),
     "undecided": ("is undecided with", "are undecided with"),
     "undetectable": (
@@ -30,6 +32,8 @@ _SAID: dict[AuditOutcome, tuple[str, str]] = {
 
 def answer_in_words(record: AuditRecord) -> str:
     """Which models rely on what, the worst news first."""
+    if record.needs and not record.entries:
+        return _planned(record)
     plain = [entry for entry in record.entries if entry.mitigation == "erm"]
     said: list[str] = []
     for outcome in OUTCOMES:
@@ -41,6 +45,14 @@ def answer_in_words(record: AuditRecord) -> str:
             models = [model for model, found in by_model.items() if tuple(found) == confounders]
             said.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
     return ("; ".join(said) if said else "Nothing was asked") + "." + _gates_in_words(record)
+
+
+def _planned(record: AuditRecord) -> str:
+    """Whether there are as many images as verdicts need."""
+    short = list(dict.fromkeys(each.confounder for each in record.needs if each.available < each.needed))
+    if not short:
+        return "There are as many images as a verdict needs."
+    return f"There may be too few images for a verdict on {joined(short)}."
 
 
 def _gates_in_words(record: AuditRecord) -> str:

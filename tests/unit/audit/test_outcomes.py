@@ -137,23 +137,52 @@ def trained():
 
 
 def test_a_trained_model_keeps_its_outcome_with_a_reason(trained):
-    outcomes = ("relies", "passes", "undecided", "undetectable", "untrained")
-    assert trained.outcome == "relies" and trained.reverse_drop.value <= 0
-    found = [conclude_trained(replace(trained, outcome=outcome)) for outcome in outcomes]
-    assert [each.outcome for each in found] == list(outcomes) and len({each.reason for each in found}) == 5
+    outcomes = ("relies", "sensitive", "passes", "undecided", "undetectable", "untrained")
+    assert trained.outcome == "sensitive" and trained.reverse_drop.value <= 0
+    found = [conclude_trained(replace(trained, outcome=outcome), positive="ill") for outcome in outcomes]
+    assert [each.outcome for each in found] == list(outcomes) and len({each.reason for each in found}) == len(outcomes)
     assert all(each.reason.endswith(".") for each in found)
-    small = [conclude_trained(replace(trained, outcome=outcome), too_small=SMALL) for outcome in outcomes]
-    assert small[:4] == [("undetectable", SMALL)] * 4 and small[4].outcome == "untrained"
-    assert conclude_trained(trained, too_small=SMALL, strength=0.0).outcome == trained.outcome
+    small = [conclude_trained(replace(trained, outcome=each), positive="ill", too_small=SMALL) for each in outcomes]
+    assert small[:5] == [("undetectable", SMALL)] * 5 and small[5].outcome == "untrained"
+    unchanged = conclude_trained(trained, positive="ill", too_small=SMALL, strength=0.0)
+    assert unchanged.outcome == trained.outcome
 
 
-def test_an_artefact_that_speaks_for_the_negatives_is_told_so(trained):
-    reverse = MetricValue(0.3, 0.2, 0.4, 120, None)
-    found = conclude_trained(replace(trained, reverse_drop=reverse))
-    assert found.outcome == "relies" and "taken for negatives" in found.reason
-    assert f"{trained.aligned.value:.2f}" in found.reason
-    little = conclude_trained(replace(trained, reverse_drop=reverse._replace(low=-0.1)))
-    assert "goes against the class" in little.reason
+def test_sensitive_says_how_far_for_whom_and_at_what_cost(trained):
+    said = conclude_trained(trained, positive="ill").reason
+    pull, (positives, negatives) = trained.pull, trained.decided_otherwise
+    assert f"towards ill by {pull.of_model.value:.2f} standard deviations" in said
+    assert f"positives {pull.of_positives:+.2f}, negatives {pull.of_negatives:+.2f}" in said
+    assert f"{positives:.0%} of the positives and {negatives:.0%} of the negatives" in said
+    assert f"The AUC is {trained.drop.value:.2f} lower where images without ill alone carry it." in said
+    assert "cannot be told" in said and "--start" in said  # a function: nobody knows what it started from
+    other_way = replace(trained, reverse_drop=trained.drop, drop=trained.reverse_drop)
+    assert "where images of ill alone carry it" in conclude_trained(other_way, positive="ill").reason
+
+
+def test_what_it_was_compared_with_is_said(trained):
+    def reason(start, shams, outcome="sensitive"):
+        numbers = [
+            None if each is None else MetricValue(each, each - 0.1, each + 0.1, 120, None) for each in (start, shams)
+        ]
+        pull = trained.pull._replace(over_start=numbers[0], over_shams=numbers[1])
+        found = replace(trained, outcome=outcome, pull=pull, shams="tag has no sham: so it is.")
+        return conclude_trained(found, positive="ill").reason
+
+    assert "more than shams (+0.40 [+0.30, +0.50])" in reason(0.5, 0.4, "relies")
+    assert "do so, too (difference +0.05 [-0.05, +0.15])" in reason(0.05, None)
+    assert "shams have as much of what training added (difference +0.05" in reason(0.5, 0.05)
+    assert "cannot be told. tag has no sham" in reason(0.5, None)
+    assert "Beyond shams it is +0.40" in reason(None, 0.4)
+
+
+def test_an_undecided_verdict_says_how_many_images_it_needs(trained):
+    half = trained.drop._replace(value=0.01, low=-0.07, high=0.09)  # half-width 0.08, and 0.04 are needed: 4 times
+    found = replace(trained, outcome="undecided", drop=half, reverse_drop=half._replace(value=-0.01), fewest=20)
+    assert (
+        "About 80 patients, or images, of each class are needed; there are 20."
+        in conclude_trained(found, positive="ill").reason
+    )
 
 
 # gates
@@ -167,6 +196,8 @@ def test_an_artefact_that_speaks_for_the_negatives_is_told_so(trained):
         ("ood_auc<=.5,early_gap>-1", [("ood_auc", "<=", 0.5), ("early_gap", ">", -1.0)]),
         (["flip_share<0.5", "clean_auc<0.6, worst_group_accuracy<0.5"],
          [("flip_share", "<", 0.5), ("clean_auc", "<", 0.6), ("worst_group_accuracy", "<", 0.5)]),
+        ("relies, sensitive", [("relies",), ("sensitive",)]),
+        ("sensitive:auc_drop>0.1", [("auc_drop", ">", 0.1, True)]),
         ("", []),
         ((), []),
     ],
@@ -179,7 +210,8 @@ def test_conditions_are_read(text, gates):
 
 @pytest.mark.parametrize(
     "text",
-    ["auc_drop", "auc_drop>", ">0.1", "auc_drop=0.1", "auc_drop==0.1", "auc_drop>>0.1", "auc_drop>x", "auc_drop>nan",
+    ["auc_drop", "auc_drop>", "relies:auc_drop>0.1", "sensitive:", "relies>0.1 0",
+     ">0.1", "auc_drop=0.1", "auc_drop==0.1", "auc_drop>>0.1", "auc_drop>x", "auc_drop>nan",
      "auc_drop>inf", "auc_drop>0.1<0.2", "auc drop>0.1", "0.1<auc_drop", "auc_drop=>0.1", "auc_drop>0.1 0.2"],
 )  # fmt: skip
 def test_what_is_no_condition(text):
@@ -236,6 +268,20 @@ def test_what_could_not_be_assessed_neither_passes_nor_fails(outcome):
     (found,) = judge(read_gates("auc_drop>0.1"), [*silent, entry(0.25, model="net", outcome="undecided")])
     assert found.state == "failed" and "net with tag (0.250)" in found.said and "2 of 3" in found.said
     assert "0.900" not in found.said
+
+
+def test_a_model_that_is_only_sensitive_fails_no_condition_unless_that_was_asked_for():
+    sensitive, relies = entry(0.3, outcome="sensitive"), entry(0.3, outcome="relies", model="b")
+    assert [state(text, [sensitive]) for text in ("relies", "auc_drop>0.1")] == ["passed", "passed"]
+    assert [state(text, [sensitive]) for text in ("sensitive", "sensitive:auc_drop>0.1")] == ["failed", "failed"]
+    assert [state(text, [sensitive, relies]) for text in ("relies", "auc_drop>0.1", "sensitive")] == ["failed"] * 3
+    assert state("sensitive:auc_drop>0.4", [sensitive]) == "passed"
+    assert (
+        state("clean_auc>0.1", [entry(0.3, outcome="sensitive", metric="clean_auc")]) == "failed"
+    )  # no matter of the tag
+    (found,) = judge(read_gates("auc_drop>0.1"), [sensitive])
+    assert "1 of 1 only sensitive, which counts with sensitive:auc_drop>0.1" in found.said
+    assert state("relies", [entry(0.3, outcome="undetectable")]) == "not assessable"
 
 
 def test_all_that_fail_are_named_and_mitigations_are_not_judged():

@@ -4,19 +4,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import roc_auc_score
 
 import crossgraft
 from crossgraft.audit import audit_trained, subject_of
-from crossgraft.audit.confounders import LowPass, MotionBlur, Tag
+from crossgraft.audit.confounders import LowPass, MotionBlur, Ruler, Tag
+from crossgraft.audit.explained import Start
+from crossgraft.audit.mitigation import GroupedRows
+from crossgraft.audit.mitigation._logistic import logistic_scorer
 from crossgraft.audit.outcomes import conclude_trained
+from crossgraft.audit.shams import NUM_SHAMS
+from crossgraft.audit.start_heads import features_of
 from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError
-from crossgraft.models import ModelSpec
+from crossgraft.models import ModelSpec, load_backbone
+from crossgraft.progress import Reporter
 from crossgraft.records.tuning import ThresholdRecord
 from crossgraft.verbs._audit_trained import own_threshold
 
 TAG = Tag(size=0.4, xy=(0.05, 0.05))
+RULER = Ruler(width=0.3)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +64,8 @@ def subject(function):
 
 def test_a_model_that_uses_the_artefact_is_found(data):
     found = audit_trained(subject(leaning), data, TAG)
-    assert found.outcome == "relies" and found.drop.low > 0.1
+    assert found.outcome == "sensitive" and found.drop.low > 0.1
+    assert "--start" in found.start and found.pull.over_start is None  # what it started from is not known
     assert found.ood.value < found.clean.value < found.aligned.value
     assert found.flip_effect_negatives > 1 and found.flip_effect_positives > 1
     assert found.groups.false_positive_gap > 0.3 and found.edit.rms > 5
@@ -83,10 +93,10 @@ def test_an_edit_that_changes_nothing_is_no_pass_of_what_can_only_be_asked(data)
     """Beyond the corner of the spectrum a low-pass leaves every image as it is, and no probe is there to say so."""
     found = audit_trained(subject(sound), data, LowPass(cutoff=0.72))
     assert (found.outcome, found.edit.rms, found.detectability) == ("undetectable", 0, None)
-    assert conclude_trained(found).reason == "It changes nothing in these images."
+    assert conclude_trained(found, positive="ill").reason == "It changes nothing in these images."
     few = audit_trained(subject(sound), data.take(np.arange(60)), TAG)
     assert (few.drop.value, few.outcome) == (0, "undecided") and few.drop.low == -few.drop.high < 0
-    assert conclude_trained(few).reason.startswith("The interval of what the AUC loses is neither")
+    assert "About 61 patients" in conclude_trained(few, positive="ill").reason
 
 
 def test_images_are_asked_about_once_where_it_is_known_what_they_are(data):
@@ -94,7 +104,7 @@ def test_images_are_asked_about_once_where_it_is_known_what_they_are(data):
     counting = subject(lambda images: (asked.append(len(images)), leaning(images))[1])
     before = counting.probabilities(data)
     found = audit_trained(counting, data, TAG, before=before)
-    assert sum(asked) == 2 * len(data) and found == audit_trained(subject(leaning), data, TAG)
+    assert sum(asked) == (2 + NUM_SHAMS) * len(data) and found == audit_trained(subject(leaning), data, TAG)
 
 
 def test_a_model_that_learned_nothing_is_not_assessable(data):
@@ -148,6 +158,46 @@ def test_groups_are_decided_as_the_model_decides(tuned, data, positive, expected
     right = (scores >= expected) == named
     (cell,) = [each for each in found.groups.cells if each.positive and not each.artefact]
     assert cell.accuracy.value == pytest.approx(right[named].mean())
+
+
+@pytest.fixture(scope="module")
+def start():
+    return load_backbone(ModelSpec("small", "test_resnet", weights="random"), seed=0, device="cpu", image_size=32)
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0, "sensitive"), (1, "relies")])
+def test_a_planted_letter_is_relied_on_and_a_sound_head_is_sensitive_at_most(data, start, share, outcome):
+    """Heads on the same network and the same 240 images; the letter moves the sound one, too, by standard deviations."""
+    quiet, train, test = Reporter(quiet=True), data.take(np.arange(240)), data.take(np.arange(240, 400))
+    ill = train.targets == 1
+    planted = train.edited(lambda pixels, _: TAG(pixels)[0], ill) if share else train
+    rows = GroupedRows(features_of(start, planted, quiet).astype(np.float64), train.targets, np.zeros(240, np.int64))
+    head = logistic_scorer(rows)
+
+    def answers(images):
+        with torch.inference_mode():
+            return head.probabilities(start(prepare_batch(images, start.preprocessing)).features.double().numpy())
+
+    found = audit_trained(subject(answers), test, TAG, start=Start(start, "small", train, train.targets == 1))
+    assert found.outcome == outcome and abs(found.pull.of_model.value) > 0.5
+    assert max(found.drop.low, found.reverse_drop.low) > 0  # by which both were said to rely on it before
+    assert found.pull.is_beyond_start == (share == 1)
+    assert (found.shams == "") == (share == 0)  # eight passes that the verdict does not need
+    across = audit_trained(subject(answers), test, TAG, start=Start(start, "small"))
+    assert "fold by fold" in across.start
+    if share == 0:
+        assert across.outcome == outcome
+
+
+def test_images_that_carry_the_artefact_already_fit_no_head_and_say_nothing(data, start):
+    """A ruler lies on whole pixels: drawn twice, it changes nothing. Letters have soft edges, which do change."""
+    train, test = data.take(np.arange(240)), data.take(np.arange(240, 400))
+    carrying = np.arange(240) < 50
+    train = train.edited(lambda pixels, _: RULER(pixels)[0], carrying)
+    tagged = test.edited(lambda pixels, _: RULER(pixels)[0], np.arange(160) < 30)
+    found = audit_trained(subject(leaning), tagged, RULER, start=Start(start, "small", train, train.targets == 1))
+    assert "190 training images, without 50 images that carry it already" in found.start
+    assert found.pull.of_model.num_images == 130
 
 
 def test_bad_input(data):

@@ -11,6 +11,7 @@ from crossgraft.audit._image_edit import Image as Image
 from crossgraft.audit._image_edit import ImageEdit as ImageEdit
 from crossgraft.audit._image_edit import Painted as Painted
 from crossgraft.audit._image_edit import Pixels as Pixels
+from crossgraft.audit._image_edit import ShamKind as ShamKind
 from crossgraft.audit._image_edit import Touched as Touched
 from crossgraft.audit._image_edit import measured_in as measured_in
 

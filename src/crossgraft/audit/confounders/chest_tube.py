@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.ndimage import gaussian_filter
 
-from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, measured_in
+from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
 from crossgraft.audit.confounders._drawing import Line, curve, distance_to
 
 WALL = 0.25
@@ -41,6 +41,7 @@ class ChestTube(Confounder):
     title: ClassVar[str] = "Chest tube"
     leaf: ClassVar[Leaf] = "external"
     scope: ClassVar[Scope] = "local"
+    sham: ClassVar[ShamKind | None] = "shuffled"
     modalities: ClassVar[str] = "radiography"
     reference: ClassVar[str] = "Oakden-Rayner et al. 2020, Proceedings of ACM CHIL: 151–159"
     is_stochastic: ClassVar[bool] = True

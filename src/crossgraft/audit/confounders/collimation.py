@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, measured_in
+from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
 from crossgraft.audit.confounders._drawing import Coverage, mixed
 
 LEAST_SHARE = 0.5
@@ -35,6 +35,10 @@ class Collimation(Confounder):
     modalities: ClassVar[str] = "X-ray"
     reference: ClassVar[str] = "Bushberg et al. 2011, The Essential Physics of Medical Imaging, 3rd edition"
     is_stochastic: ClassVar[bool] = True
+    sham: ClassVar[ShamKind | None] = None
+    why_no_sham: ClassVar[str] = (
+        "its margins lie around the whole image, and the smallest rectangle that holds them is all of it"
+    )
 
     depth: float = field(default=0.08, metadata=measured_in("share of the sides", low=0, high=0.45))
     tilt: float = field(default=2.0, metadata=measured_in("degrees", low=0, high=15))

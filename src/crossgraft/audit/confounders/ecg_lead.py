@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, measured_in
+from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
 from crossgraft.audit.confounders._drawing import Line, curve, mixed, stroke_coverage
 
 MARGIN = 0.15
@@ -34,6 +34,7 @@ class EcgLead(Confounder):
     title: ClassVar[str] = "ECG leads"
     leaf: ClassVar[Leaf] = "external"
     scope: ClassVar[Scope] = "local"
+    sham: ClassVar[ShamKind | None] = "shuffled"
     modalities: ClassVar[str] = "radiography"
     reference: ClassVar[str] = "Olesen et al. 2024, arXiv:2406.12142"
     is_stochastic: ClassVar[bool] = True

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from PIL import ImageColor
 
-from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, measured_in
+from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
 from crossgraft.audit.confounders._drawing import Line, mixed, stroke_coverage
 from crossgraft.errors import UsageError
 
@@ -37,6 +37,7 @@ class PenMark(Confounder):
     title: ClassVar[str] = "Pen marks"
     leaf: ClassVar[Leaf] = "external"
     scope: ClassVar[Scope] = "local"
+    sham: ClassVar[ShamKind | None] = "shuffled"
     modalities: ClassVar[str] = "dermatoscopy"
     reference: ClassVar[str] = "Winkler et al. 2019, JAMA Dermatology 155(10): 1135–1141"
     is_stochastic: ClassVar[bool] = True

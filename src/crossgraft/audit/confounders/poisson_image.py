@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Float64
 
-from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, measured_in
+from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, ShamKind, measured_in
 from crossgraft.audit.confounders._projection import counted_integrals, refuse_scale
 
 MU_WATER, MU_AIR = 0.1837, 0.1662
@@ -76,6 +76,8 @@ class PoissonImage(Confounder):
     modalities: ClassVar[str] = "X-ray"
     reference: ClassVar[str] = "Juodelyte, thesis on cross-domain transfer in medical imaging, equation 4.2"
     is_stochastic: ClassVar[bool] = True
+    sham: ClassVar[ShamKind | None] = None
+    why_no_sham: ClassVar[str] = "noise with its pixels in other places is the same noise"
 
     num_photons: float = field(default=2e7, metadata=measured_in("photons per ray", low=1, high=1e15))
     window_low: float = field(default=-1200.0, metadata=measured_in("HU"))

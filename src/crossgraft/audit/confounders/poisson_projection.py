@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.audit.confounders._confounder import Confounder, Domain, Leaf, Painted, Pixels, measured_in
+from crossgraft.audit.confounders._confounder import Confounder, Domain, Leaf, Painted, Pixels, ShamKind, measured_in
 from crossgraft.audit.confounders._projection import (
     SYMMETRIES,
     counted_integrals,
@@ -71,6 +71,8 @@ class PoissonProjection(Confounder):
     modalities: ClassVar[str] = "CT"
     reference: ClassVar[str] = "Leuschner et al. 2021, Scientific Data 8: 109 (LoDoPaB-CT)"
     is_stochastic: ClassVar[bool] = True
+    sham: ClassVar[ShamKind | None] = None
+    why_no_sham: ClassVar[str] = "noise with other phases is the same noise"
 
     num_photons: float = field(default=2e7, metadata=measured_in("photons per ray", low=1, high=1e15))
     method: Literal["variance_map", "full_projection"] = field(default="variance_map", metadata=measured_in("name"))

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, measured_in
+from crossgraft.audit.confounders._confounder import Confounder, Leaf, Painted, Pixels, Scope, ShamKind, measured_in
 from crossgraft.audit.confounders._drawing import Coverage, mixed
 from crossgraft.errors import UsageError
 
@@ -36,6 +36,7 @@ class Ruler(Confounder):
     title: ClassVar[str] = "Ruler"
     leaf: ClassVar[Leaf] = "external"
     scope: ClassVar[Scope] = "local"
+    sham: ClassVar[ShamKind | None] = "shuffled"
     reference: ClassVar[str] = "Narla et al. 2018, Journal of Investigative Dermatology 138(10): 2108–2110"
 
     edge: Edge = field(default="left", metadata=measured_in("name"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from crossgraft.audit.confounders._confounder import Leaf, Scope, measured_in
+from crossgraft.audit.confounders._confounder import Leaf, Scope, ShamKind, measured_in
 from crossgraft.audit.confounders._lettering import Lettering
 
 
@@ -27,6 +27,7 @@ class Tag(Lettering):
     title: ClassVar[str] = "Tag"
     leaf: ClassVar[Leaf] = "external"
     scope: ClassVar[Scope] = "local"
+    sham: ClassVar[ShamKind | None] = "shuffled"
     modalities: ClassVar[str] = "radiography"
     reference: ClassVar[str] = "Juodelyte, thesis on cross-domain transfer in medical imaging, chapter 4"
 

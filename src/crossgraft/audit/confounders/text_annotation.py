@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from crossgraft.audit.confounders._confounder import Leaf, Scope, measured_in
+from crossgraft.audit.confounders._confounder import Leaf, Scope, ShamKind, measured_in
 from crossgraft.audit.confounders._lettering import Lettering
 
 
@@ -24,6 +24,7 @@ class TextAnnotation(Lettering):
     title: ClassVar[str] = "Text annotation"
     leaf: ClassVar[Leaf] = "external"
     scope: ClassVar[Scope] = "local"
+    sham: ClassVar[ShamKind | None] = "shuffled"
     reference: ClassVar[str] = "Zech et al. 2018, PLOS Medicine 15(11): e1002683"
 
     text: str = field(default="PORTABLE", metadata=measured_in("text"))

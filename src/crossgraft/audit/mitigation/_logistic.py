@@ -12,14 +12,17 @@ from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows
 MAX_ITERATIONS = 1000
 
 
-def logistic_scorer(rows: GroupedRows, weights: Float64[np.ndarray, " num_images"] | None = None) -> FittedScorer:
-    """L2-penalised logistic regression with C = 1; mean and deviation of features are those of all rows, whatever their weights.
+def logistic_scorer(
+    rows: GroupedRows, weights: Float64[np.ndarray, " num_images"] | None = None, *, inverse_penalty: float = 1.0
+) -> FittedScorer:
+    """L2-penalised logistic regression; mean and deviation of features are those of all rows, whatever their weights.
 
     Args:
         rows: Images of both classes.
         weights: (n,) weight of each image in the loss; None: 1.
+        inverse_penalty: C of scikit-learn: smaller is smoother.
     """
-    scaler, model = StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS)
+    scaler, model = StandardScaler(), LogisticRegression(C=inverse_penalty, max_iter=MAX_ITERATIONS)
     model.fit(scaler.fit_transform(rows.features), rows.labels, sample_weight=weights)
     return scorer_of(scaler, model.coef_[0], float(np.ravel(model.intercept_)[0]))
 

@@ -64,7 +64,11 @@ class FittedScorer:
     thresholds: tuple[float, float] = (DEFAULT_THRESHOLD, DEFAULT_THRESHOLD)
 
     def probabilities(self, features: ImageFeatures) -> Float64[np.ndarray, " num_images"]:
-        """Probability of the positive class, (n,).
+        """Probability of the positive class, (n,); raises as ``logits``."""
+        return expit(self.logits(features))
+
+    def logits(self, features: ImageFeatures) -> Float64[np.ndarray, " num_images"]:
+        """Logit of each image, (n,): w · (x − mean) / scale + b.
 
         Raises:
             DataError: There are more features, or fewer, than the scorer was fitted to.
@@ -72,7 +76,7 @@ class FittedScorer:
         values = np.asarray(features, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != len(self.mean):
             raise DataError(f"The scorer was fitted to {len(self.mean)} features per image, got {values.shape}.")
-        return expit((values - self.mean) / self.scale @ self.coefficients + self.intercept)
+        return (values - self.mean) / self.scale @ self.coefficients + self.intercept
 
     def decide(self, features: ImageFeatures, artefact: Flags) -> Bool[np.ndarray, " num_images"]:
         """Whether each image is decided positive: its probability is at least the threshold of its group.

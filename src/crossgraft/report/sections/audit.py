@@ -67,9 +67,11 @@ def audit_verdict_section(source: Source[AuditRecord]) -> Section:
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
-def outcomes_section(source: Source[AuditRecord]) -> Section:
-    """One row per model, confounder and mitigation."""
+def outcomes_section(source: Source[AuditRecord]) -> Section | None:
+    """One row per model, confounder and mitigation; None of a plan."""
     record = source.record
+    if not record.entries and record.needs:
+        return None
     title = headline(record.entries[0])[0] if record.entries else "SRI"
     has_mitigation = any(entry.mitigation != "erm" for entry in record.entries)
     several = has_several_models(record)
@@ -82,7 +84,7 @@ def outcomes_section(source: Source[AuditRecord]) -> Section:
             Column("Outcome"),
             Column(title, numeric=True),
             Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-            *([] if record.mode == "trained" else [_OVER_PATIENTS]),
+            *([Column("Pull", numeric=True)] if record.mode == "trained" else [_OVER_PATIENTS]),
             Column("Clean AUC", numeric=True),
             Column("O.o.d. AUC", numeric=True),
             Column("Detectability", numeric=True),
@@ -97,6 +99,33 @@ def outcomes_section(source: Source[AuditRecord]) -> Section:
     reasons = [f"{named_entry(entry)}: {entry.reason}" for entry in record.entries if not _speaks_for_itself(entry)]
     blocks: list[Block] = [table, *([Items(reasons)] if reasons else [])]
     return Section(name="outcomes", title="Outcomes", part="evidence", blocks=blocks)
+
+
+def needs_section(source: Source[AuditRecord]) -> Section | None:
+    """How many images a verdict needs; None where nothing was asked that needs any."""
+    if not source.record.needs:
+        return None
+    table = table_of(
+        source.record.needs,
+        [
+            (Column("Confounder"), lambda row: words(row.confounder)),
+            (Column("Which"), lambda row: words(row.what)),
+            (Column("There are", numeric=True), lambda row: whole(row.available)),
+            (Column("Needed", numeric=True), lambda row: whole(row.needed)),
+        ],
+        caption="Images that a verdict needs",
+        file_name="needs",
+        notes=[
+            "In the part that is measured on. Of an artefact: so that 3 of n are fewer than 0.05. Of an attribute: so that 80 % "
+            "of the models that pay no heed to it pass, at a supposed AUC of 0.8. An undecided verdict says what it needs."
+        ],
+    )
+    return Section(name="needs", title="Images needed", part="checks", blocks=[table])
+
+
+def needs_text_section(source: Source[AuditRecord]) -> Section | None:
+    """On the terminal of a plan alone."""
+    return None if source.record.entries else needs_section(source)
 
 
 def confounders_section(source: Source[AuditRecord]) -> Section:
@@ -174,7 +203,8 @@ def _speaks_for_itself(entry: AuditEntry) -> bool:
     if entry.outcome == "passes":
         return True
     found = entry.metric(headline(entry)[1])
-    return entry.outcome == "relies" and found is not None and found.value is not None and found.value > 0
+    swept = entry.outcome == "relies" and entry.mode != "trained"
+    return swept and found is not None and found.value is not None and found.value > 0
 
 
 def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
@@ -186,7 +216,7 @@ def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
         words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies"),
         metric_cell(found),
         interval(None if found is None else found.low, None if found is None else found.high, NUMBERS),
-        *([] if entry.mode == "trained" else [_over_patients(found)]),
+        metric_cell(entry.metric("pull")) if entry.mode == "trained" else _over_patients(found),
         metric_cell(entry.metric("clean_auc")),
         metric_cell(entry.metric("ood_auc")),
         metric_cell(detected),
@@ -235,7 +265,10 @@ def _explained(record: AuditRecord) -> str:
         "Detectability: AUC of a probe that tells images with the artefact from those without it by their features."
     )
     if record.mode == "trained":
-        return f"AUC drop: AUC of clean images minus AUC where negatives carry the artefact and positives do not. {detected}"
+        return (
+            "AUC drop: AUC of clean images minus AUC where negatives carry the artefact and positives do not. Pull: how far it "
+            f"moves answers towards the class in question, in standard deviations within a class. {detected}"
+        )
     return (
         "SRI, shortcut reliance index: area between i.i.d. and o.o.d. AUC over the shares, less that at share 0; 0 is no "
         f"reliance, 0.725 a model that sees nothing else. O.o.d. at the largest share. {detected}"
@@ -253,9 +286,10 @@ AUDIT = Kind(
         groups_section,
         frequency_section,
         confounders_section,
+        needs_section,
         audited_data_section,
         provenance_section,
         references_section,
     ),
-    terminal=(outcomes_section, differences_section, frequency_text_section, audit_verdict_section),
+    terminal=(needs_text_section, outcomes_section, differences_section, frequency_text_section, audit_verdict_section),
 )

@@ -23,6 +23,9 @@ _TRAINED = {
     "reverse_drop": "Reverse drop",
     "aligned_auc": "Aligned AUC",
     "both_auc": "AUC, all carry it",
+    "pull": "Pull",
+    "pull_over_start": "Beyond the start",
+    "pull_over_shams": "Beyond shams",
     "flip_effect_positives": "Logit, positives",
     "flip_effect_negatives": "Logit, negatives",
 }
@@ -237,5 +240,8 @@ def _of_sweeps(has_epochs: bool) -> str:
 def _of_trained() -> str:
     return (
         "Reverse drop: clean AUC minus aligned AUC (positives carry the artefact, negatives do not), with its interval; above 0 "
-        "the artefact speaks for the negative class. Logit: its mean change when an image gets the artefact, by class."
+        "the artefact speaks for the negative class. Pull: mean change of the logit towards the class in question, in standard "
+        "deviations within a class; beyond that of heads on the network that the model started from; and of what training added, "
+        "beyond that of shams. Empty: it was not needed for the verdict, or there is none. Logit: its mean change when an image "
+        "gets the artefact, by class."
     )

@@ -133,7 +133,8 @@ def test_outcomes_hold_the_numbers_of_the_record(make):
 
 
 def test_a_trained_model_has_a_drop_and_no_index(make):
-    (table,) = outcomes_section(Source(make(mode="trained", entries=[trained_entry()]))).blocks
+    table, reasons = outcomes_section(Source(make(mode="trained", entries=[trained_entry()]))).blocks
+    assert reasons.items  # what it was compared with, which no number alone says
     assert "AUC drop" in titles(table) and "SRI" not in titles(table)
     assert "0.250" in texts(table.rows[0]) and table.notes[0].startswith("AUC drop: ")
 
