@@ -23,7 +23,7 @@ The target at hand and its relatives are unknown in every table. With the *other
 for results of one's own; as a *cold start* there are other publications and ImageNet alone, and the whole publication of the
 table is unknown. A cell is the mean regret in points (hundredths of accuracy or AUC) with its 95 % interval over groups of
 related targets, and in parentheses the worst target. There is no interval where all regrets are the same, or with fewer than
-three groups. A dash: the budget is below one training, or no model can be chosen.
+fifteen groups. A dash: the budget is below one training, or no model can be chosen.
 
 - *select*: whole trainings in the expected order while the budget lasts, the best on val; where val is at its upper limit, it
   stops and tries the smallest model beside.
