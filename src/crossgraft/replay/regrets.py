@@ -213,7 +213,7 @@ def _order_rows(benchmark: Benchmark, orders: Mapping[str, Sequence[float]]) -> 
             weighted_kendall=mean_over_targets(values, benchmark.groups, limits=(-1.0, 1.0)),
             beyond_static_prior=None
             if name == "static_prior"
-            else mean_over_targets(values - beside, benchmark.groups),
+            else mean_over_targets(values - beside, benchmark.groups, limits=(-2.0, 2.0)),
         )
 
 

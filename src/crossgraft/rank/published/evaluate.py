@@ -92,7 +92,7 @@ def judge(benchmark: Benchmark, entry: Contender, prior: Results) -> MethodRecor
         weighted_kendall=[None if np.isnan(tau) else float(tau) for tau in taus],
         mean=mean_over_targets(taus, benchmark.groups, limits=(-1.0, 1.0)),
         regret=mean_over_targets(regrets, benchmark.groups, limits=(0.0, np.inf), least=LEAST_REGRETS),
-        gain=None if is_prior else mean_over_targets(gains, benchmark.groups),
+        gain=None if is_prior else mean_over_targets(gains, benchmark.groups, limits=(-2.0, 2.0)),
         residual=mean_over_targets(residuals, benchmark.groups, limits=(-1.0, 1.0)) if is_single else None,
         other_means=others,
     )
@@ -109,7 +109,7 @@ def printed_methods(benchmark: Benchmark, prior: Results) -> list[MethodRecord]:
             weighted_kendall=list(cells),
             mean=mean_over_targets(np.asarray(cells), benchmark.groups, limits=(-1.0, 1.0)),
             regret=MeanRecord(value=None, num_targets=0),
-            gain=mean_over_targets(np.asarray(cells) - of_prior, benchmark.groups),
+            gain=mean_over_targets(np.asarray(cells) - of_prior, benchmark.groups, limits=(-2.0, 2.0)),
         )
         for name, cells in benchmark.printed.items()
     ]

@@ -58,6 +58,7 @@ def chosen_within(record: ReplayRecord) -> list[str]:
 def regret_table(record: ReplayRecord, budget: str) -> Table:
     """One row per way of choosing."""
     rows = [row for row in record.rows if row.budget == budget]
+    reasons = dict.fromkeys(row.no_interval_reason for row in rows if row.no_interval_reason is not None)
     return table_of(
         rows,
         [
@@ -76,7 +77,8 @@ def regret_table(record: ReplayRecord, budget: str) -> Table:
         caption=f"Regret at {budget}",
         file_name=f"regret-{budget.rstrip('%')}",
         notes=[
-            "Best result minus that of the model handed over, in the unit of the table; 95 % intervals over groups of targets."
+            "Best result minus that of the model handed over, in the unit of the table; 95 % intervals over groups of targets.",
+            *(f"No interval of a mean regret: {reason}." for reason in reasons),
         ],
     )
 
