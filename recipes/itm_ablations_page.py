@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from benchmark_page import clustered_interval
 from ground_truth_rows import read_cells, trained
 from ground_truth_sets import TargetSet
 from study_rows import as_csv, read_rows
+from study_tables import clustered_interval
 
 from crossgraft import evaluate_published
 from crossgraft.statistics import weighted_kendall

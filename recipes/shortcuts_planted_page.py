@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from crossgraft.metrics.accuracy import wilson_interval
+from scipy.stats import binomtest
 
 Row = dict[str, str]
 TITLES = {"ham10000": "HAM10000, melanoma", "busi": "BUSI, malignant", "medical_mnist": "Medical MNIST, chest X-ray"}
@@ -58,7 +58,7 @@ def _share(flags: Sequence[bool]) -> str:
     """With Wilson's interval."""
     if not flags:
         return "–"
-    low, high = wilson_interval(sum(flags) / len(flags), len(flags), 1.96)
+    low, high = binomtest(sum(flags), len(flags)).proportion_ci(method="wilson")
     return f"{sum(flags) / len(flags):.0%} [{low:.0%}, {high:.0%}]"
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmark_page import clustered_interval
 from ground_truth_rows import FULL, LEARNING_RATES, Cells, picked, read_cells
 from ground_truth_sets import TargetSet
 from sources_images import ALL_BUT, NATURAL, RANDOM, SCORE_NAMES
 from study_rows import as_csv, read_rows
+from study_tables import clustered_interval
 
 from crossgraft.statistics import spearman, weighted_kendall
 from crossgraft.storage.atomic import write_atomically

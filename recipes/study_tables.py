@@ -7,8 +7,11 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from studies import Difference, difference_of, half_width, verdict
 from study_rows import Table
+
+from crossgraft.seeding import generator
 
 Key = tuple[str, str, int]
 """Set, network, seed."""
@@ -177,3 +180,18 @@ def set_table(
     failed = [row for row in table.trainings if row.state != "done"]
     notes = [f"{row.model}, {row.variant}, seed {row.seed}: {row.state}" for row in failed]
     return "\n".join([*lines, *(["", *notes] if notes else [])])
+
+
+NUM_RESAMPLES = 10_000
+
+
+def clustered_interval(values: np.ndarray, groups: Sequence[str], *, seed: int = 0) -> tuple[float, float]:
+    """95 % percentile interval of the mean over cells: groups of targets are resampled, each with all its cells."""
+    names = np.asarray(groups)
+    distinct = list(dict.fromkeys(groups))
+    sums = np.array([values[names == name].sum() for name in distinct])
+    counts = np.array([(names == name).sum() for name in distinct])
+    drawn = generator(seed, "targets").integers(len(distinct), size=(NUM_RESAMPLES, len(distinct)))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(low), float(high)

@@ -19,6 +19,7 @@ from crossgraft.metrics import (
     negative_log_likelihood,
     sensitivity,
 )
+from crossgraft.metrics._losses import LEAST_UNITS_OF_LOSS
 from intervals.coverage import Design, Found
 from intervals.images import Patients, Rng, distance, probabilities, shares_by_group
 
@@ -307,7 +308,8 @@ def _losses() -> Iterator[Design]:
 
             words = f"n {number}, prevalence {prevalence:g}, AUC {area:g}"
             words += "" if temperature == 1 else ", too sure"
-            yield Design(title, words, functools.partial(_loss, metric, prevalence, area, temperature), draw)
+            true = functools.partial(_loss, metric, prevalence, area, temperature)
+            yield Design(title, words, true, draw, has_interval=number >= LEAST_UNITS_OF_LOSS)
         for number, images, alike in ((10, 5, 0.5), (20, (1, 10), 0.5), (60, 5, 0.3)):
 
             def by_patient(rng: Rng, metric: Callable = metric, drawn: tuple = (number, images, alike)) -> Found:

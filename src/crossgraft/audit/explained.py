@@ -49,7 +49,7 @@ class Start:
     Attributes:
         network: In eval mode.
         in_words: What it is, as the subject of a sentence.
-        rows: Images that are not audited; None: the audited images serve, fold by fold.
+        rows: Images of the training; None: they are not known, so that the network cannot be asked.
         is_positive: (n,) of these.
     """
 
@@ -162,14 +162,16 @@ def _heads_of(
         carries = _carries(start.rows, start.rows.edited(Editing(editing.edits, editing.strength, editing.seed)))
         rows = rows.take(np.flatnonzero(~carries))
         left_out = f", without {counted(int(carries.sum()), 'image')} that carry it already" if carries.any() else ""
-    if rows is not None and not rows.are_enough:
-        rows = None
+    if rows is None or not rows.are_enough:  # heads on the audited images themselves called a sound head guilty
+        return (
+            None,
+            f"{start.in_words} is known, but no images to fit heads on it to: those of its training are needed.",
+        )
     try:
         heads = fit_heads(rows, audited, answers, seed=editing.seed)
     except DataError as error:
         return None, str(error)
-    where = "the audited images, fold by fold" if rows is None else f"{len(rows.features)} training images{left_out}"
-    said = f"{start.in_words} with {NUM_HEADS} heads that are fitted to {where}."
+    said = f"{start.in_words} with {NUM_HEADS} heads that are fitted to {len(rows.features)} training images{left_out}."
     return _Heads(start.network, heads, heads.logits(audited.features), is_positive, reporter), said
 
 

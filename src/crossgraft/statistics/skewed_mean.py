@@ -37,7 +37,7 @@ def skewed_reach(
         Hall, On the removal of skewness by transformation, J. R. Stat. Soc. B 54 (1992) 221.
 
     >>> [round(each, 2) for each in skewed_reach(np.array([-1.0, -1.0, -1.0, -1.0, 4.0]), 5)]
-    [2.78, 15.71]
+    [2.78, 8.85]
     """
     number = len(totals)
     square = float(np.mean(np.square(totals)))

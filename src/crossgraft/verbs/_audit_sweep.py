@@ -85,7 +85,9 @@ def audit(call: AuditCall) -> Audited:
     for edit in asked.edits:
         found.needs += needed_of_artefact(spell(edit), rows.is_positive[rows.test], tested.groups, rows.positive)
     for name in asked.attributes:
-        found.needs += needed_of_attribute(name, rows.is_positive[rows.test], find_attribute(tested, name, options))
+        of_all = find_attribute(dataset, name, options)  # a test part may have one value alone
+        of_test = of_all._replace(flags=of_all.flags[rows.test], known=of_all.known[rows.test])
+        found.needs += needed_of_attribute(name, rows.is_positive[rows.test], of_test)
     if options.plan:
         return found
     found.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()

@@ -96,7 +96,7 @@ def test_an_edit_that_changes_nothing_is_no_pass_of_what_can_only_be_asked(data)
     assert conclude_trained(found, positive="ill").reason == "It changes nothing in these images."
     few = audit_trained(subject(sound), data.take(np.arange(60)), TAG)
     assert (few.drop.value, few.outcome) == (0, "undecided") and few.drop.low == -few.drop.high < 0
-    assert "About 61 patients" in conclude_trained(few, positive="ill").reason
+    assert "of each class are needed; there are 10." in conclude_trained(few, positive="ill").reason
 
 
 def test_images_are_asked_about_once_where_it_is_known_what_they_are(data):
@@ -184,9 +184,7 @@ def test_a_planted_letter_is_relied_on_and_a_sound_head_is_sensitive_at_most(dat
     assert found.pull.is_beyond_start == (share == 1)
     assert (found.shams == "") == (share == 0)  # eight passes that the verdict does not need
     across = audit_trained(subject(answers), test, TAG, start=Start(start, "small"))
-    assert "fold by fold" in across.start
-    if share == 0:
-        assert across.outcome == outcome
+    assert across.outcome != "relies" and "no images to fit heads on it to" in across.start
 
 
 def test_images_that_carry_the_artefact_already_fit_no_head_and_say_nothing(data, start):

@@ -6,7 +6,7 @@ from crossgraft.demo.limits import limits_of
 from crossgraft.records import AgreementRecord, DatasetRecord, RankingByScore, RankingRecord, RankRow, ScoreRecord
 from support.model_records import model_record
 
-WRITERS = np.repeat(["ada", "ben", "cleo", "dan"], 25)
+WRITERS = np.repeat([f"writer {number}" for number in range(20)], 5)
 CANDIDATES = ["net · digits", "net · photos", "net · shuffled labels"]
 CONTROL = "net · random weights"
 

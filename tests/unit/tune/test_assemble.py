@@ -22,7 +22,9 @@ def squares():
 
 
 def test_a_similarity_that_was_asked_for_is_in_every_place(squares, tmp_path):
-    tuned = fine_tune(squares, model=NORMED, **FAST, regularizer="hcs", keep=0.97, out=tmp_path / "run")
+    tuned = fine_tune(
+        squares, model=NORMED, **FAST, regularizer="hcs", keep=0.97, batch_norm="train", out=tmp_path / "run"
+    )
     record = tuned.record
     assert (record.batch_norm.mode, record.batch_norm.num_layers, record.batch_norm.num_moving) == ("train", 2, 2)
     assert record.batch_norm.reason

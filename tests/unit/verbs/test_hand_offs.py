@@ -110,6 +110,7 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
     assert asked.record.mode == "trained" and len(asked.to_frame()) == 1
     beside = crossgraft.compare_models(ranking.best, full, data=data, ledger=False, **FAST)
     assert beside.record.pairs[0].of == "change" and len(beside.to_frame()) == 10
+    assert crossgraft.replay_selection("dart").record.name == "dart"
     selected = crossgraft.select_model(data, models=list(ranking.specs.values()), budget="100%", ledger=False, **TUNED)
     assert crossgraft.predict(selected, data).to_frame().equals(selected.predict(data).to_frame())
     of_selected = crossgraft.audit_model(selected, data=data, confounders=["tag:0.4"], ledger=None, **FAST)
@@ -126,6 +127,7 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
         "edit_data",
         "audit_model",
         "select_model",
+        "replay_selection",
         "show_confounders",
         "compare_models",
         "compare_fine_tunings",

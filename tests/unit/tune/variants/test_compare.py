@@ -80,7 +80,9 @@ def test_all_seeds_see_one_split_and_three_give_intervals_of_seeds(squares, tmp_
     of_linear = [row.metric(record.primary_metric).value for row in record.trainings if row.variant == "linear"]
     assert len(set(of_linear)) > 1, "seeds change nothing"
     assert record.variant("linear").metric.value == pytest.approx(sum(of_linear) / 3)
-    assert record.variant("linear").cka_debiased.low is not None
+    assert record.variant("full").cka_debiased.low is not None
+    kept = record.variant("linear").cka_debiased  # 1 in each of them
+    assert kept.low is None and "all values are equal" in kept.no_interval_reason
 
 
 def test_what_fails_becomes_a_row_with_a_reason_and_names_are_escaped(squares, tmp_path, page):
