@@ -27,7 +27,6 @@ def test_a_similarity_that_was_asked_for_is_in_every_place(squares, tmp_path):
     )
     record = tuned.record
     assert (record.batch_norm.mode, record.batch_norm.num_layers, record.batch_norm.num_moving) == ("train", 2, 2)
-    assert record.batch_norm.reason
     (picked,) = [row for row in record.grid if row.picked]
     kept = next(row for row in record.history if row.is_best and row.job == picked.job)
     assert (record.keep.target, record.keep.found) == (0.97, [kept.val_cka_debiased])
