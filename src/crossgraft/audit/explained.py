@@ -156,23 +156,23 @@ def _heads_of(
     """Heads, and what they are in a sentence; or None, and why."""
     if isinstance(start, str):
         return None, start
-    audited = FittingRows(features_of(start.network, images, reporter), is_positive, images.groups)
     rows, left_out = start.fitting, ""
-    if rows is not None and start.rows is not None and getattr(editing.edits[0], "scope", "global") == "local":
-        carries = _carries(start.rows, start.rows.edited(Editing(editing.edits, editing.strength, editing.seed)))
-        rows = rows.take(np.flatnonzero(~carries))
-        left_out = f", without {counted(int(carries.sum()), 'image')} that carry it already" if carries.any() else ""
-    if rows is None or not rows.are_enough:  # heads on the audited images themselves called a sound head guilty
+    if rows is None or start.rows is None:  # heads on the audited images themselves called a sound head guilty
         return (
             None,
             f"{start.in_words} is known, but no images to fit heads on it to: those of its training are needed.",
         )
+    if getattr(editing.edits[0], "scope", "global") == "local":
+        carries = _carries(start.rows, start.rows.edited(Editing(editing.edits, editing.strength, editing.seed)))
+        rows = rows.take(np.flatnonzero(~carries))
+        left_out = f", without {counted(int(carries.sum()), 'image')} that carry it already" if carries.any() else ""
+    audited = features_of(start.network, images, reporter)
     try:
         heads = fit_heads(rows, audited, answers, seed=editing.seed)
     except DataError as error:
         return None, str(error)
     said = f"{start.in_words} with {NUM_HEADS} heads that are fitted to {len(rows.features)} training images{left_out}."
-    return _Heads(start.network, heads, heads.logits(audited.features), is_positive, reporter), said
+    return _Heads(start.network, heads, heads.logits(audited), is_positive, reporter), said
 
 
 def _shifts_of_shams(
