@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossgraft.errors import UsageError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.rank.expected_order import expected_order, imagenet_top1, publication_of
 from crossgraft.rank.known_names import full_name, name_in_table
 from crossgraft.rank.published.benchmark import Benchmark
@@ -65,9 +65,10 @@ def replay(
 
     Raises:
         UsageError: A budget is a time, and the table has no seconds; or it is below one training on every target.
+        DataError: Two models of the table are the same weights, or a column of cheap trainings has no share.
 
     Cost:
-        About a second for 300 models × 20 targets and three budgets.
+        About three seconds of one core for 300 models × 20 targets and three budgets.
     """
     timed = next((budget for budget in budgets if budget.share is None), None)
     if benchmark.seconds is None and timed is not None:
@@ -76,6 +77,7 @@ def replay(
             "models: --budget 25%."
         )
     called = [full_name(name) for name in names or benchmark.models]
+    _refuse_twins(benchmark, called)
     own = [*known, *([] if is_cold else known_rows(benchmark, called))]
     orders: dict[str, list[float]] = {name: [] for name in _ORDERS}
     static = held_out_prior(benchmark)
@@ -179,6 +181,15 @@ class ReplayResult(Result[ReplayRecord]):
         import pandas as pd
 
         return pd.DataFrame([row.model_dump(exclude={"beyond_select"}) for row in self.record.rows])
+
+
+def _refuse_twins(benchmark: Benchmark, names: Sequence[str]) -> None:
+    of_weights: dict[str, str] = {}
+    for model, name in zip(benchmark.models, names, strict=True):
+        if of_weights.setdefault(name, model) != model:
+            raise DataError(
+                f"{benchmark.name}: the models {of_weights[name]} and {model} are the same weights, {name}. Keep one of them."
+            )
 
 
 def _rows(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from crossgraft.errors import DataError
 from crossgraft.rank.expected_order import ExpectedOrder, imagenet_top1
 from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.tables import imagenet_results
@@ -104,14 +106,12 @@ def regrets_of(case: Case, seconds: float, rng: np.random.Generator) -> dict[str
     found = {method: case.regret(model) for method, model in chosen.items() if model is not None}
     names = np.array(sorted(case.seconds))
     orders = [rng.permutation(names).tolist() for _ in range(NUM_ORDERS)]
-    ways: dict[str, Callable[[Sequence[str]], str | None]] = {
-        "random": lambda drawn: case.best_on_val(case.trained_in(drawn, seconds)),
-        "halving": lambda drawn: _halved(case, drawn, seconds),
-    }
-    for method, way in ways.items():
-        taken = [model for drawn in orders if (model := way(drawn)) is not None]
-        if taken:
-            found[method] = float(np.mean([case.regret(model) for model in taken]))
+    by_chance = [case.best_on_val(case.trained_in(drawn, seconds)) for drawn in orders]
+    halved = [_halved(case, drawn, seconds) for drawn in orders] if case.cheap else by_chance
+    for method, taken in (("random", by_chance), ("halving", halved)):
+        regrets = [case.regret(model) for model in taken if model is not None]
+        if regrets:
+            found[method] = float(np.mean(regrets))
     return found
 
 
@@ -125,10 +125,10 @@ def _selected(case: Case, seconds: float) -> str:
 def _halved(case: Case, order: Sequence[str], seconds: float) -> str | None:
     """Successive halving: as many random models on the cheapest rung as the budget allows, by equal factors to a whole training.
 
-    Without cheap trainings it is ``random``.
+    Where not even two can be tried cheaply beside it, whole trainings in that order.
     """
     kinds = sorted(case.cheap, key=lambda kind: cheap_share(kind) or 1.0)
-    for number in range(len(order), 1 if kinds else len(order), -1):
+    for number in range(len(order), 1, -1):
         kept, spent = list(order[:number]), 0.0
         for rung, kind in enumerate(kinds):
             kept = kept[: max(1, round(number ** (1 - rung / len(kinds))))]
@@ -142,12 +142,20 @@ def _halved(case: Case, order: Sequence[str], seconds: float) -> str | None:
 def cheap_share(kind: str) -> float | None:
     """Cost of a cheap training as a share of the whole one; None for what is none.
 
+    Raises:
+        DataError: It is called one, and its share is not between 0 and 1.
+
     >>> cheap_share("low:size=0.5"), cheap_share("low:epochs=0.2"), cheap_share("logme")
     (0.25, 0.2, None)
     """
     for prefix, power in (("low:size=", 2), ("low:epochs=", 1)):
         if kind.startswith(prefix):
-            return float(kind.removeprefix(prefix)) ** power
+            text = kind.removeprefix(prefix)
+            if not re.fullmatch(r"0?\.\d+|1(\.0+)?", text) or float(text) == 0:
+                raise DataError(
+                    f"The column {kind} has no share: write {prefix}0.5 for half of it, above 0 and at most 1."
+                )
+            return float(text) ** power
     return None
 
 

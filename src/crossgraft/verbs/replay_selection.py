@@ -39,7 +39,7 @@ def replay_selection(table: str | Path, options: ReplayOptions, run: Run) -> Rep
         UsageError: A budget cannot be read, is below one training, or is a time where the table has no seconds.
 
     Cost:
-        About a second for 300 models × 20 targets.
+        About three seconds of one core for 300 models × 20 targets.
     """
     budgets = [parse_budget(text) for text in options.budget.split(",")]
     known = [] if options.known is None else known_rows(read_benchmark_table(options.known))

@@ -153,6 +153,13 @@ def test_equal_results_and_missing_cells(tmp_path):
         (["x,a,0.5,0.5", "y,a,0.5,0.5"], "model,target,value,value", "two columns called value"),
         (["x,a,0.5"], "model,target,auc", "needs the columns target, model, value"),
         (["x,a,1e400", "y,a,0.5"], "model,target,value", "Leave the cell empty"),
+        (["x,a,0.5,0.5", "y,a,0.5,0.5"], "model,target,value,low:size=half", "low:size=half has no share"),
+        (["x,a,0.5,0.5", "y,a,0.5,0.5"], "model,target,value,low:epochs=0", "above 0 and at most 1"),
+        (
+            ["resnet18,a,0.5", "resnet18.a1_in1k,a,0.5"],
+            "model,target,value",
+            "resnet18 and resnet18.a1_in1k are the same",
+        ),
     ],
 )
 def test_wrong_tables_are_named(tmp_path, lines, header, message):
