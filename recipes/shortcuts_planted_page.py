@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from scipy.stats import binomtest
 
+from crossgraft.audit.needed import UNCHANGED as ENOUGH
+
 Row = dict[str, str]
 TITLES = {"ham10000": "HAM10000, melanoma", "busi": "BUSI, malignant", "medical_mnist": "Medical MNIST, chest X-ray"}
-ENOUGH = 61
-"""Patients, or images, of each class that `audit --plan` asks for."""
 HEAD = """
 ## Sound classifiers, and planted tags
 

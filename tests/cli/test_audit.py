@@ -168,10 +168,10 @@ def test_a_plan_says_how_many_images_a_verdict_needs_and_asks_nothing(tuned, aud
     assert (record.entries, record.gates) == ([], []) and not (study / "planned").exists()
     of_tag, of_sex = ([each for each in record.needs if each.confounder.startswith(name)] for name in ("tag", "sex"))
     assert [each.what for each in of_tag] == ["groups of ill", "groups of other classes"]
-    assert [each.needed for each in of_tag] == [61, 61] and [each.needed for each in of_sex] == [207] * 4
+    assert [each.needed for each in of_tag] == [72, 72] and [each.needed for each in of_sex] == [207] * 4
     assert sum(each.available for each in of_sex) == record.num_test == 24
     said = audit(*model, *TAG, "--plan")
-    assert "There may be too few images for a verdict on tag" in " ".join(said.out.split()) and "61" in said.out
+    assert "There may be too few images for a verdict on tag" in " ".join(said.out.split()) and "72" in said.out
 
 
 def test_no_image_that_the_model_was_made_with_counts_as_a_test_image(tuned, audit):

@@ -13,8 +13,9 @@ from crossgraft.metrics import MetricValue
 from crossgraft.records.audit import ImagesNeeded
 from crossgraft.types import Groups
 
-RULE_OF_THREE = math.floor(3 / LARGEST_DROP) + 1
-"""Patients, or images, of each class from which on a drop of 0 is told from ``LARGEST_DROP``: 3 / n of them may still change."""
+UNCHANGED = math.floor(math.log(0.025) / math.log(1 - LARGEST_DROP)) + 1
+"""Patients, or images, of each class from which on a drop of 0 is told from ``LARGEST_DROP``: where none of n changes its place,
+``auc_difference`` says that up to 1 − 0.025^(1/n) of all such may."""
 SUPPOSED_AUC = 0.8
 _Z_INTERVAL, _Z_OF_80_PERCENT = 1.959964, 1.281552
 _MOST_TIMES = 100.0
@@ -57,7 +58,7 @@ def needed_of_artefact(
     what = "images" if groups is None else "groups"
     sides = ((f"{what} of {positive}", is_positive), (f"{what} of other classes", ~is_positive))
     return [
-        ImagesNeeded(confounder=confounder, what=said, available=len(np.unique(unit[side])), needed=RULE_OF_THREE)
+        ImagesNeeded(confounder=confounder, what=said, available=len(np.unique(unit[side])), needed=UNCHANGED)
         for said, side in sides
     ]
 
@@ -110,11 +111,10 @@ def more_images(found: MetricValue, fewest: int, *, both_sides: bool, what: str)
         both_sides: As of ``times_as_many``.
         what: What ``fewest`` counts: "patients of each class".
     """
+    least = fewest + 1 if both_sides else max(UNCHANGED, fewest + 1)
+    if found.low is None or (found.value == 0 and not both_sides):  # the width of the latter shrinks as 1 / n
+        return f"About {least} {what} are needed; there are {fewest}."
     times = times_as_many(found, both_sides=both_sides)
-    needed = (
-        RULE_OF_THREE if times is None and found.low is None else None if times is None else math.ceil(times * fewest)
-    )
-    if needed is None:
+    if times is None:
         return f"The value is so near to a limit that more than {_MOST_TIMES:g} times as many images would be needed."
-    needed = max(needed, fewest + 1) if both_sides else max(needed, RULE_OF_THREE, fewest + 1)
-    return f"About {needed} {what} are needed; there are {fewest}."
+    return f"About {max(math.ceil(times * fewest), least)} {what} are needed; there are {fewest}."

@@ -124,7 +124,7 @@ def conclude_trained(
         "passes": f"What the AUC loses where the artefact goes against the class, or with it, is below {LARGEST_DROP}, all of "
         "both intervals." + (" It is above 0, but small." if _is_above_0(found) else ""),
         "undecided": f"The intervals of what the AUC loses are neither above 0 nor below {LARGEST_DROP}. {_more(found)}"
-        if found.drop.low is None or found.drop.low != found.drop.high
+        if found.drop.value != 0 or found.reverse_drop.value != 0
         else f"No image changed its place, which of so few images says little. {_more(found)}",
     }
     return Concluded(found.outcome, reasons[found.outcome].strip())

@@ -140,7 +140,7 @@ def audit_trained(
     fewest = fewest_of_a_class(labels, patients)
     changed = (clean_scores >= threshold) != (after >= threshold)
     return TrainedAudit(
-        outcome=verdict(clean, drop, reverse, asked.pull, fewest=fewest, is_seen=is_seen),
+        outcome=verdict(clean, drop, reverse, asked.pull, is_seen=is_seen),
         clean=clean,
         aligned=auc(with_class, labels, patients),
         ood=auc(ood, labels, patients),
@@ -221,7 +221,6 @@ def verdict(
     reverse: MetricValue,
     pull: Pull | None,
     *,
-    fewest: int,
     is_seen: bool = True,
 ) -> Outcome:
     """What numbers of a trained model and an artefact say.
@@ -236,7 +235,6 @@ def verdict(
         drop: Clean minus o.o.d.
         reverse: Clean minus aligned.
         pull: How far the artefact pulls answers.
-        fewest: Patients, or images, of the smaller class.
         is_seen: Whether the artefact changes images and reaches the network, or nothing was to be changed.
     """
     if is_seen and pull is not None and pull.relies:
@@ -245,16 +243,8 @@ def verdict(
         return "untrained"
     if not is_seen:
         return "undetectable"
-    highs = [_high(each, fewest) for each in (drop, reverse)]
-    if any(high is None for high in highs):
+    if any(each.high is None for each in (drop, reverse)):
         return "undecided"
-    if all(high is not None and high < LARGEST_DROP for high in highs):
+    if all(each.high is not None and each.high < LARGEST_DROP for each in (drop, reverse)):
         return "passes"
     return "sensitive" if any(each.low is not None and each.low > 0 for each in (drop, reverse)) else "undecided"
-
-
-def _high(found: MetricValue, fewest: int) -> float | None:
-    """Upper end. Where no image of a class changed places, up to 3 / n of all such images may, by the rule of three."""
-    if found.low is None or found.high is None:
-        return None
-    return found.high if found.high > found.low else found.high + 3 / fewest

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from crossgraft.audit.needed import UNCHANGED
 from crossgraft.audit.pull import Pull, beside_shams, beside_start, excess, pull_of, shifts
 from crossgraft.audit.trained import verdict
 from crossgraft.errors import DataError
-from crossgraft.metrics import MetricValue
+from crossgraft.metrics import MetricValue, auc_difference
 
 POSITIVE = np.arange(90) < 30
 
@@ -114,16 +115,17 @@ def test_reliance_is_beyond_the_start_and_beyond_shams(pull, start, shams, relie
 def test_verdicts(clean, drop, reverse, relies, seen, expected):
     beyond = known(0.4, 0.3 if relies else 0.5)
     pull = Pull(known(0.5, 0.1), 0.5, 0.5, beyond, beyond)
-    found = verdict(known(clean, 0.05), known(*drop), known(*reverse), pull, fewest=61, is_seen=seen)
+    found = verdict(known(clean, 0.05), known(*drop), known(*reverse), pull, is_seen=seen)
     assert found == expected
 
 
-def test_a_drop_of_0_passes_from_61_patients_on():
-    nothing = known(0.0, 0.0)
-    assert [verdict(known(0.8, 0.1), nothing, nothing, None, fewest=each) for each in (60, 61)] == [
-        "undecided",
-        "passes",
-    ]
+@pytest.mark.parametrize(("number", "expected"), [(UNCHANGED - 1, "undecided"), (UNCHANGED, "passes")])
+def test_a_drop_of_0_passes_from_as_many_on_as_the_plan_says(rng, number, expected):
+    labels = np.repeat([0, 1, 1], number)
+    answers = rng.random(3 * number) / 2 + labels / 2
+    same = np.column_stack([1 - answers, answers])
+    nothing = auc_difference(same, same, labels)
+    assert nothing.value == 0 and verdict(known(0.8, 0.1), nothing, nothing, None) == expected
 
 
 def test_bad_input(rng):
