@@ -1,7 +1,8 @@
 """Are sound models called sound, and planted tags found? Linear heads on frozen features, and fine-tuned networks.
 
     python recipes/shortcuts_planted.py --data-dir datasets --weights-dir weights --work work
-    python recipes/shortcuts_planted.py --only busi --training linear     # a piece
+    python recipes/shortcuts_planted.py --only busi --training linear      # a piece
+    python recipes/shortcuts_planted.py --training full --device cuda --networks mobilenetv1_050 --work work
     python recipes/shortcuts_planted.py --smoke --work work --rows rows   # noise and an as-built network; it means nothing
     python recipes/shortcuts.py --only none --out docs/results/shortcuts.md   # the page that shows the rows
 
@@ -46,8 +47,8 @@ from crossgraft.seeding import generator
 from crossgraft.storage.atomic import write_atomically
 
 NETWORKS = ("mobilenetv1_025 · ImageNet", "mobilenetv1_050 · ImageNet", "mobilenetv2_035 · ImageNet")
-TAG, SHARES, SIDE = "tag:0.125", (0.0, 0.5, 1.0), 64
-SEEDS, FULL_SEEDS, FULL_SIDE, FULL_EPOCHS = 20, 2, 64, 6
+TAG, SHARES, SIDE = "tag:0.125", (0.0, 0.5, 1.0), 128
+SEEDS, FULL_SEEDS, FULL_EPOCHS = 20, 2, 6
 TEST, PENALTIES = 0.35, (1.0, 0.1, 0.01, 10.0, 0.001)
 FIELDS = (
     *(
@@ -77,20 +78,24 @@ class PlantedSet(NamedTuple):
         load: Reads it from the folder of data.
         positive: Class in question.
         most: Images of it and of all others that are taken.
+        is_tuned: Whether networks are fine-tuned on it, too.
     """
 
     name: str
     load: Callable[[Path], Dataset]
     positive: str
-    most: tuple[int, int]
+    most: tuple[int, int] = (400, 400)
+    is_tuned: bool = True
 
 
 SETS = (
-    PlantedSet("ham10000", lambda folder: ham10000(folder).dataset, "mel", (223, 320)),
-    PlantedSet("busi", lambda folder: busi(folder).dataset, "malignant", (200, 300)),
-    PlantedSet("medical_mnist", lambda folder: medical_mnist(folder).dataset, "CXR", (200, 300)),
+    PlantedSet("ham10000_nevus", lambda folder: ham10000(folder).dataset, "nv"),
+    PlantedSet("busi_benign", lambda folder: busi(folder).dataset, "benign"),
+    PlantedSet("medical_mnist", lambda folder: medical_mnist(folder).dataset, "CXR"),
+    PlantedSet("ham10000_melanoma", lambda folder: ham10000(folder).dataset, "mel", (223, 320), is_tuned=False),
+    PlantedSet("busi_malignant", lambda folder: busi(folder).dataset, "malignant", (200, 300), is_tuned=False),
 )
-SMOKE_SETS = (PlantedSet("noise", lambda _: noise("noise"), "1", (40, 40)),)
+SMOKE_SETS = (PlantedSet("noise", lambda _: noise("noise"), "1"),)
 
 
 class Looked(NamedTuple):
@@ -108,14 +113,15 @@ def main(command_line: Sequence[str] | None = None) -> None:
             if arguments.only and each.name not in arguments.only:
                 continue
             images = drawn(each.load(arguments.data_dir), each)
-            specs = smoke_specs() if arguments.smoke else networks(arguments.weights_dir)
+            specs = smoke_specs() if arguments.smoke else networks(arguments)
             if "linear" in arguments.training:
                 look(each, images, specs, arguments)
                 for spec in specs:
                     linear(each, images, spec, arguments)
-            for seed in range(1 if arguments.smoke else FULL_SEEDS):
-                for spec in specs if "full" in arguments.training else ():
-                    full(each, images, spec, seed, arguments)
+            if "full" in arguments.training and each.is_tuned:
+                for seed in range(1 if arguments.smoke else FULL_SEEDS):
+                    for spec in specs:
+                        full(each, images, spec, seed, arguments)
 
 
 def drawn(images: Dataset, each: PlantedSet) -> Dataset:
@@ -190,8 +196,7 @@ def judged(
     truth, patients = is_positive[test], None if groups is None else groups[test]
     shift = shifts(answers[0], answers[1], truth)
     fitting = FittingRows(looked.clean[train], is_positive[train], None if groups is None else groups[train])
-    audited = FittingRows(looked.clean[test], truth, patients)
-    heads = fit_heads(fitting, audited, answers[0], seed=seed)
+    heads = fit_heads(fitting, looked.clean[test], answers[0], seed=seed)
     before = heads.logits(looked.clean[test])
 
     def of_heads(features: np.ndarray) -> np.ndarray:
@@ -231,7 +236,7 @@ def look(each: PlantedSet, images: Dataset, specs: Sequence[ModelSpec], argument
     edits = [Editing([edit]), *(Sham(edit, draw) for draw in range(NUM_SHAMS))]
     versions = [images, *map(images.edited, edits)]
     for spec in todo:
-        backbone = load_backbone(spec, device="cpu", weights_dir=arguments.weights_dir, image_size=SIDE)
+        backbone = load_backbone(spec, device=arguments.device, weights_dir=arguments.weights_dir, image_size=SIDE)
         clean, edited, *shams = [features_of(backbone, rows, quiet) for rows in versions]
         arguments.work.mkdir(parents=True, exist_ok=True)
         np.savez(kept_features(each, spec, arguments), clean=clean, edited=edited, shams=np.stack(shams))
@@ -255,12 +260,12 @@ def full(each: PlantedSet, images: Dataset, spec: ModelSpec, seed: int, argument
         names = np.full(len(images), "train", dtype="<U5")
         names[test] = "test"
         names[generator(seed, "planted val").permutation(train)[: len(train) // 5]] = "val"
-        quiet = {"workers": 1, "device": "cpu", "ledger": False, "reporter": Reporter(quiet=True)}
+        quiet = {"workers": 1, "device": arguments.device, "ledger": False, "reporter": Reporter(quiet=True)}
         tuned = crossgraft.fine_tune(
             replace(planted, splits=names, split=None),
             model=spec,
             epochs=1 if arguments.smoke else FULL_EPOCHS,
-            image_size=FULL_SIDE,
+            image_size=SIDE,
             seed=seed,
             store=False,
             strict=False,
@@ -293,7 +298,7 @@ def row(
 ) -> Row:
     """A verdict and its numbers."""
     clean, drop, reverse, fewest = found
-    outcome = verdict(clean, drop, reverse, pull, fewest=fewest, is_seen=is_seen)
+    outcome = verdict(clean, drop, reverse, pull, is_seen=is_seen)
     values = {
         "patients": fewest,
         "clean_auc": clean.value,
@@ -373,9 +378,10 @@ def old_rule(clean: MetricValue, drop: MetricValue, reverse: MetricValue, fewest
     return "relies" if drop.low > 0 else "undecided"
 
 
-def networks(weights_dir: Path) -> list[ModelSpec]:
-    zoo = read_zoo(EXAMPLES / "mobilenets.yaml", weights_dir=weights_dir, allow_code=EXAMPLES)
-    return [spec for name in NETWORKS for spec in zoo if spec.name == name]
+def networks(arguments: argparse.Namespace) -> list[ModelSpec]:
+    zoo = read_zoo(EXAMPLES / "mobilenets.yaml", weights_dir=arguments.weights_dir, allow_code=EXAMPLES)
+    wanted = [name for name in NETWORKS if not arguments.networks or name.split()[0] in arguments.networks]
+    return [spec for name in wanted for spec in zoo if spec.name == name]
 
 
 def rows_of(folder: Path, name: str, network: str, training: str) -> list[Row]:
@@ -402,7 +408,9 @@ def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_folders(parser)
     parser.add_argument("--only", nargs="*", help="names of sets")
+    parser.add_argument("--networks", nargs="*", help="first words of names of networks")
     parser.add_argument("--training", nargs="*", default=["linear", "full"], help="linear, full")
+    parser.add_argument("--device", default="cpu", help="where networks run: cpu, cuda, cuda:N or mps")
     parser.add_argument("--work", type=Path, required=True, help="folder of features")
     parser.add_argument("--rows", type=Path, default=ROWS, help="folder of the table")
     parser.add_argument("--smoke", action="store_true", help="noise and an as-built network")

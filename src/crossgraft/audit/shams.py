@@ -13,7 +13,7 @@ from crossgraft.errors import DataError
 from crossgraft.seeding import generator
 from crossgraft.tune.choice import spell
 
-NUM_SHAMS = 8
+NUM_SHAMS = 20
 """Draws of a sham that a verdict is made of."""
 IN_WORDS: dict[ShamKind, str] = {
     "shuffled": "its pixels change places within its smallest rectangle",
