@@ -51,12 +51,14 @@ class Start:
         in_words: What it is, as the subject of a sentence.
         rows: Images of the training; None: they are not known, so that the network cannot be asked.
         is_positive: (n,) of these.
+        is_of_model: Whether only a head was trained on it.
     """
 
     network: Backbone | Classifier
     in_words: str
     rows: Dataset | None = None
     is_positive: Flags | None = None
+    is_of_model: bool = False
 
     @cached_property
     def fitting(self) -> FittingRows | None:
@@ -168,7 +170,7 @@ def _heads_of(
         left_out = f", without {counted(int(carries.sum()), 'image')} that carry it already" if carries.any() else ""
     audited = features_of(start.network, images, reporter)
     try:
-        heads = fit_heads(rows, audited, answers, seed=editing.seed)
+        heads = fit_heads(rows, audited, answers, is_head=start.is_of_model, seed=editing.seed)
     except DataError as error:
         return None, str(error)
     said = f"{start.in_words} with {NUM_HEADS} heads that are fitted to {len(rows.features)} training images{left_out}."

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64
+from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from crossgraft.audit.mitigation import FittedScorer, GroupedRows
@@ -23,7 +25,10 @@ from crossgraft.seeding import generator
 from crossgraft.types import Groups
 
 NUM_HEADS = 20
-"""Heads, each fitted to another draw of patients with replacement."""
+"""Heads, each fitted to another draw of patients."""
+SHARE_OF_HEAD = 0.8
+"""Patients of a draw, without replacement, where the model itself is a head on the starting network; else as many as there are,
+with replacement."""
 PENALTIES = (10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)
 """C of the logistic regressions; the one whose head answers most like the model on images without the artefact is taken."""
 LEAST_IMAGES = 10
@@ -69,7 +74,12 @@ class StartHeads:
 
 
 def fit_heads(
-    rows: FittingRows, audited: Features, answers: Float64[np.ndarray, " num_images"], *, seed: int = 0
+    rows: FittingRows,
+    audited: Features,
+    answers: Float64[np.ndarray, " num_images"],
+    *,
+    is_head: bool = False,
+    seed: int = 0,
 ) -> StartHeads:
     """Heads on the starting network, as smooth as the one that answers most like the model on images without the artefact.
 
@@ -77,6 +87,8 @@ def fit_heads(
         rows: Images without the artefact that the audited ones are not among.
         audited: (n, d) of the audited images as they are.
         answers: (n,) logits of the model for the audited images as they are.
+        is_head: Whether the model is a head on the starting network, which learned from the same images: it differs less from
+            these heads than a network that was trained whole.
         seed: Random seed of the draws.
 
     Raises:
@@ -91,12 +103,20 @@ def fit_heads(
             f"positive and {len(rows.is_positive) - number} negative ones."
         )
 
+    # of all images: what is hardly ever lit in a draw would be divided by next to nothing, and a letter that lights it explode
+    scaler = StandardScaler().fit(rows.features.astype(np.float64))
+
+    def fit(of_draw: FittingRows, penalty: float) -> FittedScorer:
+        labels = of_draw.is_positive.astype(np.int64)
+        grouped = GroupedRows(of_draw.features.astype(np.float64), labels, np.zeros_like(labels))
+        return logistic_scorer(grouped, inverse_penalty=penalty, scaler=scaler)
+
     def agreement(penalty: float) -> float:
-        return float(np.corrcoef(_fit(rows, penalty, None).logits(audited), answers)[0, 1])
+        return float(np.corrcoef(fit(rows, penalty).logits(audited), answers)[0, 1])
 
     penalty = max(PENALTIES, key=agreement)
-    draws = (generator(seed, "start head", number, 0) for number in range(NUM_HEADS))
-    return StartHeads(tuple(_fit(rows, penalty, rng) for rng in draws))
+    draws = (_draw(rows, generator(seed, "start head", each, 0), is_head=is_head) for each in range(NUM_HEADS))
+    return StartHeads(tuple(fit(rows.take(each), penalty) for each in draws))
 
 
 def features_of(network: Backbone | Classifier, images: ImageRows, reporter: Reporter) -> Features:
@@ -119,16 +139,13 @@ def features_of(network: Backbone | Classifier, images: ImageRows, reporter: Rep
         return collect(found).numpy()
 
 
-def _fit(rows: FittingRows, penalty: float, rng: np.random.Generator | None) -> FittedScorer:
-    """Logistic regression on all images, or on patients that are drawn with replacement until both classes are there."""
-    drawn = np.arange(len(rows.features))
-    if rng is not None:
-        unit = drawn if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1]
-        order = np.argsort(unit, kind="stable")
-        members = np.split(order, np.flatnonzero(np.diff(unit[order])) + 1)
-        while True:
-            drawn = np.concatenate([members[each] for each in rng.integers(0, len(members), len(members))])
-            if 0 < rows.is_positive[drawn].sum() < len(drawn):
-                break
-    features, labels = rows.features[drawn].astype(np.float64), rows.is_positive[drawn].astype(np.int64)
-    return logistic_scorer(GroupedRows(features, labels, np.zeros_like(labels)), inverse_penalty=penalty)
+def _draw(rows: FittingRows, rng: np.random.Generator, *, is_head: bool) -> np.ndarray:
+    """Rows of patients that are drawn until both classes are there."""
+    unit = np.arange(len(rows.features)) if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1]
+    order = np.argsort(unit, kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(unit[order])) + 1)
+    number = math.ceil(SHARE_OF_HEAD * len(members)) if is_head else len(members)
+    while True:
+        drawn = np.concatenate([members[each] for each in rng.choice(len(members), number, replace=not is_head)])
+        if 0 < rows.is_positive[drawn].sum() < len(drawn):
+            return drawn

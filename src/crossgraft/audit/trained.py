@@ -111,7 +111,7 @@ def audit_trained(
         UsageError: An edit cannot be done.
 
     Cost: two passes over all images, for a saved run four; one less with ``before``. Where the artefact pulls answers, two of the
-    starting network and one over the images that its heads are fitted to; where it pulls the model more, twenty more of both.
+    starting network and one over the images that its heads are fitted to; where it pulls the model more, eight more of both.
 
     Source: the exact test mode of this project; the o.o.d. protocol is that of Juodelyte's thesis, chapter 4.
     """
@@ -225,10 +225,10 @@ def verdict(
 ) -> Outcome:
     """What numbers of a trained model and an artefact say.
 
-    ``relies``: the model learned the artefact, see ``Pull.relies``, be it all that it learned. ``untrained``: the clean AUC is
-    below ``LEAST_AUC``. ``undetectable``: the edit changes nothing, or does not reach the network. ``passes``: drop and reverse
-    drop lie below ``LARGEST_DROP``, all of their intervals. ``sensitive``: one of them lies above 0. ``undecided``: none of
-    these, for want of images.
+    ``passes``: drop and reverse drop lie below ``LARGEST_DROP``, all of their intervals. ``relies``: not so, and the model
+    learned the artefact, see ``Pull.relies``, be it all that it learned. ``untrained``: the clean AUC is below ``LEAST_AUC``.
+    ``undetectable``: the edit changes nothing, or does not reach the network. ``sensitive``: drop or reverse drop lies above 0.
+    ``undecided``: none of these, for want of images.
 
     Args:
         clean: AUC of images without the artefact.
@@ -237,7 +237,8 @@ def verdict(
         pull: How far the artefact pulls answers.
         is_seen: Whether the artefact changes images and reaches the network, or nothing was to be changed.
     """
-    if is_seen and pull is not None and pull.relies:
+    is_small = all(each.high is not None and each.high < LARGEST_DROP for each in (drop, reverse))
+    if is_seen and pull is not None and pull.relies and not is_small:
         return "relies"  # also where the artefact is all that it learned
     if clean.value < LEAST_AUC:
         return "untrained"
@@ -245,6 +246,6 @@ def verdict(
         return "undetectable"
     if any(each.high is None for each in (drop, reverse)):
         return "undecided"
-    if all(each.high is not None and each.high < LARGEST_DROP for each in (drop, reverse)):
+    if is_small:
         return "passes"
     return "sensitive" if any(each.low is not None and each.low > 0 for each in (drop, reverse)) else "undecided"

@@ -87,7 +87,8 @@ def start_of(
     if saved is None:
         return NO_START
     if any(each.kind == "method" and each.spelling == _ONLY_THE_HEAD for each in saved.facts.plugins):
-        return Start(saved.classifier, f"{subject.name}, of which only the head was trained,", fitting, is_fitting)
+        in_words = f"{subject.name}, of which only the head was trained,"
+        return Start(saved.classifier, in_words, fitting, is_fitting, is_of_model=True)
     found = pretrained_start(model, saved, options, reporter)
     if isinstance(found, str):
         return f"{found} Or name it with --start."

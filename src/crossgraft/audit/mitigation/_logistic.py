@@ -13,7 +13,11 @@ MAX_ITERATIONS = 1000
 
 
 def logistic_scorer(
-    rows: GroupedRows, weights: Float64[np.ndarray, " num_images"] | None = None, *, inverse_penalty: float = 1.0
+    rows: GroupedRows,
+    weights: Float64[np.ndarray, " num_images"] | None = None,
+    *,
+    inverse_penalty: float = 1.0,
+    scaler: StandardScaler | None = None,
 ) -> FittedScorer:
     """L2-penalised logistic regression; mean and deviation of features are those of all rows, whatever their weights.
 
@@ -21,9 +25,11 @@ def logistic_scorer(
         rows: Images of both classes.
         weights: (n,) weight of each image in the loss; None: 1.
         inverse_penalty: C of scikit-learn: smaller is smoother.
+        scaler: Fitted to other images, whose mean and deviation are taken; None: those of ``rows``.
     """
-    scaler, model = StandardScaler(), LogisticRegression(C=inverse_penalty, max_iter=MAX_ITERATIONS)
-    model.fit(scaler.fit_transform(rows.features), rows.labels, sample_weight=weights)
+    scaler = scaler or StandardScaler().fit(rows.features)
+    model = LogisticRegression(C=inverse_penalty, max_iter=MAX_ITERATIONS)
+    model.fit(scaler.transform(rows.features), rows.labels, sample_weight=weights)
     return scorer_of(scaler, model.coef_[0], float(np.ravel(model.intercept_)[0]))
 
 
