@@ -225,15 +225,7 @@ def judged(
 
     start = of_heads(looked.edited)
     found = beside_start(pull_of(shift, truth, patients), shift, start, truth, patients)
-    return beside_shams(
-        found,
-        shift,
-        shifts(answers[0], np.stack(answers[2:]), truth),
-        truth,
-        patients,
-        start=start.mean(axis=0),
-        start_of_shams=np.stack([of_heads(each).mean(axis=0) for each in looked.shams]),
-    )
+    return beside_shams(found, shift, shifts(answers[0], np.stack(answers[2:]), truth), truth, patients)
 
 
 def numbers(

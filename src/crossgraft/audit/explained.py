@@ -130,20 +130,10 @@ def explain(
         if not found.is_beyond_start:
             return Explained(found, said)
     try:
-        of_shams, start_of_shams = _shifts_of_shams(
-            subject, column, before, images, is_positive, editing, heads, reporter
-        )
+        of_shams = _shifts_of_shams(subject, column, before, images, is_positive, editing, reporter)
     except DataError as error:
         return Explained(found, said, without_name(error))
-    found = beside_shams(
-        found,
-        shift,
-        of_shams,
-        is_positive,
-        images.groups,
-        start=None if of_start is None else of_start.mean(axis=0),
-        start_of_shams=start_of_shams,
-    )
+    found = beside_shams(found, shift, of_shams, is_positive, images.groups)
     return Explained(found, said, f"{NUM_SHAMS} shams: {IN_WORDS[editing.edits[0].sham or 'shuffled']}.")
 
 
@@ -184,26 +174,22 @@ def _shifts_of_shams(
     images: Dataset,
     is_positive: Flags,
     editing: Editing,
-    heads: _Heads | None,
     reporter: Reporter,
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """(draws, n) shifts of the model, and mean shifts of the heads, by each sham.
+) -> Float64[np.ndarray, "num_draws num_images"]:
+    """Shifts of the model by each sham.
 
     Raises:
         DataError: The artefact has no sham, or shams do not fit the images.
     """
-    of_model: list[np.ndarray] = []
-    of_heads: list[np.ndarray] = []
+    found: list[np.ndarray] = []
     misfits = set[str]()
     for draw in range(NUM_SHAMS):
         sham = Sham(editing.edits[0], draw, editing.strength, editing.seed)
         with_sham = images.edited(sham)
         misfits |= sham.misfits
         refuse_misfits(len(misfits), len(images), spell(editing.edits[0]))
-        of_model.append(shifts(before, logits_of(subject.probabilities(with_sham, reporter)[:, column]), is_positive))
-        if heads is not None:
-            of_heads.append(heads.shifts(with_sham).mean(axis=0))
-    return np.stack(of_model), np.stack(of_heads) if of_heads else None
+        found.append(shifts(before, logits_of(subject.probabilities(with_sham, reporter)[:, column]), is_positive))
+    return np.stack(found)
 
 
 def _carries(images: Dataset, edited: Dataset) -> Flags:

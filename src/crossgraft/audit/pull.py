@@ -33,8 +33,7 @@ class Pull(NamedTuple):
         of_negatives: Mean shift of negatives.
         over_start: Pull minus that of heads on the starting network, with an interval over images and over one more head; None:
             it was not asked.
-        over_shams: Pull minus the mean pull of shams; of both, what training added where the starting network is known. None: it
-            was not asked, or there is no sham.
+        over_shams: Pull minus the mean pull of shams. None: it was not asked, or there is no sham.
     """
 
     of_model: MetricValue
@@ -62,8 +61,8 @@ class Pull(NamedTuple):
     def relies(self) -> bool:
         """Whether the model learned the artefact as a cue.
 
-        The pull exceeds that of the starting network, and of what training added the artefact has more than shams have, each with
-        all of its interval. Without the starting network it cannot be told.
+        The pull exceeds that of heads on the starting network, and that of shams, each with all of its interval. Without the
+        starting network it cannot be told.
         """
         return self.is_beyond_start and self.over_shams is not None and _beyond(self.over_shams, self.direction)
 
@@ -118,16 +117,9 @@ def beside_start(
 
 
 def beside_shams(
-    found: Pull,
-    shift: Shifts,
-    of_shams: Draws,
-    is_positive: Positive,
-    groups: Groups | None = None,
-    *,
-    start: Shifts | None = None,
-    start_of_shams: Draws | None = None,
+    found: Pull, shift: Shifts, of_shams: Draws, is_positive: Positive, groups: Groups | None = None
 ) -> Pull:
-    """The pull beside that of shams; where the starting network is known, of both what training added.
+    """The pull beside that of shams.
 
     Args:
         found: From ``pull_of`` or ``beside_start``.
@@ -135,11 +127,7 @@ def beside_shams(
         of_shams: (draws, n) shifts of the model by shams.
         is_positive: (n,).
         groups: Patient of each image.
-        start: (n,) mean shift of the heads on the starting network; None: it is not known.
-        start_of_shams: (draws, n) their mean shift by the same shams.
     """
-    if start is not None and start_of_shams is not None:
-        shift, of_shams = shift - start, of_shams - start_of_shams
     return found._replace(over_shams=excess(shift, of_shams, is_positive, groups, of_one_more=False))
 
 

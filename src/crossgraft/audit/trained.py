@@ -111,7 +111,7 @@ def audit_trained(
         UsageError: An edit cannot be done.
 
     Cost: two passes over all images, for a saved run four; one less with ``before``. Where the artefact pulls answers, two of the
-    starting network and one over the images that its heads are fitted to; where it pulls the model more, eight more of both.
+    starting network and one over the images that its heads are fitted to; where it pulls the model more, eight more of the model.
 
     Source: the exact test mode of this project; the o.o.d. protocol is that of Juodelyte's thesis, chapter 4.
     """
