@@ -89,9 +89,9 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
         RunDirectoryError: ``out`` is in use or holds another run.
 
     Cost: of a trained model one pass over the test images and three per artefact; where the artefact pulls answers, three of the
-    starting network, one of them over its training images, and where that leaves it open eight more of the model. In quick mode one
-    pass over all images and one over those that may carry it, per model and artefact, then milliseconds per fold and share; in
-    full mode a fine-tuning each.
+    starting network, one of them over its training images, and where that leaves it open eight more of the model. In quick mode
+    one pass over all images and one over those that may carry it, per model and artefact, then milliseconds per fold and share;
+    in full mode a fine-tuning each.
     """
     reporter, began = run.reporter, time.perf_counter()
     model = _handed_over(model) if isinstance(model, SelectionResult) else model
