@@ -2,10 +2,10 @@
 
 One value per model and target, the normal score z of its rank (0 = middling, larger = better). Model:
 
-    z_mt = ω_m + slope · e_mt + noise,    ω_m ~ N(fallback_m, τ²),    noise ~ N(0, σ²)
+    z_mt = ω_m + slope · e_mt + noise,    ω_m ~ N(0, τ²),    noise ~ N(0, σ²)
 
 ω_m is what a model brings to every target. Known results on n other targets shrink towards it: posterior mean
-(n·z̄_m + κ·fallback_m)/(n + κ) and variance τ²·κ/(n + κ), where κ = σ²/τ². e_mt is the mean normal score of the scores, with
+n·z̄_m/(n + κ) and variance τ²·κ/(n + κ), where κ = σ²/τ². e_mt is the mean normal score of the scores, with
 the jackknife error of each. κ, slope and σ are all that is fitted; κ is the variance ratio of a one-way random-effects model
 (Searle, Casella and McCulloch, Variance components, 1992, sec. 3.6), the shrinkage the empirical Bayes of Efron and Morris
 (1973).
@@ -13,7 +13,7 @@ the jackknife error of each. κ, slope and σ are all that is fitted; κ is the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,10 +25,6 @@ from crossgraft.rank.static_prior import History, relative_ranks
 from crossgraft.seeding import generator
 
 NUM_DRAWS = 4000
-SIZE_BANDWIDTH = 0.5
-"""Decades of parameters within which models without history lean on known ones; fixed, not fitted."""
-OTHER_FAMILY = 0.25
-"""Weight of a known model of another family beside one of the same; fixed, not fitted."""
 DEFAULT_NOISE = 0.7
 """σ where no two targets are known: ranks then say little."""
 
@@ -136,9 +132,6 @@ def aggregate(
     *,
     parameters: Parameters,
     groups: Sequence[str] | None = None,
-    models: Sequence[str] = (),
-    families: Mapping[str, str] | None = None,
-    num_parameters: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Aggregation:
     """Posterior over the ranks of models on a new target.
@@ -151,20 +144,14 @@ def aggregate(
         evidence: Scores on the target at hand.
         parameters: Parameters from ``fit_parameters`` on other targets.
         groups: One per row of ``history``; rows of one group count as one target.
-        models: Names, needed for ``families`` and ``num_parameters``.
-        families: Model → family: models without history lean on known relatives.
-        num_parameters: Model → number of parameters: and on known models of their size.
         seed: Random seed of the draws behind the probabilities.
 
     Raises:
         DataError: Shapes do not fit.
     """
     num_models = history.shape[1]
-    if models and len(models) != num_models:
-        raise DataError(f"There are {len(models)} names for {num_models} models.")
     means = _group_means(normal_scores(_ranked(history)), _kept_groups(history, groups))
     prior, num_known = _history_mean(means, parameters.shrinkage)
-    prior = _with_fallback(prior, num_known, list(models), families or {}, num_parameters or {}, parameters.shrinkage)
     signal, error = combine_evidence(evidence, num_models)
     reliability = 1 / (1 + error)  # of evidence with unit variance and this error variance
     mean = prior + parameters.slope * reliability * signal
@@ -234,33 +221,6 @@ def _slope(residuals: History, evidence: History, groups: np.ndarray) -> float:
     without = np.array([products[groups != name].sum() / squares[groups != name].sum() for name in names])
     variance = (len(names) - 1) / len(names) * np.sum((without - without.mean()) ** 2)
     return slope * max(0.0, 1.0 - float(variance) / slope**2) if slope else 0.0
-
-
-def _with_fallback(
-    prior: PerModel,
-    num_known: Int[np.ndarray, " num_models"],
-    models: list[str],
-    families: Mapping[str, str],
-    sizes: Mapping[str, int],
-    shrinkage: float,
-) -> PerModel:
-    """Models without history stand where known ones of their family and size do, drawn towards the middle."""
-    known = np.flatnonzero(num_known > 0)
-    found = prior.copy()
-    for model in np.flatnonzero(num_known == 0).tolist() if models and len(known) else []:
-        weights = np.array([_likeness(models[model], models[other], families, sizes) for other in known])
-        found[model] = float(weights @ prior[known] / (weights.sum() + shrinkage))
-    return found
-
-
-def _likeness(first: str, second: str, families: Mapping[str, str], sizes: Mapping[str, int]) -> float:
-    if first in families and second in families:
-        weight = 1.0 if families[first] == families[second] else OTHER_FAMILY
-    else:
-        weight = OTHER_FAMILY
-    if first in sizes and second in sizes:
-        weight *= float(np.exp(-0.5 * (np.log10(sizes[first] / sizes[second]) / SIZE_BANDWIDTH) ** 2))
-    return weight
 
 
 def _rank_probabilities(mean: PerModel, deviation: PerModel, seed: int) -> Float64[np.ndarray, "num_models num_models"]:
