@@ -44,7 +44,6 @@ class Benchmark:
         groups: One per target; targets of one group are so alike that one tells about the other.
         results: Shape (targets, models).
         columns: Name → score.
-        families: Model → family, for models without history; empty = unknown.
         standard_deviations: Standard deviations between seeds, shape (targets, models), where a publication prints them.
         validation: The same measure on validation images, where it is known, shape (targets, models).
         seconds: Seconds of each fine-tuning, where they are known, shape (targets, models).
@@ -59,7 +58,6 @@ class Benchmark:
     groups: Sequence[str]
     results: Results
     columns: Mapping[str, ScoreColumn] = field(default_factory=dict[str, ScoreColumn])
-    families: Mapping[str, str] = field(default_factory=dict[str, str])
     printed: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
     standard_deviations: Results | None = None
     validation: Results | None = None

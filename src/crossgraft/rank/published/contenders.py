@@ -89,8 +89,6 @@ def fitted(benchmark: Benchmark) -> Results:
                 usable_evidence(benchmark, int(target), models),
                 parameters=parameters,
                 groups=groups,
-                models=[str(benchmark.models[model]) for model in models.tolist()],
-                families=benchmark.families,
             )
             values[target, models] = posterior.mean
     return values

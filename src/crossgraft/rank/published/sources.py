@@ -94,7 +94,6 @@ def itm_benchmark() -> Benchmark:
         targets=tables["datasets"],
         groups=tables["datasets"],
         results=np.array([[tables["table3_accuracy"][m][t] for m in models] for t in tables["datasets"]]),
-        families={model: model.split("-")[0] for model in models},
         printed={
             method: [cells[target] for target in tables["datasets"]] for method, cells in tables["table1_tau_w"].items()
         },

@@ -23,14 +23,14 @@ def read_benchmark_table(path: Path | str) -> Benchmark:
 
     Columns ``target``, ``model`` and ``value`` (or ``result``: what fine-tuning gave, larger = better; empty = not
     fine-tuned); if wanted ``val`` (the same on validation images), ``seconds`` (of the fine-tuning), ``group`` (targets of
-    one group are held out together) and ``family`` (of the model); every other column is a score, larger = better, empty =
-    none. Columns such as ``low:size=0.5`` and ``low:epochs=0.2`` are cheap trainings at a share of the resolution, or of
-    the epochs.
+    one group are held out together) and ``family`` (of the model; it decides nothing); every other column is a score,
+    larger = better, empty = none. Columns such as ``low:size=0.5`` and ``low:epochs=0.2`` are cheap trainings at a share of
+    the resolution, or of the epochs.
 
     Raises:
         DataError: The file is missing or no UTF-8, a column is missing, a cell is no finite number, seconds are not above
-            0, a target and model appear twice, a target has two groups or a model two families, or a target has fewer than
-            two results.
+            0, a target and model appear twice, a target has two groups, or fewer than two
+            results.
     """
     path = Path(path)
     header, rows = _read(path)
@@ -52,7 +52,7 @@ def read_benchmark_table(path: Path | str) -> Benchmark:
             raise DataError(
                 f"{path.name}, row {line}: seconds is {row['seconds']}. A training takes longer than nothing."
             )
-    groups = _one_each(rows, "target", "group", path) if "group" in header else {}
+    groups = _group_of_each(rows, path) if "group" in header else {}
     return Benchmark(
         name=path.stem,
         title=f"{path.stem}: {counted(len(models), 'model')}, {counted(len(targets), 'target')}",
@@ -64,7 +64,6 @@ def read_benchmark_table(path: Path | str) -> Benchmark:
         columns={name: ScoreColumn(name, values[name]) for name in names if name not in (result, *OPTIONAL)},
         validation=values.get("val"),
         seconds=values.get("seconds"),
-        families=_one_each(rows, "model", "family", path) if "family" in header else {},
     )
 
 
@@ -101,9 +100,10 @@ def _number(text: str, column: str, path: Path, line: int) -> float:
     return value
 
 
-def _one_each(rows: Sequence[Mapping[str, str]], key: str, column: str, path: Path) -> dict[str, str]:
+def _group_of_each(rows: Sequence[Mapping[str, str]], path: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for line, row in enumerate(rows, start=2):
-        if found.setdefault(row[key], row[column]) != row[column]:
-            raise DataError(f"{path.name}, row {line}: {row[key]} has the {column} {row[column]} and another before.")
+        target, group = row["target"], row["group"]
+        if found.setdefault(target, group) != group:
+            raise DataError(f"{path.name}, row {line}: {target} has the group {group} and another before.")
     return found

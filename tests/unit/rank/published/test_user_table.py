@@ -20,7 +20,6 @@ def test_a_table_becomes_a_benchmark(tmp_path):
     assert (list(table.models), list(table.targets), list(table.groups)) == (["m", "n", "o"], ["a", "b"], ["g", "g"])
     np.testing.assert_array_equal(table.results, [[0.9, 0.8, np.nan], [0.7, 0.6, 0.5]])
     np.testing.assert_array_equal(table.columns["logme"].values, [[1, 2, np.nan], [np.nan, 3, 3]])
-    assert table.families == {"m": "x", "n": "y", "o": "y"}
 
 
 def test_a_useful_score_beats_the_prior(tmp_path):
@@ -46,7 +45,6 @@ def test_a_useful_score_beats_the_prior(tmp_path):
         (["a,m,inf,1,g,x"], HEADER, "Leave the cell empty"),
         (["a,m,1,1,g,x", "a,m,2,1,g,x"], HEADER, "row 3: m on a appears twice"),
         (["a,m,1,1,g,x", "a,n,1,1,h,x"], HEADER, "row 3: a has the group h"),
-        (["a,m,1,1,g,x", "b,m,1,1,g,y"], HEADER, "row 3: m has the family y"),
         (["a,m,1,1,g,x"], HEADER, "fewer than two results on a"),
         ([], HEADER, "no rows"),
     ],
