@@ -8,22 +8,35 @@ from collections.abc import Sequence
 from scipy.stats import binomtest
 
 from crossgraft.audit.needed import UNCHANGED as ENOUGH
+from crossgraft.audit.trained import LARGEST_DROP
 
 Row = dict[str, str]
-TITLES = {"ham10000": "HAM10000, melanoma", "busi": "BUSI, malignant", "medical_mnist": "Medical MNIST, chest X-ray"}
+TITLES = {
+    "ham10000_nevus": "HAM10000, nevus",
+    "busi_benign": "BUSI, benign",
+    "medical_mnist": "Medical MNIST, chest X-ray",
+    "ham10000_melanoma": "HAM10000, melanoma",
+    "busi_malignant": "BUSI, malignant",
+}
+KINDS = (("judged", "linear"), ("judged", "full"), ("made on", "linear"))
 HEAD = """
 ## Sound classifiers, and planted tags
 
-Written from `planted.csv` of `recipes/shortcuts_planted.py`. None, half or all of the training positives get a letter
-(`tag:0.125`), a classifier is trained, and `crossgraft audit` judges it on clean held-out images: {networks}. Linear heads are
-logistic regressions with five strengths of penalty, which the rule is not told, on inputs of 64 pixels; each seed has its own
-split by patient. Full mode: all weights, 6 epochs at 64 pixels. The rule was [written down](../log.md#audit-sensitive-or-relies)
-before these images were looked at. *Before* is what the same numbers were called by the earlier rule, by which every sure change
-of the AUC was reliance; the last columns are all other verdicts.
+Written from `planted.csv` of `recipes/shortcuts_planted.py`. None, half or all of the training positives get a letter of an
+eighth of the image, a classifier is trained, and `crossgraft audit` judges it on clean held-out images: {networks}, inputs
+of 128 pixels. Linear heads are logistic regressions with five strengths of penalty, which the rule is not told; each seed has
+its own split by patient. Full mode: all weights, 6 epochs. The rule was [written down](../log.md#audit-sensitive-or-relies)
+before the letter L at the upper right was drawn anywhere (*judged*: seeds from 20 on); an R at the upper left, seeds 0–19, is
+what it was *made on*.
 
-| set | training | planted | verdicts | relies, 95 % interval | before | sensitive | passes | undecided | not assessable |
-|---|---|---|---|---|---|---|---|---|---|
+*Harmed*: the AUC falls by {limit:g} or more where the letter goes against the class. Where it falls less, a classifier may have
+learned little of the letter. *Before* is what the same numbers were called by the rule until 26 November 2026, by which every
+sure change of the AUC was reliance; the last columns are all other verdicts.
 """
+COLUMNS = (
+    *("set", "planted", "classifiers", "relies, 95 % interval", "harmed", "of these relies", "before"),
+    *("sensitive", "passes", "undecided", "not assessable"),
+)
 
 
 def planted_section(rows: Sequence[Row]) -> str:
@@ -31,27 +44,39 @@ def planted_section(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     networks = ", ".join(dict.fromkeys(row["network"].split()[0] for row in rows))
-    lines = [HEAD.format(networks=networks)]
+    lines = [HEAD.format(networks=networks, limit=LARGEST_DROP)]
+    for part, training in KINDS:
+        of_kind = [row for row in rows if (row["part"], row["training"]) == (part, training)]
+        if of_kind:
+            lines += [_said(f"{part}, {training}".capitalize(), of_kind), _table(of_kind)]
+    return "".join(lines)
+
+
+def _table(rows: Sequence[Row]) -> str:
+    lines = [f"\n| {' | '.join(COLUMNS)} |\n", "|---" * len(COLUMNS) + "|\n"]
     for name, title in TITLES.items():
-        for training in ("linear", "full"):
-            for share in ("0", "0.5", "1"):
-                of_it = [row for row in rows if (row["set"], row["training"], row["share"]) == (name, training, share)]
-                if of_it:
-                    lines.append(_line(title, training, share, of_it))
-    pieces = [(TITLES[name], training) for name in TITLES for training in ("linear", "full")]
-    there = {(TITLES[row["set"]], row["training"]) for row in rows if row["set"] in TITLES}
-    missing = [f"{title} ({training})" for title, training in pieces if (title, training) not in there]
-    left_out = f"\nNot measured here yet: {'; '.join(missing)}.\n" if missing else ""
-    return "".join([*lines, left_out, _said(rows)])
+        for share in ("0", "0.5", "1"):
+            of_it = [row for row in rows if (row["set"], row["share"]) == (name, share)]
+            lines += [_line(f"| {title} | {share} |", of_it)] if of_it else []
+    return "".join(lines)
 
 
-def _line(title: str, training: str, share: str, rows: Sequence[Row]) -> str:
+def _line(start: str, rows: Sequence[Row]) -> str:
     counts = Counter(row["outcome"] for row in rows)
     before = _share([row["old_outcome"] == "relies" for row in rows if row["old_outcome"]])
     blind = sum(counts[each] for each in ("undetectable", "untrained", "impossible"))
     others = " | ".join(str(counts[each]) for each in ("sensitive", "passes", "undecided"))
-    found = _share([row["outcome"] == "relies" for row in rows])
-    return f"| {title} | {training} | {share} | {len(rows)} | {found} | {before} | {others} | {blind} |\n"
+    harmed = [_relies(row) for row in rows if _is_harmed(row)]
+    found = _share([_relies(row) for row in rows])
+    return f"{start} {len(rows)} | {found} | {len(harmed)} | {sum(harmed)} | {before} | {others} | {blind} |\n"
+
+
+def _relies(row: Row) -> bool:
+    return row["outcome"] == "relies"
+
+
+def _is_harmed(row: Row) -> bool:
+    return row["drop"] != "" and float(row["drop"]) >= LARGEST_DROP
 
 
 def _share(flags: Sequence[bool]) -> str:
@@ -62,30 +87,21 @@ def _share(flags: Sequence[bool]) -> str:
     return f"{sum(flags) / len(flags):.0%} [{low:.0%}, {high:.0%}]"
 
 
-def _is_beyond_start(row: Row) -> bool:
-    """Without the question of shams."""
-    return float(row["start_low"]) > 0 if float(row["pull"]) >= 0 else float(row["start_high"]) < 0
+def _said(title: str, rows: Sequence[Row]) -> str:
+    sound = [row for row in rows if row["share"] == "0"]
+    planted = [row for row in rows if row["share"] != "0" and row["outcome"] != "undetectable"]
+    enough = [row for row in planted if int(float(row["patients"])) >= ENOUGH]
+    few = [row for row in planted if int(float(row["patients"])) < ENOUGH]
+    before = _share([row["old_outcome"] == "relies" for row in sound if row["old_outcome"]])
+    return (
+        f"\n**{title}.** Of {len(sound)} sound classifiers {_share([_relies(row) for row in sound])} are said to rely on the "
+        f"letter; by the earlier rule {before}. Of planted ones, where the test part has the {ENOUGH} patients of each class "
+        f"that `audit --plan` asks for, {_of_harmed(enough)}{f'; with fewer patients, {_of_harmed(few)}' if few else ''}.\n"
+    )
 
 
-def _said(rows: Sequence[Row]) -> str:
-    sound = [row["outcome"] == "relies" for row in rows if row["share"] == "0"]
-    old = [row["old_outcome"] == "relies" for row in rows if row["share"] == "0" and row["old_outcome"]]
-    lines = [
-        f"\nOf {len(sound)} sound classifiers {sum(sound)} are said to rely on the letter: {_share(sound)}. By the earlier "
-        f"rule it were {sum(old)}: {_share(old)}.\n"
-    ]
-    for share in ("1", "0.5"):
-        planted = [
-            row
-            for row in rows
-            if row["share"] == share and row["training"] == "linear" and row["outcome"] != "undetectable"
-        ]
-        beyond = _share([_is_beyond_start(row) for row in planted])
-        enough = [row["outcome"] == "relies" for row in planted if int(float(row["patients"])) >= ENOUGH]
-        few = [row["outcome"] == "relies" for row in planted if int(float(row["patients"])) < ENOUGH]
-        lines.append(
-            f"\nPlanted in a share of {share}, it is found in linear heads in {_share(enough)} of {len(enough)} where the test "
-            f"part has the {ENOUGH} patients of each class that `audit --plan` asks for, and in {_share(few)} of {len(few)} "
-            f"below; what a probe does not see is left out. Beyond the starting network alone lie {beyond}.\n"
-        )
-    return "".join(lines)
+def _of_harmed(rows: Sequence[Row]) -> str:
+    harmed = [_relies(row) for row in rows if _is_harmed(row)]
+    others = [_relies(row) for row in rows if not _is_harmed(row)]
+    said = f"{_share(harmed)} of the {len(harmed)} that are harmed are found"
+    return f"{said}, and {sum(others)} of the {len(others)} that are not" if others else said

@@ -89,6 +89,7 @@ def distance_record(
             accuracy_change=each.accuracy_change.value,
             change_low=each.accuracy_change.low,
             change_high=each.accuracy_change.high,
+            no_interval_reason=next((row.note for row in (each.own, each.centre) if row.low is None), None),
         )
         for name, each in (tasks or {}).items()
     ]

@@ -95,7 +95,7 @@ def attention_record(
     rows: list[AttentionRow] = []
     for name, each in found.items():
         overlaps = attention_overlap(each, home)
-        mean = mean_interval(overlaps)
+        mean = mean_interval(overlaps, limits=(0.0, 1.0))
         is_home = name == reference
         rows.append(
             AttentionRow(
@@ -104,6 +104,7 @@ def attention_record(
                 overlap=None if is_home else mean.mean,
                 overlap_low=None if is_home else mean.low,
                 overlap_high=None if is_home else mean.high,
+                no_interval_reason=None if is_home else mean.reason,
                 drawn_overlaps=[] if is_home else [float(overlaps[row]) for row in drawn],
             )
         )

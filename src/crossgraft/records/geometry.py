@@ -65,6 +65,7 @@ class CentreTaskRow(Record):
     accuracy_change: float = Field(description="Accuracy at the centre minus that of its own network, image by image.")
     change_low: float
     change_high: float
+    no_interval_reason: str | None = None
 
 
 class ParameterDistanceRecord(Record):

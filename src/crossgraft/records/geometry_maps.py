@@ -69,6 +69,7 @@ class AttentionRow(Record):
     overlap: Share | None = Field(description="Mean over images; None of the reference.")
     overlap_low: float | None
     overlap_high: float | None
+    no_interval_reason: str | None = None
     drawn_overlaps: list[Share] = Field(default=[], description="Of each image that is drawn.")
 
 

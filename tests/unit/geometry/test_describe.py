@@ -59,6 +59,8 @@ def test_attention_is_compared_over_all_images_and_drawn_of_some():
     assert found.num_images == 6 and found.drawn == [4, 1]
     assert found.networks[0].overlap is None and 0 <= found.networks[1].overlap <= 1
     assert max(map(max, found.networks[1].attention[0])) == 1
+    same = attention_record({"a": maps[0], "b": maps[0]}, reference="a", images="test images", drawn=[4])
+    assert same.networks[1].overlap_low is None and same.networks[1].no_interval_reason  # every overlap is 1
     low, high = maps[1].attention[4].min(), maps[1].attention[4].max()
     assert found.networks[1].attention[0][0][0] == pytest.approx(
         (maps[1].attention[4, 0, 0] - low) / (high - low), abs=1e-3

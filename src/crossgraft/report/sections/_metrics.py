@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from crossgraft.records import MetricRecord
 from crossgraft.report.blocks import Block, Figure
@@ -13,6 +14,21 @@ from crossgraft.words.formatting import count, joined
 from crossgraft.words.metric_words import metric_format
 
 _MOST_DRAWN = 24
+
+
+class WithoutInterval(Protocol):
+    """A row that says why it has no interval."""
+
+    @property
+    def no_interval_reason(self) -> str | None:
+        """None where it has one."""
+        ...
+
+
+def reasons_of_no_interval(rows: Iterable[WithoutInterval]) -> list[str]:
+    """Each reason once, as a sentence."""
+    reasons = dict.fromkeys(row.no_interval_reason for row in rows if row.no_interval_reason)
+    return [reason if reason.startswith("No interval") else f"No interval: {reason.rstrip('.')}." for reason in reasons]
 
 
 def metrics_table(metrics: Sequence[MetricRecord], *, caption: str, file_name: str) -> Table:

@@ -6,6 +6,7 @@ from crossgraft.records import AuditEntry, AuditMetric, AuditPoint, AuditRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import Interval, RelianceCurve, reliance_figure
+from crossgraft.report.sections._metrics import reasons_of_no_interval
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.audit_caveats import AUDIT_CAVEATS, after_audit
 from crossgraft.report.sections.audit_differences import differences_section
@@ -189,8 +190,11 @@ def audited_data_section(source: Source[AuditRecord]) -> Section:
             ("Test images", "mean over all draws" if record.test_mode == "exact" else "one draw per share"),
         ]
     blocks: list[Block] = [Facts(data_facts(record.dataset)), Facts(drawn)]
-    if record.notes:
-        blocks.append(Items(record.notes))
+    of_points = [point.metrics for entry in record.entries for point in entry.points]
+    metrics = [each for found in (*(entry.metrics for entry in record.entries), *of_points) for each in found]
+    notes = [*record.notes, *reasons_of_no_interval([*metrics, *(row.balanced_accuracy for row in record.file_facts)])]
+    if notes:
+        blocks.append(Items(notes))
     if record.gates:
         blocks.append(Items([f"--fail-on {gate.condition}: {gate.state}. {gate.said}" for gate in record.gates]))
     if record.checks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from crossgraft.records import AttentionRecord, AttentionRow, FiltersRecord
 from crossgraft.report.blocks import Block, Figure, Gallery, Items, Section
 from crossgraft.report.plots import MOST_DRAWN_NETWORKS, attention_figure, filters_figure
+from crossgraft.report.sections._metrics import reasons_of_no_interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, interval, number, table_of, whole, words
 from crossgraft.words.formatting import NumberFormat, counted, joined, percent
@@ -53,7 +54,10 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
             ],
             caption=f"Attention that is shared with {record.reference}",
             file_name=name,
-            notes=[f"Mean over {counted(record.num_images, 'image')}, with its interval."],
+            notes=[
+                f"Mean over {counted(record.num_images, 'image')}, with its interval.",
+                *reasons_of_no_interval(others),
+            ],
         ),
     ]
     return Section(name=name, title=title, part="evidence", blocks=blocks)

@@ -21,6 +21,7 @@ from crossgraft.report.plots import (
     interpolation_path_figure,
     intervals_figure,
 )
+from crossgraft.report.sections._metrics import reasons_of_no_interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, table_of, words
 from crossgraft.words.formatting import NumberFormat, count, counted, joined
@@ -175,6 +176,7 @@ def _centre_blocks(source: Source[ParameterDistanceRecord]) -> list[Block]:
         ],
         caption="The centre under the head of each task",
         file_name="centre",
+        notes=reasons_of_no_interval(record.tasks),
     )
     caption = (
         "What the mean of all bodies loses under the head of each task, image by image, with 95 % intervals. "

@@ -302,3 +302,19 @@ def test_each_confounder_has_its_own_least_reliant_model(make):
     assert "permutation" not in one_fold.text
     many = [audit_difference(f"network{number}") for number in range(201)]
     assert len(differences_section(Source(make(differences=many))).blocks) == 3
+
+
+def test_a_number_without_an_interval_says_why_once(make):
+    record = make()
+    entry = record.entries[0]
+    bare = [
+        each.model_copy(update={"low": None, "high": None, "no_interval_reason": "one group"}) for each in entry.metrics
+    ]
+    changed = record.model_copy(update={"entries": [entry.model_copy(update={"metrics": bare})]})
+    items = [
+        item
+        for block in audited_data_section(Source(changed)).blocks
+        if isinstance(block, Items)
+        for item in block.items
+    ]
+    assert len(bare) > 1 and items.count("No interval: one group.") == 1

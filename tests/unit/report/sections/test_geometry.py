@@ -90,6 +90,9 @@ def test_distances_stand_beside_what_the_centre_is_good_for():
     )
     alone = record.model_copy(update={"start": None, "tasks": [], "centre_to_start": None})
     assert len(of_kind(distance_section(Source(alone)), Figure)) == 1
+    bare = tasks[0].model_copy(update={"own_low": None, "own_high": None, "no_interval_reason": "No interval: one group."})
+    (_, centre) = of_kind(distance_section(Source(record.model_copy(update={"tasks": [bare]}))), Table)
+    assert list(centre.notes) == ["No interval: one group."]
 
 
 def path(ckas=(1.0, 0.9, 0.8), losses=(0.9, 0.6, 0.4), **changes):
@@ -203,6 +206,9 @@ def test_images_stand_over_maps_only_where_the_page_has_them_and_small_filters_s
     )  # fmt: skip
     section = attention_section(Source(record))
     assert not of_kind(section, Gallery) and "overlap 0.00" in str(of_kind(section, Figure)[0].drawings[0])
+    bare = rows[1].model_copy(update={"overlap_low": None, "no_interval_reason": "all values are equal"})
+    said = attention_section(Source(record.model_copy(update={"networks": [rows[0], bare]})))
+    assert of_kind(said, Table)[0].notes[-1] == "No interval: all values are equal."
     with_image = attention_section(
         Source(record, thumbnails=(Thumbnail(row=7, png_base64=PIXEL), Thumbnail(row=6, png_base64=PIXEL)))
     )
