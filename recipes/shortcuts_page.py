@@ -35,7 +35,7 @@ RETRACTED = """
 **What trained models were called.** Until 26 November 2026 `crossgraft audit RUN` said that a model *relies on* an artefact as
 soon as the AUC was surely lower where the artefact goes against the class. The cause of the error: that happens with every edit
 that moves answers, whether or not the model ever saw it go with a class. Such a model is *sensitive* now; it *relies* only where
-the artefact pulls answers more than heads on the network that it started from, and, of what training added, more than shams.
+that may cost 0.05 or more and the artefact pulls answers more than heads on the network that it started from, and than shams.
 What this page says of sweeps stays: there the share 0 is the sound classifier of the same images, and is subtracted. It says what
 classifiers *come* to rely on where an artefact goes with the class, and nothing of a network as it is.
 """

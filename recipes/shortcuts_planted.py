@@ -7,7 +7,7 @@
     python recipes/shortcuts.py --only none --out docs/results/shortcuts.md   # the page that shows the rows
 
 A share of the training positives (0, 0.5, 1) gets a tag, a classifier is trained, and the rule of ``crossgraft audit`` judges it
-on clean held-out images. Linear: 20 seeds of each letter, each with a split, carriers and a penalty, which the rule is not told.
+on clean held-out images. Linear: 20 seeds, each with a split, carriers and a penalty, which the rule is not told.
 Full: fine-tunings, judged by ``audit_model`` itself. Each piece ends as rows of ``planted.csv``; what is there is not done again.
 """
 
@@ -49,11 +49,12 @@ from crossgraft.storage.atomic import write_atomically
 
 NETWORKS = ("mobilenetv1_025 · ImageNet", "mobilenetv1_050 · ImageNet", "mobilenetv2_035 · ImageNet")
 SHARES, SIDE, FULL_EPOCHS = (0.0, 0.5, 1.0), 128, 6
-SEEDS, FULL_SEEDS = 20, 2
+TAG = Tag(size=0.125, text="L", xy=(0.7, 0.1))
+"""The rule was made on an R at the upper left, and on seeds below 20."""
+SEEDS, FULL_SEEDS = range(20, 40), range(20, 22)
 TEST, PENALTIES = 0.35, (1.0, 0.1, 0.01, 10.0, 0.001)
 FIELDS = (
     *(
-        "part",
         "set",
         "network",
         "training",
@@ -70,23 +71,6 @@ FIELDS = (
     *("shams", "shams_low", "shams_high", "detectability", "seconds"),
 )
 Row = dict[str, str]
-
-
-class Part(NamedTuple):
-    """Letter, and seeds: the rule was made on one part, and is judged by the other.
-
-    Attributes:
-        name: In tables.
-        tag: The letter.
-        first_seed: Of the trainings.
-    """
-
-    name: str
-    tag: Tag
-    first_seed: int
-
-
-PARTS = (Part("judged", Tag(size=0.125, text="L", xy=(0.7, 0.1)), 20), Part("made on", Tag(size=0.125), 0))
 
 
 class PlantedSet(NamedTuple):
@@ -133,14 +117,12 @@ def main(command_line: Sequence[str] | None = None) -> None:
                 continue
             images = drawn(each.load(arguments.data_dir), each)
             specs = smoke_specs() if arguments.smoke else networks(arguments)
-            parts_wanted = [part for part in PARTS if not arguments.parts or part.name in arguments.parts]
-            for part in parts_wanted if "linear" in arguments.training else ():
-                for spec in specs:
-                    linear(part, each, images, spec, arguments)
+            for spec in specs if "linear" in arguments.training else ():
+                linear(each, images, spec, arguments)
             if "full" in arguments.training and each.is_tuned:
-                for number in range(1 if arguments.smoke else FULL_SEEDS):
+                for seed in FULL_SEEDS[:1] if arguments.smoke else FULL_SEEDS:
                     for spec in specs:
-                        full(PARTS[0], each, images, spec, PARTS[0].first_seed + number, arguments)
+                        full(each, images, spec, seed, arguments)
 
 
 def drawn(images: Dataset, each: PlantedSet) -> Dataset:
@@ -170,15 +152,14 @@ def carriers(images: Dataset, train: np.ndarray, share: float, seed: int) -> np.
     return positives[: round(share * len(positives))]
 
 
-def linear(part: Part, each: PlantedSet, images: Dataset, spec: ModelSpec, arguments: argparse.Namespace) -> None:
+def linear(each: PlantedSet, images: Dataset, spec: ModelSpec, arguments: argparse.Namespace) -> None:
     """Heads of all seeds on the features of one network."""
-    number = 2 if arguments.smoke else SEEDS
-    known = known_of(arguments.rows, part, each, spec, "linear")
-    seeds = range(part.first_seed, part.first_seed + number)
+    seeds = SEEDS[:2] if arguments.smoke else SEEDS
+    known = known_of(arguments.rows, each, spec, "linear")
     todo = [(share, seed) for seed in seeds for share in SHARES if (f"{share:g}", str(seed)) not in known]
     if not todo:
         return
-    looked = look(part, images, spec, arguments)
+    looked = look(images, spec, arguments)
     is_positive = images.targets == 1
     rows: list[Row] = []
     for share, seed in todo:
@@ -197,7 +178,7 @@ def linear(part: Part, each: PlantedSet, images: Dataset, spec: ModelSpec, argum
         pull = judged(answers, looked, train, test, is_positive, images.groups, seed)
         found = numbers(answers[0], answers[1], is_positive[test], groups)
         seen = detectability(looked.clean[test], looked.edited[test], groups)
-        rows.append(row(part, each, spec, share, seed, found, pull, seen.is_detectable, seen.auc.value, began))
+        rows.append(row(each, spec, share, seed, found, pull, seen.is_detectable, seen.auc.value, began))
     add_rows(arguments.rows, rows)
     print(f"{each.name} {spec.name}: {len(rows)} heads", flush=True)
 
@@ -238,13 +219,13 @@ def numbers(
     return auc(clean, labels, groups), drop, reverse, fewest_of_a_class(labels, groups)
 
 
-def look(part: Part, images: Dataset, spec: ModelSpec, arguments: argparse.Namespace) -> Looked:
+def look(images: Dataset, spec: ModelSpec, arguments: argparse.Namespace) -> Looked:
     """Features of one network, kept in the folder of work."""
-    path = arguments.work / f"planted-{images.fingerprint[:12]}-{part.name.split()[0]}-{spec.name.split()[0]}.npz"
+    path = arguments.work / f"planted-{images.fingerprint[:12]}-{spec.name.split()[0]}.npz"
     if not path.is_file():
-        edit, quiet = part.tag, Reporter(quiet=True)
+        quiet = Reporter(quiet=True)
         backbone = load_backbone(spec, device=arguments.device, weights_dir=arguments.weights_dir, image_size=SIDE)
-        edits = [Editing([edit]), *(Sham(edit, draw) for draw in range(NUM_SHAMS))]
+        edits = [Editing([TAG]), *(Sham(TAG, draw) for draw in range(NUM_SHAMS))]
         clean, edited, *shams = [features_of(backbone, rows, quiet) for rows in (images, *map(images.edited, edits))]
         arguments.work.mkdir(parents=True, exist_ok=True)
         np.savez(path, clean=clean, edited=edited, shams=np.stack(shams))
@@ -252,18 +233,16 @@ def look(part: Part, images: Dataset, spec: ModelSpec, arguments: argparse.Names
         return Looked(stored["clean"], stored["edited"], stored["shams"])
 
 
-def full(
-    part: Part, each: PlantedSet, images: Dataset, spec: ModelSpec, seed: int, arguments: argparse.Namespace
-) -> None:
+def full(each: PlantedSet, images: Dataset, spec: ModelSpec, seed: int, arguments: argparse.Namespace) -> None:
     """One network, fine-tuned at each share, and judged by the verb."""
-    known = known_of(arguments.rows, part, each, spec, "full")
+    known = known_of(arguments.rows, each, spec, "full")
     for share in SHARES:
         if (f"{share:g}", str(seed)) in known:
             continue
         began = time.perf_counter()
         train, test = parts(images, seed)
         carrying = carriers(images, train, share, seed)
-        planted = images.edited(Editing([part.tag]), carrying) if len(carrying) else images
+        planted = images.edited(Editing([TAG]), carrying) if len(carrying) else images
         names = np.full(len(images), "train", dtype="<U5")
         names[test] = "test"
         names[generator(seed, "planted val").permutation(train)[: len(train) // 5]] = "val"
@@ -282,17 +261,16 @@ def full(
             tuned,
             data=replace(images, splits=names, split=None),
             positive=each.positive,
-            confounders=[part.tag],
+            confounders=[TAG],
             start=spec,
             **quiet,
         ).record
         patients = fewest_of_a_class(images.targets[test], None if images.groups is None else images.groups[test])
-        add_rows(arguments.rows, [row_of_entry(part, each, spec, share, seed, audited.entries[0], patients, began)])
+        add_rows(arguments.rows, [row_of_entry(each, spec, share, seed, audited.entries[0], patients, began)])
         print(f"{each.name} {spec.name} {share:g} {seed}: {time.perf_counter() - began:.0f} s", flush=True)
 
 
 def row(
-    part: Part,
     each: PlantedSet,
     spec: ModelSpec,
     share: float,
@@ -318,7 +296,6 @@ def row(
         "seconds": time.perf_counter() - began,
     }
     return {
-        "part": part.name,
         "set": each.name,
         "network": spec.name,
         "training": "linear",
@@ -331,7 +308,6 @@ def row(
 
 
 def row_of_entry(
-    part: Part,
     each: PlantedSet,
     spec: ModelSpec,
     share: float,
@@ -363,7 +339,6 @@ def row_of_entry(
     }
     is_seen = entry.outcome != "undetectable"
     return {
-        "part": part.name,
         "set": each.name,
         "network": spec.name,
         "training": "full",
@@ -400,12 +375,10 @@ def networks(arguments: argparse.Namespace) -> list[ModelSpec]:
     return [spec for name in wanted for spec in zoo if spec.name == name]
 
 
-def known_of(folder: Path, part: Part, each: PlantedSet, spec: ModelSpec, training: str) -> set[tuple[str, str]]:
+def known_of(folder: Path, each: PlantedSet, spec: ModelSpec, training: str) -> set[tuple[str, str]]:
     """Share and seed of what is there."""
-    wanted = (part.name, each.name, spec.name, training)
-    rows = [
-        row for row in read_rows(folder) if tuple(row[key] for key in ("part", "set", "network", "training")) == wanted
-    ]
+    wanted = (each.name, spec.name, training)
+    rows = [row for row in read_rows(folder) if tuple(row[key] for key in ("set", "network", "training")) == wanted]
     return {(row["share"], row["seed"]) for row in rows}
 
 
@@ -427,7 +400,6 @@ def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_folders(parser)
     parser.add_argument("--only", nargs="*", help="names of sets")
-    parser.add_argument("--parts", nargs="*", choices=[part.name for part in PARTS], help="linear heads of these parts")
     parser.add_argument("--networks", nargs="*", help="first words of names of networks")
     parser.add_argument("--training", nargs="*", default=["linear", "full"], help="linear, full")
     parser.add_argument("--device", default="cpu", help="where networks run: cpu, cuda, cuda:N or mps")

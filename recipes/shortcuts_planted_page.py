@@ -18,7 +18,7 @@ TITLES = {
     "ham10000_melanoma": "HAM10000, melanoma",
     "busi_malignant": "BUSI, malignant",
 }
-KINDS = (("judged", "linear"), ("judged", "full"), ("made on", "linear"))
+TRAININGS = {"linear": "Linear heads", "full": "Fine-tunings"}
 HEAD = """
 ## Sound classifiers, and planted tags
 
@@ -26,8 +26,7 @@ Written from `planted.csv` of `recipes/shortcuts_planted.py`. None, half or all 
 eighth of the image, a classifier is trained, and `crossgraft audit` judges it on clean held-out images: {networks}, inputs
 of 128 pixels. Linear heads are logistic regressions with five strengths of penalty, which the rule is not told; each seed has
 its own split by patient. Full mode: all weights, 6 epochs. The rule was [written down](../log.md#audit-sensitive-or-relies)
-before the letter L at the upper right was drawn anywhere (*judged*: seeds from 20 on); an R at the upper left, seeds 0–19, is
-what it was *made on*.
+before this letter, an L at the upper right, was drawn anywhere; it was made on an R at the upper left and other seeds.
 
 *Harmed*: the AUC falls by {limit:g} or more where the letter goes against the class. Where it falls less, a classifier may have
 learned little of the letter. *Before* is what the same numbers were called by the rule until 26 November 2026, by which every
@@ -45,10 +44,9 @@ def planted_section(rows: Sequence[Row]) -> str:
         return ""
     networks = ", ".join(dict.fromkeys(row["network"].split()[0] for row in rows))
     lines = [HEAD.format(networks=networks, limit=LARGEST_DROP)]
-    for part, training in KINDS:
-        of_kind = [row for row in rows if (row["part"], row["training"]) == (part, training)]
-        if of_kind:
-            lines += [_said(f"{part}, {training}".capitalize(), of_kind), _table(of_kind)]
+    for training, title in TRAININGS.items():
+        of_it = [row for row in rows if row["training"] == training]
+        lines += [_said(title, of_it), _table(of_it)] if of_it else []
     return "".join(lines)
 
 

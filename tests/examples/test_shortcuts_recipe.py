@@ -50,3 +50,15 @@ def test_every_artefact_has_options_that_it_knows(recipe):
         for options in strengths:
             (edit,) = choose_edits(f"{name}:{options}")
             assert edit.name == name
+
+
+@pytest.mark.slow
+def test_planted_heads_are_rows_that_are_made_once(load_recipe, tmp_path, capsys):
+    recipe = load_recipe("shortcuts_planted")
+    told = ["--smoke", "--training", "linear", "--work", str(tmp_path / "work"), "--rows", str(tmp_path)]
+    recipe.main(told)
+    rows = recipe.read_rows(tmp_path)
+    assert [row["share"] for row in rows] == ["0", "0.5", "1"] * 2 and {row["training"] for row in rows} == {"linear"}
+    assert "6 heads" in capsys.readouterr().out
+    recipe.main(told)
+    assert recipe.read_rows(tmp_path) == rows and not capsys.readouterr().out

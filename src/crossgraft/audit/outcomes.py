@@ -178,8 +178,8 @@ def _compared(found: TrainedAudit) -> str:
     if pull.over_shams is None:
         return f"{said}, but whether shams do the same cannot be told. {found.shams}"
     if pull.relies:
-        return f"{said}, and of what training added it has more than shams ({_with_ends(pull.over_shams)})."
-    return f"{said}, but shams have as much of what training added (difference {_with_ends(pull.over_shams)})."
+        return f"{said}, and beyond shams ({_with_ends(pull.over_shams)})."
+    return f"{said}, but shams do so, too (difference {_with_ends(pull.over_shams)})."
 
 
 def _with_ends(found: MetricValue) -> str:

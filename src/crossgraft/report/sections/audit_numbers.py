@@ -241,7 +241,7 @@ def _of_trained() -> str:
     return (
         "Reverse drop: clean AUC minus aligned AUC (positives carry the artefact, negatives do not), with its interval; above 0 "
         "the artefact speaks for the negative class. Pull: mean change of the logit towards the class in question, in standard "
-        "deviations within a class; beyond that of heads on the network that the model started from; and of what training added, "
-        "beyond that of shams. Empty: it was not needed for the verdict, or there is none. Logit: its mean change when an image "
-        "gets the artefact, by class."
+        "deviations within a class; beyond that of heads on the network that the model started from; and beyond that of shams. "
+        "Empty: it was not needed for the verdict, or there is none. Logit: its mean change when an image gets the artefact, by "
+        "class."
     )
