@@ -169,8 +169,8 @@ def test_what_it_was_compared_with_is_said(trained):
         found = replace(trained, outcome=outcome, pull=pull, shams="tag has no sham: so it is.")
         return conclude_trained(found, positive="ill").reason
 
-    assert "more than shams (+0.40 [+0.30, +0.50])" in reason(0.5, 0.4, "relies")
-    assert "do so, too (difference +0.05 [-0.05, +0.15])" in reason(0.05, None)
+    assert "and beyond shams (+0.40 [+0.30, +0.50])" in reason(0.5, 0.4, "relies")
+    assert "started from do so, too (difference +0.05 [-0.05, +0.15])" in reason(0.05, None)
     assert "but shams do so, too (difference +0.05" in reason(0.5, 0.05)
     assert "cannot be told. tag has no sham" in reason(0.5, None)
     assert "Beyond shams it is +0.40" in reason(None, 0.4)
