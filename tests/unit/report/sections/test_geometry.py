@@ -90,7 +90,9 @@ def test_distances_stand_beside_what_the_centre_is_good_for():
     )
     alone = record.model_copy(update={"start": None, "tasks": [], "centre_to_start": None})
     assert len(of_kind(distance_section(Source(alone)), Figure)) == 1
-    bare = tasks[0].model_copy(update={"own_low": None, "own_high": None, "no_interval_reason": "No interval: one group."})
+    bare = tasks[0].model_copy(
+        update={"own_low": None, "own_high": None, "no_interval_reason": "No interval: one group."}
+    )
     (_, centre) = of_kind(distance_section(Source(record.model_copy(update={"tasks": [bare]}))), Table)
     assert list(centre.notes) == ["No interval: one group."]
 
