@@ -8,15 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
-from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Options, Terminal, options_of
-from crossgraft.paths import shortened
+from crossgraft.errors import UnknownNameError, UsageError, located
+from crossgraft.options import Options, Terminal, options_of, value_of
 
 CONSENTS = {"allow_code": "--code", "allow_outside": "--allow-outside"}
 """What only a person can allow, on the command line or in a call, and the flag for it. It changes no number."""
@@ -30,7 +30,7 @@ def settings_model(kind: type[Options], *, leave_out: Iterable[str] = ()) -> typ
         leave_out: Names of options that a file does not have.
     """
     fields: dict[str, Any] = {
-        name: (each.type, ... if each.is_required else each.default)
+        name: (Annotated[Any, PlainValidator(partial(value_of, each))], ... if each.is_required else each.default)
         for name, each in options_of(kind).items()
         if each.about.is_typed and name not in set(leave_out)
     }
@@ -167,11 +167,17 @@ def validated(
     try:
         settings = model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        where = f" in {file}" if file is not None and key not in given else ""
-        raise UsageError(f"{key}{where}: {first['msg']} (got {shortened(repr(first.get('input')))}).") from error
+        refusal, key = first_refusal(error)
+        raise (located(refusal, str(file)) if file is not None and key not in given else refusal) from error
     return {name: getattr(settings, name) for name in model.model_fields}
+
+
+def first_refusal(error: ValidationError) -> tuple[UsageError, str]:
+    """What a model of ``settings_model`` says first, and the name of the option."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    said = first.get("ctx", {}).get("error")
+    return (said if isinstance(said, UsageError) else UsageError(f"{key}: {first['msg']}.")), key
 
 
 def config_hash(values: Mapping[str, object]) -> str:

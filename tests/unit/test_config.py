@@ -51,12 +51,12 @@ def test_a_bad_file_is_named(tmp_path, content, message):
 def test_a_wrong_type_in_a_file_names_the_file(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_text("seed: many\n")
-    with pytest.raises(UsageError, match=r"seed in .*a\.yaml: .*got 'many'"):
+    with pytest.raises(UsageError, match=r"a\.yaml: seed must be a whole number, not 'many'\."):
         resolve(MODEL, file=file, given={})
 
 
 def test_a_wrong_type_names_the_key():
-    with pytest.raises(UsageError, match=r"seed: .*got 'many'"):
+    with pytest.raises(UsageError, match=r"^seed must be a whole number, not 'many'\."):
         resolve(MODEL, file=None, given={"seed": "many"})
 
 
