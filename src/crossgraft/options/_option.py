@@ -33,6 +33,7 @@ class About:
         opposite: Flag that switches it off, where it is not ``no-`` and the name.
         is_path: Whether the command line takes a path, where a program may give something else, too.
         is_side: Whether a program may also give a pair of equal numbers: height and width.
+        needs: Name of the option without which this one means nothing.
     """
 
     help: str
@@ -48,6 +49,7 @@ class About:
     opposite: str | None = None
     is_path: bool = False
     is_side: bool = False
+    needs: str | None = None
 
 
 class _Said(TypedDict, total=False):
@@ -65,6 +67,7 @@ class _Said(TypedDict, total=False):
     opposite: str | None
     is_path: bool
     is_side: bool
+    needs: str | None
 
 
 @overload

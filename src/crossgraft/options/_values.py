@@ -15,7 +15,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._objects import FromProgram
-from crossgraft.options._option import Option
+from crossgraft.options._option import Option, Options, given, options_of
 from crossgraft.paths import shortened
 
 _LARGEST = 2**63 - 1
@@ -57,6 +57,22 @@ def value_of(option: Option, value: object, shown: str | None = None, *, kind: A
     if least is not None and isinstance(found, int | float) and found < least:
         raise UsageError(f"{shown} must be at least {least}, not {shortened(str(value))}.")
     return found
+
+
+def refuse_alone(values: Options) -> None:
+    """Refuse an option that was given without the one that it is about.
+
+    Raises:
+        UsageError: The message names both.
+    """
+    known, said = options_of(type(values)), given(values)
+    for name in sorted(said):
+        needs = known[name].about.needs
+        if needs is not None and needs not in said:
+            flag = known[name].flag if getattr(values, name) is not False else known[name].off_flag
+            raise UsageError(
+                f"{flag} means nothing without {known[needs].flag}. Give {known[needs].flag} too, or leave {flag} out."
+            )
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:
@@ -163,17 +179,17 @@ def _any_form(value: Any) -> Any:
 def _sequence(value: Any, kind: Any) -> Any:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
         raise ValueError
-    given = cast("Sequence[object]", value)
-    items = [_as(kind, each) for each in given]
-    return given if all(map(_same, items, given)) else items
+    listed = cast("Sequence[object]", value)
+    items = [_as(kind, each) for each in listed]
+    return listed if all(map(_same, items, listed)) else items
 
 
 def _mapping(value: Any, key_kind: Any, kind: Any) -> Any:
     if not isinstance(value, Mapping):
         raise ValueError
-    given = cast("Mapping[object, object]", value)
-    items = {_as(key_kind, key): _as(kind, _without_arrays(each)) for key, each in given.items()}
-    return given if all(map(_same, items.values(), given.values())) else items
+    named = cast("Mapping[object, object]", value)
+    items = {_as(key_kind, key): _as(kind, _without_arrays(each)) for key, each in named.items()}
+    return named if all(map(_same, items.values(), named.values())) else items
 
 
 def _function(value: Any, *_: Any) -> Any:

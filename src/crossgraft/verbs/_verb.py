@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 
 from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option, Options, options_of, value_of
+from crossgraft.options import Option, Options, options_of, refuse_alone, value_of
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory, open_command_run
@@ -143,6 +143,7 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
                 raise UsageError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
             _refuse_wrong_names(function.__name__, keywords, known)
             chosen = kind(**{name: _checked(known[name], value) for name, value in keywords.items()})
+            refuse_alone(chosen)
             reporter = getattr(chosen, "reporter", None) or default_reporter()
             run = Run(command, chosen, reporter, function.__name__, tuple(given))
             result = function(*given, chosen, run)

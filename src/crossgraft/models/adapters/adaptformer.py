@@ -70,7 +70,7 @@ class AdaptFormerAdapter(Adapter):
         weight = next(iter(parts[0].parameters()))
         if options["bottleneck"] > (most := max(_WIDEST * len(weight), 64)):
             raise UsageError(
-                f"AdaptFormer cannot adapt {name}: a bottleneck of {options['bottleneck']} is no bottleneck beside a block of width "
+                f"AdaptFormer cannot adapt {name}: a bottleneck of {options['bottleneck']} is none beside a block of width "
                 f"{len(weight)}. Give at most adaptformer:{most}."
             )
         return cls(len(weight), **options).to(weight.device, weight.dtype)
