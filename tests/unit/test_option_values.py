@@ -150,3 +150,25 @@ def test_words_of_the_command_line_and_of_python_are_refused_alike():
     with pytest.raises(UsageError) as called:
         crossgraft.fine_tune("x", model="m", epochs="three")
     assert str(typed.value).replace("--", "").startswith(str(called.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords", "said"),
+    [
+        ("fine_tune", {"model": "m", "edit_share": 0.5}, "--edit-share means nothing without --with"),
+        ("rank_models", {"ground_truth_column": "auc"}, "--ground-truth-column means nothing without --ground-truth"),
+        ("export_model", {"private": False}, "--public means nothing without --push-to"),
+        ("audit_model", {"data": "x", "epochs": 3}, "--epochs is about the fine-tunings of --mode full"),
+    ],
+)
+def test_an_option_without_the_one_that_it_is_about_is_refused(name, keywords, said):
+    with pytest.raises(UsageError, match=said):
+        getattr(crossgraft, name)("no such data", **keywords)
+
+
+@pytest.mark.parametrize("flags", [{"available": True}, {"weights_dir": "w"}])
+def test_options_of_models_are_refused_with_other_lists(flags):
+    from crossgraft.cli.listing import rows_of
+
+    with pytest.raises(UsageError, match="is for models"):
+        rows_of("scores", **{"available": False, "weights_dir": None, **flags})
