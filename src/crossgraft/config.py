@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
-from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Options, Terminal, options_of
+from crossgraft.errors import UnknownNameError, UsageError, located
+from crossgraft.options import Options, Terminal, options_of, value_of
 from crossgraft.paths import shortened
 
 CONSENTS = {"allow_code": "--code", "allow_outside": "--allow-outside"}
@@ -30,7 +32,7 @@ def settings_model(kind: type[Options], *, leave_out: Iterable[str] = ()) -> typ
         leave_out: Names of options that a file does not have.
     """
     fields: dict[str, Any] = {
-        name: (each.type, ... if each.is_required else each.default)
+        name: (Annotated[Any, PlainValidator(partial(value_of, each))], ... if each.is_required else each.default)
         for name, each in options_of(kind).items()
         if each.about.is_typed and name not in set(leave_out)
     }
@@ -106,11 +108,41 @@ class _PlainLoader(yaml.SafeLoader):
         if isinstance(node, yaml.ScalarNode) and kind != "str" and len(node.value) > _LONGEST_NUMBER:
             problem = f"a value of the type {kind} has {len(node.value):,} characters"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+        if isinstance(node, yaml.ScalarNode) and kind in ("int", "float") and (what := _another_number(node.value)):
+            raise yaml.constructor.ConstructorError(problem=what, problem_mark=node.start_mark)
         try:
             return super().construct_object(node, deep=deep)
         except (LookupError, AttributeError, OverflowError, TypeError) as error:
             problem = f"a value is not of the type {kind}"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark) from error
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Names and values, each name once.
+
+        Raises:
+            ConstructorError: A name is there twice, of which PyYAML would take the last without a word.
+        """
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        twice = next((name for name, number in Counter(names).items() if number > 1), None)
+        if twice is not None:
+            problem = f"the key {shortened(twice)} is given twice"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _another_number(text: str) -> str | None:
+    """Why a number of YAML is not the one that a person reads, or is none that anything here can be; None where it is."""
+    digits = text.lstrip("+-").replace("_", "")
+    if ":" in text:
+        return f"{shortened(text)} would be a number to the base of 60; put it in quotes"
+    if len(digits) > 1 and digits.isdecimal() and digits[0] == "0":
+        return f"{shortened(text)} would be a number to the base of 8; leave out the 0, or put it in quotes"
+    if digits.isdecimal() and len(digits) > _MOST_DIGITS:
+        return f"a number has {len(digits)} digits, more than any here can have"
+    return None
+
+
+_MOST_DIGITS = 18
 
 
 def _count_unfolded(node: yaml.Node, counts: dict[int, int | None]) -> int:
@@ -167,11 +199,17 @@ def validated(
     try:
         settings = model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        where = f" in {file}" if file is not None and key not in given else ""
-        raise UsageError(f"{key}{where}: {first['msg']} (got {shortened(repr(first.get('input')))}).") from error
+        refusal, key = first_refusal(error)
+        raise (located(refusal, str(file)) if file is not None and key not in given else refusal) from error
     return {name: getattr(settings, name) for name in model.model_fields}
+
+
+def first_refusal(error: ValidationError) -> tuple[UsageError, str]:
+    """What a model of ``settings_model`` says first, and the name of the option."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    said = first.get("ctx", {}).get("error")
+    return (said if isinstance(said, UsageError) else UsageError(f"{key}: {first['msg']}.")), key
 
 
 def config_hash(values: Mapping[str, object]) -> str:

@@ -21,7 +21,7 @@ BAD_YAML = {
     "itself": ("- &a [*a]", "contains itself"),
     "deep": ("[" * 20_000, "nested too deeply"),
     "date": ("- 2024-99-99", "must be in"),
-    "digits": (f"- {'9' * 5000}", "4300"),
+    "digits": (f"- {'9' * 5000}", "a number has 5000 digits"),
     "hex": ("- 0x_", "invalid literal"),
     "half of a pair": ('- {name: "\\ud800a", source: resnet18}', "surrogates"),
 }
@@ -49,7 +49,6 @@ WRONG_VALUES = {
     "sign alone": "a: !!int '+'",
     "bool": "a: !!bool perhaps",
     "timestamp": "a: !!timestamp soon",
-    "hours without end": f"a: 1{':59' * 300}.5",
 }
 
 
@@ -57,6 +56,11 @@ WRONG_VALUES = {
 def test_a_value_that_is_not_of_its_type_is_named_with_its_place(case):
     with pytest.raises(ValueError, match=r"a value is not of the type \w+ \(line 1, column 4\)"):
         parse_yaml(WRONG_VALUES[case])
+
+
+def test_hours_without_end_are_no_number():
+    with pytest.raises(ValueError, match=r"to the base of 60; .* \(line 1, column 4\)"):
+        parse_yaml(f"a: 1{':59' * 300}.5")
 
 
 def test_a_number_that_takes_hours_to_add_up_is_refused_before():

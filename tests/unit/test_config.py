@@ -1,6 +1,6 @@
 import pytest
 
-from crossgraft.config import config_hash, read_config_file, resolve, settings_model
+from crossgraft.config import config_hash, parse_yaml, read_config_file, resolve, settings_model
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._option import Options, option, options
 
@@ -51,12 +51,12 @@ def test_a_bad_file_is_named(tmp_path, content, message):
 def test_a_wrong_type_in_a_file_names_the_file(tmp_path):
     file = tmp_path / "a.yaml"
     file.write_text("seed: many\n")
-    with pytest.raises(UsageError, match=r"seed in .*a\.yaml: .*got 'many'"):
+    with pytest.raises(UsageError, match=r"a\.yaml: seed must be a whole number, not 'many'\."):
         resolve(MODEL, file=file, given={})
 
 
 def test_a_wrong_type_names_the_key():
-    with pytest.raises(UsageError, match=r"seed: .*got 'many'"):
+    with pytest.raises(UsageError, match=r"^seed must be a whole number, not 'many'\."):
         resolve(MODEL, file=None, given={"seed": "many"})
 
 
@@ -69,3 +69,40 @@ def test_flags_of_the_terminal_do_not_belong_into_a_file(tmp_path, flag):
     (tmp_path / "c.yaml").write_text(f"{flag}: true\n")
     with pytest.raises(UsageError, match=f"sets {flag}, which is a flag of the terminal only.*type --{flag}"):
         read_config_file(tmp_path / "c.yaml", ["seed"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "the key a is given twice"),
+        ("- {name: x, epochs: 1, epochs: 2}", "the key epochs is given twice"),
+        ("a: 1:2", "1:2 would be a number to the base of 60"),
+        ("a: [12:30:45]", "12:30:45 would be a number to the base of 60"),
+        ("a: 1:30.5", "1:30.5 would be a number to the base of 60"),
+        ("a: 010", "010 would be a number to the base of 8"),
+        ("a: -1" + "0" * 400, "a number has 401 digits"),
+    ],
+)
+def test_yaml_that_another_reader_would_read_otherwise_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_yaml(text)
+
+
+def test_yaml_that_reads_as_it_looks_is_read():
+    text = "base: &b {a: 1, c: 0.5}\nmore: {<<: *b, a: 2}\nh: 0x10\nz: 0\nq: '1:2'\nn: -7\nbig: 1_000"
+    assert parse_yaml(text) == {
+        "base": {"a": 1, "c": 0.5},
+        "more": {"a": 2, "c": 0.5},
+        "h": 16,
+        "z": 0,
+        "q": "1:2",
+        "n": -7,
+        "big": 1000,
+    }
+
+
+def test_true_is_no_number_and_a_number_is_no_truth(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("seed: true\n")
+    with pytest.raises(UsageError, match="seed must be a whole number, not True"):
+        resolve(MODEL, file=file, given={})

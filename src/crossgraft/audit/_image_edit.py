@@ -53,6 +53,10 @@ class Painted(NamedTuple):
     mask: Touched | None = None
 
 
+_STRONGEST = 1_000_000
+"""More than makes the smallest change of a 16-bit image one from black to white."""
+
+
 @dataclass(frozen=True)
 class ImageEdit(ABC):
     """Base of all edits: a frozen dataclass whose fields are its options, and ``edit``.
@@ -114,10 +118,12 @@ class ImageEdit(ABC):
 
         Raises:
             DataError: The image has another form, values that are not finite or out of its range, or is too small.
-            UsageError: ``strength`` is negative, or a stochastic edit has no ``rng``.
+            UsageError: ``strength`` is negative or above a million, or a stochastic edit has no ``rng``.
         """
-        if not np.isfinite(strength) or strength < 0:
-            raise UsageError(f"The strength of {self.name} must be at least 0, got {strength!r}.")
+        if not 0 <= strength <= _STRONGEST:
+            raise UsageError(
+                f"The strength of {self.name} must be at least 0 and at most {_STRONGEST:,}, got {strength!r}."
+            )
         if rng is None and self.is_stochastic:
             raise UsageError(f"{self.name} draws random numbers. Give it a generator: rng=.")
         low, high = value_range or _range_of(image)

@@ -16,6 +16,7 @@ from crossgraft import optional
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, UsageError
+from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.records.export import ExportedModelRecord
 from crossgraft.tasks import recorded_task
@@ -130,6 +131,8 @@ def _saved(model: SavedModel) -> Subject:
 def _onnx(path: Path) -> Subject:
     """A graph that holds the whole way from an image in [0, 1] to calibrated probabilities, with its description inside."""
     onnxruntime: Any = optional.require("onnxruntime", extra="export", needed_for="an .onnx file")
+    if path.exists() and not path.is_file():  # onnxruntime would wait for a pipe for ever
+        raise DataError(f"{path} is a folder, a pipe or a device, not a file. Give the .onnx file itself.")
     try:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         said = session.get_modelmeta().custom_metadata_map[METADATA_KEY]
@@ -144,7 +147,14 @@ def _onnx(path: Path) -> Subject:
     plain = replace(size, mean=(0.0,) * size.channels, std=(1.0,) * size.channels)
 
     def ask(images: list[np.ndarray]) -> np.ndarray:
-        return session.run([OUTPUTS[1]], {INPUT: prepare_batch(images, plain).numpy()})[0]
+        batch = prepare_batch(images, plain).numpy()
+        try:
+            return session.run([OUTPUTS[1]], {INPUT: batch})[0]
+        except (ValueError, RuntimeError, *_errors_of_onnxruntime()) as error:
+            raise DataError(
+                f"The graph {path.name} can be read, but fails on images of shape {batch.shape}: "
+                f"{shortened(' '.join(str(error).split()))}. Export it again with crossgraft export."
+            ) from error
 
     name = f"{facts.name} ({path.name})"
     return Subject(

@@ -10,7 +10,7 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crossgraft.cli.output import is_terminal, print_json, show
+from crossgraft.cli.output import print_json, show
 from crossgraft.errors import OtherRunError
 from crossgraft.options import Options, options_of
 from crossgraft.options.running import Output
@@ -121,19 +121,22 @@ class Call:
                 result = in_own_directory(named, about or "".join(map(str, inputs[-1:])), values, function, once=once)
             else:
                 result = function(**values)
-        self.show(result)
+        self._show(result, values)
         return result.exit_code
 
-    def show(self, result: Result[Record]) -> None:
-        """Print one JSON document, or text."""
+    def _show(self, result: Result[Record], values: Mapping[str, Any]) -> None:
+        """Print one JSON document, or text.
+
+        What to type next has the folders that were typed, so that it can be copied; records and pages have none.
+        """
         if self.typed.get("json", False):
             print_json(result.to_json())
         else:
             from crossgraft.report.terminal import result_as_text
             from crossgraft.runs.command_line import with_folders
 
-            if result.command_line is not None and is_terminal():  # a log keeps no folders
-                given = [*self.inputs.values(), *self.typed.values()]
+            if result.command_line is not None:
+                given = [*self.inputs.values(), *values.values()]
                 result = replace(result, command_line=with_folders(result.command_line, given))
             show(result_as_text(result))
 

@@ -51,12 +51,16 @@ def rows_of(
         only_from: Text in the name of the publication or command.
 
     Raises:
-        UsageError: A filter of results is given with another kind.
+        UsageError: A filter of results, or an option of models, is given with another kind.
     """
     asked = {"--only-model": only_model, "--only-target": only_target, "--only-from": only_from}
     named = next((flag for flag, text in asked.items() if text is not None), None)
     if kind != "results" and named is not None:
         raise UsageError(f"{named} is for known results: crossgraft list results {named} TEXT.")
+    about_models = {"--available": available, "--weights-dir": weights_dir is not None}
+    surplus = next((flag for flag, is_said in about_models.items() if is_said), None)
+    if kind != "models" and surplus is not None:
+        raise UsageError(f"{surplus} is for models: crossgraft list models {surplus}. Leave it out here.")
     rows: Mapping[str, Callable[[], Rows]] = {
         "scores": _scores,
         "models": lambda: _models(available, weights_dir),

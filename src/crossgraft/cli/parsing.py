@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin
 
@@ -19,7 +20,7 @@ from cyclopts import (
 
 from crossgraft.cli.command import Command, Input, Shell, typed_as
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option
+from crossgraft.options import Option, value_of
 
 
 def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
@@ -62,7 +63,8 @@ def _app_of(command: Command) -> App:
 
 
 def _input_parameter(each: Input) -> inspect.Parameter:
-    said = Parameter(help=each.help, converter=_converter(each.metavar, each.type, repeats=each.repeats), negative=())
+    one = partial(_input_value, each)
+    said = Parameter(help=each.help, converter=_converter(each.metavar, one, repeats=each.repeats), negative=())
     kind: Any = list[each.type] if each.repeats else each.type
     return inspect.Parameter(
         each.name,
@@ -78,7 +80,8 @@ def _flag_parameter(option: Option, flags: Sequence[str]) -> inspect.Parameter:
     if kind is bool:
         said["negative"] = option.off_flag or ()
     else:
-        convert = _converter(option.flag, kind, option.about.least, repeats=option.about.repeats, flags=flags)
+        one = Path if kind is Path else partial(value_of, option, shown=option.flag, kind=kind)
+        convert = _converter(option.flag, one, repeats=option.about.repeats, flags=flags)
         said |= {"negative": (), "allow_leading_hyphen": True, "converter": convert}
     return inspect.Parameter(
         option.name,
@@ -88,28 +91,21 @@ def _flag_parameter(option: Option, flags: Sequence[str]) -> inspect.Parameter:
     )
 
 
-def _converter(
-    shown: str, kind: Any, least: int | None = None, *, repeats: bool, flags: Sequence[str] = ()
-) -> Callable[[object, Sequence[Token]], object]:
-    """What makes values of words, and says of a wrong one which flag it was given to."""
+def _input_value(given: Input, word: str) -> object:
+    if get_origin(given.type) is Literal and word not in get_args(given.type):
+        raise UnknownNameError(f"value of {given.metavar}", word, get_args(given.type))
+    return Path(word) if given.type is Path else word
 
-    def one(word: str) -> object:
-        if word in flags:
-            raise UsageError(f"{shown} needs a value, but {word} follows.")
-        if get_origin(kind) is Literal and word not in get_args(kind):
-            raise UnknownNameError(f"value of {shown}", word, get_args(kind))
-        if kind not in (int, float):
-            return Path(word) if kind is Path else word
-        try:
-            number = kind(word)
-        except ValueError as error:
-            what = "a whole number" if kind is int else "a number"
-            raise UsageError(f"{shown} must be {what}, not {word!r}.") from error
-        if least is not None and number < least:
-            raise UsageError(f"{shown} must be at least {least}, not {word}.")
-        return number
+
+def _converter(
+    shown: str, one: Callable[[str], object], *, repeats: bool, flags: Sequence[str] = ()
+) -> Callable[[object, Sequence[Token]], object]:
+    """What makes values of words, ``one`` of each."""
 
     def convert(_: object, tokens: Sequence[Token]) -> object:
+        for token in tokens:
+            if token.value in flags:
+                raise UsageError(f"{shown} needs a value, but {token.value} follows.")
         values = [one(token.value) for token in tokens]
         return values if repeats else values[-1]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -66,8 +67,11 @@ def extract_features(
     Raises:
         UsageError: The batch size or the number of threads is below 1.
         DataError: There are no images, or features are NaN or infinite; the message names model and rows.
-        StorageError: The features cannot be written; finished shards stay.
+        StorageError: The disk is full before all features are written; finished shards stay.
         OutOfMemoryError: A single image does not fit.
+
+    Warns:
+        A folder that cannot be written keeps nothing; the features are then in memory.
     """
     reporter = reporter or Reporter(quiet=True)
     title = title or f"Looking at {len(dataset)} images with {backbone.name}"
@@ -85,15 +89,14 @@ def extract_features(
     threads = num_threads or min(torch.get_num_threads(), available_cores())
     with limit_threads(threads), reuse_freed_memory(), channels_last(backbone):
         extraction = _Extraction(dataset, backbone, store, min(batch_size, ROWS_PER_SHARD), reporter, is_announced)
-        for _ in range(_ATTEMPTS):  # a second one only when another process or a fault took shards away
-            extraction.run(title)
-            finished = store.finish()
-            if finished is not None:
-                return replace(finished, from_cache=False)
-    raise StorageError(
-        f"Features written into {store.folder} came back damaged {_ATTEMPTS} times. Check that disk, or set "
-        "CROSSGRAFT_CACHE to a folder on another one."
-    )
+        try:
+            extraction.write_manifest()
+        except StorageError as error:
+            reporter.warn(f"The features of {backbone.name} are not kept for the next command: {error}")
+            with tempfile.TemporaryDirectory(prefix="crossgraft-") as folder:
+                extraction.store = store.moved_to(Path(folder))
+                return extraction.finished(title).in_memory()
+        return extraction.finished(title)
 
 
 def features_are_kept(dataset: ImageSource, backbone: Backbone, *, cache_dir: str | Path | None = None) -> bool:
@@ -144,7 +147,7 @@ def default_batch_size(backbone: Backbone) -> int:
 
 @dataclass(eq=False)
 class _Extraction:
-    """One data set, one backbone, one folder."""
+    """One data set, one backbone, one folder, which another may take the place of."""
 
     dataset: ImageSource
     backbone: Backbone
@@ -153,7 +156,31 @@ class _Extraction:
     reporter: Reporter
     is_announced: bool
 
-    def run(self, title: str) -> None:
+    def write_manifest(self) -> None:
+        """The first that is written into the folder.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        self.store.write_manifest(self._facts())
+
+    def finished(self, title: str) -> FeatureSet:
+        """All features.
+
+        Raises:
+            StorageError: They cannot be written, or come back damaged.
+        """
+        for _ in range(_ATTEMPTS):  # a second one only when another process or a fault took shards away
+            self._run(title)
+            found = self.store.finish()
+            if found is not None:
+                return replace(found, from_cache=False)
+        raise StorageError(
+            f"Features written into {self.store.folder} came back damaged {_ATTEMPTS} times. Check that disk, or set "
+            "CROSSGRAFT_CACHE to a folder on another one."
+        )
+
+    def _run(self, title: str) -> None:
         """Compute every missing shard."""
         missing = self.store.missing_shards()
         for name in self.store.damaged:
@@ -161,7 +188,6 @@ class _Extraction:
         self.store.damaged.clear()
         if not missing:
             return
-        self.store.write_manifest(self._facts())
         spans = [self.store.rows(shard) for shard in missing]
         num_left = sum(map(len, spans))
         preprocessing = self.backbone.preprocessing

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from crossgraft.types import Features, SourceLogits
 
@@ -25,3 +27,8 @@ class FeatureSet:
 
     def __len__(self) -> int:
         return len(self.features)
+
+    def in_memory(self) -> FeatureSet:
+        """The same without the file."""
+        logits = None if self.source_logits is None else np.array(self.source_logits)
+        return replace(self, features=np.array(self.features), source_logits=logits)

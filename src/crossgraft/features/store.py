@@ -76,6 +76,10 @@ class FeatureStore:
         self.num_shards = -(-num_samples // ROWS_PER_SHARD)
         self.damaged: list[str] = []
 
+    def moved_to(self, folder: Path) -> FeatureStore:
+        """The same features in another folder."""
+        return FeatureStore(folder, self.num_samples, self.widths[_FEATURES], self.widths.get(_LOGITS))
+
     @property
     def path(self) -> Path:
         """The finished file."""

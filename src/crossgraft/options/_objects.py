@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+
+class FromProgram:
+    """An object that no command line and no file can hold."""
+
+
 if TYPE_CHECKING:
     from torch.nn import Module as Module
 
@@ -20,8 +25,4 @@ if TYPE_CHECKING:
     from crossgraft.tune.methods._method import Method as Method
     from crossgraft.tune.regularizers._regularizer import Regularizer as Regularizer
 else:
-
-    class FromProgram:
-        """An object that no command line and no file can hold."""
-
     Augmentation = BatchTransform = Loss = Method = ModelSpec = Module = Regularizer = Reporter = AnyScore = FromProgram

@@ -32,6 +32,8 @@ class About:
         in_protocol: Whether a result that was measured with another value is another protocol of a known result.
         opposite: Flag that switches it off, where it is not ``no-`` and the name.
         is_path: Whether the command line takes a path, where a program may give something else, too.
+        is_side: Whether a program may also give a pair of equal numbers: height and width.
+        needs: Name of the option without which this one means nothing.
     """
 
     help: str
@@ -46,6 +48,8 @@ class About:
     in_protocol: bool = False
     opposite: str | None = None
     is_path: bool = False
+    is_side: bool = False
+    needs: str | None = None
 
 
 class _Said(TypedDict, total=False):
@@ -62,6 +66,8 @@ class _Said(TypedDict, total=False):
     in_protocol: bool
     opposite: str | None
     is_path: bool
+    is_side: bool
+    needs: str | None
 
 
 @overload

@@ -24,7 +24,9 @@ class FormatOptions(Options):
     push_to: str | None = option(
         "Repository OWNER/NAME of the Hugging Face hub that the export is sent to as well.", default=None
     )
-    private: bool = option("Make a repository that is created for it private.", default=True, opposite="public")
+    private: bool = option(
+        "Make a repository that is created for it private.", default=True, opposite="public", needs="push_to"
+    )
 
 
 @options

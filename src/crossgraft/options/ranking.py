@@ -30,7 +30,9 @@ class ZooOptions(Options):
         default=None,
         is_path=True,
     )
-    ground_truth_column: str | None = option("Column of numbers in that CSV, where it has several.", default=None)
+    ground_truth_column: str | None = option(
+        "Column of numbers in that CSV, where it has several.", default=None, needs="ground_truth"
+    )
     all_intervals: bool = option("Compute intervals also for scores that take more than a minute once.", default=False)
 
 

@@ -20,7 +20,7 @@ from crossgraft.data.dataset import Dataset, dataset_from_arrays
 from crossgraft.data.unlabelled import images_of_arrays
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
-from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of
+from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of, value_of
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.progress import Reporter
 from crossgraft.runs.jobs import results_of
@@ -204,7 +204,8 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
                 raise UnknownNameError("option of FineTunedClassifier", name, known)
             if name in own:
                 raise UsageError(f"Give {name} as an argument of FineTunedClassifier, not among its options.")
-        return from_mapping(TuneOptions, {**further, **{name: own[name] for name in own if name in known}})
+        values = {**further, **{name: own[name] for name in own if name in known}}
+        return from_mapping(TuneOptions, {name: value_of(known[name], value) for name, value in values.items()})
 
     def _dataset(self, X: Images, y: np.ndarray, groups: Any) -> Dataset:
         if not task_of(y).partitions:

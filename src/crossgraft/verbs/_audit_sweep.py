@@ -33,7 +33,8 @@ from crossgraft.data.edits import without_name
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
-from crossgraft.options import AuditOptions, from_mapping, options_of
+from crossgraft.options import AuditOptions, from_mapping, given, options_of
+from crossgraft.options.auditing import FullTraining
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
@@ -57,6 +58,12 @@ def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str,
     """
     if options.start is not None:
         raise UsageError("--start is for a model that is trained already, and these are trained for the audit.")
+    if options.mode != "full" and (surplus := sorted(given(options) & {*options_of(FullTraining)})):
+        flag = options_of(FullTraining)[surplus[0]].flag
+        raise UsageError(
+            f"{flag} is about the fine-tunings of --mode full; quick mode trains on frozen features. Give --mode full too, or "
+            f"leave {flag} out."
+        )
     specs = _specs(model, options, reporter)
     return {"model": getattr(model, "typed", str(model)), "models": [spec.describe() for spec in specs]}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from crossgraft.config import CONSENTS, settings_model
+from crossgraft.config import CONSENTS, first_refusal, settings_model
 from crossgraft.data import DATA_OPTIONS, Dataset, Split
 from crossgraft.errors import DataError, RunDirectoryError, UsageError
 from crossgraft.options import TuneOptions, from_mapping, options_of
@@ -44,9 +44,7 @@ def options_of_run(run: Path) -> TuneOptions:
     try:
         options = settings_model(TuneOptions, leave_out=others).model_validate({**given, "seed": record.seed})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DataError(f"{file} is damaged: {where}: {first['msg']}. Restore the file.") from error
+        raise DataError(f"{file} is damaged: {first_refusal(error)[0]} Restore the file.") from error
     return from_mapping(TuneOptions, {**options.model_dump(), "model": ""})
 
 

@@ -7,15 +7,12 @@ import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-import numpy as np
-
 from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option, Options, options_of
+from crossgraft.options import Option, Options, options_of, refuse_alone, value_of
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory, open_command_run
@@ -143,9 +140,10 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             named = [each.name for each in inputs[len(values) :]]
             given = [*values, *(keywords.pop(name) for name in named if name in keywords)]
             if len(given) != len(inputs):
-                raise TypeError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
+                raise UsageError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
             _refuse_wrong_names(function.__name__, keywords, known)
-            chosen = kind(**{name: _plain(name, value) for name, value in keywords.items()})
+            chosen = kind(**{name: _checked(known[name], value) for name, value in keywords.items()})
+            refuse_alone(chosen)
             reporter = getattr(chosen, "reporter", None) or default_reporter()
             run = Run(command, chosen, reporter, function.__name__, tuple(given))
             result = function(*given, chosen, run)
@@ -160,15 +158,14 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
     return cast("Decorator[P, OptionsT]", decorate)
 
 
-def _plain(name: str, value: object) -> object:
-    """Whole numbers of NumPy as Python's, which run directories can hold.
+def _checked(option: Option, value: object) -> object:
+    """``value`` with the type of the option; 1 stays 1 where 1.0 would do, as it is in the hashes of runs that are there.
 
     Raises:
-        UsageError: The seed is no whole number.
+        UsageError: It cannot be a value of this option.
     """
-    if name == "seed" and (isinstance(value, bool) or not isinstance(value, Integral)):
-        raise UsageError(f"seed must be a whole number, got {value!r}.")
-    return int(value) if isinstance(value, np.integer) else value
+    found = value_of(option, value)
+    return value if type(value) is int and isinstance(found, float) else found
 
 
 def _refuse_wrong_names(function: str, keywords: Mapping[str, object], known: Mapping[str, Option]) -> None:

@@ -66,12 +66,13 @@ def doubt_in_words(row: MetricRecord, num_choices: int) -> str | None:
     return f"Guessing gives {guess:.2f}, and the interval contains it: nothing shows yet that the model is better."
 
 
-def metric_in_words(row: MetricRecord, *, guess: float | None = None) -> str:
+def metric_in_words(row: MetricRecord, *, guess: float | None = None, which: str = "") -> str:
     """Value, interval and what it was measured on, as part of a sentence.
 
     Args:
         row: The metric.
         guess: What guessing gives, to stand beside it.
+        which: Which images these are, to stand after their number.
 
     >>> row = MetricRecord(metric="auc", title="AUC", value=0.9, low=0.8, high=0.95, num_images=20, num_groups=9)
     >>> metric_in_words(row, guess=0.5).replace("\N{NO-BREAK SPACE}", " ")
@@ -79,9 +80,9 @@ def metric_in_words(row: MetricRecord, *, guess: float | None = None) -> str:
     """
     as_text = metric_format([row])
     groups = "" if row.num_groups is None else f" of {counted(row.num_groups, 'group')}"
-    where = f"on {counted(row.num_images, 'image')}{groups}"
+    where = f"on {counted(row.num_images, 'image')}{groups}{which and f' {which}'}"
     if row.value is None:
-        return f"{row.title} has no value {where}: {row.reason or 'not stated why'}"
+        return f"{row.title} has no value {where}: {(row.reason or 'not stated why').rstrip('.')}"
     ends = "no interval"
     if row.low is not None and row.high is not None:
         ends = f"95\N{NO-BREAK SPACE}% interval {as_text(row.low)} to {as_text(row.high)}"

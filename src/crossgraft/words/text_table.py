@@ -108,18 +108,22 @@ def text_table(
 
 def _lines(cells: Sequence[str], widths: Sequence[int], is_right: Sequence[bool], is_heading: bool) -> list[str]:
     """One row of the table; headings of fewer lines stand beside the last line of the others."""
+    if all(len(cell) <= width for cell, width in zip(cells, widths, strict=False)):
+        return [_beside(cells, widths, is_right)]
     broken = [_broken(cell, width) for cell, width in zip(cells, widths, strict=False)]
     height = max(map(len, broken))
     filled = [
         [""] * (height - len(each)) + each if is_heading else each + [""] * (height - len(each)) for each in broken
     ]
-    return [
-        _GAP.join(
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(line, widths, is_right, strict=False)
-        ).rstrip()
-        for line in zip(*filled, strict=True)
-    ]
+    return [_beside(line, widths, is_right) for line in zip(*filled, strict=True)]
+
+
+def _beside(line: Sequence[str], widths: Sequence[int], is_right: Sequence[bool]) -> str:
+    aligned = (
+        text.rjust(width) if right else text.ljust(width)
+        for text, width, right in zip(line, widths, is_right, strict=False)
+    )
+    return _GAP.join(aligned).rstrip()
 
 
 def _broken(cell: str, width: int) -> list[str]:

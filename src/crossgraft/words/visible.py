@@ -47,6 +47,8 @@ def visible(text: str, *, keep: str = "", escape: Callable[[str], str] = escaped
     >>> visible("a\nb", keep="\n") == "a\nb"
     True
     """
+    if "\n" in keep and "\n" in text:  # line by line, most of which have nothing to escape
+        return "\n".join(visible(line, keep=keep, escape=escape) for line in text.split("\n"))
     if text.isprintable() and _BLANK_LETTERS.isdisjoint(text):
         return text
     return "".join(

@@ -57,6 +57,12 @@ def test_strength_0_leaves_every_bit(name, dtype):
     assert info.rms == 0 and info.share_changed == 0
 
 
+@pytest.mark.parametrize("strength", [1e308, 2e6, float("inf"), float("nan"), -1.0])
+def test_a_strength_that_no_image_can_show_is_refused(strength):
+    with pytest.raises(UsageError, match="must be at least 0 and at most 1,000,000"):
+        CONFOUNDERS.get("tag")()(picture((40, 48), np.float64), rng(), strength=strength)
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_the_same_random_numbers_give_the_same_edit(name):
     confounder, image = CONFOUNDERS.get(name)(), picture((40, 48), np.float64)

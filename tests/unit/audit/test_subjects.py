@@ -1,5 +1,7 @@
 """One face for saved runs, graphs, classifiers and functions: the same images, the same probabilities."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from crossgraft.audit.subjects import Subject, subject_of
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError, RunDirectoryError, UsageError
 from crossgraft.models import ModelSpec
+from crossgraft.tune.exporting.onnx_model import INPUT
 from crossgraft.tune.saving.saved_model import load_saved_model
 
 
@@ -42,6 +45,28 @@ def test_an_exported_graph_says_the_same(tuned, data, tmp_path):
     subject = subject_of(exported.out / "model.onnx")
     assert subject.class_names == ("no", "yes") and "model.onnx" in subject.name
     np.testing.assert_allclose(subject.probabilities(data), subject_of(tuned).probabilities(data), atol=1e-4)
+
+
+def test_a_graph_that_fails_when_it_is_run_is_named(tuned, data, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    exported = crossgraft.export_model(tuned, out=tmp_path / "exported", format="onnx")
+    path = exported.out / "model.onnx"
+    graph = onnx.load(path)
+    graph.graph.input[0].name = "other"
+    for node in graph.graph.node:
+        node.input[:] = ["other" if name == INPUT else name for name in node.input]
+    onnx.save(graph, path)
+    with pytest.raises(DataError, match=r"model\.onnx can be read, but fails on images of shape"):
+        subject_of(path).probabilities(data)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_pipe_is_no_graph(tmp_path):
+    pytest.importorskip("onnxruntime")
+    os.mkfifo(tmp_path / "pipe.onnx")
+    with pytest.raises(DataError, match="is a folder, a pipe or a device"):
+        subject_of(tmp_path / "pipe.onnx")
 
 
 def test_a_function_and_a_classifier_get_lists_of_images(data):

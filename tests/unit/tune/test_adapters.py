@@ -198,3 +198,11 @@ def test_selecting_needs_adapters():
     for name in ("lora", "adaptformer"):
         with pytest.raises(UsageError, match="add_adapters"):
             METHODS.get(name)().select(copy.deepcopy(build_classifier("vit")))
+
+
+@pytest.mark.parametrize("choice", ["lora:99999", "adaptformer:99999"])
+def test_an_adapter_that_is_wider_than_its_layers_is_refused_before_it_takes_memory(choice):
+    name = choice.partition(":")[0]
+    method = choose(METHODS, choice)
+    with pytest.raises(UsageError, match=rf"99999.*Give at most {name}:\d+"):
+        method.add_adapters(build_classifier("vit"), seed=0)

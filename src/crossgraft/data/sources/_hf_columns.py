@@ -135,7 +135,7 @@ def _class_numbers(column: Any, *, where: str, row_name: RowName) -> np.ndarray:
     if hidden.size:
         raise DataError(
             f"The label is {numbers[hidden[0]]} in {row_name(int(hidden[0]))} ({where}), which says that it is not known. "
-            "Fill it in or remove the row."
+            "Fill it in or remove the row. A part without any label is left out where it is not asked for."
         )
     return numbers
 

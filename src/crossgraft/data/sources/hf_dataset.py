@@ -5,7 +5,8 @@ Images are decoded here and not by ``datasets``, whose pictures of 16-bit files 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRow
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 from crossgraft.paths import is_link
+from crossgraft.words.formatting import counted
 
 
 class HfDataset(DataSource):
@@ -64,11 +66,37 @@ class HfDataset(DataSource):
             splits = saved_splits(Path(location), allow_outside=request.allow_outside)
         if None in splits.files:
             return _without_splits(splits, request)
+        unlabelled = _unlabelled_parts(splits, request)
+        names = tuple(str(part) for part in splits.files if part not in unlabelled)
         if request.use_split is None:
-            return _source_rows(_Rows(splits, list(splits.files), request))
-        names = tuple(map(str, splits.files))
-        refuse_missing_split(request.use_split, names, f"The dataset {splits.name}")
+            return _source_rows(_Rows(splits, names, request), notices=_left_out(unlabelled))
+        refuse_missing_split(request.use_split, tuple(map(str, splits.files)), f"The dataset {splits.name}")
         return replace(_source_rows(_Rows(splits, [request.use_split], request)), split_names=names)
+
+
+def _unlabelled_parts(splits: ArrowSplits, request: SourceRequest) -> dict[str, int]:
+    """Parts whose every label says that it is not known, as benchmarks mark a hidden test part, and their numbers of rows.
+
+    They are no parts with labels; a part that was asked for, or that cannot be read, is for the reader to refuse.
+    """
+    found: dict[str, int] = {}
+    for part in splits.files:
+        if part is None or part == request.use_split:
+            continue
+        with suppress(DataError, UsageError):
+            rows = _Rows(splits, [part], request)
+            if len(rows.columns.labels) == 1 and kind_of(rows.features[rows.columns.labels[0]]) == "class":
+                cells = rows.column(rows.columns.labels[0]).to_pylist()
+                if all(cell is None or cell < 0 for cell in cells):
+                    found[part] = len(cells)
+    return {} if len(found) == len(splits.files) else found
+
+
+def _left_out(unlabelled: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(
+        f"The part {part} is left out: its {counted(number, 'row')} have no labels (-1)."
+        for part, number in unlabelled.items()
+    )
 
 
 def _without_splits(splits: ArrowSplits, request: SourceRequest) -> SourceRows:

@@ -21,6 +21,10 @@ from crossgraft.models.adapters.transformer_blocks import norm_and_mlp
 Norm = Literal["none", "in", "out"]
 
 
+_WIDEST = 4
+"""As the MLP beside it, over the width of the block."""
+
+
 class AdaptFormerAdapter(Adapter):
     """``x₂ = x₁ + MLP(norm(x₁)) + s · Up(dropout(ReLU(Down(x₁))))``, with x₁ what goes into the norm of the MLP.
 
@@ -58,12 +62,17 @@ class AdaptFormerAdapter(Adapter):
             name: Name of the block.
 
         Raises:
-            UsageError: The block has no norm in front of an MLP.
+            UsageError: The block has no norm in front of an MLP, or is narrower than a fourth of the bottleneck.
         """
         parts = norm_and_mlp(host)
         if parts is None:
             raise UsageError(f"AdaptFormer cannot adapt {name}: it has no norm in front of an MLP.")
         weight = next(iter(parts[0].parameters()))
+        if options["bottleneck"] > (most := max(_WIDEST * len(weight), 64)):
+            raise UsageError(
+                f"AdaptFormer cannot adapt {name}: a bottleneck of {options['bottleneck']} is none beside a block of width "
+                f"{len(weight)}. Give at most adaptformer:{most}."
+            )
         return cls(len(weight), **options).to(weight.device, weight.dtype)
 
     def draw(self, generator: torch.Generator) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from crossgraft.options import CheckOptions, RankOptions
 from crossgraft.records import DataCheckRecord
 from crossgraft.report.sections._verdict import (
-    SOME_MODELS,
     Caveat,
     CaveatOf,
     Following,
@@ -44,7 +43,5 @@ def after_check(source: Source[DataCheckRecord]) -> Following:
     if not source.record.is_sound:
         again = typed.again() if typed.verb == "check" else typed.then("check", DATA, options=CheckOptions)
         return Following(again, "when that is repaired")
-    models = [("--models", SOME_MODELS)]
-    return Following(
-        typed.then("rank", typed.data, options=RankOptions, flags=models), "to rank models for these images"
-    )
+    line = typed.then("rank", typed.data, options=RankOptions)
+    return Following(line, "to rank the models on this machine for these images")

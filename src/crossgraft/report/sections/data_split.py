@@ -8,7 +8,6 @@ from crossgraft.records import DataSplitRecord, SplitRow
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._verdict import (
-    SOME_MODELS,
     Caveat,
     CaveatOf,
     Following,
@@ -65,10 +64,10 @@ SPLIT_CAVEATS: tuple[CaveatOf[DataSplitRecord], ...] = (missing_classes, leakage
 def after_split(source: Source[DataSplitRecord]) -> Following:
     """To rank models on the training rows of the file."""
     typed = source.typed
-    flags = [("--models", SOME_MODELS), *([] if source.out is None else [("--split", str(source.out))])]
+    flags = [] if source.out is None else [("--split", str(source.out))]
     carried = [options for options in CARRIED if options is not Splits]  # the file says what they said
     line = typed.then("rank", typed.data, options=RankOptions, flags=flags, carried=carried)
-    return Following(line, "to rank models on its training rows")
+    return Following(line, "to rank the models on this machine on its training rows")
 
 
 def parts_table(rows: list[SplitRow]) -> Table:

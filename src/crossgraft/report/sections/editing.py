@@ -8,7 +8,6 @@ from crossgraft.report.blocks import Block, Facts, Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._edits import edits_table
 from crossgraft.report.sections._verdict import (
-    SOME_MODELS,
     Caveat,
     CaveatOf,
     Following,
@@ -121,14 +120,14 @@ def after_edit(source: Source[EditRecord]) -> Following:
     record = source.record
     has_one_class = recorded_task(record.dataset).partitions
     labels = "label" if has_one_class else ",".join(record.dataset.class_names)
-    flags: list[Flag] = [("--models", SOME_MODELS), ("--label-column", labels)]
+    flags: list[Flag] = [("--label-column", labels)]
     if has_one_class and record.classes[0].merged is None:
         in_order = record.dataset.class_names == sorted(record.dataset.class_names)
         flags += [] if in_order else [("--class-names", f"{source.typed.out}/classes.txt")]
         flags += [("--ordinal", None)] if record.dataset.ordinal else []
     flags += [] if record.dataset.num_groups is None else [("--group-column", "group")]
     line = source.typed.then("rank", f"{source.typed.out}/{record.table}", options=RankOptions, flags=flags, carried=[])
-    return Following(line, "to rank models for the edited images")
+    return Following(line, "to rank the models on this machine for the edited images")
 
 
 EDIT = Kind(

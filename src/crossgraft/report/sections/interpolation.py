@@ -164,11 +164,11 @@ def _verdict(record: InterpolationRecord) -> str:
     found = None if point is None else point.metric(record.primary_metric)
     if point is None or found is None:
         return f"Of the mixed networks, {record.picked_by}."
-    value = metric_in_words(found, guess=guess_of(record))
+    value = metric_in_words(found, guess=guess_of(record), which="of test")
     ends = {0.0: f"the start, {record.start}", 1.0: "the fine-tuned network itself"}
     picked = ends.get(point.alpha, f"the share {point.alpha:g} of the fine-tuned network")
     return (
-        f"Val picks {picked}. {value} of test; "
+        f"Val picks {picked}. {value}; "
         f"similarity to the pretrained features (CKA) {_NUMBERS(point.similarity.get('cka'))}."
     )
 

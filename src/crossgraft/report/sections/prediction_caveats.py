@@ -52,7 +52,7 @@ def _told(record: PredictionRecord) -> tuple[list[str], list[str]]:
     guess = guessing(headline, len(record.class_names) if task.partitions else 2)
     here = [metric_in_words(row, guess=guess) for row in overall(record.metrics) if row.metric == headline]
     before = [
-        f"{metric_in_words(row, guess=guess)} of {row.split}"
+        metric_in_words(row, guess=guess, which=f"of {row.split}")
         for row in overall(record.training_metrics)
         if row.split in ("test", "out of fold") and row.metric == headline
     ]

@@ -83,8 +83,8 @@ def _answer(record: TuningRecord) -> str:
     found = headline(record)
     if found is None:
         return "No metric was measured, so nothing can be said about this model."
-    text = metric_in_words(found, guess=guessing(found.metric, num_choices(record)))
-    return f"{text} {_THAT_ARE_NEW if found.split in UNSEEN else f'of {found.split}'}."
+    which = _THAT_ARE_NEW if found.split in UNSEEN else f"of {found.split}"
+    return f"{metric_in_words(found, guess=guessing(found.metric, num_choices(record)), which=which)}."
 
 
 _THAT_ARE_NEW = "that had no part in training or in picking the model"

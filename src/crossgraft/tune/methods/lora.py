@@ -6,6 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import torch
+from torch import nn
+
 from crossgraft.errors import UsageError
 from crossgraft.models.adapted import add_adapters
 from crossgraft.models.adapted.classifier_adapters import called_modules
@@ -60,7 +63,7 @@ class LoRA:
 
         Raises:
             UnknownNameError: A name fits no layer; the message gives the nearest ones.
-            UsageError: A layer cannot be adapted; the message says why.
+            UsageError: A layer cannot be adapted, or the rank is above that of every layer; the message says why.
         """
         called = called_modules(classifier)
         found = find_targets(
@@ -71,6 +74,12 @@ class LoRA:
             model=classifier.recipe.name,
             fixed=classifier.untrainable,
         )
+        most = max([type(self).r, *(_full_rank(classifier.get_submodule(name)) for name in found)])
+        if self.r > most:
+            raise UsageError(
+                f"r of lora is {self.r}, but no layer that it would stand beside has a rank above {most}, so more adds nothing. "
+                f"Give at most lora:{most}."
+            )
         options = {"r": self.r, "alpha": float(self.r if self.alpha is None else self.alpha), "dropout": self.dropout}
         recipes: list[AdapterRecipe] = []
         for name, rows in found.items():
@@ -89,3 +98,9 @@ class LoRA:
         )
         rank = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
         return adapters_and_head(classifier, trained=f"LoRA of {rank}")
+
+
+def _full_rank(layer: nn.Module) -> int:
+    """Largest rank of a change of the weights of a linear layer or convolution; 0 of any other, which is refused later."""
+    weight = getattr(layer, "weight", None)
+    return min(weight.shape[0], weight[0].numel()) if isinstance(weight, torch.Tensor) and weight.ndim > 1 else 0

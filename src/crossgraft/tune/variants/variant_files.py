@@ -8,10 +8,9 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from crossgraft.config import parse_yaml, settings_model
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.config import first_refusal, parse_yaml, settings_model
+from crossgraft.errors import UnknownNameError, UsageError, located
 from crossgraft.options import TuneOptions, VariantOptions, options_of
-from crossgraft.paths import shortened
 
 
 def read_variant_file(path: Path) -> list[Mapping[str, object]]:
@@ -56,8 +55,5 @@ def settings_of_entry(entry: Mapping[str, object], where: str) -> tuple[str, dic
     try:
         settings = settings_model(VariantOptions).model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(
-            f"{where}: {first['loc'][0]} of the variant {name}: {first['msg']} (got {shortened(repr(first.get('input')))})."
-        ) from error
+        raise located(first_refusal(error)[0], f"{where}: variant {name}") from error
     return str(name).strip(), {setting: getattr(settings, setting) for setting in values}

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from crossgraft.data import open_dataset
-from crossgraft.data.listing import location_text
+from crossgraft.data.listing import list_rows, location_text
 from crossgraft.data.sources import SOURCES, SourceRequest
 from crossgraft.errors import DataError, MissingError, MissingExtraError, UnreadableImageError, UsageError
 from crossgraft.progress import Reporter
@@ -115,6 +115,19 @@ def test_a_split_that_is_not_there_is_named(saved):
     folder = saved(datasets.DatasetDict(test=two_classes()))
     with pytest.raises(DataError, match=r"The dataset chest has no rows of the split train. Its splits: test."):
         open_dataset(folder)
+
+
+def test_a_part_without_any_label_is_left_out_and_said(saved, reporter):
+    """Benchmarks mark a hidden test part with -1: it is no part to measure on, so that another can be drawn."""
+    hidden = dataset({"label": [-1] * ROWS}, label=classes())
+    folder = saved(datasets.DatasetDict(train=two_classes(), test=hidden))
+    opened = open_dataset(folder, use_split=None, reporter=reporter)
+    assert set(opened.splits) == {"train"} and len(opened.targets) == ROWS
+    assert "The part test is left out: its 8 rows have no labels (-1)." in " ".join(reporter.stream.getvalue().split())
+    _, rows = list_rows(folder, SourceRequest(use_split="train"), reporter)
+    assert rows.split_names == ("train",)
+    with pytest.raises(DataError, match=r"The label is -1 in test row 0.*not asked for"):
+        open_dataset(folder, use_split="test")
 
 
 def test_a_column_of_splits_is_followed(saved):

@@ -1,0 +1,237 @@
+"""The one validation of options: a value as a person gave it (typed, in a file, in a call) becomes one of the option's type.
+
+What can mean one thing only is accepted: ``"1e-3"`` for a number, an array for a list. Whether the value makes sense with the
+data and the other options is asked by the verb.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FunctionType, NoneType, UnionType
+from typing import Any, Literal, Union, cast, get_args, get_origin
+
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.options._objects import FromProgram
+from crossgraft.options._option import Option, Options, given, options_of
+from crossgraft.paths import shortened
+
+_LARGEST = 2**63 - 1
+_PLAIN = ("builtins", "numpy")
+"""Where classes come from whose objects are no plug-in, model or receiver of progress."""
+_NO_FORM = (int, float, complex, bytes, bytearray, memoryview, set, frozenset, type, FunctionType)
+
+
+def value_of(option: Option, value: object, shown: str | None = None, *, kind: Any = None) -> Any:
+    """``value`` as the type of ``option`` has it; what has it already is given back as it is.
+
+    Args:
+        option: Whose value it is.
+        value: As it was typed, read or given in a call; arrays become lists.
+        shown: What the person calls the option, for the message; by default its name.
+        kind: A narrower type than that of the option, such as that of one word of the command line.
+
+    Raises:
+        UsageError: It has another type, or is smaller than the option allows; the message names the option.
+        UnknownNameError: It is none of the words that there are.
+    """
+    shown, kind = shown or option.name, option.type if kind is None else kind
+    parts = _parts(kind)
+    plain = value if Any in parts else _without_arrays(value)  # an array may be the images themselves
+    if option.about.is_side and isinstance(plain, list | tuple):
+        plain = _side(shown, cast("Sequence[object]", plain))
+    words = [get_args(part) for part in parts if get_origin(part) is Literal]
+    if words and isinstance(plain, str) and plain not in words[0] and str not in parts:
+        raise UnknownNameError(f"value of {shown}", plain, words[0])
+    if value is None and option.default is None:
+        return None
+    if value is None and NoneType not in parts:
+        raise UsageError(f"{shown} needs a value: {option.about.help}")
+    try:
+        found = _as(kind, plain)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{shown} must be {_in_words(parts)}, not {shortened(repr(value))}.") from error
+    least = option.about.least
+    if least is not None and isinstance(found, int | float) and found < least:
+        raise UsageError(f"{shown} must be at least {least}, not {shortened(str(value))}.")
+    return found
+
+
+def refuse_alone(values: Options) -> None:
+    """Refuse an option that was given without the one that it is about.
+
+    Raises:
+        UsageError: The message names both.
+    """
+    known, said = options_of(type(values)), given(values)
+    for name in sorted(said):
+        needs = known[name].about.needs
+        if needs is not None and needs not in said:
+            flag = known[name].flag if getattr(values, name) is not False else known[name].off_flag
+            raise UsageError(
+                f"{flag} means nothing without {known[needs].flag}. Give {known[needs].flag} too, or leave {flag} out."
+            )
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _without_arrays(value: object) -> object:
+    """Arrays, tensors and series as lists, and their numbers as those of Python."""
+    if isinstance(value, list | tuple):
+        items = [_without_arrays(each) for each in cast("Sequence[object]", value)]
+        return value if all(map(_same, items, cast("Sequence[object]", value))) else items
+    listed = getattr(value, "tolist", None)
+    return listed() if callable(listed) and not isinstance(value, type | memoryview) else value
+
+
+def _same(one: object, other: object) -> bool:
+    return one is other
+
+
+def _side(shown: str, pair: Sequence[object]) -> object:
+    if len(pair) != 2 or pair[0] != pair[1]:
+        raise UsageError(f"{shown} must be one whole number, as inputs are square, not {shortened(repr(pair))}.")
+    return pair[0]
+
+
+def _as(kind: Any, value: Any) -> Any:
+    """``value`` as ``kind``.
+
+    Raises:
+        ValueError: It cannot be.
+    """
+    if kind is object:
+        return value
+    if get_origin(kind) in (Union, UnionType):
+        return _as_one_of(get_args(kind), value)
+    if get_origin(kind) is Literal:
+        return _word(value, get_args(kind))
+    return _CONVERTERS[get_origin(kind) or kind](value, *get_args(kind))
+
+
+def _as_one_of(kinds: Sequence[Any], value: Any) -> Any:
+    """The first of ``kinds`` that ``value`` is, and otherwise the first that can be made of it."""
+    for kind in kinds:
+        with suppress(ValueError, OverflowError):
+            if (found := _as(kind, value)) is value:
+                return found
+    for kind in kinds:
+        with suppress(ValueError, OverflowError):
+            if kind is not str or {*kinds} <= {str, NoneType}:  # 5 is no model, plug-in or folder
+                return _as(kind, value)
+    raise ValueError
+
+
+def _nothing(value: Any) -> None:
+    if value is not None:
+        raise ValueError
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _whole(value: Any) -> int:
+    is_whole = isinstance(value, str) or (isinstance(value, float) and value.is_integer())
+    number = int(value) if is_whole else value
+    if isinstance(number, bool) or not isinstance(number, int) or abs(number) > _LARGEST:
+        raise ValueError
+    return number
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str) or not math.isfinite(float(value)):
+        raise ValueError
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError
+    return value if isinstance(value, str) else str(value)
+
+
+def _path(value: Any) -> Path:
+    if not isinstance(value, Path):
+        raise ValueError
+    return value
+
+
+def _from_program(value: Any) -> Any:
+    if isinstance(value, type) or type(value).__module__.partition(".")[0] in _PLAIN:
+        raise ValueError
+    return value
+
+
+def _any_form(value: Any) -> Any:
+    """Images and plug-ins have many forms, which the verb tells apart; these are none of them."""
+    if value is ... or type(value) is object or isinstance(value, _NO_FORM):
+        raise ValueError
+    return value
+
+
+def _sequence(value: Any, kind: Any) -> Any:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
+        raise ValueError
+    listed = cast("Sequence[object]", value)
+    items = [_as(kind, each) for each in listed]
+    return listed if all(map(_same, items, listed)) else items
+
+
+def _mapping(value: Any, key_kind: Any, kind: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise ValueError
+    named = cast("Mapping[object, object]", value)
+    items = {_as(key_kind, key): _as(kind, _without_arrays(each)) for key, each in named.items()}
+    return named if all(map(_same, items.values(), named.values())) else items
+
+
+def _function(value: Any, *_: Any) -> Any:
+    if not callable(value):
+        raise ValueError
+    return value
+
+
+def _word(value: Any, words: Sequence[object]) -> Any:
+    if value not in words:
+        raise ValueError
+    return value
+
+
+_CONVERTERS: Mapping[Any, Callable[..., Any]] = {
+    NoneType: _nothing,
+    bool: _truth,
+    int: _whole,
+    float: _number,
+    str: _text,
+    Path: _path,
+    Sequence: _sequence,
+    Mapping: _mapping,
+    Callable: _function,
+    FromProgram: _from_program,
+    Any: _any_form,
+}
+_NAMES: Mapping[Any, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    Path: "a path",
+    Sequence: "a list",
+    Mapping: "names with values",
+    Callable: "a function",
+    FromProgram: "an object of crossgraft",
+    Any: "text, a path, a list or an object that it can be",
+}
+
+
+def _in_words(parts: Sequence[Any]) -> str:
+    words = [f"one of {', '.join(map(str, get_args(part)))}" for part in parts if get_origin(part) is Literal]
+    named = [_NAMES[part] for each in parts if (part := get_origin(each) or each) in _NAMES]
+    return " or ".join([*words, *dict.fromkeys(named)])

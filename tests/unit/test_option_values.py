@@ -1,0 +1,174 @@
+"""One validation of options for command line, files and Python: what can mean one thing only is taken, all else named."""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import crossgraft
+from crossgraft.cli.commands import COMMANDS
+from crossgraft.errors import CrossgraftError, UsageError
+from crossgraft.options import CompareOptions, RankOptions, TuneOptions, options_of, value_of
+
+FUNCTIONS = [name for name in crossgraft.__all__ if getattr(getattr(crossgraft, name), "options", None) is not None]
+NEVER = (object(), b"x", bytearray(b"x"), 1j, {1, 2}, frozenset("a"), int, lambda _: None, ..., memoryview(b"x"))
+"""What no option means; a function that is called is one more exception, see below."""
+
+
+def wrong_values(option):
+    """At least ten."""
+    often = [
+        *NEVER,
+        float("nan"),
+        10**400,
+        True,
+        [[object()]],
+        {"a": object()},
+        np.array([[1.5]]),
+        "no number",
+        -(2**70),
+    ]
+    if "Callable" in option.annotation:
+        return [each for each in often if not callable(each)]
+    return [*NEVER] if "bool" not in option.annotation else [*NEVER, 1, 0, "true", "", [True]]
+
+
+OPTIONS = [(name, option) for name in FUNCTIONS for option in options_of(getattr(crossgraft, name).options).values()]
+
+
+@functools.cache
+def inputs_of(name):
+    """How many inputs the function has; none of them is opened."""
+    import inspect
+
+    parameters = inspect.signature(getattr(crossgraft, name)).parameters.values()
+    return sum(each.kind is not each.KEYWORD_ONLY for each in parameters)
+
+
+@pytest.mark.parametrize(("name", "option"), OPTIONS, ids=lambda each: each if isinstance(each, str) else each.name)
+def test_every_option_refuses_ten_wrong_values_by_a_named_error(name, option):
+    function = getattr(crossgraft, name)
+    needed = {each.name: "x" for each in options_of(function.options).values() if each.is_required}
+    wrong = wrong_values(option)
+    assert len(wrong) >= 10
+    for value in wrong:
+        with pytest.raises(CrossgraftError) as caught:
+            function(*["no such data"] * inputs_of(name), **{**needed, option.name: value})
+        assert str(caught.value).startswith((option.name, f"Unknown value of {option.name}")), (value, caught.value)
+
+
+NUMBERS = [(name, option) for name, option in OPTIONS if option.type in (int, float, int | None, float | None)]
+
+
+@pytest.mark.parametrize(("name", "option"), NUMBERS, ids=lambda each: each if isinstance(each, str) else each.name)
+def test_a_number_is_no_word_truth_or_list(name, option):
+    for value in (
+        True,
+        np.True_,
+        float("nan"),
+        float("inf"),
+        "nan",
+        "three",
+        "",
+        [1],
+        [],
+        (1, 2),
+        {},
+        np.ones(3),
+        Path("1"),
+    ):
+        with pytest.raises(UsageError, match=option.name):
+            value_of(option, value)
+    for value in (10**400, "9" * 400, "9" * 5000):
+        with pytest.raises(UsageError, match=f"{option.name} must be .{{1,300}}$"):
+            value_of(option, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "same"),
+    [
+        ("holdout", "0.2", 0.2),
+        ("learning_rate", "1e-3", 1e-3),
+        ("learning_rate", np.float64(0.5), 0.5),
+        ("learning_rate", torch.tensor(0.5), 0.5),
+        ("image_size", (32, 32), 32),
+        ("image_size", np.array([32, 32]), 32),
+        ("epochs", 3.0, 3),
+        ("epochs", np.int32(3), 3),
+        ("epochs", "3", 3),
+        ("seed", np.array(7), 7),
+        ("flip", np.False_, False),
+        ("class_weights", np.array([1.0, 2.5]), [1.0, 2.5]),
+        ("class_weights", torch.ones(2), [1.0, 1.0]),
+        ("class_weights", (1, 2), (1, 2)),
+        ("class_names", np.array(["a", "b"]), ["a", "b"]),
+        ("grid", {"learning_rate": np.array([1e-3, 1e-4])}, {"learning_rate": [1e-3, 1e-4]}),
+        ("regularizer", ["l2_sp"], ["l2_sp"]),
+        ("slices", 3, "3"),
+        ("precision", 32, "32"),
+        ("weights_dir", Path("w"), Path("w")),
+        ("split", None, None),
+    ],
+)
+def test_what_can_mean_one_thing_only_is_accepted(name, given, same):
+    found = value_of(options_of(TuneOptions)[name], given)
+    assert found == same and type(found) is type(same)
+
+
+@pytest.mark.parametrize("pair", [(32, 48), (32,), (32, 32, 3), ("a", "a"), (0, 0), (32.5, 32.5)])
+def test_a_size_that_is_no_square_is_refused(pair):
+    with pytest.raises(UsageError, match="image_size must be"):
+        value_of(options_of(TuneOptions)["image_size"], pair)
+
+
+def test_objects_of_a_program_are_left_as_they_are():
+    from crossgraft.scores import SCORES
+    from crossgraft.tune.regularizers import REGULARIZERS
+
+    score, plugin = SCORES.get("logme"), REGULARIZERS.get("l2_sp")()
+    assert value_of(options_of(RankOptions)["by"], score) is score
+    assert value_of(options_of(TuneOptions)["regularizer"], plugin) is plugin
+    entries = ["full", {"name": "x", "epochs": 3}]
+    assert value_of(options_of(CompareOptions)["compare"], entries) is entries
+
+
+def test_the_hash_of_a_whole_number_from_python_stays(monkeypatch):
+    """1 is not made 1.0: folders of earlier runs would be those of another run."""
+    from crossgraft.verbs._verb import verb
+
+    seen = verb("tune", TuneOptions)(lambda data, options, run: options)("x", model="m", learning_rate=1)
+    assert type(seen.learning_rate) is int
+
+
+def test_words_of_the_command_line_and_of_python_are_refused_alike():
+    from crossgraft.cli.parsing import parse
+
+    with pytest.raises(UsageError) as typed:
+        parse(COMMANDS.get("tune"), ["x", "--model", "m", "--epochs", "three"])
+    with pytest.raises(UsageError) as called:
+        crossgraft.fine_tune("x", model="m", epochs="three")
+    assert str(typed.value).replace("--", "").startswith(str(called.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords", "said"),
+    [
+        ("fine_tune", {"model": "m", "edit_share": 0.5}, "--edit-share means nothing without --with"),
+        ("rank_models", {"ground_truth_column": "auc"}, "--ground-truth-column means nothing without --ground-truth"),
+        ("export_model", {"private": False}, "--public means nothing without --push-to"),
+        ("audit_model", {"data": "x", "epochs": 3}, "--epochs is about the fine-tunings of --mode full"),
+    ],
+)
+def test_an_option_without_the_one_that_it_is_about_is_refused(name, keywords, said):
+    with pytest.raises(UsageError, match=said):
+        getattr(crossgraft, name)("no such data", **keywords)
+
+
+@pytest.mark.parametrize("flags", [{"available": True}, {"weights_dir": "w"}])
+def test_options_of_models_are_refused_with_other_lists(flags):
+    from crossgraft.cli.listing import rows_of
+
+    with pytest.raises(UsageError, match="is for models"):
+        rows_of("scores", **{"available": False, "weights_dir": None, **flags})
