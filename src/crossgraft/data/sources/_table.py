@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from crossgraft.errors import DataError, nearest_names
 from crossgraft.words.csv_cells import unguarded
 
 _DELIMITERS = (",", "\t", ";")
+_EXCEL_SEPARATOR = re.compile(r"[\r\n]*\"?sep=([,;|\t])\"?[ ;,\t]*(\r\n|\r|\n)", re.IGNORECASE)
+"""What Excel wants in the first line to know the separator; it is no row."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +77,7 @@ class TextTable(Header):
 
 
 def read_table(path: Path) -> TextTable:
-    """Read a table whose first line names the columns; comma, semicolon or tab separate the cells.
+    """Read a table whose first line names the columns; comma, semicolon or tab separate the cells, or what ``sep=`` above says.
 
     Raises:
         DataError: The file is empty, not UTF-8 text, or a row has more or fewer cells than the header.
@@ -87,12 +90,18 @@ def read_table(path: Path) -> TextTable:
         ) from error
     if not text.strip():
         raise DataError(f"The table {path.name} is empty.")
+    said = _EXCEL_SEPARATOR.match(text)
+    text, first_line = (text, 0) if said is None else (text[said.end() :], 1)
     header = text.lstrip("\r\n").partition("\n")[0].partition("\r")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count), strict=True)
+    delimiter = max(_DELIMITERS, key=header.count) if said is None else said[1]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        filled = [(tuple(map(_plain, row)), reader.line_num) for row in reader if any(map(str.strip, row))]
+        filled = [(tuple(map(_plain, row)), reader.line_num + first_line) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
-        raise DataError(f"The table {path.name} is damaged near line {reader.line_num}: {error}.") from error
+        place = reader.line_num + first_line
+        raise DataError(f"The table {path.name} is damaged near line {place}: {error}.") from error
+    if not filled:
+        raise DataError(f"The table {path.name} is empty.")
     (columns, _), *numbered = filled
     _refuse_bad_shape(path.name, columns, numbered)
     return TextTable(path.name, columns, tuple(row for row, _ in numbered), tuple(number for _, number in numbered))
@@ -122,7 +131,8 @@ def find_column(table: Header, wanted: str | None, *, kind: str, usual_names: Se
         near = nearest_names(wanted, table.columns)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise DataError(f"The table {table.name} has no column {wanted}.{hint} {listed}")
-    found = [column for column in table.columns if column.casefold().replace(" ", "_") in usual_names]
+    usual = {_letters_alone(name) for name in usual_names}
+    found = [column for column in table.columns if _letters_alone(column) in usual]
     if len(found) > 1:
         listed = table.listed()
         raise DataError(f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}")
@@ -181,6 +191,11 @@ def _kind_of_data(cell: str) -> str | None:
     except ValueError:
         return None
     return "a number"
+
+
+def _letters_alone(name: str) -> str:
+    """``Image Index``, ``image_index`` and ``ImageIndex`` are one name."""
+    return re.sub(r"[\s_.-]+", "", name.casefold())
 
 
 def _plain(cell: str) -> str:

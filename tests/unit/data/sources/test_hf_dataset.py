@@ -256,7 +256,7 @@ def test_several_columns_are_several_labels_an_image(saved):
 
 def test_several_label_columns_hold_zero_or_one(saved):
     folder = saved(dataset({"edema": [0, 2] * 4, "mass": [1, 0] * 4}))
-    with pytest.raises(DataError, match="The column edema holds 2 in row 1"):
+    with pytest.raises(DataError, match=r"The label is 2 in row 1 \(column edema\)"):
         rows_of(folder, label_columns=("edema", "mass"))
 
 
