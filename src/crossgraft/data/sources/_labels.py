@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.data.cells import is_empty, number_in, one_spelling
+from crossgraft.data.cells import is_empty, may_be_no_label, number_in, one_spelling
 from crossgraft.errors import DataError, UsageError
 from crossgraft.plain_types import Uncertain
 from crossgraft.words.formatting import counted
@@ -92,9 +92,7 @@ def known_labels(cells: Sequence[object], uncertain: Uncertain | None) -> np.nda
             f"--uncertain {uncertain} is for several labels per image, each 0 or 1; here an image has one. Pass --uncertain "
             "leave-out, or nothing."
         )
-    known = [
-        row for row, cell in enumerate(cells) if not says_unknown(cell) and str(cell).strip() not in ("-1", "-1.0")
-    ]
+    known = [row for row, cell in enumerate(cells) if not may_be_no_label(cell)]
     if not known:
         raise DataError(f"No label is known in any of the {len(cells)} rows, and --uncertain leave-out leaves all out.")
     return np.asarray(known)

@@ -15,6 +15,7 @@ from crossgraft.data._groups import NO_GROUPS, find_groups
 from crossgraft.data._letters import whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension
+from crossgraft.data.sources._column_names import PATH_COLUMNS
 from crossgraft.errors import DataError, nearest_names
 from crossgraft.words.csv_cells import unguarded
 
@@ -168,6 +169,12 @@ def require_column(table: Header, wanted: str | None, *, kind: str, usual_names:
         listed, usual = table.listed(), ", ".join(usual_names)
         raise DataError(f"No column of {table.name} holds the {kind} (looked for {usual}). {choose} {listed}")
     return column
+
+
+def require_path_column(table: Header, wanted: str | None) -> str:
+    """The column of image files. Arguments and errors as of ``require_column``."""
+    choose = "Name it with --path-column."
+    return require_column(table, wanted, kind="image files", usual_names=PATH_COLUMNS, choose=choose)
 
 
 def _refuse_data_as_header(name: str, columns: Sequence[str]) -> None:

@@ -11,6 +11,12 @@ import numpy as np
 from crossgraft.data._groups import NO_GROUPS, PATH_GROUPS, groups_from_paths, is_group_name, refuse_missing_groups
 from crossgraft.data.cells import attribute_values, is_empty
 from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
+from crossgraft.data.sources._folder_tables import (
+    images_without_a_row,
+    is_described_by_a_table,
+    labels_beside,
+    read_folder,
+)
 from crossgraft.data.sources._image_files import rows_of_files
 from crossgraft.data.sources._label_sets import (
     certain_rows,
@@ -25,7 +31,14 @@ from crossgraft.data.sources._label_sets import (
 from crossgraft.data.sources._labels import SourceLabels, known_labels, labels_from_text, left_out_notices
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
-from crossgraft.data.sources._table import TextTable, find_column, find_group_column, read_table, require_column
+from crossgraft.data.sources._table import (
+    TextTable,
+    find_column,
+    find_group_column,
+    read_table,
+    require_column,
+    require_path_column,
+)
 from crossgraft.data.sources._table_files import find_image_files
 from crossgraft.errors import DataError, UsageError
 
@@ -36,19 +49,36 @@ class CsvTable(DataSource):
     """Columns are recognised by their usual names, or named by the user."""
 
     name = "csv_table"
-    description = "a .csv or .tsv table with the columns path and label, and perhaps split, patient and attributes"
+    description = (
+        "a .csv or .tsv table with the columns path and label, and perhaps split, patient and attributes; or a folder of images "
+        "with such a table, called metadata or labels, beside them"
+    )
 
     def accepts(self, location: str) -> bool:
-        """Any existing file with the extension ``.csv`` or ``.tsv``."""
+        """Any existing file with the extension ``.csv`` or ``.tsv``, or a folder that such a file describes."""
         path = Path(location)
-        return path.suffix.casefold() in (".csv", ".tsv") and path.is_file()
+        return (path.suffix.casefold() in (".csv", ".tsv") and path.is_file()) or is_described_by_a_table(path)
 
     def open(self, location: str, request: SourceRequest) -> SourceRows:
         """Read the table, keep the rows of the split, then check those rows and nothing else."""
         path = Path(location)
-        return rows_of_table(
-            read_table(path), request, folder=path.parent, name=_table_name(path), name_without_labels=path.stem
+        is_folder = path.is_dir()
+        table = read_folder(path, request.path_column) if is_folder else read_table(path)
+        folder = path if is_folder else path.parent
+        labels = labels_beside(folder)
+        if (
+            not request.label_columns
+            and _find_label_column(table) is None
+            and labels
+            and set(labels) <= set(table.columns)
+        ):
+            request = replace(request, label_columns=labels)
+        name = path.resolve().name if is_folder else _table_name(path)
+        rows = rows_of_table(
+            table, request, folder=folder, name=name, name_without_labels=name if is_folder else path.stem
         )
+        notices = images_without_a_row(path, table) if is_folder else ()
+        return replace(rows, notices=(*notices, *rows.notices))
 
 
 def rows_of_table(
@@ -70,7 +100,7 @@ def rows_of_table(
         request = _with_known_labels(table, request)
         lacking = request.may_lack_labels and not set(request.label_columns) & set(table.columns)
         if lacking or (not request.label_columns and _find_label_column(table) is None):
-            files, names, found = _image_files(table, _path_column(table, request), folder, request)
+            files, names, found = _image_files(table, require_path_column(table, request.path_column), folder, request)
             said = (
                 (f"{table.name} has no column {' or '.join(request.label_columns)}: nothing is measured.",)
                 if lacking
@@ -108,7 +138,7 @@ class _TableColumns:
     """Which column holds what."""
 
     def __init__(self, table: TextTable, request: SourceRequest) -> None:
-        self.path = _path_column(table, request)
+        self.path = require_path_column(table, request.path_column)
         self.labels = _label_columns(table, request)
         by_path = request.group_from is not None
         wanted = NO_GROUPS if by_path else request.group_column
@@ -135,11 +165,6 @@ def _indicators(table: TextTable, request: SourceRequest) -> list[str]:
     others = [name for name in table.columns if name not in (path, request.group_column) and not is_group_name(name)]
     binary = [name for name in others if all(indicator(cell) in (0, 1) for cell in table.column(name))]
     return binary if is_one_hot([table.column(name) for name in binary]) else []
-
-
-def _path_column(table: TextTable, request: SourceRequest) -> str:
-    choose = "Name it with --path-column."
-    return require_column(table, request.path_column, kind="image files", usual_names=PATH_COLUMNS, choose=choose)
 
 
 def _find_label_column(table: TextTable) -> str | None:

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import crossgraft
 from crossgraft.data import open_dataset
 from crossgraft.errors import DataError, UsageError
 
@@ -180,3 +182,45 @@ def test_groups_from_the_path(table, tmp_path, write_image):
     assert open_dataset(path, group_from=r"^([0-3])|^[4-7]").groups.tolist() == list("01234567")
     with pytest.raises(UsageError, match="--group-from and --group-column"):
         open_dataset(path, group_from="x", group_column="patient")
+
+
+def test_a_table_beside_the_images(tmp_path, write_image):
+    folder = tmp_path / "set" / "train"
+    for number in range(8):
+        write_image(folder / f"{number}.png", seed=number)
+    write_image(folder / "more.png")
+    (folder / "metadata.csv").write_text(_lines("file_name,label", FILES, CLASSES))
+    dataset = open_dataset(folder)
+    assert dataset.name == "train" and dataset.class_counts == (4, 4)
+    for number in range(8):
+        write_image(tmp_path / "set" / "test" / f"{number}.png", seed=100 + number)
+    (tmp_path / "set" / "test" / "metadata.csv").write_text(_lines("file_name,label", FILES, CLASSES))
+    both = open_dataset(tmp_path / "set", use_split=None)
+    assert both.splits.tolist() == ["test"] * 8 + ["train"] * 8
+    (tmp_path / "set" / "test" / "metadata.csv").write_text(_lines("file_name,label", FILES, ["", *CLASSES[1:]]))
+    with pytest.raises(DataError, match=r"The label is missing in line 2 of metadata\.csv in test"):
+        open_dataset(tmp_path / "set", use_split="test")
+
+
+@pytest.mark.parametrize("folder", ["cat", "images"])
+def test_folders_of_classes_stay_folders_of_classes(tmp_path, write_image, folder):
+    for number in range(8):
+        write_image(tmp_path / "set" / (folder, "dog")[number % 2] / f"{number}.png", seed=number)
+    (tmp_path / "set" / "metadata.csv").write_text("file_name,label\n0.png,x\n")
+    assert set(open_dataset(tmp_path / "set").class_names) == {"dog", folder}
+
+
+@pytest.mark.parametrize("columns", [None, "Edema,Mass"])
+def test_what_edit_wrote_is_read_back_as_a_folder_and_as_a_table(table, tmp_path, pixels, columns):
+    for number in range(8):
+        Image.fromarray(pixels(number, height=12, width=10)[..., 0]).save(tmp_path / f"{number}.png")
+    if columns is None:
+        data = open_dataset(table(_lines("path,label,patient", FILES, CLASSES, range(8)), images=0))
+    else:
+        text = _lines("path,Edema,Mass", FILES, [1, 0, 1, 0, 1, 0, 1, 0], [1, 1, 0, 0, 1, 1, 0, 0])
+        data = open_dataset(table(text, images=0), label_column=columns)
+    crossgraft.edit_data(data, edits="tag", share=0.5, out=tmp_path / "out")
+    for location in ("out", "out/labels.csv"):
+        again = open_dataset(tmp_path / location, use_split=None)
+        assert again.class_names == data.class_names and again.name == "out"
+        np.testing.assert_array_equal(again.targets, data.targets)
