@@ -87,10 +87,10 @@ def images_without_a_row(folder: Path, table: TextTable) -> tuple[str, ...]:
     return (f"{counted(number, 'image')} of the folder {folder.name} without a row in {table.name}: not used.",)
 
 
-def labels_beside(table: Path) -> tuple[str, ...]:
+def labels_beside(folder: Path) -> tuple[str, ...]:
     """Names of the labels that ``crossgraft edit`` wrote into ``classes.txt`` beside its table; empty where there are none."""
-    names = table.parent / _CLASSES
-    return tuple(names.read_text(encoding="utf-8").split("\n")[:-1]) if names.is_file() else ()
+    names = folder / _CLASSES
+    return tuple(names.read_text(encoding="utf-8", errors="replace").splitlines()) if names.is_file() else ()
 
 
 def _table_beside_images(folder: Path) -> Path | None:
