@@ -81,7 +81,7 @@ def metric_in_words(row: MetricRecord, *, guess: float | None = None) -> str:
     groups = "" if row.num_groups is None else f" of {counted(row.num_groups, 'group')}"
     where = f"on {counted(row.num_images, 'image')}{groups}"
     if row.value is None:
-        return f"{row.title} has no value {where}: {row.reason or 'not stated why'}"
+        return f"{row.title} has no value {where} ({(row.reason or 'not stated why').rstrip('.')})"
     ends = "no interval"
     if row.low is not None and row.high is not None:
         ends = f"95\N{NO-BREAK SPACE}% interval {as_text(row.low)} to {as_text(row.high)}"

@@ -107,10 +107,11 @@ def rows_of_table(
                 else ()
             )
             return rows_of_files(files, names, request, name=name_without_labels, labels=None, notices=(*found, *said))
-    columns = _TableColumns(table, request)
-    split_names = () if columns.split is None else tuple(sorted(set(map(canonical_split, table.column(columns.split)))))
+    split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
+    split_names = () if split is None else tuple(sorted(set(map(canonical_split, table.column(split)))))
+    table, splits = _keep_split(table, split, request.use_split)
+    columns = _TableColumns(table, request, split)
     one_hot = not request.several_labels and is_one_hot([table.column(column) for column in columns.labels])
-    table, splits = _keep_split(table, columns.split, request.use_split)
     kept = _rows_to_keep(table, columns.labels, request)
     left_out = left_out_notices(len(kept), len(table.rows))
     table, splits = table.keep(kept.tolist()), None if splits is None else splits[kept]
@@ -126,7 +127,7 @@ def rows_of_table(
         label_names=labels.names,
         splits=splits,
         split_names=split_names,
-        split_method="no split" if columns.split is None else f"column {columns.split} of the table",
+        split_method="no split" if split is None else f"column {split} of the table",
         groups=_groups(table, columns, request),
         group_column=columns.group if request.group_from is None else PATH_GROUPS,
         attributes={name: attribute_values(table.column(name)) for name in columns.attributes},
@@ -137,14 +138,13 @@ def rows_of_table(
 class _TableColumns:
     """Which column holds what."""
 
-    def __init__(self, table: TextTable, request: SourceRequest) -> None:
+    def __init__(self, table: TextTable, request: SourceRequest, split: str | None) -> None:
         self.path = require_path_column(table, request.path_column)
         self.labels = _label_columns(table, request)
         by_path = request.group_from is not None
         wanted = NO_GROUPS if by_path else request.group_column
         self.group = find_group_column(table, wanted, taken=(self.path, *self.labels))
-        self.split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
-        taken = (self.path, *self.labels, self.group, self.split)
+        taken = (self.path, *self.labels, self.group, split)
         self.attributes = [name for name in table.columns if name not in taken]
 
 
