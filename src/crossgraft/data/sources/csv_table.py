@@ -77,8 +77,10 @@ class CsvTable(DataSource):
         rows = rows_of_table(
             table, request, folder=folder, name=name, name_without_labels=name if is_folder else path.stem
         )
-        notices = images_without_a_row(path, table) if is_folder else ()
-        return replace(rows, notices=(*notices, *rows.notices))
+        if not is_folder:
+            return rows
+        said = f"What is known of the images in the folder is read from {table.name} beside them."
+        return replace(rows, notices=(*images_without_a_row(path, table), *rows.notices), reading=(said, *rows.reading))
 
 
 def rows_of_table(

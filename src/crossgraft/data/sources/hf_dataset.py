@@ -72,11 +72,42 @@ class HfDataset(DataSource):
             splits = saved_splits(Path(location), allow_outside=request.allow_outside)
         if None in splits.files:
             return _without_splits(splits, request)
+        hidden = [name for name in splits.files if name != request.use_split and _is_unlabelled(splits, name, request)]
+        used = [name for name in splits.files if name not in hidden] or list(splits.files)
+        listed = ", ".join(map(str, hidden))
+        notices = (
+            (f"{splits.name} has no label in the split {listed}, which is left out.",)
+            if len(used) < len(splits.files)
+            else ()
+        )
         if request.use_split is None:
-            return _source_rows(_Rows(splits, list(splits.files), request))
-        names = tuple(map(str, splits.files))
+            return _source_rows(_Rows(splits, used, request), notices=notices)
+        names = tuple(map(str, used))
         refuse_missing_split(request.use_split, names, f"The dataset {splits.name}")
-        return replace(_source_rows(_Rows(splits, [request.use_split], request)), split_names=names)
+        return replace(_source_rows(_Rows(splits, [request.use_split], request), notices=notices), split_names=names)
+
+
+def _is_unlabelled(splits: ArrowSplits, name: str | None, request: SourceRequest) -> bool:
+    """Whether no row of a split has a label, as that of a competition: −1 or nothing in all of them.
+
+    Its images are not opened. A split that cannot be read is none of these; whoever uses it hears of it.
+    """
+    try:
+        rows = _Rows(splits, [name], request)
+    except DataError:
+        return False
+    if not request.needs_labels or len(rows.columns.labels) > 1:
+        return False
+    column = rows.columns.labels[0]
+    if kind_of(rows.features[column]) not in ("class", "text"):
+        return False
+    cells = rows.column(column)
+    first = cells.slice(0, 1).to_pylist()
+    return _is_no_label(first[0]) and all(map(_is_no_label, cells.to_pylist()))
+
+
+def _is_no_label(cell: object) -> bool:
+    return is_empty(cell) or cell == -1
 
 
 def _without_splits(splits: ArrowSplits, request: SourceRequest) -> SourceRows:

@@ -504,3 +504,28 @@ def test_a_real_dataset_has_the_fingerprint_of_its_npz_file(real_data, tmp_path)
     for row in range(0, len(opened), 50):
         np.testing.assert_array_equal(opened.read(row), expected.read(row))
     assert opened.fingerprint == expected.fingerprint
+
+
+@pytest.mark.parametrize("use_split", ["train", None])
+def test_a_split_without_any_label_is_left_out(tmp_path, pixels, use_split):
+    features = datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=["a", "b"]))
+    pictures = [Image.fromarray(pixels(seed, channels=3)) for seed in range(8)]
+
+    def part(labels):
+        return datasets.Dataset.from_dict({"image": pictures, "label": labels}, features=features)
+
+    datasets.DatasetDict(train=part([0, 1] * 4), test=part([-1] * 8)).save_to_disk(tmp_path / "set")
+    dataset = open_dataset(tmp_path / "set", use_split=use_split, default_split=True)
+    assert len(dataset) == (8 if use_split is None else 4)
+    assert dataset.split is not None, "test is drawn from train, for rank as for tune"
+    with pytest.raises(DataError, match=r"The label is -1 in test row 0 .*--uncertain leave-out"):
+        open_dataset(tmp_path / "set", use_split="test")
+
+
+def test_uncertain_labels_are_those_of_tables(saved):
+    folder = saved(dataset({"edema": [1, -1, None, 0], "mass": [0, 1, 1, 0]}, count=4))
+    columns = "edema,mass"
+    with pytest.raises(DataError, match="--uncertain zeros, ones or leave-out"):
+        open_dataset(folder, label_column=columns)
+    assert open_dataset(folder, label_column=columns, uncertain="ones").targets[:, 0].tolist() == [1, 1, 0, 0]
+    assert len(open_dataset(folder, label_column=columns, uncertain="leave-out")) == 3
