@@ -7,11 +7,16 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from crossgraft.errors import DataError
+from crossgraft.data.cells import is_empty, says_unknown
+from crossgraft.errors import DataError, UsageError
+from crossgraft.paths import shortened
 from crossgraft.words.formatting import counted
 
 NO_GROUPS = "none"
 """What ``--group-column`` says where there are no groups, whatever columns are called."""
+
+PATH_GROUPS = "path (--group-from)"
+"""What groups are called that a regular expression found in paths."""
 
 _FIRST = ("group", "groups", "patient", "patients", "patient_id", "subject", "subject_id", "lesion_id")
 """The most usual names: where there is one, the others are looked at no further."""
@@ -63,19 +68,52 @@ def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, 
     """Images of unknown patients are not of one patient, which a common empty name would make of them.
 
     Args:
-        groups: One per row; missing ones are None, NaN or blank.
+        groups: One per row; missing ones are None, NaN, blank, or a word that says so (``says_unknown``).
         where: The column or array, for the message.
         row_name: Function that names row i.
 
     Raises:
         DataError: The group of a row is missing.
     """
-    unnamed = [row for row, group in enumerate(groups) if group is None or group != group or not str(group).strip()]
+    unnamed = [row for row, group in enumerate(groups) if says_unknown(group)]
+    if unnamed:
+        word = "" if is_empty(groups[unnamed[0]]) else f", which says {str(groups[unnamed[0]]).strip()},"
+        raise DataError(
+            f"The group is missing in {row_name(unnamed[0])}{word} ({where}), and in {counted(len(unnamed), 'row')} in all. "
+            "Fill it in; an image of which nothing is known gets a group of its own."
+        )
+
+
+def groups_from_paths(paths: Sequence[str], pattern: str | None) -> np.ndarray | None:
+    r"""The group of each image: what the parentheses of a regular expression match in its path, or the whole match.
+
+    Args:
+        paths: Path of each image below the data, with slashes.
+        pattern: Regular expression, such as ``patient(\d+)``; None: no groups.
+
+    Raises:
+        UsageError: It is no regular expression.
+        DataError: It matches nothing in some of the paths.
+
+    >>> groups_from_paths(["train/p7_left.png", "train/p7_right.png"], r"p(\d+)_").tolist()
+    ['7', '7']
+    """
+    if pattern is None:
+        return None
+    try:
+        expression = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(f"--group-from {pattern} is no regular expression: {error}.") from error
+    matches = [expression.search(path) for path in paths]
+    groups = ["" if match is None else "/".join(part or "" for part in match.groups()) or match[0] for match in matches]
+    unnamed = [row for row, group in enumerate(groups) if not group.strip("/ ")]
     if unnamed:
         raise DataError(
-            f"The group is missing in {row_name(unnamed[0])} ({where}), and in {counted(len(unnamed), 'row')} in all. Fill it "
-            "in; an image of which nothing is known gets a group of its own."
+            f"--group-from {pattern} finds no group in {len(unnamed)} of {len(paths)} paths, the first is "
+            f"{shortened(paths[unnamed[0]])}. It is searched in the path below the data; put what names the group in "
+            "parentheses."
         )
+    return np.asarray(groups)
 
 
 def _plain(name: str) -> str:

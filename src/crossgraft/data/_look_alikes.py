@@ -1,4 +1,4 @@
-"""Class names that people take for one: they differ only by case, white space or the form of their letters."""
+"""Class names that people take for one: they differ only by case, white space, leading zeros or the form of their letters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+from crossgraft.data.cells import without_leading_zeros
 
 
 class LookAlikes(NamedTuple):
@@ -44,6 +46,7 @@ _DIFFERENCES: Mapping[str, Callable[[str], str]] = {
     "case": str.casefold,
     "white space": _without_spaces,
     "the Unicode form of their letters (NFC, NFD)": _of_one_form,
+    "leading zeros": without_leading_zeros,
 }
 """What names may differ by, and what takes it away."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from crossgraft.data._letters import whole_letters
 from crossgraft.data._look_alikes import look_alikes
+from crossgraft.data.cells import may_be_no_label
 from crossgraft.errors import DataError, UsageError, nearest_names
 from crossgraft.paths import shortened
 from crossgraft.types import ClassIndices, Labels, Targets
@@ -92,7 +93,9 @@ def name_classes(
         classes = _name_numbers(labels.astype(np.int64), names)
     else:
         classes = _order_words(labels.astype(str), names)
-    return classes._replace(notices=(*classes.notices, *_notices_of_look_alikes(classes.names)))
+    notices = (*classes.notices, *_notices_of_look_alikes(classes.names))
+    notices += _notices_of_unknown(classes.names) if names is None else ()
+    return classes._replace(notices=notices)
 
 
 def read_class_names(wanted: str | Path | Sequence[str]) -> tuple[str, ...]:
@@ -206,6 +209,15 @@ def _notices_of_look_alikes(names: Sequence[str]) -> tuple[str, ...]:
         f"The classes {alike.listed()} differ only by {alike.differ_by} and are kept apart. If they are one class, correct the "
         "labels."
         for alike in look_alikes(names)
+    )
+
+
+def _notices_of_unknown(names: Sequence[str]) -> tuple[str, ...]:
+    """Classes whose name may say that there is none; ``-`` beside ``+`` is a result."""
+    doubtful = [name for name in names if may_be_no_label(name) and not (name == "-" and "+" in names)]
+    return tuple(
+        f"The class {name} may mean that the label is not known. If so, leave these images out (--uncertain leave-out)."
+        for name in doubtful
     )
 
 

@@ -127,7 +127,7 @@ def dataset_from_arrays(
         groups=group_array,
         group_column=None if group_array is None else "groups",
         reading=(FLOAT_SAMPLES,) if any(image.dtype.kind == "f" for image in pixels) else (),
-    )
+    ).with_ids_merged()
     classes = name_classes(label_array, class_names, None)
     used = "all rows (no split given)"
     return look_at_rows("arrays", rows, np.arange(len(pixels)), classes=classes, rows_used=used).seen_as(Dataset)

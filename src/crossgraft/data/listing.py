@@ -33,7 +33,10 @@ def make_request(options: SourceOptions, *, use_split: str | None) -> SourceRequ
 
     Raises:
         DataError: There is no folder ``image_root``.
+        UsageError: ``group_from`` and ``group_column`` are both given.
     """
+    if options.group_from is not None and options.group_column is not None:
+        raise UsageError("--group-from and --group-column both say what the groups are. Give one of the two.")
     root = None if options.image_root is None else Path(options.image_root)
     if root is not None:
         refuse_impossible(root, what="--image-root", kind=DataError)
@@ -50,6 +53,9 @@ def make_request(options: SourceOptions, *, use_split: str | None) -> SourceRequ
         window=options.window,
         slices=options.slices,
         allow_download=options.allow_download,
+        uncertain=options.uncertain,
+        none_label=options.none_label,
+        group_from=options.group_from,
     )
 
 
@@ -96,8 +102,8 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
             name, rows = source.name, source.open(text, request)
     except PermissionError as error:
         raise DataError(f"Permission denied: {error.filename}.") from error
+    rows = replace(rows, name=storable(rows.name)).with_ids_merged()
     tell_of_listing(rows, reporter)
-    rows = replace(rows, name=storable(rows.name))
     if request.group_column == NO_GROUPS:
         rows = replace(rows, groups=None, group_column=None, groups_known=None)
     return name, rows

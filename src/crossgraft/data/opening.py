@@ -18,6 +18,7 @@ from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options import options_of
 from crossgraft.options.data import VAL_SHARE, DatasetOptions, SourceOptions
+from crossgraft.plain_types import Uncertain
 from crossgraft.progress import Reporter
 from crossgraft.tasks import task_of
 
@@ -36,6 +37,9 @@ def open_dataset(
     path_column: str | None = None,
     image_root: str | Path | None = None,
     allow_outside: bool = False,
+    uncertain: Uncertain | None = None,
+    none_label: str | None = None,
+    group_from: str | None = None,
     window: str | None = None,
     slices: str | None = None,
     allow_download: bool = False,
@@ -75,6 +79,10 @@ def open_dataset(
         image_root: Folder that the image files of a table are relative to; by default the folder of the
             table.
         allow_outside: Whether paths of a table (or of a Hugging Face dataset) may lead out of that folder.
+        uncertain: What becomes of labels that are not known (-1, blank, NA): ``zeros``, ``ones`` or ``leave-out``; by default
+            they are refused. Where an image may have several labels, blank ones are 0 under each of these.
+        none_label: Name of a label that says that an image has none of the others, such as ``No Finding``.
+        group_from: Regular expression whose parentheses find the group of an image in its path.
         window: Intensities of DICOM and NIfTI images that become black and white.
         slices: Slices of volumes and frames of multi-frame files that are images.
         allow_download: Whether data may be fetched, where the location names data on a hub.
@@ -115,6 +123,9 @@ def open_dataset(
         path_column=path_column,
         image_root=image_root,
         allow_outside=allow_outside,
+        uncertain=uncertain,
+        none_label=none_label,
+        group_from=group_from,
         window=window,
         slices=slices,
         allow_download=allow_download,

@@ -109,7 +109,7 @@ def _load_from_library(
         return spec.kwargs, module, said
     said.pop("license", None)  # of the library's weights, not of this file's
     path = Path(str(spec.weights))
-    state = read_state_dict(path)
+    state = read_state_dict(path, key=spec.weights_key, prefix=spec.weights_prefix)
     kwargs = dict(spec.kwargs)
     if "num_classes" not in kwargs:
         num_classes = library.infer_num_classes(spec.source, state)
@@ -136,7 +136,12 @@ def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, o
     )
     if spec.has_checkpoint:
         path = Path(str(spec.weights))
-        load_weights(module, read_state_dict(path), file=path.name, model=f"{spec.name} ({spec.architecture})")
+        load_weights(
+            module,
+            read_state_dict(path, key=spec.weights_key, prefix=spec.weights_prefix),
+            file=path.name,
+            model=f"{spec.name} ({spec.architecture})",
+        )
     return module, factory_config(module)
 
 

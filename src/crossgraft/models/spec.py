@@ -38,6 +38,8 @@ class ModelSpec:
         weights: ``pretrained`` (the library's own), ``random``, the path of a checkpoint, or None
             (``pretrained`` for timm and torchvision; as built for a factory).
         kwargs: Passed to the architecture or the factory.
+        weights_key: Key of the checkpoint that holds the weights, such as ``teacher``; dots lead further in.
+        weights_prefix: Beginning of the names of the tensors that are taken, such as ``backbone.``; it comes off.
         family: Models of one family are compared with each other; None derives it from the source.
         licence: Licence of the weights.
         preprocessing: Overrides of what the weights say: ``input_size`` (channels, height, width, or one
@@ -54,6 +56,8 @@ class ModelSpec:
     source: str
     weights: str | None = None
     kwargs: Mapping[str, object] = field(default_factory=dict)
+    weights_key: str | None = None
+    weights_prefix: str | None = None
     family: str | None = None
     licence: str | None = None
     preprocessing: Mapping[str, object] = field(default_factory=dict)
@@ -124,6 +128,8 @@ class ModelSpec:
             "source": self.source,
             "weights": weights,
             "kwargs": dict(self.kwargs),
+            **({} if self.weights_key is None else {"weights_key": self.weights_key}),
+            **({} if self.weights_prefix is None else {"weights_prefix": self.weights_prefix}),
             "family": self.family,
             "licence": self.licence,
             "preprocessing": dict(self.preprocessing),
@@ -183,6 +189,8 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: Trust
         source=texts["source"] or "",
         weights=texts["weights"],
         kwargs=_mapping(entry, "kwargs", where),
+        weights_key=texts["weights_key"],
+        weights_prefix=texts["weights_prefix"],
         family=texts["family"],
         licence=texts["licence"],
         preprocessing=_mapping(entry, "preprocessing", where),

@@ -46,6 +46,8 @@ def read_zoo(
     models: str | Path | Sequence[str | Path | ModelSpec] | None = None,
     *,
     weights_dir: str | Path | None = None,
+    weights_key: str | None = None,
+    weights_prefix: str | None = None,
     allow_code: AllowedCode = None,
     reporter: Reporter | None = None,
 ) -> list[ModelSpec]:
@@ -56,6 +58,8 @@ def read_zoo(
             folders of checkpoints, as a list or separated by commas; or the path of a YAML file; ``zoo.yaml:NAME`` and
             ``FOLDER:NAME`` are one of their models.
         weights_dir: Folder in which checkpoint files are looked up first.
+        weights_key: Key of the checkpoints that holds the weights, where an entry says none; dots lead further in.
+        weights_prefix: Beginning of the names of the tensors that are taken, where an entry says none; it comes off.
         allow_code: Python files and folders whose functions a YAML file may name, see ``trusted_code``. A function that
             ``models`` names itself needs no more than that.
         reporter: Reporter of the files that were found by name, and of those of a folder that were left out.
@@ -78,6 +82,8 @@ def read_zoo(
     reporter = reporter if reporter is not None else Reporter(quiet=True)
     named = [spec for item in models for spec in _read_item_or_folder(item, trusted, reporter)]
     specs = [_resolve(spec, folder, reporter) for spec in named]
+    if weights_key is not None or weights_prefix is not None:
+        specs = [_inside_checkpoint(spec, weights_key, weights_prefix) for spec in specs]
     if not specs:
         raise UsageError("The list of models is empty. Name at least one, or leave --models out for the default zoo.")
     repeated = [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]
@@ -94,6 +100,20 @@ def _resolve(spec: ModelSpec, weights_dir: Path | None, reporter: Reporter) -> M
     elif spec.source and not spec.is_factory and resolved.source != spec.source:
         reporter.say(f"{spec.name}: the weights are those of {resolved.source} in {weights_dir}.")
     return resolved
+
+
+def _inside_checkpoint(spec: ModelSpec, key: str | None, prefix: str | None) -> ModelSpec:
+    """With the place of the weights inside their file."""
+    if not spec.has_checkpoint:
+        raise UsageError(
+            f"--weights-key and --weights-prefix name a place inside a checkpoint, and {spec.name} is none. Give the file of "
+            "weights, or leave them out."
+        )
+    return replace(
+        spec,
+        weights_key=key if spec.weights_key is None else spec.weights_key,
+        weights_prefix=prefix if spec.weights_prefix is None else spec.weights_prefix,
+    )
 
 
 def _read_item_or_folder(item: str | Path | ModelSpec, trusted: TrustedCode, reporter: Reporter) -> list[ModelSpec]:

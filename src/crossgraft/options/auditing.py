@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from crossgraft.options._objects import Method
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import ClassOptions, SourceOptions, Subsets, Unreadable
-from crossgraft.options.models import CodeOptions, InputSize, Weights
+from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
 from crossgraft.options.ranking import Extraction
 from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Workers
 
@@ -158,7 +158,7 @@ class AuditOptions(
     Strictness,
     InputSize,
     CodeOptions,
-    Weights,
+    InsideCheckpoints,
     FullTraining,
     Subsets,
     AuditSplit,

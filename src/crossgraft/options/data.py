@@ -9,6 +9,7 @@ from typing import ClassVar
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.models import Download
 from crossgraft.options.running import Seed
+from crossgraft.plain_types import Uncertain
 
 VAL_SHARE = 0.2
 """Share of the training images that picks the model where the data have no validation rows."""
@@ -37,6 +38,17 @@ class TableOptions(Options):
     )
     allow_outside: bool = option(
         "Allow paths of a table to lead out of the folder that they start from.", default=False
+    )
+    uncertain: Uncertain | None = option(
+        "What becomes of labels that are not known (-1, blank, NA): zeros, ones or leave-out.",
+        default=None,
+        default_text="they are refused",
+    )
+    none_label: str | None = option(
+        "Name of a label that says that an image has none of the others, such as 'No Finding'.", default=None
+    )
+    group_from: str | None = option(
+        "Regular expression that finds the group of an image in its path, such as 'patient(\\d+)'.", default=None
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
+from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Cache, Device, Looking, Output, Seed, Workers
 
 
@@ -65,6 +65,16 @@ class DistillationSettings(Seed, Distilling):
 
 @options
 class DistilOptions(
-    Output, Looking, Cache, Workers, Device, InputSize, CodeOptions, Download, Weights, DistillationSettings, Teachers
+    Output,
+    Looking,
+    Cache,
+    Workers,
+    Device,
+    InputSize,
+    CodeOptions,
+    Download,
+    InsideCheckpoints,
+    DistillationSettings,
+    Teachers,
 ):
     """Options of ``distil``."""

@@ -35,6 +35,20 @@ class Weights(Options):
 
 
 @options
+class InsideCheckpoints(Weights):
+    """Which tensors of a checkpoint are the network's."""
+
+    group: ClassVar[str] = "Model"
+
+    weights_key: str | None = option(
+        "Key of a checkpoint that holds the weights, such as teacher; dots lead further in.", default=None
+    )
+    weights_prefix: str | None = option(
+        "Beginning of the names of the tensors to take, such as backbone.; it comes off.", default=None
+    )
+
+
+@options
 class Download(Options):
     """Whether anything may come from the network."""
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from crossgraft.options._objects import AnyScore
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
-from crossgraft.options.models import Candidates, CodeOptions, Download, InputSize, Weights
+from crossgraft.options.models import Candidates, CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Cache, Device, Output, Page, Seed, Strictness, Workers
 
 
@@ -58,7 +58,7 @@ class RankOptions(
     InputSize,
     CodeOptions,
     Download,
-    Weights,
+    InsideCheckpoints,
     Unreadable,
     Subsets,
     Splits,

@@ -10,7 +10,7 @@ from crossgraft.options._objects import Augmentation, BatchTransform, Loss, Meth
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.data import VAL_SHARE, ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.editing import EditsBefore
-from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
+from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
 
 OptimizerName = Literal["adamw", "sgd"]
@@ -254,7 +254,7 @@ class FitOptions(
     InputSize,
     CodeOptions,
     Download,
-    Weights,
+    InsideCheckpoints,
     Validating,
     Choosing,
     TrainingOptions,
@@ -280,7 +280,7 @@ class TuneOptions(
     InputSize,
     CodeOptions,
     Download,
-    Weights,
+    InsideCheckpoints,
     Unreadable,
     EditsBefore,
     Subsets,

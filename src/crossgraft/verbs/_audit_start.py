@@ -33,7 +33,14 @@ def named_start(options: AuditOptions, reporter: Reporter) -> ModelSpec | None:
     if options.start is None:
         return None
     several = [options.start] if isinstance(options.start, ModelSpec) else options.start
-    found = read_zoo(several, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
+    found = read_zoo(
+        several,
+        weights_dir=options.weights_dir,
+        weights_key=options.weights_key,
+        weights_prefix=options.weights_prefix,
+        allow_code=options.allow_code,
+        reporter=reporter,
+    )
     if len(found) != 1:
         raise UsageError(
             f"--start is one network, and {options.start} names {len(found)}. Add its name: zoo.yaml:NAME."

@@ -145,7 +145,14 @@ def open_data(options: AuditOptions, reporter: Reporter, *, default_split: bool 
 
 def _specs(model: Any, options: AuditOptions, reporter: Reporter) -> list[ModelSpec]:
     several = [model] if isinstance(model, ModelSpec) else model
-    return read_zoo(several, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
+    return read_zoo(
+        several,
+        weights_dir=options.weights_dir,
+        weights_key=options.weights_key,
+        weights_prefix=options.weights_prefix,
+        allow_code=options.allow_code,
+        reporter=reporter,
+    )
 
 
 def find_attribute(dataset: Dataset, text: str, options: AuditOptions) -> BinaryAttribute:

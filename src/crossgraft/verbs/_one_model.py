@@ -20,7 +20,14 @@ def one_model(
         UnknownNameError: There is no such model; the message gives the nearest names.
     """
     models = [options.model] if not isinstance(options.model, Path) else str(options.model)
-    specs = read_zoo(models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter)
+    specs = read_zoo(
+        models,
+        weights_dir=options.weights_dir,
+        weights_key=options.weights_key,
+        weights_prefix=options.weights_prefix,
+        allow_code=options.allow_code,
+        reporter=reporter,
+    )
     if len(specs) != 1:
         raise UsageError(
             f"{command} takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."

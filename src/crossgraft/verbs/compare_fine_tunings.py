@@ -98,7 +98,14 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         raise UsageError(f"--seeds must be at least 1, not {options.seeds}.")
     _refuse_misspelled(variants, options)
     with data_errors_first(data, options):
-        spec = find_model(options.model, options.weights_dir, options.allow_code, reporter=options.reporter)
+        spec = find_model(
+            options.model,
+            options.weights_dir,
+            options.allow_code,
+            weights_key=options.weights_key,
+            weights_prefix=options.weights_prefix,
+            reporter=options.reporter,
+        )
     request = Request(options, spec, read_grid(options.grid))
     tracking = open_tracking(options.track, run.reporter)
     if options.store and not options.plan:

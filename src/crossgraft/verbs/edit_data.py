@@ -173,7 +173,7 @@ def _write(
     with reporter.stage("Writing images", total=len(before)) as stage:
         paths = write_images(found.dataset, directory.path, told=stage.advance)
     directory.write(TABLE, labels_table(found.dataset, paths, found.edited, merged))
-    if merged is None and before.task.partitions:
+    if merged is None:
         directory.write(CLASSES, "".join(f"{name}\n" for name in before.class_names))
     shown = np.flatnonzero(found.edited)[:SHOWN].tolist()
 

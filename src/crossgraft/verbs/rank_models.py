@@ -68,7 +68,12 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
     check_settings(options.workers, options.resize_policy)
     with data_errors_first(data, options):
         specs = read_zoo(
-            options.models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=reporter
+            options.models,
+            weights_dir=options.weights_dir,
+            weights_key=options.weights_key,
+            weights_prefix=options.weights_prefix,
+            allow_code=options.allow_code,
+            reporter=reporter,
         )
     known, damage = look_up_known_results(specs, reporter)
     truth = None

@@ -86,7 +86,12 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
     _refuse_several_trainings(options)
     with data_errors_first(data, options):
         specs = read_zoo(
-            options.models, weights_dir=options.weights_dir, allow_code=options.allow_code, reporter=run.reporter
+            options.models,
+            weights_dir=options.weights_dir,
+            weights_key=options.weights_key,
+            weights_prefix=options.weights_prefix,
+            allow_code=options.allow_code,
+            reporter=run.reporter,
         )
     known, damage = look_up_known_results(specs, run.reporter)
     workers = _Workers.of(options)

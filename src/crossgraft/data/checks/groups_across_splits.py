@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crossgraft.data.checks._finding import finding
+from crossgraft.data.checks.alike_groups import ADVICE, find_alike_groups
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord
 from crossgraft.words.formatting import count, counted
@@ -24,6 +25,13 @@ def check_groups_across_splits(survey: Survey) -> list[FindingRecord]:
         text = f"{number} by {survey.group_column}, but no split to look at. --holdout and --folds draw one by group."
         return [finding(_NAME, _TITLE, "not assessed", text)]
     shared = [rows for rows in _rows_by_group(survey.groups) if len(survey.splits_of(rows)) > 1]
+    alike = [rows for rows in find_alike_groups(survey).rows if len(survey.splits_of(rows)) > 1]
+    if not shared and alike:
+        text = (
+            f"{number} by {survey.group_column}, none of them in more than one split under its own name; but {count(len(alike))} "
+            f"would be if names that look alike are one ({survey.pairs_of_splits(alike)})."
+        )
+        return [finding(_NAME, _TITLE, "warning", text, advice=ADVICE, images=alike)]
     if not shared:
         text = f"{number} by {survey.group_column}, none of them in more than one of {', '.join(survey.split_names)}."
         return [finding(_NAME, _TITLE, "passed", text)]

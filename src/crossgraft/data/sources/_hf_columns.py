@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from crossgraft.data._groups import refuse_missing_groups
-from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
+from crossgraft.data.cells import attribute_values
+from crossgraft.data.sources._labels import SourceLabels, labels_from_numbers, labels_from_text
 from crossgraft.errors import DataError
 
 RowName = Callable[[int], str]
@@ -18,13 +19,6 @@ GROUP_KINDS = ("text", "number", "class")
 
 _LONGEST_ATTRIBUTE = 200
 """Characters; longer text (a report, a caption) is not a property to compare images by."""
-
-
-class HfLabels(NamedTuple):
-    """Labels (n,), or (n, L) of 0 and 1, and the names of the classes or of the L labels."""
-
-    values: np.ndarray
-    names: tuple[str, ...] | None
 
 
 def kind_of(feature: Any) -> str:
@@ -48,7 +42,7 @@ def list_item(feature: Any) -> Any:
     return getattr(feature, "feature", None) if type(feature).__name__ in ("Sequence", "List", "LargeList") else None
 
 
-def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> HfLabels:
+def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> SourceLabels:
     """The labels of one column.
 
     Args:
@@ -64,36 +58,28 @@ def read_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
     if kind in ("list of class", "list of text", "list of number"):
         return _several_labels(column, feature, where=where, row_name=row_name)
     if kind == "class":
-        return HfLabels(_class_numbers(column, where=where, row_name=row_name), tuple(feature.names))
+        return SourceLabels(_class_numbers(column, where=where, row_name=row_name), tuple(feature.names))
     if kind == "text":
         cells = [cell or "" for cell in column.to_pylist()]
-        return HfLabels(labels_from_text(cells, where=where, row_name=row_name), None)
+        return SourceLabels(labels_from_text(cells, where=where, row_name=row_name), None)
     if kind == "number":
-        return HfLabels(labels_from_numbers(_numbers(column), where=where, row_name=row_name), None)
+        return SourceLabels(labels_from_numbers(_numbers(column), where=where, row_name=row_name), None)
     raise DataError(
         f"The {where} holds {feature}, which cannot be labels. Labels are a ClassLabel, whole numbers, text, or lists of "
         "these where an image has several labels. Choose another column with --label-column."
     )
 
 
-def read_indicators(columns: Mapping[str, Any], features: Mapping[str, Any], *, row_name: RowName) -> HfLabels:
-    """Several columns of 0 and 1, one per label.
+def read_indicators(columns: Mapping[str, Any], features: Mapping[str, Any]) -> np.ndarray:
+    """(n, L) numbers of several columns, one per label; missing ones are NaN.
 
     Raises:
         DataError: A column holds something else.
     """
-    indicators = {name: _numbers(column) for name, column in columns.items() if kind_of(features[name]) == "number"}
     for name in columns:
-        if name not in indicators:
+        if kind_of(features[name]) != "number":
             raise DataError(f"The column {name} holds {features[name]}. Several label columns hold 0 or 1 each.")
-        wrong = np.flatnonzero(~np.isin(indicators[name], (0, 1)))
-        if wrong.size:
-            row = int(wrong[0])
-            raise DataError(
-                f"The column {name} holds {indicators[name][row]} in {row_name(row)}. Several label columns hold 0 or 1 "
-                "each."
-            )
-    return HfLabels(np.stack(list(indicators.values()), axis=1).astype(np.int64), tuple(columns))
+    return np.stack([_numbers(column).astype(np.float64) for column in columns.values()], axis=1)
 
 
 def read_groups(column: Any, feature: Any, *, where: str, row_name: RowName) -> np.ndarray:
@@ -104,7 +90,9 @@ def read_groups(column: Any, feature: Any, *, where: str, row_name: RowName) -> 
     """
     if kind_of(feature) not in GROUP_KINDS:
         raise DataError(f"The {where} holds {feature}, which cannot be groups. Choose another with --group-column.")
-    groups: list[object] = column.to_pylist()
+    cells: list[Any] = column.to_pylist()
+    hidden = kind_of(feature) == "class"  # of which a number below 0 is not known
+    groups = [None if cell is None or (hidden and cell < 0) else cell for cell in cells]
     refuse_missing_groups(groups, where=where, row_name=row_name)
     return np.asarray([str(group) for group in groups])
 
@@ -119,7 +107,7 @@ def read_attribute(column: Any, feature: Any) -> np.ndarray | None:
     if kind != "text":
         return None
     cells: list[str] = [cell or "" for cell in column.to_pylist()]
-    return np.asarray(cells) if max(map(len, cells)) <= _LONGEST_ATTRIBUTE else None
+    return attribute_values(cells) if max(map(len, cells)) <= _LONGEST_ATTRIBUTE else None
 
 
 def _numbers(column: Any) -> np.ndarray:
@@ -135,12 +123,12 @@ def _class_numbers(column: Any, *, where: str, row_name: RowName) -> np.ndarray:
     if hidden.size:
         raise DataError(
             f"The label is {numbers[hidden[0]]} in {row_name(int(hidden[0]))} ({where}), which says that it is not known. "
-            "Fill it in or remove the row. A part without any label is left out where it is not asked for."
+            "Fill it in, remove the row, or pass --uncertain leave-out."
         )
     return numbers
 
 
-def _several_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> HfLabels:
+def _several_labels(column: Any, feature: Any, *, where: str, row_name: RowName) -> SourceLabels:
     """Lists of classes, or lists of one length that hold one 0 or 1 per label."""
     cells: list[list[Any] | None] = column.to_pylist()
     for row, cell in enumerate(cells):
@@ -150,7 +138,7 @@ def _several_labels(column: Any, feature: Any, *, where: str, row_name: RowName)
     item = list_item(feature)
     length = getattr(feature, "length", -1)
     if kind_of(item) == "number" and length > 1 and all(value in (0, 1) for cell in lists for value in cell):
-        return HfLabels(np.asarray(lists, dtype=np.int64), tuple(str(place) for place in range(length)))
+        return SourceLabels(np.asarray(lists, dtype=np.int64), tuple(str(place) for place in range(length)))
     if kind_of(item) == "class":
         names, places = tuple(item.names), [[int(value) for value in cell] for cell in lists]
     else:
@@ -164,4 +152,4 @@ def _several_labels(column: Any, feature: Any, *, where: str, row_name: RowName)
     labels = np.zeros((len(lists), len(names)), dtype=np.int64)
     for row, found in enumerate(places):
         labels[row, found] = 1
-    return HfLabels(labels, names)
+    return SourceLabels(labels, names)

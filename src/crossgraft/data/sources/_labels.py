@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.errors import DataError
+from crossgraft.data.cells import is_empty, may_be_no_label, number_in, one_spelling
+from crossgraft.errors import DataError, UsageError
+from crossgraft.plain_types import Uncertain
+from crossgraft.words.formatting import counted
 
 _ADVICE = (
     "crossgraft ranks models for classification: turn the numbers into classes, or choose other labels "
     "(--label-column)."
 )
+
+
+class SourceLabels(NamedTuple):
+    """Labels as a source gives them.
+
+    Attributes:
+        values: (n,), or (n, L) of 0 and 1 with several labels per image.
+        names: Names of label number 0, 1, …, or of the L columns; None: labels are shown as they are.
+        notices: Notices to the user, one sentence each.
+    """
+
+    values: np.ndarray
+    names: tuple[str, ...] | None = None
+    notices: tuple[str, ...] = ()
 
 
 def labels_from_text(values: Sequence[str], *, where: str, row_name: Callable[[int], str]) -> np.ndarray:
@@ -27,15 +44,12 @@ def labels_from_text(values: Sequence[str], *, where: str, row_name: Callable[[i
         DataError: A label is missing, or the labels are numbers that are not whole.
     """
     words = [value.strip() for value in values]
-    empty = [row for row, word in enumerate(words) if not word or word.casefold() == "nan"]
+    empty = [row for row, word in enumerate(words) if is_empty(word)]
     if empty:
-        others = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
-        raise DataError(
-            f"The label is missing in {row_name(empty[0])}{others} ({where}). Fill it in or remove the row."
-        )
-    numbers = [_number(word) for word in words]
+        raise missing_labels(words[empty[0]], empty, where=where, row_name=row_name)
+    numbers = [number_in(word) for word in words]
     if any(number is None for number in numbers):
-        return np.asarray(words)
+        return one_spelling(np.asarray(words)).values
     return labels_from_numbers(np.asarray(numbers, dtype=np.float64), where=where, row_name=row_name)
 
 
@@ -60,9 +74,50 @@ def labels_from_numbers(values: np.ndarray, *, where: str, row_name: Callable[[i
     return values.astype(np.int64)
 
 
-def _number(word: str) -> float | None:
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and "_" not in word else None
+def known_labels(cells: Sequence[object], uncertain: Uncertain | None) -> np.ndarray:
+    """Numbers of the rows whose one label is known, or of all where none is to be left out.
+
+    Args:
+        cells: One label per row; unknown ones are blank, −1, or a word that says so.
+        uncertain: ``leave-out``, or None: all rows.
+
+    Raises:
+        DataError: None is known.
+        UsageError: ``zeros`` or ``ones``, which are labels of yes and no.
+    """
+    if uncertain is None:
+        return np.arange(len(cells))
+    if uncertain != "leave-out":
+        raise UsageError(
+            f"--uncertain {uncertain} is for several labels per image, each 0 or 1; here an image has one. Pass --uncertain "
+            "leave-out, or nothing."
+        )
+    known = [row for row, cell in enumerate(cells) if not may_be_no_label(cell)]
+    if not known:
+        raise DataError(f"No label is known in any of the {len(cells)} rows, and --uncertain leave-out leaves all out.")
+    return np.asarray(known)
+
+
+def left_out_notices(num_kept: int, num_rows: int) -> tuple[str, ...]:
+    """What ``leave-out`` left out, in words."""
+    left_out = num_rows - num_kept
+    verb = "is" if left_out == 1 else "are"
+    of = f"{left_out} of {counted(num_rows, 'image')}"
+    return (f"{of} {verb} left out, the label being unknown (--uncertain leave-out).",) if left_out else ()
+
+
+def missing_labels(word: str, rows: Sequence[int], *, where: str, row_name: Callable[[int], str]) -> DataError:
+    """The error for rows without a label.
+
+    Args:
+        word: What the first of them says.
+        rows: Their numbers.
+        where: The column, for the message.
+        row_name: Function that names row i.
+    """
+    others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+    said = f"; {word} says that it is not known" if word else ""
+    return DataError(
+        f"The label is missing in {row_name(rows[0])}{others} ({where}{said}). Fill it in, remove the row, or pass --uncertain "
+        "leave-out, which leaves such images out."
+    )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from crossgraft.data._confidential import Confidential
+from crossgraft.data.cells import one_spelling
 from crossgraft.data.fingerprint import listing_fingerprint, training_fingerprint
 from crossgraft.errors import UsageError
+from crossgraft.plain_types import Uncertain
+from crossgraft.words.formatting import counted
 
 NO_LABEL = ""
 """The label of every row where the data have none."""
@@ -41,6 +44,9 @@ class SourceRequest:
         may_lack_labels: Whether ``label_columns`` are those of other data, which these may lack.
         known_classes: Classes of the model that is to look at the images.
         several_labels: Whether an image may have several of them.
+        uncertain: What becomes of labels that are not known; None: they are refused.
+        none_label: Name of a label that says that an image has none of the others.
+        group_from: Regular expression that finds the group of an image in its path; None: groups are a column.
     """
 
     use_split: str | None = "train"
@@ -59,6 +65,9 @@ class SourceRequest:
     may_lack_labels: bool = False
     known_classes: tuple[str, ...] = ()
     several_labels: bool = False
+    uncertain: Uncertain | None = None
+    none_label: str | None = None
+    group_from: str | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,6 +113,17 @@ class SourceRows(Confidential):
     reading: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     has_labels: bool = True
+
+    def with_ids_merged(self) -> SourceRows:
+        """The same rows; groups that are certain to be one under several spellings (3, 3.0, 003) are one, with a notice."""
+        if self.groups is None:
+            return self
+        merged = one_spelling(self.groups)
+        notice = (
+            f"{counted(merged.num_merged, 'group')} by {self.group_column} had several spellings of one number, with a decimal "
+            "point or leading zeros, and each is taken as one.",
+        )
+        return replace(self, groups=merged.values, notices=(*self.notices, *(notice if merged.num_merged else ())))
 
     def fingerprint_of_split(self, train: np.ndarray) -> str:
         """What a split is known by whose training rows are these: 12 hexadecimal digits."""

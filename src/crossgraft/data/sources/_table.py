@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ from crossgraft.data._groups import NO_GROUPS, find_groups
 from crossgraft.data._letters import whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension
+from crossgraft.data.sources._column_names import PATH_COLUMNS
 from crossgraft.errors import DataError, nearest_names
 from crossgraft.words.csv_cells import unguarded
 
 _DELIMITERS = (",", "\t", ";")
+_EXCEL_SEPARATOR = re.compile(r"[\r\n]*\"?sep=([,;|\t])\"?[ ;,\t]*(\r\n|\r|\n)", re.IGNORECASE)
+"""What Excel wants in the first line to know the separator; it is no row."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,7 +78,7 @@ class TextTable(Header):
 
 
 def read_table(path: Path) -> TextTable:
-    """Read a table whose first line names the columns; comma, semicolon or tab separate the cells.
+    """Read a table whose first line names the columns; comma, semicolon or tab separate the cells, or what ``sep=`` above says.
 
     Raises:
         DataError: The file is empty, not UTF-8 text, or a row has more or fewer cells than the header.
@@ -87,12 +91,18 @@ def read_table(path: Path) -> TextTable:
         ) from error
     if not text.strip():
         raise DataError(f"The table {path.name} is empty.")
+    said = _EXCEL_SEPARATOR.match(text)
+    text, first_line = (text, 0) if said is None else (text[said.end() :], 1)
     header = text.lstrip("\r\n").partition("\n")[0].partition("\r")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count), strict=True)
+    delimiter = max(_DELIMITERS, key=header.count) if said is None else said[1]
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        filled = [(tuple(map(_plain, row)), reader.line_num) for row in reader if any(map(str.strip, row))]
+        filled = [(tuple(map(_plain, row)), reader.line_num + first_line) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
-        raise DataError(f"The table {path.name} is damaged near line {reader.line_num}: {error}.") from error
+        place = reader.line_num + first_line
+        raise DataError(f"The table {path.name} is damaged near line {place}: {error}.") from error
+    if not filled:
+        raise DataError(f"The table {path.name} is empty.")
     (columns, _), *numbered = filled
     _refuse_bad_shape(path.name, columns, numbered)
     return TextTable(path.name, columns, tuple(row for row, _ in numbered), tuple(number for _, number in numbered))
@@ -122,7 +132,8 @@ def find_column(table: Header, wanted: str | None, *, kind: str, usual_names: Se
         near = nearest_names(wanted, table.columns)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise DataError(f"The table {table.name} has no column {wanted}.{hint} {listed}")
-    found = [column for column in table.columns if column.casefold().replace(" ", "_") in usual_names]
+    usual = {_letters_alone(name) for name in usual_names}
+    found = [column for column in table.columns if _letters_alone(column) in usual]
     if len(found) > 1:
         listed = table.listed()
         raise DataError(f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}")
@@ -160,6 +171,12 @@ def require_column(table: Header, wanted: str | None, *, kind: str, usual_names:
     return column
 
 
+def require_path_column(table: Header, wanted: str | None) -> str:
+    """The column of image files. Arguments and errors as of ``require_column``."""
+    choose = "Name it with --path-column."
+    return require_column(table, wanted, kind="image files", usual_names=PATH_COLUMNS, choose=choose)
+
+
 def _refuse_data_as_header(name: str, columns: Sequence[str]) -> None:
     """Raise if the names of columns look like a row of data, without a word of them: they may be about a patient."""
     looks = [(number, kind) for number, cell in enumerate(columns, start=1) if (kind := _kind_of_data(cell))]
@@ -181,6 +198,11 @@ def _kind_of_data(cell: str) -> str | None:
     except ValueError:
         return None
     return "a number"
+
+
+def _letters_alone(name: str) -> str:
+    """``Image Index``, ``image_index`` and ``ImageIndex`` are one name."""
+    return re.sub(r"[\s_.-]+", "", name.casefold())
 
 
 def _plain(cell: str) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import shlex
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path, PureWindowsPath
 from typing import NamedTuple
 
 from crossgraft.data._letters import whole_letters
@@ -13,6 +16,11 @@ from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, 
 from crossgraft.data.sources._image_root import ImageRoot, listed_rows, refuse_outside
 from crossgraft.errors import DataError
 from crossgraft.paths import is_file, is_folder, shortened
+from crossgraft.words.formatting import counted
+
+_MOST_PLACES = 5
+_NO_PLACES_OF_IMAGES = (".", "@", "#", "__MACOSX")
+"""How folders begin that programs fill for themselves: hidden ones, thumbnails and trash of a NAS, what macOS packs."""
 
 
 class _Names(NamedTuple):
@@ -24,6 +32,13 @@ class _Names(NamedTuple):
     links: set[str]
 
 
+class FoundFiles(NamedTuple):
+    """The file of each row, and notices to the user."""
+
+    files: list[Path]
+    notices: tuple[str, ...]
+
+
 class _FolderListing:
     """File names of folders, each read once: a look-up costs no system call a row.
 
@@ -33,6 +48,7 @@ class _FolderListing:
     def __init__(self) -> None:
         self._folders: dict[Path, Path] = {}
         self._listings: dict[Path, _Names] = {}
+        self._trees: dict[Path, dict[str, list[Path]]] = {}
 
     def matches(self, path: Path) -> list[Path]:
         """``path`` itself, or else the images that are called so but for their extension."""
@@ -49,6 +65,26 @@ class _FolderListing:
             return []
         # Windows and macOS find a file whatever the case of its letters; two rows may then mean the same file.
         return [folder / name for name in names.exact if whole_letters(name).casefold() == wanted.casefold()]
+
+    def below(self, root: Path, cell: str) -> list[Path]:
+        """Images anywhere below ``root`` that are called as ``cell`` is, from its end on as far as their folders agree.
+
+        Cost: the first call walks through all folders below ``root``, but for linked and hidden ones.
+        """
+        if root not in self._trees:
+            folders = [Path(parent) for parent, _, _ in _visible_tree(root)] if is_folder(root) else []
+            tree: defaultdict[str, list[Path]] = defaultdict(list)
+            for folder in folders:
+                names = self._listing(folder)
+                for stem, files in names.by_stem.items():
+                    for name in files:
+                        for key in {stem, whole_letters(name)}:
+                            tree[key].append(folder / name)
+            self._trees[root] = tree
+        parts = [whole_letters(part) for part in PureWindowsPath(cell).parts]
+        found = self._trees[root].get(parts[-1], []) if parts else []
+        agreeing = [_shared_end(path.parent.parts, parts[:-1]) for path in found]
+        return [path for path, number in zip(found, agreeing, strict=True) if number == max(agreeing)]
 
     def is_link(self, match: Path) -> bool:
         """Whether what ``matches`` found is a symbolic link."""
@@ -91,14 +127,26 @@ class _FolderListing:
         return self._listings[folder]
 
 
+def _visible_tree(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    for parent, folders, files in os.walk(root):
+        folders[:] = [name for name in sorted(folders) if not name.startswith(_NO_PLACES_OF_IMAGES)]
+        yield parent, folders, files
+
+
+def _shared_end(path: Sequence[str], wanted: Sequence[str]) -> int:
+    """How many folders agree, counted from the file up."""
+    pairs = zip(reversed(path), reversed(wanted), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: whole_letters(pair[0]) == pair[1], pairs))
+
+
 def find_image_files(
     cells: Sequence[str], root: Path, *, allow_outside: bool, row_name: Callable[[int], str]
-) -> list[Path]:
+) -> FoundFiles:
     """The file of each row.
 
     Args:
         cells: Paths relative to ``root`` (or absolute), with slashes or backslashes; the extension may
-            be missing where exactly one image has that name.
+            be missing where exactly one image has that name. What is not there is looked for in all folders below.
         root: Folder of the images.
         allow_outside: Whether paths may lead out of ``root``.
         row_name: Function that names row i in messages.
@@ -110,6 +158,7 @@ def find_image_files(
     files: list[Path] = []
     missing: list[int] = []
     outside: list[int] = []
+    below: list[Path] = []
     for row, cell in enumerate(cells):
         path = root / cell.replace("\\", "/")
         # Before anything is looked up: whether a file is there is nobody's business outside.
@@ -117,14 +166,14 @@ def find_image_files(
             outside.append(row)
             continue
         matches = listing.matches(path) if cell else []
+        if cell and not matches:
+            matches = listing.below(root, cell)
+            below += matches[:1]
         if not allow_outside and any(not bounds.holds_file(m, is_link=listing.is_link(m)) for m in matches):
             outside.append(row)
             continue
         if len(matches) > 1:
-            shown = ", ".join(path.name for path in matches)
-            raise DataError(
-                f"{row_name(row)} names {cell}, which could be {shown}. Write the extension into the table."
-            )
+            raise _ambiguous(cell, matches, root, row_name(row))
         files += matches[:1] or [root / cell]
         if not matches:
             missing.append(row)
@@ -132,7 +181,27 @@ def find_image_files(
     if missing:
         _raise_missing(cells, missing, root, row_name)
     _refuse_duplicates(cells, files, row_name)
-    return files
+    return FoundFiles(files, _notices_of_places(below, root, len(cells)))
+
+
+def _ambiguous(cell: str, matches: Sequence[Path], root: Path, where: str) -> DataError:
+    places = [path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in matches]
+    shown = ", ".join(places[:_MOST_PLACES]) + (" …" if len(places) > _MOST_PLACES else "")
+    one_folder = len({path.parent for path in matches}) == 1
+    advice = "the extension" if one_folder else "the folder, too,"
+    return DataError(f"{where} names {cell}, which could be {shown}. Write {advice} into the table.")
+
+
+def _notices_of_places(below: Sequence[Path], root: Path, num_rows: int) -> tuple[str, ...]:
+    if not below:
+        return ()
+    places = list(dict.fromkeys(path.parent.relative_to(root).as_posix() for path in below))
+    shown = ", ".join(places[:_MOST_PLACES]) + (
+        f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
+    )
+    return (
+        f"Found by name in folders below ({shown}): {len(below)} of {counted(num_rows, 'image')}, not where the table says.",
+    )
 
 
 def _raise_missing(cells: Sequence[str], missing: list[int], root: Path, row_name: Callable[[int], str]) -> None:
@@ -144,11 +213,11 @@ def _raise_missing(cells: Sequence[str], missing: list[int], root: Path, row_nam
 
 def _advice(cell: str, root: Path) -> str:
     """Where the first missing file is, if it is close by."""
-    listing = _FolderListing()
-    folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() and cell else []
-    for folder in [*folders, root.parent]:
-        if listing.matches(folder / cell):
-            return f"{shortened(cell)} is in {folder.name}: pass --image-root {folder}"
+    parent, listing = root.resolve().parent, _FolderListing()
+    beside = sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
+    for folder in [parent, *beside] if cell else []:
+        if listing.matches(folder / cell.replace("\\", "/")):
+            return f"{shortened(cell)} is in {folder.name}: pass --image-root {shlex.quote(str(parent))}"
     return "Say with --image-root FOLDER where the images are, or remove these rows."
 
 

@@ -4,18 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
 
-from crossgraft.data._groups import refuse_missing_groups
+from crossgraft.data._groups import NO_GROUPS, PATH_GROUPS, groups_from_paths, is_group_name, refuse_missing_groups
+from crossgraft.data.cells import attribute_values, is_empty
 from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
+from crossgraft.data.sources._folder_tables import (
+    images_without_a_row,
+    is_described_by_a_table,
+    labels_beside,
+    read_folder,
+)
 from crossgraft.data.sources._image_files import rows_of_files
-from crossgraft.data.sources._label_sets import label_set_from_cells, label_set_from_columns, separator_notices
-from crossgraft.data.sources._labels import labels_from_text
+from crossgraft.data.sources._label_sets import (
+    certain_rows,
+    indicator,
+    is_one_hot,
+    label_set_from_cells,
+    label_set_from_numbers,
+    numbers_in_columns,
+    refuse_none_label,
+    separator_notices,
+)
+from crossgraft.data.sources._labels import SourceLabels, known_labels, labels_from_text, left_out_notices
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
-from crossgraft.data.sources._table import TextTable, find_column, find_group_column, read_table, require_column
+from crossgraft.data.sources._table import (
+    TextTable,
+    find_column,
+    find_group_column,
+    read_table,
+    require_column,
+    require_path_column,
+)
 from crossgraft.data.sources._table_files import find_image_files
 from crossgraft.errors import DataError, UsageError
 
@@ -26,19 +49,38 @@ class CsvTable(DataSource):
     """Columns are recognised by their usual names, or named by the user."""
 
     name = "csv_table"
-    description = "a .csv or .tsv table with the columns path and label, and perhaps split, patient and attributes"
+    description = (
+        "a .csv or .tsv table with the columns path and label, and perhaps split, patient and attributes; or a folder of images "
+        "with such a table, called metadata or labels, beside them"
+    )
 
     def accepts(self, location: str) -> bool:
-        """Any existing file with the extension ``.csv`` or ``.tsv``."""
+        """Any existing file with the extension ``.csv`` or ``.tsv``, or a folder that such a file describes."""
         path = Path(location)
-        return path.suffix.casefold() in (".csv", ".tsv") and path.is_file()
+        return (path.suffix.casefold() in (".csv", ".tsv") and path.is_file()) or is_described_by_a_table(path)
 
     def open(self, location: str, request: SourceRequest) -> SourceRows:
         """Read the table, keep the rows of the split, then check those rows and nothing else."""
         path = Path(location)
-        return rows_of_table(
-            read_table(path), request, folder=path.parent, name=_table_name(path), name_without_labels=path.stem
+        is_folder = path.is_dir()
+        table = read_folder(path, request.path_column) if is_folder else read_table(path)
+        folder = path if is_folder else path.parent
+        labels = labels_beside(folder)
+        if (
+            not request.label_columns
+            and _find_label_column(table) is None
+            and labels
+            and set(labels) <= set(table.columns)
+        ):
+            request = replace(request, label_columns=labels)
+        name = path.resolve().name if is_folder else _table_name(path)
+        rows = rows_of_table(
+            table, request, folder=folder, name=name, name_without_labels=name if is_folder else path.stem
         )
+        if not is_folder:
+            return rows
+        said = f"What is known of the images in the folder is read from {table.name} beside them."
+        return replace(rows, notices=(*images_without_a_row(path, table), *rows.notices), reading=(said, *rows.reading))
 
 
 def rows_of_table(
@@ -60,31 +102,37 @@ def rows_of_table(
         request = _with_known_labels(table, request)
         lacking = request.may_lack_labels and not set(request.label_columns) & set(table.columns)
         if lacking or (not request.label_columns and _find_label_column(table) is None):
-            files, names = _image_files(table, _path_column(table, request), folder, request)
+            files, names, found = _image_files(table, require_path_column(table, request.path_column), folder, request)
             said = (
                 (f"{table.name} has no column {' or '.join(request.label_columns)}: nothing is measured.",)
                 if lacking
                 else ()
             )
-            return rows_of_files(files, names, request, name=name_without_labels, labels=None, notices=said)
-    columns = _TableColumns(table, request)
-    split_names = () if columns.split is None else tuple(sorted(set(map(canonical_split, table.column(columns.split)))))
-    table, splits = _keep_split(table, columns.split, request.use_split)
-    files, names = _image_files(table, columns.path, folder, request)
-    labels, label_names, notices = _labels(table, columns.labels, request.label_separator)
+            return rows_of_files(files, names, request, name=name_without_labels, labels=None, notices=(*found, *said))
+    split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
+    split_names = () if split is None else tuple(sorted(set(map(canonical_split, table.column(split)))))
+    table, splits = _keep_split(table, split, request.use_split)
+    columns = _TableColumns(table, request, split)
+    one_hot = not request.several_labels and is_one_hot([table.column(column) for column in columns.labels])
+    kept = _rows_to_keep(table, columns.labels, request)
+    left_out = left_out_notices(len(kept), len(table.rows))
+    table, splits = table.keep(kept.tolist()), None if splits is None else splits[kept]
+    files, names, found = _image_files(table, columns.path, folder, request)
+    labels = _one_class_each(table, columns.labels) if one_hot else _labels(table, columns.labels, request)
+    notices = (*found, *left_out, *labels.notices)
     return rows_of_files(
         files,
         names,
         request,
         name=name,
-        labels=labels,
-        label_names=label_names,
+        labels=labels.values,
+        label_names=labels.names,
         splits=splits,
         split_names=split_names,
-        split_method="no split" if columns.split is None else f"column {columns.split} of the table",
-        groups=None if columns.group is None else _groups(table, columns.group),
-        group_column=columns.group,
-        attributes={name: _attribute(table.column(name)) for name in columns.attributes},
+        split_method="no split" if split is None else f"column {split} of the table",
+        groups=_groups(table, columns, request),
+        group_column=columns.group if request.group_from is None else PATH_GROUPS,
+        attributes={name: attribute_values(table.column(name)) for name in columns.attributes},
         notices=notices,
     )
 
@@ -92,23 +140,33 @@ def rows_of_table(
 class _TableColumns:
     """Which column holds what."""
 
-    def __init__(self, table: TextTable, request: SourceRequest) -> None:
-        self.path = _path_column(table, request)
-        self.labels = [
-            require_column(
-                table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose="Name it with --label-column."
-            )
-            for wanted in request.label_columns or (None,)
-        ]
-        self.group = find_group_column(table, request.group_column, taken=(self.path, *self.labels))
-        self.split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
-        taken = (self.path, *self.labels, self.group, self.split)
+    def __init__(self, table: TextTable, request: SourceRequest, split: str | None) -> None:
+        self.path = require_path_column(table, request.path_column)
+        self.labels = _label_columns(table, request)
+        by_path = request.group_from is not None
+        wanted = NO_GROUPS if by_path else request.group_column
+        self.group = find_group_column(table, wanted, taken=(self.path, *self.labels))
+        taken = (self.path, *self.labels, self.group, split)
         self.attributes = [name for name in table.columns if name not in taken]
 
 
-def _path_column(table: TextTable, request: SourceRequest) -> str:
-    choose = "Name it with --path-column."
-    return require_column(table, request.path_column, kind="image files", usual_names=PATH_COLUMNS, choose=choose)
+def _label_columns(table: TextTable, request: SourceRequest) -> list[str]:
+    """The columns that were named, one with a usual name, or all that together say one class of each image."""
+    if not request.label_columns and _find_label_column(table) is None and (indicators := _indicators(table, request)):
+        return indicators
+    choose = "Name it with --label-column; several, with commas, are one label each."
+    return [
+        require_column(table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose=choose)
+        for wanted in request.label_columns or (None,)
+    ]
+
+
+def _indicators(table: TextTable, request: SourceRequest) -> list[str]:
+    """The columns of 0 and 1, if each row has exactly one 1 in them, as in the tables of ISIC."""
+    path = find_column(table, request.path_column, kind="image files", usual_names=PATH_COLUMNS, choose="")
+    others = [name for name in table.columns if name not in (path, request.group_column) and not is_group_name(name)]
+    binary = [name for name in others if all(indicator(cell) in (0, 1) for cell in table.column(name))]
+    return binary if is_one_hot([table.column(name) for name in binary]) else []
 
 
 def _find_label_column(table: TextTable) -> str | None:
@@ -121,12 +179,34 @@ def _with_known_labels(table: TextTable, request: SourceRequest) -> SourceReques
     return replace(request, label_columns=request.known_classes) if wanted else request
 
 
-def _image_files(table: TextTable, column: str, folder: Path, request: SourceRequest) -> tuple[list[Path], list[str]]:
-    """The file that each row names, and how it is shown."""
+def _image_files(
+    table: TextTable, column: str, folder: Path, request: SourceRequest
+) -> tuple[list[Path], list[str], tuple[str, ...]]:
+    """The file that each row names, how it is shown, and notices."""
     root = request.image_root if request.image_root is not None else folder
     cells = table.column(column)
-    files = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
-    return files, [_display_name(cell) for cell in cells]
+    found = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
+    return found.files, [_display_name(cell) for cell in cells], found.notices
+
+
+def _rows_to_keep(table: TextTable, columns: Sequence[str], request: SourceRequest) -> np.ndarray:
+    """Rows of the table whose labels are known, or all where none is to be left out."""
+    if len(columns) == 1 and request.label_separator is None:
+        return known_labels(table.column(columns[0]), request.uncertain)
+    if request.uncertain != "leave-out":
+        return np.arange(len(table.rows))
+    if len(columns) > 1:
+        kept = certain_rows(_numbers(table, columns))
+    else:
+        cells = table.column(columns[0])
+        kept = np.asarray([row for row, cell in enumerate(cells) if not cell or not is_empty(cell)], dtype=np.int64)
+    if not len(kept):
+        raise DataError(f"Every row of {table.name} has an uncertain label, and --uncertain leave-out leaves all out.")
+    return kept
+
+
+def _numbers(table: TextTable, columns: Sequence[str]) -> np.ndarray:
+    return numbers_in_columns([table.column(column) for column in columns], columns, row_name=table.row_name)
 
 
 def _keep_split(table: TextTable, column: str | None, use_split: str | None) -> tuple[TextTable, np.ndarray | None]:
@@ -136,7 +216,7 @@ def _keep_split(table: TextTable, column: str | None, use_split: str | None) -> 
             refuse_missing_split(use_split, [], f"The table {table.name}")
         return table, None
     splits = [canonical_split(cell) for cell in table.column(column)]
-    unnamed = [row for row, split in enumerate(splits) if not split]
+    unnamed = [row for row, split in enumerate(splits) if is_empty(split)]
     if unnamed:
         raise DataError(f"The split is missing in {table.row_name(unnamed[0])} (column {column}). Fill it in.")
     if use_split is None:
@@ -146,10 +226,16 @@ def _keep_split(table: TextTable, column: str | None, use_split: str | None) -> 
     return table.keep(rows), np.asarray([use_split] * len(rows))
 
 
-def _labels(
-    table: TextTable, columns: Sequence[str], separator: str | None
-) -> tuple[np.ndarray, tuple[str, ...] | None, tuple[str, ...]]:
-    """Labels, their names where an image may have several, and notices."""
+def _one_class_each(table: TextTable, columns: Sequence[str]) -> SourceLabels:
+    notice = (
+        f"Each row of {table.name} has exactly one 1 in the columns {', '.join(columns)}, so they are read as classes, one per "
+        "image."
+    )
+    return SourceLabels(np.asarray(columns)[_numbers(table, columns).argmax(axis=1)], None, (notice,))
+
+
+def _labels(table: TextTable, columns: Sequence[str], request: SourceRequest) -> SourceLabels:
+    separator = request.label_separator
     if len(columns) > 1:
         if separator is not None:
             raise UsageError(
@@ -158,32 +244,33 @@ def _labels(
             )
         if len(set(columns)) < len(columns):
             raise UsageError(f"--label-column names a column twice: {', '.join(columns)}.")
-        cells = [table.column(column) for column in columns]
-        return label_set_from_columns(cells, columns, row_name=table.row_name), tuple(columns), ()
+        return label_set_from_numbers(
+            _numbers(table, columns),
+            columns,
+            uncertain=request.uncertain,
+            none_label=request.none_label,
+            where="columns",
+            row_name=table.row_name,
+        )
     (column,) = columns
-    if separator is not None:
-        return *label_set_from_cells(table.column(column), separator), ()
     cells = table.column(column)
+    if separator is not None:
+        return label_set_from_cells(cells, separator, none_label=request.none_label, row_name=table.row_name)
+    refuse_none_label(request.none_label)
     notices = separator_notices(cells, column)
     if notices and "" in cells:
         raise DataError(
             f"The label is missing in {table.row_name(cells.index(''))}. {notices[0]} A blank cell then means: no label."
         )
-    return labels_from_text(cells, where=f"column {column}", row_name=table.row_name), None, notices
+    return SourceLabels(labels_from_text(cells, where=f"column {column}", row_name=table.row_name), None, notices)
 
 
-def _groups(table: TextTable, column: str) -> np.ndarray:
-    groups = table.column(column)
-    refuse_missing_groups(groups, where=f"column {column}", row_name=table.row_name)
+def _groups(table: TextTable, columns: _TableColumns, request: SourceRequest) -> np.ndarray | None:
+    if columns.group is None:
+        return groups_from_paths([cell.replace("\\", "/") for cell in table.column(columns.path)], request.group_from)
+    groups = table.column(columns.group)
+    refuse_missing_groups(groups, where=f"column {columns.group}", row_name=table.row_name)
     return np.asarray(groups)
-
-
-def _attribute(cells: list[str]) -> np.ndarray:
-    """Numbers (empty cells become NaN) where all cells are, text otherwise."""
-    try:
-        return np.asarray([float(cell) if cell else np.nan for cell in cells])
-    except ValueError:
-        return np.asarray(cells)
 
 
 def _table_name(path: Path) -> str:
@@ -194,5 +281,5 @@ def _table_name(path: Path) -> str:
 
 def _display_name(cell: str) -> str:
     """The cell, or the file name alone where the cell is an absolute path."""
-    path = PurePath(cell.replace("\\", "/"))
-    return path.name if path.is_absolute() else cell
+    path = PureWindowsPath(cell)
+    return path.name if path.drive or path.root else cell

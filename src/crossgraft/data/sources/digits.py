@@ -38,7 +38,10 @@ class Digits(DataSource):
         refuse_options(
             request,
             "the built-in digits",
-            unused=("label_columns", "label_separator", "path_column", "image_root", "window", "slices"),
+            unused=(
+                *("label_columns", "label_separator", "uncertain", "none_label", "group_from"),
+                *("path_column", "image_root", "window", "slices"),
+            ),
             advice="Leave it out.",
         )
         if request.group_column not in (None, "writer", NO_GROUPS):

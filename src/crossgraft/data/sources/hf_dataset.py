@@ -5,8 +5,7 @@ Images are decoded here and not by ``datasets``, whose pictures of 16-bit files 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from crossgraft.data._confidential import Confidential
+from crossgraft.data.cells import is_empty
 from crossgraft.data.decoding import decode_bytes, decode_file
 from crossgraft.data.sources._hf_columns import (
-    HfLabels,
+    GROUP_KINDS,
     kind_of,
     read_attribute,
     read_groups,
@@ -34,12 +34,18 @@ from crossgraft.data.sources._hf_tables import (
     saved_splits,
 )
 from crossgraft.data.sources._image_root import ImageRoot, refuse_outside
-from crossgraft.data.sources._label_sets import label_set_from_cells
+from crossgraft.data.sources._label_sets import (
+    certain_rows,
+    label_set_from_cells,
+    label_set_from_numbers,
+    refuse_none_label,
+    without_none,
+)
+from crossgraft.data.sources._labels import SourceLabels, known_labels, left_out_notices
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 from crossgraft.paths import is_link
-from crossgraft.words.formatting import counted
 
 
 class HfDataset(DataSource):
@@ -57,7 +63,7 @@ class HfDataset(DataSource):
         refuse_options(
             request,
             "a Hugging Face dataset",
-            unused=("image_root", "window", "slices"),
+            unused=("image_root", "group_from", "window", "slices"),
             advice="Its images are inside.",
         )
         if location.startswith(HUB_PREFIX):
@@ -66,37 +72,41 @@ class HfDataset(DataSource):
             splits = saved_splits(Path(location), allow_outside=request.allow_outside)
         if None in splits.files:
             return _without_splits(splits, request)
-        unlabelled = _unlabelled_parts(splits, request)
-        names = tuple(str(part) for part in splits.files if part not in unlabelled)
+        hidden = [name for name in splits.files if name != request.use_split and _is_unlabelled(splits, name, request)]
+        used = [name for name in splits.files if name not in hidden] or list(splits.files)
+        listed = ", ".join(map(str, hidden))
+        notices = (
+            (f"{splits.name} has no label in the split {listed}, which is left out.",)
+            if len(used) < len(splits.files)
+            else ()
+        )
         if request.use_split is None:
-            return _source_rows(_Rows(splits, names, request), notices=_left_out(unlabelled))
-        refuse_missing_split(request.use_split, tuple(map(str, splits.files)), f"The dataset {splits.name}")
-        return replace(_source_rows(_Rows(splits, [request.use_split], request)), split_names=names)
+            return _source_rows(_Rows(splits, used, request), notices=notices)
+        names = tuple(map(str, used))
+        refuse_missing_split(request.use_split, names, f"The dataset {splits.name}")
+        return replace(_source_rows(_Rows(splits, [request.use_split], request), notices=notices), split_names=names)
 
 
-def _unlabelled_parts(splits: ArrowSplits, request: SourceRequest) -> dict[str, int]:
-    """Parts whose every label says that it is not known, as benchmarks mark a hidden test part, and their numbers of rows.
+def _is_unlabelled(splits: ArrowSplits, name: str | None, request: SourceRequest) -> bool:
+    """Whether no row of a split has a label, as that of a competition: −1 or nothing in all of them.
 
-    They are no parts with labels; a part that was asked for, or that cannot be read, is for the reader to refuse.
+    Its images are not opened. A split that cannot be read is none of these; whoever uses it hears of it.
     """
-    found: dict[str, int] = {}
-    for part in splits.files:
-        if part is None or part == request.use_split:
-            continue
-        with suppress(DataError, UsageError):
-            rows = _Rows(splits, [part], request)
-            if len(rows.columns.labels) == 1 and kind_of(rows.features[rows.columns.labels[0]]) == "class":
-                cells = rows.column(rows.columns.labels[0]).to_pylist()
-                if all(cell is None or cell < 0 for cell in cells):
-                    found[part] = len(cells)
-    return {} if len(found) == len(splits.files) else found
+    try:
+        rows = _Rows(splits, [name], request)
+    except DataError:
+        return False
+    if not request.needs_labels or len(rows.columns.labels) != 1:
+        return False
+    (column,) = rows.columns.labels
+    if kind_of(rows.features[column]) not in ("class", "text"):
+        return False
+    cells = rows.column(column)  # most splits say in their first row that they have labels
+    return all(map(_is_no_label, cells.slice(0, 1).to_pylist())) and all(map(_is_no_label, cells.to_pylist()))
 
 
-def _left_out(unlabelled: Mapping[str, int]) -> tuple[str, ...]:
-    return tuple(
-        f"The part {part} is left out: its {counted(number, 'row')} have no labels (-1)."
-        for part, number in unlabelled.items()
-    )
+def _is_no_label(cell: object) -> bool:
+    return is_empty(cell) or cell == -1
 
 
 def _without_splits(splits: ArrowSplits, request: SourceRequest) -> SourceRows:
@@ -110,8 +120,9 @@ def _without_splits(splits: ArrowSplits, request: SourceRequest) -> SourceRows:
         notice = f"{splits.name} was saved from the split {saved_as}; all its rows are used."
         return _source_rows(rows, notices=() if saved_as == "train" else (notice,))
     words = np.asarray([canonical_split(word) for word in rows.words(column)])
-    if not all(words):
-        row = int(np.flatnonzero(words == "")[0])
+    missing = [row for row, word in enumerate(words.tolist()) if is_empty(word)]
+    if missing:
+        row = missing[0]
         raise DataError(f"The split is missing in {rows.row_name(row)} (column {column}). Fill it in.")
     rows.splits, names = words, tuple(np.unique(words).tolist())
     if request.use_split is not None:
@@ -132,7 +143,7 @@ class _Rows(Confidential):
     def __init__(self, dataset: ArrowSplits, used: Sequence[str | None], request: SourceRequest) -> None:
         self.name = dataset.name
         self._image_folders = None if request.allow_outside else dataset.image_folders
-        self._label_separator = request.label_separator
+        self._request = request
         files = [file for split in used for file in dataset.files[split]]
         split_of_file = [number for number, split in enumerate(used) for _ in dataset.files[split]]
         self._arrow: ArrowRows = read_rows(files, dataset.name)
@@ -148,8 +159,8 @@ class _Rows(Confidential):
         self._prefixes = ["" if used[number] is None else f"{used[number]} " for number in split_of_row]
 
     def keep(self, places: np.ndarray) -> None:
-        """Use only these rows, which keep their numbers in messages."""
-        self.places = places
+        """Use only the rows at these places among those in use; they keep their numbers in messages."""
+        self.places = self.places[places]
         self.splits = None if self.splits is None else self.splits[places]
 
     def row_name(self, row: int) -> str:
@@ -166,7 +177,11 @@ class _Rows(Confidential):
         """Cells as text; names of classes rather than their numbers; empty where a cell is missing."""
         feature, cells = self.features[name], self.column(name).to_pylist()
         names = feature.names if kind_of(feature) == "class" else None
-        return ["" if cell is None else str(cell if names is None else names[cell]).strip() for cell in cells]
+        hidden = [cell is None or (names is not None and cell < 0) for cell in cells]
+        return [
+            "" if nothing else str(cell if names is None else names[cell]).strip()
+            for cell, nothing in zip(cells, hidden, strict=True)
+        ]
 
     def refuse_files_outside(self) -> None:
         """Raise if rows that hold no image name a file that is not beside the dataset; the images stay on disk.
@@ -197,21 +212,48 @@ class _Rows(Confidential):
             row_name=lambda place: self.row_name(int(rows[place])),
         )
 
-    def labels(self) -> HfLabels:
+    def labels(self) -> SourceLabels:
         """Labels of the rows that are used."""
-        names = self.columns.labels
-        if self._label_separator is not None:
-            return self._separated_labels(self._label_separator)
-        if len(names) == 1:
-            where, feature = f"column {names[0]}", self.features[names[0]]
-            return read_labels(self.column(names[0]), feature, where=where, row_name=self.row_name)
-        columns = {name: self.column(name) for name in names}
-        return read_indicators(columns, self.features, row_name=self.row_name)
+        names = list(self.columns.labels)
+        request = self._request
+        if request.label_separator is not None:
+            return self._separated_labels(request.label_separator)
+        if len(names) > 1:
+            return label_set_from_numbers(
+                read_indicators({name: self.column(name) for name in names}, self.features),
+                names,
+                uncertain=request.uncertain,
+                none_label=request.none_label,
+                where="columns",
+                row_name=self.row_name,
+            )
+        where, feature = f"column {names[0]}", self.features[names[0]]
+        labels = read_labels(self.column(names[0]), feature, where=where, row_name=self.row_name)
+        if labels.values.ndim == 1:
+            refuse_none_label(request.none_label)
+            return labels
+        return without_none(labels, request.none_label, self.row_name)
 
-    def _separated_labels(self, separator: str) -> HfLabels:
+    def leave_out_unknown(self) -> tuple[str, ...]:
+        """Leave out rows whose label is not known, where the user asks for it; a notice that says how many."""
+        names = list(self.columns.labels)
+        uncertain = self._request.uncertain
+        if len(names) > 1:
+            indicators = read_indicators({name: self.column(name) for name in names}, self.features)
+            kept = certain_rows(indicators) if uncertain == "leave-out" else np.arange(len(indicators))
+        elif kind_of(self.features[names[0]]) in GROUP_KINDS and self._request.label_separator is None:
+            kept = known_labels(self.column(names[0]).to_pylist(), uncertain)
+        else:
+            kept = np.arange(len(self.places))
+        notices = left_out_notices(len(kept), len(self.places))
+        self.keep(kept)
+        return notices
+
+    def _separated_labels(self, separator: str) -> SourceLabels:
         for name in self.columns.labels:
             if len(self.columns.labels) == 1 and kind_of(self.features[name]) == "text":
-                return HfLabels(*label_set_from_cells(self.words(name), separator))
+                none = self._request.none_label
+                return label_set_from_cells(self.words(name), separator, none_label=none, row_name=self.row_name)
         held = ", ".join(f"{name} of {self.name} holds {self.features[name]}" for name in self.columns.labels)
         raise UsageError(
             f"--label-separator is for one column of text; {held}. Leave it out: lists are several labels as they are."
@@ -247,6 +289,7 @@ class _Rows(Confidential):
 
 def _source_rows(rows: _Rows, *, notices: tuple[str, ...] = ()) -> SourceRows:
     rows.refuse_files_outside()
+    left_out = rows.leave_out_unknown()
     labels = rows.labels()
     split_column = rows.columns.split
     method = "splits of the dataset" if split_column is None else f"column {split_column} of the dataset"
@@ -261,11 +304,11 @@ def _source_rows(rows: _Rows, *, notices: tuple[str, ...] = ()) -> SourceRows:
         groups=rows.groups(),
         group_column=rows.columns.group,
         attributes=rows.attributes(),
-        notices=(*notices, *_unused_classes(labels)),
+        notices=(*notices, *left_out, *labels.notices, *_unused_classes(labels)),
     )
 
 
-def _unused_classes(labels: HfLabels) -> tuple[str, ...]:
+def _unused_classes(labels: SourceLabels) -> tuple[str, ...]:
     if labels.names is None:
         return ()
     several = labels.values.ndim == 2

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from crossgraft.data._groups import PATH_GROUPS, groups_from_paths
 from crossgraft.data._letters import whole_letters
 from crossgraft.data._look_alikes import look_alikes
 from crossgraft.data.class_names import natural_key
@@ -23,6 +24,15 @@ _IGNORED_FOLDERS = ("__MACOSX",)
 _IGNORED_FILES = ("Thumbs.db", "desktop.ini", "DICOMDIR")  # the last is the index of a DICOM medium
 _LISTED_EXTENSIONS = (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS)
 _TABLE_EXTENSIONS = (".csv", ".tsv")
+_OF_TABLES = (
+    "label_columns",
+    "label_separator",
+    "uncertain",
+    "none_label",
+    "group_column",
+    "path_column",
+    "image_root",
+)
 _NAMES_IN_MESSAGE = 5
 _NO_LABELS = (
     "Folders were not taken for labels: not all are called like classes of the model, or images lie beside them."
@@ -48,7 +58,7 @@ class ImageFolder(DataSource):
         refuse_options(
             request,
             "a folder of images",
-            unused=("label_columns", "label_separator", "group_column", "path_column", "image_root"),
+            unused=_OF_TABLES,
             advice=advice if request.needs_labels else "Give a table instead.",
         )
         root = Path(location)
@@ -91,6 +101,8 @@ def _rows(
         request,
         name=root.resolve().name,
         labels=labels,
+        groups=groups_from_paths(names, request.group_from),
+        group_column=PATH_GROUPS,
         splits=splits if has_splits else None,
         split_names=split_names,
         split_method="folders of the data" if has_splits else "no split",
@@ -121,7 +133,14 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
     folders = [name for name in dict.fromkeys(labels) if name not in loose]
     notices = [] if known or request.several_labels else _almost_labels(folders, request, has_loose=bool(loose))
     found = rows_of_files(
-        files, names, request, name=root.resolve().name, labels=labels if known else None, notices=notices
+        files,
+        names,
+        request,
+        name=root.resolve().name,
+        labels=labels if known else None,
+        groups=groups_from_paths(names, request.group_from),
+        group_column=PATH_GROUPS,
+        notices=notices,
     )
     # Names of folders may be those of patients, and are for the terminal alone.
     return replace(found, reading=(*found.reading, _NO_LABELS)) if notices else found

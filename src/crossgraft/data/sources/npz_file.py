@@ -13,8 +13,20 @@ import numpy as np
 
 from crossgraft.data._confidential import Confidential
 from crossgraft.data._groups import NO_GROUPS, find_groups, is_first_group_name, refuse_missing_groups
-from crossgraft.data.sources._label_sets import label_set_from_numbers
-from crossgraft.data.sources._labels import labels_from_numbers, labels_from_text
+from crossgraft.data.cells import attribute_values
+from crossgraft.data.sources._label_sets import (
+    certain_rows,
+    label_set_from_numbers,
+    refuse_none_label,
+    without_none,
+)
+from crossgraft.data.sources._labels import (
+    SourceLabels,
+    known_labels,
+    labels_from_numbers,
+    labels_from_text,
+    left_out_notices,
+)
 from crossgraft.data.sources._npz_arrays import NpzArrays
 from crossgraft.data.sources._pixel_arrays import image_in_row, images_in_rows
 from crossgraft.data.sources._source import NO_LABEL, DataSource, SourceRequest, SourceRows, refuse_options
@@ -44,7 +56,7 @@ class NpzFile(DataSource):
         refuse_options(
             request,
             "an .npz file",
-            unused=("path_column", "image_root", "label_separator", "window", "slices"),
+            unused=("path_column", "image_root", "label_separator", "group_from", "window", "slices"),
             advice="Its images are arrays, not files.",
         )
         arrays = NpzArrays(Path(location))
@@ -98,6 +110,7 @@ class _Block(Confidential):
     split_names: tuple[str, ...]
     split_method: str
     attributes: dict[str, np.ndarray]
+    notices: tuple[str, ...]
 
 
 def _official_block(arrays: NpzArrays, split: str, request: SourceRequest) -> _Block:
@@ -145,6 +158,7 @@ class _ArrayColumns:
         self.images_key = images_key
         self.num_rows = num_rows
         self.prefix = prefix
+        self.request = request
         self.label_names = request.label_columns
         self.label_keys = [prefix + name for name in request.label_columns or ("labels",)]
         if request.group_column == NO_GROUPS:
@@ -162,7 +176,11 @@ class _ArrayColumns:
         split_names: tuple[str, ...],
         split_method: str,
     ) -> _Block:
-        """All columns at ``rows``."""
+        """All columns at ``rows``, but for those that the user leaves out."""
+        kept = self._rows_to_keep(rows)
+        left_out = left_out_notices(len(kept), len(rows))
+        rows, splits = rows[kept], None if splits is None else splits[kept]
+        labels = self._labels(rows)
         split_keys = [] if self.prefix else [*_SPLIT_KEYS, *_CLASS_KEYS]
         known = [self.images_key, *self.label_keys, self.group_key, *split_keys]
         others = self.arrays.columns_beside(known, self.num_rows, prefix=self.prefix)
@@ -170,14 +188,15 @@ class _ArrayColumns:
             images=images,
             rows=rows,
             names=[f"{self.prefix.replace('_', ' ')}row {row}" for row in rows],
-            labels=self._labels(rows),
-            label_names=self.label_names if len(self.label_names) > 1 else None,
+            labels=labels.values,
+            label_names=labels.names,
             group_key=None if self.group_key is None else self.group_key.removeprefix(self.prefix),
             groups=None if self.group_key is None else self._groups(self.group_key, rows),
             splits=splits,
             split_names=split_names,
             split_method=split_method,
-            attributes={key.removeprefix(self.prefix): self._read(key)[rows] for key in others},
+            attributes={key.removeprefix(self.prefix): _attribute(self._read(key)[rows]) for key in others},
+            notices=(*left_out, *labels.notices),
         )
 
     def _usual_groups(self) -> str | None:
@@ -199,22 +218,48 @@ class _ArrayColumns:
     def _read(self, key: str) -> np.ndarray:
         return self.arrays.read_column(key, self.num_rows, self.images_key)
 
-    def _labels(self, rows: np.ndarray) -> np.ndarray:
-        """One label per row; or 0 and 1, one column per label, from an array of that shape or from several arrays."""
+    def _label_values(self, rows: np.ndarray) -> np.ndarray:
+        """(n,), or (n, L) from an array of that shape or from several arrays."""
         if len(self.label_keys) > 1:
-            labels = np.column_stack([self._read(key) for key in self.label_keys])[rows]
-        else:
-            labels = self.arrays.read_labels(self.label_keys[0], self.num_rows, self.images_key)[rows]
+            return np.column_stack([self._read(key) for key in self.label_keys])[rows]
+        return self.arrays.read_labels(self.label_keys[0], self.num_rows, self.images_key)[rows]
+
+    def _rows_to_keep(self, rows: np.ndarray) -> np.ndarray:
+        """Places in ``rows`` whose labels are known, or all where none is to be left out."""
+        values = self._label_values(rows)
+        if values.ndim == 1:
+            return known_labels(values.tolist(), self.request.uncertain)
+        return certain_rows(values) if self.request.uncertain == "leave-out" else np.arange(len(rows))
+
+    def _labels(self, rows: np.ndarray) -> SourceLabels:
+        """One label per row; or 0 and 1, one column per label."""
+        labels = self._label_values(rows)
         where = f"array {' and '.join(self.label_keys)} of {self.arrays.name}"
 
         def row_name(row: int) -> str:
             return f"row {rows[row]}"
 
         if labels.ndim == 2:
-            return label_set_from_numbers(labels, where=where, row_name=row_name)
+            found = label_set_from_numbers(
+                labels, uncertain=self.request.uncertain, none_label=None, where=where, row_name=row_name
+            )
+            names = self.label_names if len(self.label_names) > 1 else None
+            if self.request.none_label is not None:
+                names = names or self._names_in_file()
+                return without_none(found._replace(names=names), self.request.none_label, row_name)
+            return found._replace(names=names)
+        refuse_none_label(self.request.none_label)
         if labels.dtype.kind == "U":
-            return labels_from_text(labels.tolist(), where=where, row_name=row_name)
-        return labels_from_numbers(labels, where=where, row_name=row_name)
+            return SourceLabels(labels_from_text(labels.tolist(), where=where, row_name=row_name))
+        return SourceLabels(labels_from_numbers(labels, where=where, row_name=row_name))
+
+    def _names_in_file(self) -> tuple[str, ...]:
+        key = self.arrays.first_of(_CLASS_KEYS)
+        return () if key is None else tuple(map(str, self.arrays.read(key).ravel()))
+
+
+def _attribute(values: np.ndarray) -> np.ndarray:
+    return attribute_values(values.tolist()) if values.dtype.kind == "U" and values.ndim == 1 else values
 
 
 def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
@@ -237,7 +282,7 @@ def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
         groups=_joined(groups) if len(groups) == len(blocks) else None,
         group_column=blocks[0].group_key if len(groups) == len(blocks) else None,
         attributes={key: _joined([block.attributes[key] for block in blocks]) for key in sorted(shared)},
-        notices=(*one_hot, *notices),
+        notices=(*(notice for block in blocks for notice in block.notices), *one_hot, *notices),
     )
 
 

@@ -19,6 +19,8 @@ from crossgraft.compute import require_memory
 from crossgraft.errors import DataError, MissingWeightsError, UsageError, WeightsMismatchError, nearest_names
 from crossgraft.models.sources.foreign_formats import damaged, explain_content, explain_folder, explain_name
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES
+from crossgraft.paths import shortened
+from crossgraft.words.formatting import counted
 
 StateDict = dict[str, Tensor]
 
@@ -66,7 +68,7 @@ def _check_format(path: Path, found: Path | None) -> None:
     raise UsageError(explain_name(path) or f"{path.name} is no checkpoint that can be read: use {known}.")
 
 
-def read_state_dict(path: Path) -> StateDict:
+def read_state_dict(path: Path, *, key: str | None = None, prefix: str | None = None) -> StateDict:
     """Tensors of a checkpoint by name, on the CPU; no code of the file ever runs.
 
     A training checkpoint that keeps the tensors under ``state_dict``, ``model`` or the like is unwrapped; where it
@@ -74,12 +76,33 @@ def read_state_dict(path: Path) -> StateDict:
     ``module.`` and ``_orig_mod.`` come off; others are left to ``load_weights``, which knows what the network
     expects.
 
+    Args:
+        path: The file.
+        key: Key that holds the tensors, instead of those that are usual; dots lead further in.
+        prefix: Beginning of the names of the tensors that are taken; it comes off, and others stay behind.
+
     Raises:
-        DataError: The file is damaged, or holds something other than tensors.
+        DataError: The file is damaged, or holds something other than tensors; its keys are listed.
+        UsageError: It has no such key, or no name begins so; what there is is listed.
     """
+    state = _read(path, key)
+    if prefix is None:
+        return state
+    taken = {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
+    if not taken or "" in taken:
+        beginnings = list(dict.fromkeys(name.partition(".")[0] + "." for name in state))
+        raise UsageError(
+            f"No tensor of {path.name} is called {prefix}… (--weights-prefix). Their names begin with: "
+            f"{_listed_keys(beginnings)}."
+        )
+    return taken
+
+
+def _read(path: Path, key: str | None) -> StateDict:
+    """All tensors under ``key``."""
     if path.suffix.lower() == ".safetensors":
         try:
-            return _unwrap(load_file(path), path)
+            return _unwrap(load_file(path), path, key)
         except (SafetensorError, OSError) as error:
             raise damaged(path, error) from error
     try:
@@ -97,7 +120,7 @@ def read_state_dict(path: Path) -> StateDict:
         ) from error
     except _READ_ERRORS as error:
         raise damaged(path, error) from error
-    return _unwrap(content, path)
+    return _unwrap(content, path, key)
 
 
 # What torch raises for damaged files, beside UnpicklingError.
@@ -121,7 +144,9 @@ def _refuse_bomb(path: Path) -> None:
         require_memory(unpacked, what=f"The checkpoint {path.name}", advice="Save it again with torch.save.")
 
 
-def _unwrap(content: object, path: Path) -> StateDict:
+def _unwrap(content: object, path: Path, key: str | None) -> StateDict:
+    if key is not None:
+        content = _under(content, key, path)
     for _ in range(_MOST_WRAPPERS):  # one may contain itself
         if not isinstance(content, Mapping):
             break
@@ -132,10 +157,43 @@ def _unwrap(content: object, path: Path) -> StateDict:
             break
         content = inner
     if not isinstance(content, Mapping) or not content or not all(isinstance(v, Tensor) for v in content.values()):
-        raise DataError(f"{path.name} is no state dict: it must map parameter names to tensors.")
+        raise DataError(
+            f"{path.name} is no state dict: it must map parameter names to tensors.{_places_of_tensors(content)}"
+        )
     state = cast("Mapping[str, Tensor]", content)
     counted = {name: tensor for name, tensor in state.items() if name != _COUNTER_OF_AVERAGES}
     return _without_shared_prefix(counted, _PREFIXES_OF_TRAINING)
+
+
+def _under(content: object, key: str, path: Path) -> object:
+    """What lies under ``key``: one key of the file, or several with dots between them."""
+    found = content
+    for part in [key] if isinstance(content, Mapping) and key in content else key.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            keys = list(map(str, cast("Mapping[object, object]", found))) if isinstance(found, Mapping) else []
+            raise UsageError(f"{path.name} has no key {key} (--weights-key). Its keys: {_listed_keys(keys) or 'none'}.")
+        found = cast("Mapping[str, object]", found)[part]
+    return found
+
+
+def _places_of_tensors(content: object) -> str:
+    """The keys of what is no state dict, with the number of tensors under each."""
+    if not isinstance(content, Mapping) or not content:
+        return ""
+    counts = {str(key): _number_of_tensors(value) for key, value in cast("Mapping[object, object]", content).items()}
+    shown = _listed_keys([f"{key} ({counted(number, 'tensor')})" if number else key for key, number in counts.items()])
+    advice = " Name the one with the weights with --weights-key." if any(counts.values()) else ""
+    return f" Its keys: {shown}.{advice}"
+
+
+def _number_of_tensors(value: object) -> int:
+    values = cast("Mapping[object, object]", value).values() if isinstance(value, Mapping) else ()
+    return sum(isinstance(each, Tensor) for each in values)
+
+
+def _listed_keys(keys: Sequence[str]) -> str:
+    more = f" and {len(keys) - _LISTED_KEYS} more" if len(keys) > _LISTED_KEYS else ""
+    return ", ".join(shortened(key) for key in keys[:_LISTED_KEYS]) + more
 
 
 def _without_shared_prefix(state: Mapping[str, Tensor], prefixes: Sequence[str]) -> StateDict:

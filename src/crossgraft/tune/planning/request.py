@@ -50,7 +50,14 @@ class Request:
         points = read_grid(options.grid)
         refuse_unknown_names(options)
         with around_model or nullcontext():
-            spec = find_model(options.model, options.weights_dir, options.allow_code, reporter=options.reporter)
+            spec = find_model(
+                options.model,
+                options.weights_dir,
+                options.allow_code,
+                weights_key=options.weights_key,
+                weights_prefix=options.weights_prefix,
+                reporter=options.reporter,
+            )
         return cls(options, spec, points, adapter)
 
     def with_options(self, options: TuneOptions) -> Request:

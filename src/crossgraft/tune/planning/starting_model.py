@@ -19,6 +19,8 @@ def find_model(
     weights_dir: str | Path | None,
     allow_code: AllowedCode = None,
     *,
+    weights_key: str | None = None,
+    weights_prefix: str | None = None,
     reporter: Reporter | None = None,
 ) -> ModelSpec:
     """The one model that is named; ``reporter`` is told where a name alone led to a file.
@@ -28,7 +30,14 @@ def find_model(
     """
     is_one = isinstance(model, ModelSpec) or is_zoo_entry(str(model))  # its name may have a comma
     named = [model] if is_one else str(model)
-    specs = read_zoo(named, weights_dir=weights_dir, allow_code=allow_code, reporter=reporter)
+    specs = read_zoo(
+        named,
+        weights_dir=weights_dir,
+        weights_key=weights_key,
+        weights_prefix=weights_prefix,
+        allow_code=allow_code,
+        reporter=reporter,
+    )
     if len(specs) != 1:
         names = ", ".join(spec.name for spec in specs)
         raise UsageError(f"--model names {len(specs)} models ({names}); fine-tune one at a time.")

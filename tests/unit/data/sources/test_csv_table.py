@@ -1,5 +1,7 @@
 """Tables as people write them."""
 
+import shlex
+
 import numpy as np
 import pytest
 
@@ -132,9 +134,13 @@ def test_missing_files_are_named_with_their_lines(table):
 
 
 def test_the_folder_of_the_missing_files_is_suggested(table, tmp_path, write_image):
-    write_image(tmp_path / "photos" / "x.png")
-    with pytest.raises(DataError, match=r"x\.png is in photos: pass --image-root .*photos"):
-        open_dataset(table("path,label\n0.png,a\nx.png,b\n1.png,a\n"))
+    for name in ("part 1/a.png", "part 2/x.png"):
+        write_image(tmp_path / name, seed=len(name))
+    path = table("path,label\na.png,a\nx.png,b\n", images=0)
+    with pytest.raises(DataError, match=r"x\.png is in part 2: pass --image-root '?.*") as caught:
+        open_dataset(path, image_root=tmp_path / "part 1")
+    advised = shlex.split(str(caught.value).partition("--image-root ")[2])[0]
+    assert len(open_dataset(path, image_root=advised)) == 2
 
 
 def test_an_empty_path(table):

@@ -123,10 +123,10 @@ def test_a_part_without_any_label_is_left_out_and_said(saved, reporter):
     folder = saved(datasets.DatasetDict(train=two_classes(), test=hidden))
     opened = open_dataset(folder, use_split=None, reporter=reporter)
     assert set(opened.splits) == {"train"} and len(opened.targets) == ROWS
-    assert "The part test is left out: its 8 rows have no labels (-1)." in " ".join(reporter.stream.getvalue().split())
+    assert "has no label in the split test, which is left out." in " ".join(reporter.stream.getvalue().split())
     _, rows = list_rows(folder, SourceRequest(use_split="train"), reporter)
     assert rows.split_names == ("train",)
-    with pytest.raises(DataError, match=r"The label is -1 in test row 0.*not asked for"):
+    with pytest.raises(DataError, match=r"The label is -1 in test row 0.*--uncertain leave-out"):
         open_dataset(folder, use_split="test")
 
 
@@ -269,7 +269,7 @@ def test_several_columns_are_several_labels_an_image(saved):
 
 def test_several_label_columns_hold_zero_or_one(saved):
     folder = saved(dataset({"edema": [0, 2] * 4, "mass": [1, 0] * 4}))
-    with pytest.raises(DataError, match="The column edema holds 2 in row 1"):
+    with pytest.raises(DataError, match=r"The label is 2 in row 1 \(column edema\)"):
         rows_of(folder, label_columns=("edema", "mass"))
 
 
@@ -517,3 +517,28 @@ def test_a_real_dataset_has_the_fingerprint_of_its_npz_file(real_data, tmp_path)
     for row in range(0, len(opened), 50):
         np.testing.assert_array_equal(opened.read(row), expected.read(row))
     assert opened.fingerprint == expected.fingerprint
+
+
+@pytest.mark.parametrize("use_split", ["train", None])
+def test_a_split_without_any_label_is_left_out(tmp_path, pixels, use_split):
+    features = datasets.Features(image=datasets.Image(), label=datasets.ClassLabel(names=["a", "b"]))
+    pictures = [Image.fromarray(pixels(seed, channels=3)) for seed in range(8)]
+
+    def part(labels):
+        return datasets.Dataset.from_dict({"image": pictures, "label": labels}, features=features)
+
+    datasets.DatasetDict(train=part([0, 1] * 4), test=part([-1] * 8)).save_to_disk(tmp_path / "set")
+    dataset = open_dataset(tmp_path / "set", use_split=use_split, default_split=True)
+    assert len(dataset) == (8 if use_split is None else 4)
+    assert dataset.split is not None, "test is drawn from train, for rank as for tune"
+    with pytest.raises(DataError, match=r"The label is -1 in test row 0 .*--uncertain leave-out"):
+        open_dataset(tmp_path / "set", use_split="test")
+
+
+def test_uncertain_labels_are_those_of_tables(saved):
+    folder = saved(dataset({"edema": [1, -1, None, 0], "mass": [0, 1, 1, 0]}, count=4))
+    columns = "edema,mass"
+    with pytest.raises(DataError, match="--uncertain zeros, ones or leave-out"):
+        open_dataset(folder, label_column=columns)
+    assert open_dataset(folder, label_column=columns, uncertain="ones").targets[:, 0].tolist() == [1, 1, 0, 0]
+    assert len(open_dataset(folder, label_column=columns, uncertain="leave-out")) == 3

@@ -220,3 +220,20 @@ def test_a_damaged_test_array_has_no_effect(save):
     assert open_dataset(path).fingerprint == before
     with pytest.raises(DataError, match="test_images"):
         open_dataset(path, use_split=None)
+
+
+def test_uncertain_labels_and_a_name_for_none_of_them(tmp_path):
+    labels = np.asarray([[1, 0, 0], [-1, 1, 0], [np.nan, 1, 0], [0, 0, 1]])
+    names = np.asarray(["edema", "mass", "none of them"])
+    np.savez(tmp_path / "x.npz", images=np.zeros((4, 8, 8), np.uint8), labels=labels, classes=names)
+    with pytest.raises(DataError, match=r"-1 \(uncertain\).*--uncertain zeros, ones or leave-out"):
+        open_dataset(tmp_path / "x.npz")
+    found = open_dataset(tmp_path / "x.npz", uncertain="ones", none_label="none of them")
+    assert found.targets.tolist() == [[1, 0], [1, 1], [0, 1], [0, 0]]
+
+
+def test_rows_without_a_label_are_left_out_where_it_is_asked_for(tmp_path):
+    labels = np.asarray([0.0, 1.0, np.nan, -1.0, 0.0, 1.0])
+    np.savez(tmp_path / "x.npz", images=np.zeros((6, 8, 8), np.uint8), labels=labels, patient=np.arange(6))
+    dataset = open_dataset(tmp_path / "x.npz", uncertain="leave-out")
+    assert dataset.labels.tolist() == [0, 1, 0, 1] and dataset.groups.tolist() == [0, 1, 4, 5]
