@@ -1,7 +1,8 @@
 """One folder holds one run: configuration, records, report.
 
 The same command again resumes: finished pieces are read back. Another configuration, or other data, in the same folder
-is refused unless ``overwrite``; so is a second process while the first is at work.
+is refused unless ``overwrite``; so is a second process while the first is at work. An earlier run leaves when the one that
+replaces it has its result, and is as it was if that fails; the same command goes on from what was finished.
 """
 
 from __future__ import annotations
@@ -26,10 +27,18 @@ from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.records import Record, RunRecord, StageRecord
 from crossgraft.runs.written_files import (
+    BEFORE,
+    RUN_FILE,
+    UNFINISHED,
     WRITTEN,
+    go_on,
     is_of_a_beginning,
+    is_replaced,
     is_without_result,
-    remove_written,
+    let_go,
+    put_back,
+    set_aside,
+    set_one_aside,
     written_files,
 )
 from crossgraft.storage.atomic import write_atomically
@@ -58,10 +67,27 @@ class RunDirectory:
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write one file of the run, whole or not at all, and remember that it is ours."""
-        known = written_files(self.path)
-        if name not in known:
-            write_atomically(self.path / WRITTEN, "\n".join([*known, name]) + "\n")
+        self._list(name)
         return write_atomically(self.path / name, content)
+
+    def own(self, *names: str) -> None:
+        """Say what the run writes by other means than ``write``; what is there of a run that this one replaces goes aside.
+
+        Args:
+            *names: Files, and folders with a ``/`` at the end.
+
+        Raises:
+            StorageError: Something cannot be moved.
+        """
+        if not self.resumed:
+            for name in names:
+                set_one_aside(self.path, name)
+        self._list(*names)
+
+    def _list(self, *names: str) -> None:
+        known = written_files(self.path)
+        if new := [name for name in dict.fromkeys(names) if name not in known]:
+            write_atomically(self.path / WRITTEN, "\n".join([*known, *new]) + "\n")
 
     def write_record(self, name: str, record: Record) -> Path:
         """Write a record as JSON."""
@@ -145,7 +171,7 @@ def open_run(
         command_line: What to type to get the same run.
         config: Everything meant to change the numbers; permissions in it are left out.
         seed: Random seed of the run.
-        overwrite: Remove an earlier run in ``path`` first.
+        overwrite: Replace an earlier run in ``path``, which leaves when this one is done.
 
     Raises:
         RunDirectoryError: Another process is at work in ``path``, ``path`` holds another configuration, or it holds
@@ -169,27 +195,60 @@ def open_run(
         raise StorageError(f"Cannot write into {where}: {reason}. Choose another --out.") from error
     try:
         remove_leftovers(path, locked=True, recursive=True)
+        _settle(path)
+        before = _done_record(path)
         run = _enter(path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite)
         try:
-            run.write_record("run.json", run.record)
+            run.write_record(RUN_FILE, run.record)
             yield run
             if run.record.state != "done":
                 run.finish()
-        except KeyboardInterrupt:
-            _leave(run, "interrupted")
-            raise
-        except BaseException:
-            _leave(run, "failed")
+            let_go(path, BEFORE, UNFINISHED)
+        except BaseException as error:
+            _leave(run, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", before=before)
             raise
     finally:
         lock.release()
 
 
-def _leave(run: RunDirectory, state: Literal["interrupted", "failed"]) -> None:
-    """What is done stays done, whatever happens after it; and a full disk must not hide why the run ends."""
-    if run.record.state != "done":
-        with suppress(StorageError):
-            run.update(state=state)
+def _settle(path: Path) -> None:
+    """What a run that was killed has left: the new one if it had its result, else the earlier one."""
+    if is_replaced(path) and _done_record(path) is not None:
+        let_go(path, BEFORE)
+    put_back(path)
+
+
+def _done_record(path: Path) -> bytes | None:
+    """What ``run.json`` holds, if its run is done."""
+    with suppress(OSError, ValidationError):
+        content = (path / RUN_FILE).read_bytes()
+        return content if RunRecord.model_validate_json(content).state == "done" else None
+    return None
+
+
+def _leave(run: RunDirectory, state: Literal["interrupted", "failed"], *, before: bytes | None) -> None:
+    """What is done stays done, whatever happens after it; and a full disk must not hide why the run ends.
+
+    Args:
+        run: It.
+        state: How it ends.
+        before: The ``run.json`` of a finished run that was there.
+    """
+    path = run.path
+    if run.record.state == "done":
+        let_go(path, BEFORE, UNFINISHED)
+        return
+    with suppress(StorageError):
+        replaces = is_replaced(path)
+        is_empty = is_without_result(path, run.record)
+        if before is not None and not replaces:
+            run.write(RUN_FILE, before)
+            return
+        run.update(state=state)
+        put_back(path)
+        # An attempt that went on from another and failed again would fail for ever.
+        if replaces and (is_empty or (state == "failed" and run.resumed)):
+            let_go(path, UNFINISHED)
 
 
 def _refuse_links(path: Path) -> None:
@@ -207,14 +266,16 @@ def _refuse_links(path: Path) -> None:
 def _enter(
     path: Path, *, command: str, command_line: str, config: Mapping[str, object], seed: int, overwrite: bool
 ) -> RunDirectory:
-    holds_run = (path / "run.json").is_file()
+    digest = config_hash({"command": command, "seed": seed, **config})
+    holds_run = (path / RUN_FILE).is_file()
     earlier = _read_run(path) if holds_run and not overwrite else None
-    if holds_run and (earlier is None or is_without_result(path, earlier)):
-        remove_written(path)
+    if holds_run and earlier is not None and is_without_result(path, earlier):
+        let_go(path, RUN_FILE, WRITTEN)
         earlier = None
+    elif holds_run and overwrite:
+        earlier = _replace(path, digest)
     elif earlier is None and not all(is_of_a_beginning(entry.name) for entry in path.iterdir()):
         raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
-    digest = config_hash({"command": command, "seed": seed, **config})
     if earlier is not None and earlier.config_hash != digest:
         changed = ", ".join(_differences(earlier.config, config)) or f"command {earlier.command}, seed {earlier.seed}"
         raise OtherRunError(
@@ -235,6 +296,19 @@ def _enter(
         stages=earlier.stages if earlier else [],
     )
     return RunDirectory(path, record, earlier=earlier)
+
+
+def _replace(path: Path, digest: str) -> RunRecord | None:
+    """Set the earlier run aside; the record of an attempt with the same configuration that was stopped, which goes on."""
+    unfinished: RunRecord | None = None
+    with suppress(OSError, ValidationError):
+        unfinished = RunRecord.model_validate_json((path / UNFINISHED / RUN_FILE).read_bytes())
+    set_aside(path)
+    if unfinished is None or unfinished.config_hash != digest:
+        let_go(path, UNFINISHED)
+        return None
+    go_on(path)
+    return unfinished
 
 
 def _read_run(path: Path) -> RunRecord:
