@@ -19,7 +19,7 @@ from cyclopts import (
 
 from crossgraft.cli.command import Command, Input, Shell, typed_as
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option
+from crossgraft.options import Option, refuse_empty
 
 
 def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
@@ -78,7 +78,10 @@ def _flag_parameter(option: Option, flags: Sequence[str]) -> inspect.Parameter:
     if kind is bool:
         said["negative"] = option.off_flag or ()
     else:
-        convert = _converter(option.flag, kind, option.about.least, repeats=option.about.repeats, flags=flags)
+        about = option.about
+        convert = _converter(
+            option.flag, kind, about.least, repeats=about.repeats, flags=flags, blank=about.is_separator
+        )
         said |= {"negative": (), "allow_leading_hyphen": True, "converter": convert}
     return inspect.Parameter(
         option.name,
@@ -89,11 +92,18 @@ def _flag_parameter(option: Option, flags: Sequence[str]) -> inspect.Parameter:
 
 
 def _converter(
-    shown: str, kind: Any, least: int | None = None, *, repeats: bool, flags: Sequence[str] = ()
+    shown: str,
+    kind: Any,
+    least: int | None = None,
+    *,
+    repeats: bool,
+    flags: Sequence[str] = (),
+    blank: bool = False,
 ) -> Callable[[object, Sequence[Token]], object]:
     """What makes values of words, and says of a wrong one which flag it was given to."""
 
     def one(word: str) -> object:
+        refuse_empty(shown, word, blank=blank)
         if word in flags:
             raise UsageError(f"{shown} needs a value, but {word} follows.")
         if get_origin(kind) is Literal and word not in get_args(kind):

@@ -32,6 +32,7 @@ from crossgraft.records import SCHEMA_VERSION, Record
 from crossgraft.records.base import Count
 from crossgraft.seeding import derive_seed
 from crossgraft.storage.atomic import write_atomically
+from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups, Targets
 
@@ -129,8 +130,10 @@ class Split(Record):
         """Write the split as JSON; the file appears whole or not at all.
 
         Raises:
+            UsageError: There is a file, or a folder, that is no split.
             StorageError: The file cannot be written.
         """
+        refuse_to_replace(path, is_split, what="a split")
         write_atomically(path, self.model_dump_json(indent=1) + "\n")
 
     @classmethod
@@ -154,6 +157,15 @@ class Split(Record):
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the whole file"
             raise DataError(f"{path} is not a split that crossgraft saved: {first['msg']} ({where}).") from error
+
+
+def is_split(content: bytes) -> bool:
+    """Whether this is what ``Split.save`` writes."""
+    try:
+        Split.model_validate_json(content)
+    except ValidationError:
+        return False
+    return True
 
 
 def make_split(

@@ -15,6 +15,7 @@ from crossgraft.demo.files import DATA_FILE, UNSEEN_FOLDER
 from crossgraft.demo.selected import SELECT_FOLDER, ZOO_FILE
 from crossgraft.demo.steps import run_demo
 from crossgraft.demo.target_task import divide_digits
+from crossgraft.options import refuse_empty
 from crossgraft.progress import Reporter
 from crossgraft.records import DemoRecord, Thumbnail
 from crossgraft.result import Result
@@ -41,7 +42,10 @@ class DemoResult(Result[DemoRecord]):
 
 
 OWN = (
-    *(f"{folder}/" for folder in (COMPARE_FOLDER, OTHER_FOLDER, PREDICT_FOLDER, AUDIT_FOLDER, SELECT_FOLDER, UNSEEN_FOLDER)),
+    *(
+        f"{folder}/"
+        for folder in (COMPARE_FOLDER, OTHER_FOLDER, PREDICT_FOLDER, AUDIT_FOLDER, SELECT_FOLDER, UNSEEN_FOLDER)
+    ),
     *(DATA_FILE, MODEL_FILE, OTHER_MODEL_FILE, ZOO_FILE, "fine_tuned.csv"),
 )
 """What is written beside the files of the run itself."""
@@ -83,6 +87,7 @@ def write_demo(
         RunDirectoryError: ``out`` is in use or holds another run.
         StorageError: Something cannot be written.
     """
+    refuse_empty("out", out)
     path = Path(out)
     reporter = reporter or Reporter(quiet=True)
     config: dict[str, object] = {"seed": seed, "fast": fast, "no_images": no_images}

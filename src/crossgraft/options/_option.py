@@ -32,6 +32,7 @@ class About:
         in_protocol: Whether a result that was measured with another value is another protocol of a known result.
         opposite: Flag that switches it off, where it is not ``no-`` and the name.
         is_path: Whether the command line takes a path, where a program may give something else, too.
+        is_separator: Whether blanks alone are a value.
     """
 
     help: str
@@ -46,6 +47,7 @@ class About:
     in_protocol: bool = False
     opposite: str | None = None
     is_path: bool = False
+    is_separator: bool = False
 
 
 class _Said(TypedDict, total=False):
@@ -62,6 +64,7 @@ class _Said(TypedDict, total=False):
     in_protocol: bool
     opposite: str | None
     is_path: bool
+    is_separator: bool
 
 
 @overload

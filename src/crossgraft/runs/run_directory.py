@@ -41,6 +41,7 @@ from crossgraft.runs.written_files import (
     set_one_aside,
     written_files,
 )
+from crossgraft.stopping import ending_if_asked
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.storage.temporaries import remove_leftovers
 from crossgraft.version import __version__
@@ -148,7 +149,8 @@ class RunDirectory:
     def stage(self, name: str) -> Generator[None]:
         """Measure the seconds of a part of the run and keep them in ``run.json``."""
         start = time.perf_counter()
-        yield
+        with ending_if_asked():
+            yield
         stage = StageRecord(name=name, seconds=time.perf_counter() - start)
         self.update(stages=[*(s for s in self.record.stages if s.name != name), stage])
 
@@ -200,7 +202,8 @@ def open_run(
         run = _enter(path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite)
         try:
             run.write_record(RUN_FILE, run.record)
-            yield run
+            with ending_if_asked():
+                yield run
             if run.record.state != "done":
                 run.finish()
             let_go(path, BEFORE, UNFINISHED)

@@ -15,11 +15,12 @@ import numpy as np
 
 from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option, Options, options_of
+from crossgraft.options import Option, Options, options_of, refuse_empty
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.runs.command_line import said_again, typed_command
+from crossgraft.runs.inputs import refuse_to_replace_inputs
 from crossgraft.runs.publish import PAGE
 
 P = ParamSpec("P")
@@ -145,8 +146,13 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             if len(given) != len(inputs):
                 raise TypeError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
             _refuse_wrong_names(function.__name__, keywords, known)
+            everything = {**dict(zip((each.name for each in inputs), given, strict=True)), **keywords}
+            for name, value in everything.items():
+                refuse_empty(name, value, blank=name in known and known[name].about.is_separator)
             chosen = kind(**{name: _plain(name, value) for name, value in keywords.items()})
             reporter = getattr(chosen, "reporter", None) or default_reporter()
+            if (out := getattr(chosen, "out", None)) is not None:
+                refuse_to_replace_inputs(out, everything)
             run = Run(command, chosen, reporter, function.__name__, tuple(given))
             result = function(*given, chosen, run)
             if not isinstance(result, Result) or result.out is None:
