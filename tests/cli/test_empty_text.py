@@ -1,6 +1,7 @@
 """Empty text is refused in every place, with its name: a variable of a shell that is not set must mean nothing."""
 
 import inspect
+from typing import Literal, get_args, get_origin
 
 import pytest
 
@@ -11,57 +12,44 @@ from crossgraft.cli.parsing import parse
 from crossgraft.errors import UsageError
 from crossgraft.options import options_of
 
-FLAGS = [
-    (name, flag)
-    for name, command in COMMANDS
-    for each in command.flags.values()
-    if typed_as(each) is not bool
-    for flag in each.flags
-]
-INPUTS = [(name, each.name) for name, command in COMMANDS for each in command.inputs]
-VERBS = {name: each for name in package.__all__ if hasattr(each := getattr(package, name), "options") and callable(each)}
-ARGUMENTS = [
-    (name, argument.name)
-    for name, function in VERBS.items()
-    for argument in inspect.signature(function).parameters.values()
-    if argument.name != "reporter"
-]
+VERBS = {
+    name: each for name in package.__all__ if hasattr(each := getattr(package, name), "options") and callable(each)
+}
 
 
-@pytest.mark.parametrize("text", ["", "  "])
-@pytest.mark.parametrize(("name", "flag"), FLAGS)
-def test_a_flag(name, flag, text):
-    if flag == "--label-separator" and text:
-        pytest.skip("blanks can stand between labels")
+def word_for(each):
+    """One that an input takes."""
+    return get_args(each.type)[0] if get_origin(each.type) is Literal else "x"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in COMMANDS])
+def test_every_flag_and_input_of(name):
     command = COMMANDS.get(name)
-    needed = ["x"] * sum(each.is_required for each in command.inputs)
-    for words in ([flag, text], [f"{flag}={text}"]):
-        with pytest.raises(UsageError, match=rf"{flag} is empty|value of {flag}"):
-            parse(command, [*needed, *words])
+    words = [word_for(each) for each in command.inputs if each.is_required]
+    for option in command.flags.values():
+        if typed_as(option) is bool:
+            continue
+        text = "" if option.about.is_separator else " "
+        for typed in ([option.flag, ""], [f"{option.flags[-1]}={text}"]):
+            with pytest.raises(UsageError, match=f"{option.flag} is empty"):
+                parse(command, [*words, *typed])
+    for place in range(len(command.inputs)):
+        with pytest.raises(UsageError, match=f"{command.inputs[place].metavar} is empty"):
+            parse(command, [*map(word_for, command.inputs[:place]), ""])
 
 
-@pytest.mark.parametrize(("name", "argument"), INPUTS)
-def test_what_is_typed_without_a_flag(name, argument):
-    command = COMMANDS.get(name)
-    words = ["" if each.name == argument else "x" for each in command.inputs]
-    with pytest.raises(UsageError, match="is empty|value of|needs"):
-        parse(command, words)
-
-
-@pytest.mark.parametrize("value", ["", " ", [""], ["a", ""], ("a", "  ")])
-@pytest.mark.parametrize(("name", "argument"), ARGUMENTS)
-def test_an_argument_of_python(name, argument, value, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", VERBS)
+def test_every_argument_of(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if argument == "label_separator" and value in (" ", ("a", "  ")):
-        pytest.skip("blanks can stand between labels")
-    function = VERBS[name]
-    values = {
-        each.name: "x"
-        for each in inspect.signature(function).parameters.values()
-        if each.kind is not each.KEYWORD_ONLY or each.default is each.empty
-    }
-    with pytest.raises(UsageError, match=f"{argument} is empty|{argument}"):
-        function(**{**values, argument: value})
+    parameters = inspect.signature(VERBS[name]).parameters.values()
+    values = {each.name: "x" for each in parameters if each.kind is not each.KEYWORD_ONLY or each.default is each.empty}
+    known = options_of(VERBS[name].options)
+    for each in parameters:
+        blank = each.name in known and known[each.name].about.is_separator
+        for value in ("", [""], ("a", ""), *[" ", ["a", "  "]] * (not blank)):
+            if each.name != "reporter":
+                with pytest.raises(UsageError, match=f"{each.name} is empty"):
+                    VERBS[name](**{**values, each.name: value})
     assert list(tmp_path.iterdir()) == []
 
 

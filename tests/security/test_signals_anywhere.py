@@ -17,7 +17,7 @@ CODE = ("--code", "tiny_models.py", "--device", "cpu", "--workers", "1")
 COMMANDS = {
     "check": (("check", "images", "--out", "out"), "report.html"),
     "edit": (("edit", "images", "out", "--with", "tag"), "labels.csv"),
-    "rank": (("rank", "images", "--models", "zoo.yaml", *CODE, "--no-images", "--out", "out"), "ranking.csv"),
+    "rank": (("rank", "images", "--models", "zoo.yaml", *CODE, "--no-images", "--out", "out"), "scores.csv"),
     "tune": (
         ("tune", "images", "--model", "zoo.yaml:narrow", *CODE, "--method", "linear", "--epochs", "2", "--out", "out"),
         "split.json",
@@ -26,7 +26,7 @@ COMMANDS = {
 NUMBERS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
-class Other(Exception):
+class OtherError(Exception):
     """What an import that was interrupted raises."""
 
 
@@ -38,7 +38,7 @@ def strike(how, number):
         if how == "raised":
             raise
         if how == "other":
-            raise Other from None
+            raise OtherError from None
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ import numpy as np
 from crossgraft.data.leakage import leakage_in_words
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
-from crossgraft.data.splits import PARTS, Split, is_split
+from crossgraft.data.splits import PARTS, Split
 from crossgraft.errors import DataError, StorageError, UsageError
 from crossgraft.records import DataSplitRecord, SplitRow
 from crossgraft.result import Result
@@ -66,7 +66,7 @@ class DataSplit(Result[DataSplitRecord]):
         """
         if self.split is None:
             raise UsageError("There is no split to write.")
-        refuse_to_replace(file, is_split, what="a split")
+        refuse_to_replace(file, Split.is_in, what="a split")
         if file.exists() and not overwrite and not _holds(file, self.split):
             raise UsageError(
                 f"{file} holds another split. Choose another file with --out, or replace it with --overwrite."

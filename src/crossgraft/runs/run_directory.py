@@ -8,7 +8,6 @@ replaces it has its result, and is as it was if that fails; the same command goe
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import time
 from collections.abc import Generator, Mapping
@@ -26,19 +25,15 @@ from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, Stora
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.records import Record, RunRecord, StageRecord
+from crossgraft.runs.replaced_run import done_record, is_replaced, let_go, put_back, replace_run, set_one_aside, settle
 from crossgraft.runs.written_files import (
     BEFORE,
     RUN_FILE,
     UNFINISHED,
     WRITTEN,
-    go_on,
     is_of_a_beginning,
-    is_replaced,
     is_without_result,
-    let_go,
-    put_back,
-    set_aside,
-    set_one_aside,
+    refuse_links,
     written_files,
 )
 from crossgraft.stopping import ending_if_asked
@@ -181,7 +176,7 @@ def open_run(
         DataError: A folder in ``path`` is a symbolic link.
         StorageError: The folder cannot be written.
     """
-    _refuse_links(path)
+    refuse_links(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path / ".lock", timeout=0)
@@ -197,9 +192,15 @@ def open_run(
         raise StorageError(f"Cannot write into {where}: {reason}. Choose another --out.") from error
     try:
         remove_leftovers(path, locked=True, recursive=True)
-        _settle(path)
-        before = _done_record(path)
-        run = _enter(path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite)
+        settle(path)
+        before = done_record(path)
+        try:
+            run = _enter(
+                path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite
+            )
+        except BaseException:
+            put_back(path)
+            raise
         try:
             run.write_record(RUN_FILE, run.record)
             with ending_if_asked():
@@ -214,56 +215,22 @@ def open_run(
         lock.release()
 
 
-def _settle(path: Path) -> None:
-    """What a run that was killed has left: the new one if it had its result, else the earlier one."""
-    if is_replaced(path) and _done_record(path) is not None:
-        let_go(path, BEFORE)
-    put_back(path)
-
-
-def _done_record(path: Path) -> bytes | None:
-    """What ``run.json`` holds, if its run is done."""
-    with suppress(OSError, ValidationError):
-        content = (path / RUN_FILE).read_bytes()
-        return content if RunRecord.model_validate_json(content).state == "done" else None
-    return None
-
-
 def _leave(run: RunDirectory, state: Literal["interrupted", "failed"], *, before: bytes | None) -> None:
-    """What is done stays done, whatever happens after it; and a full disk must not hide why the run ends.
-
-    Args:
-        run: It.
-        state: How it ends.
-        before: The ``run.json`` of a finished run that was there.
-    """
+    """What is done stays done, ``before`` too, whatever happens after it; a full disk must not hide why the run ends."""
     path = run.path
     if run.record.state == "done":
         let_go(path, BEFORE, UNFINISHED)
         return
     with suppress(StorageError):
-        replaces = is_replaced(path)
-        is_empty = is_without_result(path, run.record)
-        if before is not None and not replaces:
-            run.write(RUN_FILE, before)
+        if not is_replaced(path):
+            run.update(state=state) if before is None else run.write(RUN_FILE, before)
             return
         run.update(state=state)
-        put_back(path)
         # An attempt that went on from another and failed again would fail for ever.
-        if replaces and (is_empty or (state == "failed" and run.resumed)):
+        is_useless = is_without_result(path, run.record) or (state == "failed" and run.resumed)
+        put_back(path)
+        if is_useless:
             let_go(path, UNFINISHED)
-
-
-def _refuse_links(path: Path) -> None:
-    """A run makes no links, so one in its folder was put there, and what is written through it would land elsewhere."""
-    for place, folders, files in os.walk(path):
-        lock = [".lock"] if Path(place) == path and ".lock" in files else []
-        for name in (*folders, *lock):
-            if Path(place, name).is_symlink():
-                raise DataError(
-                    f"{shortened(str(Path(place, name)))} is a symbolic link. A run writes and removes files in its folder, "
-                    "which would be those that the link leads to. Remove the link, or choose another --out."
-                )
 
 
 def _enter(
@@ -276,7 +243,7 @@ def _enter(
         let_go(path, RUN_FILE, WRITTEN)
         earlier = None
     elif holds_run and overwrite:
-        earlier = _replace(path, digest)
+        earlier = replace_run(path, digest)
     elif earlier is None and not all(is_of_a_beginning(entry.name) for entry in path.iterdir()):
         raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
     if earlier is not None and earlier.config_hash != digest:
@@ -299,19 +266,6 @@ def _enter(
         stages=earlier.stages if earlier else [],
     )
     return RunDirectory(path, record, earlier=earlier)
-
-
-def _replace(path: Path, digest: str) -> RunRecord | None:
-    """Set the earlier run aside; the record of an attempt with the same configuration that was stopped, which goes on."""
-    unfinished: RunRecord | None = None
-    with suppress(OSError, ValidationError):
-        unfinished = RunRecord.model_validate_json((path / UNFINISHED / RUN_FILE).read_bytes())
-    set_aside(path)
-    if unfinished is None or unfinished.config_hash != digest:
-        let_go(path, UNFINISHED)
-        return None
-    go_on(path)
-    return unfinished
 
 
 def _read_run(path: Path) -> RunRecord:

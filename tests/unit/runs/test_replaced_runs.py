@@ -37,15 +37,24 @@ def done(tmp_path):
     return path
 
 
-def begin(path, **more):
-    with opened(path, seed=1, overwrite=True, **more) as run:
+def begin(path, kind=None):
+    with opened(path, seed=1, overwrite=True) as run:
         run.own("jobs/", "new/")
         assert run.resumed or not (path / "jobs").exists()
         for folder in ("jobs", "new"):
             (path / folder).mkdir(exist_ok=True)
             (path / folder / "b").write_text("new")
         run.write("report.json", "new")
-        yield run
+        assert (path / BEFORE).is_dir()
+        if kind is not None:
+            raise kind
+
+
+def fail(kind, *arguments, **more):
+    with opened(*arguments, overwrite=True, **more) as run:
+        run.write("report.json", "new")
+        run.write("more.json", "new")
+        raise kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,19 +62,14 @@ def begin(path, **more):
 def test_what_fails_leaves_the_earlier_run_as_it_was(done, kind, steps):
     before = content(done)
     with pytest.raises(kind):
-        if steps:
-            for _ in begin(done):
-                raise kind
-        with opened(done, seed=1, overwrite=True):
-            raise kind
+        begin(done, kind) if steps else fail(kind, done, seed=1)
     assert content(done) == before
     with opened(done) as run:
         assert run.resumed
 
 
 def test_what_ends_well_takes_its_place_and_leaves_nothing_of_it(done):
-    for _ in begin(done):
-        assert (done / BEFORE).is_dir()
+    begin(done)
     assert {name for name in content(done) if not name.startswith(".")} == {
         "run.json",
         "report.json",
@@ -78,8 +82,7 @@ def test_what_ends_well_takes_its_place_and_leaves_nothing_of_it(done):
 
 def test_the_same_command_goes_on_where_it_was_interrupted(done):
     with pytest.raises(KeyboardInterrupt):
-        for _ in begin(done):
-            raise KeyboardInterrupt
+        begin(done, KeyboardInterrupt)
     with opened(done, seed=1, overwrite=True) as run:
         assert run.resumed
         assert (done / "jobs" / "b").read_text() == (done / "new" / "b").read_text() == "new"
@@ -89,8 +92,7 @@ def test_the_same_command_goes_on_where_it_was_interrupted(done):
 
 def test_another_command_does_not_go_on_with_it(done):
     with pytest.raises(KeyboardInterrupt):
-        for _ in begin(done):
-            raise KeyboardInterrupt
+        begin(done, KeyboardInterrupt)
     with opened(done, seed=2, overwrite=True) as run:
         assert not run.resumed
         assert not (done / "new").exists()
@@ -98,10 +100,9 @@ def test_another_command_does_not_go_on_with_it(done):
 
 def test_an_attempt_that_fails_again_is_begun_anew(done):
     for attempt in range(2):
-        with pytest.raises(ValueError, match="damaged"), opened(done, seed=1, overwrite=True) as run:
-            assert run.resumed == bool(attempt)
-            run.write("x", "")
-            raise ValueError("damaged")
+        assert (done / UNFINISHED).exists() == bool(attempt)
+        with pytest.raises(ValueError, match="damaged"):
+            fail(ValueError("damaged"), done, seed=1)
     with opened(done, seed=1, overwrite=True) as run:
         assert not run.resumed
 
@@ -137,10 +138,8 @@ def test_a_kill_between_any_two_renames_loses_nothing(tmp_path_factory, stop, ag
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Path, "replace", move)
-            with pytest.raises((Killed, ValueError)), opened(path, seed=1, overwrite=True) as run:
-                run.write("report.json", "new")
-                run.write("more.json", "new")
-                raise ValueError
+            with pytest.raises((Killed, ValueError)):
+                fail(ValueError, path, seed=1)
     with pytest.raises(ValueError, match="typo"), opened(path, seed=2, overwrite=True):
         raise ValueError("typo")
     assert content(path) == before

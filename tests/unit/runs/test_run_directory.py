@@ -3,8 +3,8 @@ import io
 import os
 import subprocess
 import sys
-from pathlib import Path
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
