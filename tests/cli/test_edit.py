@@ -160,7 +160,7 @@ def test_a_stopped_command_is_done_again(study, workspace, crossgraft, monkeypat
         ({"strength": -1.0}, UsageError, "--strength must be a number of at least 0"),
         ({"strength": None}, UsageError, "--strength must be a number"),
         ({"unit": "Patient"}, UsageError, "--unit must be image or patient"),
-        ({"among": ""}, UsageError, "--among names no class"),
+        ({"among": ""}, UsageError, "among is empty"),
         ({"classes": "all.csv"}, DataError, "merges all classes into x"),
         ({"among": "bening"}, UnknownNameError, "Did you mean benign"),
         ({"unit": "patient"}, UsageError, "--unit patient draws patients"),

@@ -531,6 +531,29 @@ def another_configuration(folder, _):
     return *PLAIN, "--per-class", "6"
 
 
+def input_in_the_run(folder, _):
+    from crossgraft.cli.main import main
+
+    assert main([*PLAIN, "--quiet"]) == 0
+    return *PLAIN[:-4], "--split", "run/run.json", "--out", "run", "--overwrite"
+
+
+def table_in_the_place_of_a_split(folder, _):
+    (folder / "table.csv").write_text("path,label\n")
+    return "split", "images", "--out", "table.csv", "--overwrite"
+
+
+def record_in_the_place_of_a_page(folder, _):
+    from crossgraft.cli.main import main
+
+    assert main([*PLAIN, "--quiet"]) == 0
+    return "report", "run", "--out", "run/report.json"
+
+
+def empty_text(folder, _):
+    return *PLAIN, "--group-column", ""
+
+
 def foreign_folder(folder, _):
     (folder / "thesis").mkdir()
     (folder / "thesis" / "chapter1.tex").write_text("precious")

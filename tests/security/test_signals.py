@@ -12,6 +12,7 @@ import pytest
 
 from crossgraft.cli import main as cli
 from crossgraft.cli.signals import StopSignals
+from crossgraft.stopping import ask_to_end
 from support import forked
 from support.tiny import make_workspace
 
@@ -20,8 +21,11 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals o
 
 @pytest.fixture(autouse=True)
 def default_handlers():
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {
+        number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    }
     yield
+    ask_to_end(None)
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -39,12 +43,12 @@ def test_the_exit_code_is_that_of_the_signal(monkeypatch, number):
     assert ended.value.code == 128 + number
 
 
-def test_a_command_that_ended_well_or_by_ctrl_c_keeps_its_code(monkeypatch):
+def test_a_signal_decides_the_code_however_the_command_ended():
     signals = StopSignals()
-    assert signals.exit_code(130, interrupted=130) == 130
-    signals.received = signal.SIGTERM
-    assert signals.exit_code(0, interrupted=130) == 0
-    assert signals.exit_code(3, interrupted=130) == 3
+    assert [signals.exit_code(code) for code in (0, 1, 3, 130)] == [0, 1, 3, 130]
+    ask_to_end(signal.SIGTERM)
+    ask_to_end(signal.SIGINT)
+    assert {signals.exit_code(code) for code in (0, 1, 3, 130)} == {143}
 
 
 def test_a_signal_that_is_ignored_stays_so():

@@ -28,6 +28,15 @@ RENAMED = "_original"
 """Ending of a column of the data that is called as one of the table."""
 
 
+def own_images(folder: Path, num_images: int) -> list[str]:
+    """What ``write_images`` writes into ``folder``, and what it wrote there before, as paths relative to it."""
+    digits = len(str(num_images))
+    names = [f"{row:0{digits}d}{suffix}" for row in range(1, num_images + 1) for suffix in (".png", ".tif")]
+    there = (folder / FOLDER).iterdir() if (folder / FOLDER).is_dir() else ()
+    names += sorted(file.name for file in there if _OWN_NAME.fullmatch(file.name))
+    return [f"{FOLDER}/{name}" for name in dict.fromkeys(names)]
+
+
 def write_images(dataset: Dataset, folder: Path, *, told: Callable[[], object]) -> list[str]:
     """Write every image, and return their paths relative to ``folder``: PNG for 8 bits, TIFF for what PNG cannot hold.
 

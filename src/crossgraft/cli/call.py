@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossgraft.cli.output import print_json, show
 from crossgraft.errors import OtherRunError
-from crossgraft.options import Options, options_of
+from crossgraft.options import Options, options_of, refuse_empty
 from crossgraft.options.running import Output
 
 if TYPE_CHECKING:
@@ -66,12 +66,14 @@ class Call:
             asked: From ``asked``, of these options and perhaps others.
 
         Raises:
-            UsageError: A value has the wrong type, or the file a wrong key.
+            UsageError: A value has the wrong type or is empty, or the file has a wrong key.
         """
         from crossgraft.config import settings_model, validated
 
         model = settings_model(kind)
         of_it = {name: each for name, each in (asked or self.asked(kind)).items() if name in model.model_fields}
+        for name in {*of_it} - {*self.typed}:  # words that were typed were looked at when they were read
+            refuse_empty(f"{name} in {self.config}", of_it[name], blank=options_of(kind)[name].about.is_separator)
         return self._without_consent(validated(model, of_it, file=self.config, given=self.typed))
 
     def _without_consent(self, values: dict[str, Any]) -> dict[str, Any]:

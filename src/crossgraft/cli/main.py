@@ -21,6 +21,7 @@ from crossgraft.cli.output import complain, drop_unread, harmless_messages, show
 from crossgraft.cli.signals import StopSignals
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.paths import shortened, why_impossible
+from crossgraft.stopping import asked_to_end, ending_if_asked
 from crossgraft.version import __version__
 
 EXIT_INTERNAL = 1
@@ -40,7 +41,13 @@ def run(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     signals = StopSignals()
     signals.install()
-    code = signals.exit_code(main(arguments), interrupted=EXIT_INTERRUPTED)
+    try:
+        code = main(arguments)
+    except KeyboardInterrupt:  # another signal, while the first one was being said
+        code = EXIT_INTERRUPTED
+    finally:
+        signals.end()
+    code = signals.exit_code(code)
     drop_unread(sys.stdout, sys.stderr)
     sys.exit(code)
 
@@ -88,13 +95,18 @@ _HOW_THREADS_WAIT = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 def main(arguments: Sequence[str]) -> int:
     """Run the command line and return the exit code; for tests and programs that must not exit."""
     with harmless_messages():
-        return _outcome(arguments)
+        code = _outcome(arguments)
+        if asked_to_end() is not None and code != EXIT_INTERRUPTED:  # whatever became of the exception of its handler
+            complain(INTERRUPTED)
+            return EXIT_INTERRUPTED
+        return code
 
 
 def _outcome(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     try:
-        return _run(arguments)
+        with ending_if_asked():
+            return _run(arguments)
     except CrossgraftError as error:
         complain(str(error), error=error if debug else None)
         return error.exit_code

@@ -20,7 +20,7 @@ from cyclopts import (
 
 from crossgraft.cli.command import Command, Input, Shell, typed_as
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option, value_of
+from crossgraft.options import Option, refuse_empty, value_of
 
 
 def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _flag_parameter(option: Option, flags: Sequence[str]) -> inspect.Parameter:
     if kind is bool:
         said["negative"] = option.off_flag or ()
     else:
-        one = Path if kind is Path else partial(value_of, option, shown=option.flag, kind=kind)
+        one = partial(_path, option.flag) if kind is Path else partial(value_of, option, shown=option.flag, kind=kind)
         convert = _converter(option.flag, one, repeats=option.about.repeats, flags=flags)
         said |= {"negative": (), "allow_leading_hyphen": True, "converter": convert}
     return inspect.Parameter(
@@ -91,7 +91,13 @@ def _flag_parameter(option: Option, flags: Sequence[str]) -> inspect.Parameter:
     )
 
 
+def _path(shown: str, word: str) -> Path:
+    refuse_empty(shown, word)
+    return Path(word)
+
+
 def _input_value(given: Input, word: str) -> object:
+    refuse_empty(given.metavar, word)
     if get_origin(given.type) is Literal and word not in get_args(given.type):
         raise UnknownNameError(f"value of {given.metavar}", word, get_args(given.type))
     return Path(word) if given.type is Path else word

@@ -11,38 +11,47 @@ import sys
 import threading
 from types import FrameType
 
-STOPPING = ("SIGTERM", "SIGHUP")  # of job schedulers, containers and systemd; of a terminal that is closed
+from crossgraft.stopping import ask_to_end, asked_to_end
+
+STOPPING = (
+    "SIGTERM",
+    "SIGHUP",
+    "SIGINT",
+)  # of job schedulers, containers and systemd; of a terminal that is closed; Ctrl-C
 
 
 class StopSignals:
-    """Turns signals that ask a process to end into the exception of Ctrl-C, and remembers which one came.
-
-    Attributes:
-        received: Number of the first signal; None: none came.
-    """
+    """Turns signals that ask a process to end into the exception of Ctrl-C, and remembers which one came (see ``stopping``)."""
 
     def __init__(self) -> None:
-        self.received: int | None = None
+        self._has_ended = False
         self._terminals = [stream.fileno() for stream in (sys.__stdout__, sys.__stderr__) if stream and stream.isatty()]
 
     def install(self) -> None:
         """Set the handlers; a signal that is ignored (``nohup``) stays so."""
+        ask_to_end(None)
         if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
             return
         for name in STOPPING:
             number = getattr(signal, name, None)  # Windows has no SIGHUP
-            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                 signal.signal(number, self._stop)
 
-    def exit_code(self, code: int, *, interrupted: int) -> int:
-        """``code``, but 128 + number of the signal, as shells say it, where the command was interrupted by one."""
-        return code if self.received is None or code != interrupted else 128 + self.received
+    def end(self) -> None:
+        """The command has ended, and says so: what comes now changes nothing."""
+        self._has_ended = True
+
+    def exit_code(self, code: int) -> int:
+        """128 + number of the signal, as shells say it, where one came while the command was at work; else ``code``."""
+        received = asked_to_end()
+        return code if received is None else 128 + received
 
     def _stop(self, number: int, _: FrameType | None) -> None:
-        if self.received is None:
-            self.received = number
         if number == getattr(signal, "SIGHUP", None):
             self._forget_terminals()
+        if self._has_ended:
+            return
+        ask_to_end(number)
         raise KeyboardInterrupt
 
     def _forget_terminals(self) -> None:

@@ -21,6 +21,7 @@ from crossgraft.data.sources._given_tables import given_kind, rows_of_given
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.sources._one_image import ONE_IMAGE
 from crossgraft.errors import DataError, UsageError
+from crossgraft.options import refuse_empty
 from crossgraft.options.data import SourceOptions
 from crossgraft.paths import refuse_impossible
 from crossgraft.progress import Reporter
@@ -68,6 +69,7 @@ def location_text(location: object) -> str:
     """
     if isinstance(location, str | os.PathLike):
         text = os.fspath(location)
+        refuse_empty("The path of the data", text)
         refuse_impossible(text, what="The path of the data", kind=DataError)
         return text
     kind = type(location).__name__

@@ -17,6 +17,7 @@ from crossgraft.errors import DataError, StorageError, UsageError
 from crossgraft.records import DataSplitRecord, SplitRow
 from crossgraft.result import Result
 from crossgraft.storage.atomic import describe_os_error
+from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
 
@@ -60,14 +61,15 @@ class DataSplit(Result[DataSplitRecord]):
         """Write the split to a file, where it may be already.
 
         Raises:
-            UsageError: The file holds something else, and ``overwrite`` is off.
+            UsageError: The file holds something else, or another split and ``overwrite`` is off.
             StorageError: The file cannot be written.
         """
         if self.split is None:
             raise UsageError("There is no split to write.")
+        refuse_to_replace(file, Split.is_in, what="a split")
         if file.exists() and not overwrite and not _holds(file, self.split):
             raise UsageError(
-                f"{file} holds another split, or something else. Choose another file with --out, or replace it with --overwrite."
+                f"{file} holds another split. Choose another file with --out, or replace it with --overwrite."
             )
         try:
             file.parent.mkdir(parents=True, exist_ok=True)

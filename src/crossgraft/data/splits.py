@@ -32,6 +32,7 @@ from crossgraft.records import SCHEMA_VERSION, Record
 from crossgraft.records.base import Count
 from crossgraft.seeding import derive_seed
 from crossgraft.storage.atomic import write_atomically
+from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups, Targets
 
@@ -129,9 +130,16 @@ class Split(Record):
         """Write the split as JSON; the file appears whole or not at all.
 
         Raises:
+            UsageError: Something else is there.
             StorageError: The file cannot be written.
         """
+        refuse_to_replace(path, Split.is_in, what="a split")
         write_atomically(path, self.model_dump_json(indent=1) + "\n")
+
+    @classmethod
+    def is_in(cls, content: bytes) -> bool:
+        """Whether this is the content of a file that ``save`` wrote."""
+        return b'"kind": "split"' in content[:200]
 
     @classmethod
     def load(cls, path: Path) -> Split:

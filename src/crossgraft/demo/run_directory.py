@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 
 from crossgraft.data import open_dataset
 from crossgraft.data.describe import make_thumbnails
+from crossgraft.demo.audited import AUDIT_FOLDER
+from crossgraft.demo.best_model import COMPARE_FOLDER, MODEL_FILE, OTHER_FOLDER, OTHER_MODEL_FILE, PREDICT_FOLDER
+from crossgraft.demo.files import DATA_FILE, UNSEEN_FOLDER
+from crossgraft.demo.selected import SELECT_FOLDER, ZOO_FILE
 from crossgraft.demo.steps import run_demo
 from crossgraft.demo.target_task import divide_digits
+from crossgraft.options import refuse_empty
 from crossgraft.progress import Reporter
 from crossgraft.records import DemoRecord, Thumbnail
 from crossgraft.result import Result
@@ -35,6 +40,15 @@ class DemoResult(Result[DemoRecord]):
 
         return pd.DataFrame([row.model_dump() for row in self.record.fine_tuned])
 
+
+OWN = (
+    *(
+        f"{folder}/"
+        for folder in (COMPARE_FOLDER, OTHER_FOLDER, PREDICT_FOLDER, AUDIT_FOLDER, SELECT_FOLDER, UNSEEN_FOLDER)
+    ),
+    *(DATA_FILE, MODEL_FILE, OTHER_MODEL_FILE, ZOO_FILE, "fine_tuned.csv"),
+)
+"""What is written beside the files of the run itself."""
 
 INTRODUCTION = (
     "crossgraft finds the pretrained model that suits your images without fine-tuning them all, fine-tunes it, and says how far "
@@ -73,6 +87,7 @@ def write_demo(
         RunDirectoryError: ``out`` is in use or holds another run.
         StorageError: Something cannot be written.
     """
+    refuse_empty("out", out)
     path = Path(out)
     reporter = reporter or Reporter(quiet=True)
     config: dict[str, object] = {"seed": seed, "fast": fast, "no_images": no_images}
@@ -90,6 +105,7 @@ def write_demo(
     with open_run(
         path, command="demo", command_line=shlex.join(words), config=config, seed=seed, overwrite=overwrite
     ) as run:
+        run.own(*OWN)
         reporter.say(INTRODUCTION)
         with reporter.spared():
             record = run_demo(

@@ -18,6 +18,7 @@ from crossgraft.options.comparing_models import CompareModelsOptions as CompareM
 from crossgraft.options.distilling import DistillationSettings as DistillationSettings
 from crossgraft.options.distilling import DistilOptions as DistilOptions
 from crossgraft.options.editing import EditOptions as EditOptions
+from crossgraft.options.empty import refuse_empty as refuse_empty
 from crossgraft.options.exporting import ExportOptions as ExportOptions
 from crossgraft.options.fewshot import FewshotOptions as FewshotOptions
 from crossgraft.options.fewshot import SupportOptions as SupportOptions

@@ -34,6 +34,7 @@ class About:
         is_path: Whether the command line takes a path, where a program may give something else, too.
         is_side: Whether a program may also give a pair of equal numbers: height and width.
         needs: Name of the option without which this one means nothing.
+        is_separator: Whether blanks alone are a value.
     """
 
     help: str
@@ -50,6 +51,7 @@ class About:
     is_path: bool = False
     is_side: bool = False
     needs: str | None = None
+    is_separator: bool = False
 
 
 class _Said(TypedDict, total=False):
@@ -68,6 +70,7 @@ class _Said(TypedDict, total=False):
     is_path: bool
     is_side: bool
     needs: str | None
+    is_separator: bool
 
 
 @overload

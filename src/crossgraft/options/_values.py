@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._objects import FromProgram
 from crossgraft.options._option import Option, Options, given, options_of
+from crossgraft.options.empty import refuse_empty
 from crossgraft.paths import shortened
 
 _LARGEST = 2**63 - 1
@@ -38,6 +39,7 @@ def value_of(option: Option, value: object, shown: str | None = None, *, kind: A
         UnknownNameError: It is none of the words that there are.
     """
     shown, kind = shown or option.name, option.type if kind is None else kind
+    refuse_empty(shown, value, blank=option.about.is_separator)
     parts = _parts(kind)
     plain = value if Any in parts else _without_arrays(value)  # an array may be the images themselves
     if option.about.is_side and isinstance(plain, list | tuple):

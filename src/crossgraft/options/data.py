@@ -25,7 +25,7 @@ class TableOptions(Options):
         "Column of labels of a table; several columns for several labels per image.", default=None, is_common=True
     )
     label_separator: str | None = option(
-        "Separator of the labels in one cell, where an image may have several.", default=None
+        "Separator of the labels in one cell, where an image may have several.", default=None, is_separator=True
     )
     group_column: str | None = option(
         "Column of patients (lesions, writers …), whose images stay together in splits and intervals; none: no groups.",

@@ -22,6 +22,7 @@ from crossgraft.progress.bar import BarStage
 from crossgraft.progress.forecast import Forecast, Piece
 from crossgraft.progress.rates import describe_rate
 from crossgraft.progress.typical_clock import TypicalClock
+from crossgraft.stopping import ending_if_asked
 from crossgraft.words.durations import rounded_time
 from crossgraft.words.visible import visible
 
@@ -124,7 +125,8 @@ class Reporter:
         self._parts = (*outer, name)
         is_expected = forecast is not None and forecast.begin(self._parts)
         try:
-            yield
+            with ending_if_asked():
+                yield
         finally:
             self._parts = outer
             if is_expected and forecast is not None:
@@ -132,7 +134,16 @@ class Reporter:
 
     @contextmanager
     def stage(self, title: str, *, total: int | None = None, unit: str = "images") -> Generator[Stage]:
-        """Announce a stage and report its rate and the time left; ``total`` counts ``unit``."""
+        """Announce a stage and report its rate and the time left; ``total`` counts ``unit``.
+
+        Raises:
+            KeyboardInterrupt: A signal asked the process to end while it was under way.
+        """
+        with ending_if_asked(), self._shown(title, total, unit) as stage:
+            yield stage
+
+    @contextmanager
+    def _shown(self, title: str, total: int | None, unit: str) -> Generator[Stage]:
         if self.quiet:
             yield _SilentStage()
         elif self.console.is_terminal and not self.console.is_dumb_terminal and total is not None:

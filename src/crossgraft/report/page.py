@@ -16,12 +16,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from crossgraft.errors import UsageError
+from crossgraft.options import refuse_empty
 from crossgraft.paths import real_path
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.report.typesetting import breakable, code_line, prose
 from crossgraft.runs import write_atomically
+from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible
 
@@ -74,18 +76,25 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
         The file that was written.
 
     Raises:
-        UsageError: No run, several runs without ``out``, or a folder that is no run.
+        UsageError: No run, several runs without ``out``, a folder that is no run, or another file where the page would be.
         DataError: A record is damaged; the message names the file.
         StorageError: The page could not be written; an older page stays as it was.
     """
     single = isinstance(run_directory, str | Path)
+    for name, given in (("run_directory", run_directory), ("out", out)):
+        refuse_empty(name, given)
     directories = [Path(run_directory)] if single else [Path(directory) for directory in run_directory]
     if not directories:
         raise UsageError("No run directory was given. Name at least one folder that a crossgraft command wrote.")
     if out is None and len(directories) > 1:
         raise UsageError("A page of several runs needs a file to go to: give out=… (--out FILE).")
     target = directories[0] / "report.html" if out is None else Path(out)
+    refuse_to_replace(target, _is_page, what="a page")
     return write_atomically(target, render_page(directories, at=target.parent))
+
+
+def _is_page(content: bytes) -> bool:
+    return b'<meta name="generator" content="crossgraft ' in content[:2000]
 
 
 def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:

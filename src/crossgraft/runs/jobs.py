@@ -11,6 +11,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
+from crossgraft.stopping import ending_if_asked
 
 Item = TypeVar("Item")
 Spec = TypeVar("Spec")
@@ -124,8 +125,9 @@ def _attempt(job: Job[Spec], *, work: Work[Spec, Result], keep_going: bool) -> O
     start = time.perf_counter()
     with work.around(job):
         try:
-            found = work.read_back(job)
-            result = work.do(job) if found is None else found
+            with ending_if_asked():
+                found = work.read_back(job)
+                result = work.do(job) if found is None else found
             return Outcome(job, result, "", time.perf_counter() - start, was_read_back=found is not None)
         except (StorageError, RunDirectoryError):
             raise  # the disk is full, or another process is at work: no fault of the job

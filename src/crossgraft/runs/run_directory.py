@@ -1,13 +1,13 @@
 """One folder holds one run: configuration, records, report.
 
 The same command again resumes: finished pieces are read back. Another configuration, or other data, in the same folder
-is refused unless ``overwrite``; so is a second process while the first is at work.
+is refused unless ``overwrite``; so is a second process while the first is at work. An earlier run leaves when the one that
+replaces it has its result, and is as it was if that fails; the same command goes on from what was finished.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 import time
 from collections.abc import Generator, Mapping
@@ -25,13 +25,18 @@ from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, Stora
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.records import Record, RunRecord, StageRecord
+from crossgraft.runs.replaced_run import done_record, is_replaced, let_go, put_back, replace_run, set_one_aside, settle
 from crossgraft.runs.written_files import (
+    BEFORE,
+    RUN_FILE,
+    UNFINISHED,
     WRITTEN,
     is_of_a_beginning,
     is_without_result,
-    remove_written,
+    refuse_links,
     written_files,
 )
+from crossgraft.stopping import ending_if_asked
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.storage.temporaries import remove_leftovers
 from crossgraft.version import __version__
@@ -58,10 +63,27 @@ class RunDirectory:
 
     def write(self, name: str, content: str | bytes) -> Path:
         """Write one file of the run, whole or not at all, and remember that it is ours."""
-        known = written_files(self.path)
-        if name not in known:
-            write_atomically(self.path / WRITTEN, "\n".join([*known, name]) + "\n")
+        self._list(name)
         return write_atomically(self.path / name, content)
+
+    def own(self, *names: str) -> None:
+        """Say what the run writes by other means than ``write``; what is there of a run that this one replaces goes aside.
+
+        Args:
+            *names: Files, and folders with a ``/`` at the end.
+
+        Raises:
+            StorageError: Something cannot be moved.
+        """
+        if not self.resumed:
+            for name in names:
+                set_one_aside(self.path, name)
+        self._list(*names)
+
+    def _list(self, *names: str) -> None:
+        known = written_files(self.path)
+        if new := [name for name in dict.fromkeys(names) if name not in known]:
+            write_atomically(self.path / WRITTEN, "\n".join([*known, *new]) + "\n")
 
     def write_record(self, name: str, record: Record) -> Path:
         """Write a record as JSON."""
@@ -122,7 +144,8 @@ class RunDirectory:
     def stage(self, name: str) -> Generator[None]:
         """Measure the seconds of a part of the run and keep them in ``run.json``."""
         start = time.perf_counter()
-        yield
+        with ending_if_asked():
+            yield
         stage = StageRecord(name=name, seconds=time.perf_counter() - start)
         self.update(stages=[*(s for s in self.record.stages if s.name != name), stage])
 
@@ -145,7 +168,7 @@ def open_run(
         command_line: What to type to get the same run.
         config: Everything meant to change the numbers; permissions in it are left out.
         seed: Random seed of the run.
-        overwrite: Remove an earlier run in ``path`` first.
+        overwrite: Replace an earlier run in ``path``, which leaves when this one is done.
 
     Raises:
         RunDirectoryError: Another process is at work in ``path``, ``path`` holds another configuration, or it holds
@@ -153,7 +176,7 @@ def open_run(
         DataError: A folder in ``path`` is a symbolic link.
         StorageError: The folder cannot be written.
     """
-    _refuse_links(path)
+    refuse_links(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path / ".lock", timeout=0)
@@ -169,52 +192,60 @@ def open_run(
         raise StorageError(f"Cannot write into {where}: {reason}. Choose another --out.") from error
     try:
         remove_leftovers(path, locked=True, recursive=True)
-        run = _enter(path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite)
+        settle(path)
+        before = done_record(path)
         try:
-            run.write_record("run.json", run.record)
-            yield run
+            run = _enter(
+                path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite
+            )
+        except BaseException:
+            put_back(path)
+            raise
+        try:
+            run.write_record(RUN_FILE, run.record)
+            with ending_if_asked():
+                yield run
             if run.record.state != "done":
                 run.finish()
-        except KeyboardInterrupt:
-            _leave(run, "interrupted")
-            raise
-        except BaseException:
-            _leave(run, "failed")
+            let_go(path, BEFORE, UNFINISHED)
+        except BaseException as error:
+            _leave(run, "interrupted" if isinstance(error, KeyboardInterrupt) else "failed", before=before)
             raise
     finally:
         lock.release()
 
 
-def _leave(run: RunDirectory, state: Literal["interrupted", "failed"]) -> None:
-    """What is done stays done, whatever happens after it; and a full disk must not hide why the run ends."""
-    if run.record.state != "done":
-        with suppress(StorageError):
-            run.update(state=state)
-
-
-def _refuse_links(path: Path) -> None:
-    """A run makes no links, so one in its folder was put there, and what is written through it would land elsewhere."""
-    for place, folders, files in os.walk(path):
-        lock = [".lock"] if Path(place) == path and ".lock" in files else []
-        for name in (*folders, *lock):
-            if Path(place, name).is_symlink():
-                raise DataError(
-                    f"{shortened(str(Path(place, name)))} is a symbolic link. A run writes and removes files in its folder, "
-                    "which would be those that the link leads to. Remove the link, or choose another --out."
-                )
+def _leave(run: RunDirectory, state: Literal["interrupted", "failed"], *, before: bytes | None) -> None:
+    """What is done stays done, ``before`` too, whatever happens after it; a full disk must not hide why the run ends."""
+    path = run.path
+    if run.record.state == "done":
+        let_go(path, BEFORE, UNFINISHED)
+        return
+    with suppress(StorageError):
+        if not is_replaced(path):
+            run.update(state=state) if before is None else run.write(RUN_FILE, before)
+            return
+        run.update(state=state)
+        # An attempt that went on from another and failed again would fail for ever.
+        is_useless = is_without_result(path, run.record) or (state == "failed" and run.resumed)
+        put_back(path)
+        if is_useless:
+            let_go(path, UNFINISHED)
 
 
 def _enter(
     path: Path, *, command: str, command_line: str, config: Mapping[str, object], seed: int, overwrite: bool
 ) -> RunDirectory:
-    holds_run = (path / "run.json").is_file()
+    digest = config_hash({"command": command, "seed": seed, **config})
+    holds_run = (path / RUN_FILE).is_file()
     earlier = _read_run(path) if holds_run and not overwrite else None
-    if holds_run and (earlier is None or is_without_result(path, earlier)):
-        remove_written(path)
+    if holds_run and earlier is not None and is_without_result(path, earlier):
+        let_go(path, RUN_FILE, WRITTEN)
         earlier = None
+    elif holds_run and overwrite:
+        earlier = replace_run(path, digest)
     elif earlier is None and not all(is_of_a_beginning(entry.name) for entry in path.iterdir()):
         raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
-    digest = config_hash({"command": command, "seed": seed, **config})
     if earlier is not None and earlier.config_hash != digest:
         changed = ", ".join(_differences(earlier.config, config)) or f"command {earlier.command}, seed {earlier.seed}"
         raise OtherRunError(

@@ -1,16 +1,21 @@
-"""The list of the files that a run wrote, so that --overwrite removes those only."""
+"""The list of what a run wrote, so that --overwrite takes the place of that only. A name that ends in ``/`` is a folder."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from crossgraft.errors import DataError, StorageError
-from crossgraft.paths import read_whole
+from crossgraft.errors import DataError
+from crossgraft.paths import read_whole, shortened
 from crossgraft.records import RunRecord
-from crossgraft.storage.atomic import describe_os_error
 
 WRITTEN = ".files"
 """Name of the list."""
+
+RUN_FILE = "run.json"
+BEFORE = ".crossgraft-before"
+UNFINISHED = ".crossgraft-unfinished"
 
 
 def written_files(path: Path) -> list[str]:
@@ -26,19 +31,18 @@ def written_files(path: Path) -> list[str]:
         ) from error
 
 
-def remove_written(path: Path) -> None:
-    """Remove what the earlier run wrote, and nothing that somebody put beside it.
+def written_in(path: Path) -> Sequence[str]:
+    """What the run wrote, without its list and its record; a file before the folder that it lies in."""
+    names = dict.fromkeys([*written_files(path), "report.html"])
+    for name in names:
+        _inside(path, name)
+    own = {(path / name).resolve() for name in (RUN_FILE, WRITTEN, BEFORE, UNFINISHED, ".lock", "")}
+    return sorted((name for name in names if _entry(path, name) not in own), key=lambda name: name.endswith("/"))
 
-    Raises:
-        DataError: The list of its files names one outside of the folder; nothing was removed.
-        StorageError: A file cannot be removed.
-    """
-    files = [_inside(path, name) for name in written_files(path)]
-    for file in [*files, path / "report.html", path / "run.json", path / WRITTEN]:
-        try:
-            file.unlink(missing_ok=True)
-        except OSError as error:  # on Windows a file that a program has open cannot be removed
-            raise StorageError(f"Cannot remove {file}: {describe_os_error(error)}.") from error
+
+def _entry(path: Path, name: str) -> Path:
+    """The file or link itself, by the real folder that it lies in."""
+    return (path / name).parent.resolve() / Path(name).name
 
 
 def _inside(path: Path, name: str) -> Path:
@@ -56,11 +60,24 @@ def _inside(path: Path, name: str) -> Path:
     return file
 
 
+def refuse_links(path: Path) -> None:
+    """A run makes no links, so one in its folder was put there, and what is written through it would land elsewhere."""
+    for place, folders, files in os.walk(path):
+        lock = [".lock"] if Path(place) == path and ".lock" in files else []
+        for name in (*folders, *lock):
+            if Path(place, name).is_symlink():
+                raise DataError(
+                    f"{shortened(str(Path(place, name)))} is a symbolic link. A run writes and removes files in its folder, "
+                    "which would be those that the link leads to. Remove the link, or choose another --out."
+                )
+
+
 def is_of_a_beginning(name: str) -> bool:
     """Whether a run leaves a file of this name that is stopped before its first ``run.json``: disk full, power cut."""
-    return name in (".lock", WRITTEN) or name.startswith((f".{WRITTEN}.", ".run.json."))
+    return name in (".lock", WRITTEN, UNFINISHED) or name.startswith((f".{WRITTEN}.", ".run.json."))
 
 
 def is_without_result(path: Path, record: RunRecord) -> bool:
     """Whether the run stopped before it wrote anything that could be gone on with, for example at a typo."""
-    return record.state != "done" and {entry.name for entry in path.iterdir()} <= {".lock", WRITTEN, "run.json"}
+    names = {entry.name for entry in path.iterdir()}
+    return record.state != "done" and names <= {".lock", WRITTEN, RUN_FILE, BEFORE, UNFINISHED}

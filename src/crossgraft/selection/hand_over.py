@@ -58,10 +58,8 @@ def tidy(study: SelectionStudy, selected: str) -> None:
 
 
 def begin_anew(run: RunDirectory) -> None:
-    """Remove the trainings of a run that ``--overwrite`` has replaced."""
-    if not run.resumed:
-        for folder in (TRAININGS_FOLDER, MODEL_FOLDER):
-            shutil.rmtree(run.path / folder, ignore_errors=True)
+    """Set aside the trainings of a run that ``--overwrite`` replaces."""
+    run.own(f"{TRAININGS_FOLDER}/", f"{MODEL_FOLDER}/")
 
 
 def _copy_model(own: RunDirectory, run: RunDirectory) -> None:

@@ -137,8 +137,6 @@ class TrainingWork(Work[GridTraining, Trained]):
 
     def _train(self, job: Job[GridTraining]) -> tuple[Classifier, TrainingResult, float]:
         folder = self._checkpoint(job)
-        if folder is not None and self.run is not None and not self.run.resumed:
-            shutil.rmtree(folder, ignore_errors=True)  # of a run that --overwrite has replaced
         prepared, plugins = self.prepared, self.prepared.plugins
         settings = settings_at(prepared, job.spec.point)
         classifier = self.data.networks.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -54,9 +53,8 @@ def train_and_evaluate(
         DataError: No training ended with a model.
         CrossgraftError: The only training failed.
     """
-    if run is not None and not run.resumed:
-        for folder in ("jobs", MODEL_FOLDER, "folds"):  # of a run that --overwrite has replaced
-            shutil.rmtree(run.path / folder, ignore_errors=True)
+    if run is not None:
+        run.own("jobs/", f"{MODEL_FOLDER}/", "folds/")
     tracking.begin(f"{prepared.request.spec.name} on {prepared.rows.dataset.name}", plan.record.settings)
     failed = True
     try:

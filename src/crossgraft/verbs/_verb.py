@@ -12,11 +12,12 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 
 from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option, Options, options_of, refuse_alone, value_of
+from crossgraft.options import Option, Options, options_of, refuse_alone, refuse_empty, value_of
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.runs.command_line import said_again, typed_command
+from crossgraft.runs.inputs import refuse_to_replace_inputs
 from crossgraft.runs.publish import PAGE
 
 P = ParamSpec("P")
@@ -142,9 +143,14 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             if len(given) != len(inputs):
                 raise UsageError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
             _refuse_wrong_names(function.__name__, keywords, known)
+            for each, value in zip(inputs, given, strict=True):
+                refuse_empty(each.name, value)
+            everything = {**dict(zip((each.name for each in inputs), given, strict=True)), **keywords}
             chosen = kind(**{name: _checked(known[name], value) for name, value in keywords.items()})
             refuse_alone(chosen)
             reporter = getattr(chosen, "reporter", None) or default_reporter()
+            if (out := getattr(chosen, "out", None)) is not None:
+                refuse_to_replace_inputs(out, everything)
             run = Run(command, chosen, reporter, function.__name__, tuple(given))
             result = function(*given, chosen, run)
             if not isinstance(result, Result) or result.out is None:

@@ -192,6 +192,8 @@ def _train(
             stage.advance(step.step - done)
             done = step.step
 
+        if directory is not None:
+            directory.own("checkpoint/")
         return distil_domains(
             start,
             domains,

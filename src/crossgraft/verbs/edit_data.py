@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from crossgraft.audit.source_editing import merge_labels
-from crossgraft.audit.writing import CLASSES, TABLE, labels_table, read_merging, write_images
+from crossgraft.audit.writing import CLASSES, TABLE, labels_table, own_images, read_merging, write_images
 from crossgraft.data import Dataset, open_dataset
 from crossgraft.data.describe import describe_dataset, thumbnails_of_rows
 from crossgraft.errors import DataError
@@ -170,6 +170,7 @@ def _write(
     if found.dataset is None or found.edited is None:
         return found
     directory.describe_data(before.fingerprint)
+    directory.own(*own_images(directory.path, len(before)))
     with reporter.stage("Writing images", total=len(before)) as stage:
         paths = write_images(found.dataset, directory.path, told=stage.advance)
     directory.write(TABLE, labels_table(found.dataset, paths, found.edited, merged))

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -195,15 +196,19 @@ def test_a_stopped_cell_of_a_notebook_leaves_no_lock(tmp_path):
 
 
 def test_overwriting_says_which_file_is_open(tmp_path, monkeypatch):
-    def refuse(self, missing_ok=False):
-        raise PermissionError(13, "in use")
+    replace = Path.replace
+
+    def refuse(self, target):
+        if self.name == "table.csv":
+            raise PermissionError(13, "in use")
+        return replace(self, target)
 
     with opened(tmp_path) as run:
         run.write("table.csv", "a,b")
     with monkeypatch.context() as patch:
-        patch.setattr("pathlib.Path.unlink", refuse)
+        patch.setattr("pathlib.Path.replace", refuse)
         with (
-            pytest.raises(StorageError, match=r"Cannot remove .*: in use \(is it open in another program"),
+            pytest.raises(StorageError, match=r"Cannot move .*: in use \(is it open in another program"),
             opened(tmp_path, overwrite=True),
         ):
             pass

@@ -6,7 +6,10 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
+from crossgraft.records import ExportRecord
 from crossgraft.storage.atomic import describe_os_error, folder_beside
 from crossgraft.storage.temporaries import remove_leftovers
 
@@ -27,6 +30,21 @@ def refuse_existing(out: Path, *, overwrite: bool) -> None:
         raise RunDirectoryError(f"{out} holds files that are not an export. Choose another folder with --out.")
     if not overwrite:
         raise RunDirectoryError(f"{out} holds an export already. Use --overwrite to replace it, or another --out.")
+    known = _files_of(out / RECORD_FILE)
+    if others := sorted(entry.name for entry in out.iterdir() if entry.name not in known):
+        raise RunDirectoryError(
+            f"{out} holds {others[0]} beside an export, which would be lost with it. Move it, or choose another --out."
+        )
+
+
+def _files_of(record: Path) -> set[str]:
+    try:
+        files = ExportRecord.model_validate_json(record.read_bytes()).files
+    except (OSError, ValidationError) as error:
+        raise RunDirectoryError(
+            f"{record} is no record of an export, so that the folder is not replaced. Choose another --out."
+        ) from error
+    return {RECORD_FILE, *(file.name for file in files)}
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -131,8 +130,7 @@ def train_all(
     Raises:
         DataError: None of them ended with a model.
     """
-    if not run.resumed:
-        shutil.rmtree(run.path / TRAININGS_FOLDER, ignore_errors=True)  # of a run that --overwrite has replaced
+    run.own(f"{TRAININGS_FOLDER}/")
     work = _Trainings(study, {each.variant: each.plan for each in plans.variants}, run, tracking, publish)
     pairs = [(variant, seed) for seed in study.seeds for variant in study.variants]
     turns = [

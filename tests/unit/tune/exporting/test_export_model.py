@@ -68,8 +68,11 @@ def test_an_export_is_replaced_only_when_asked_and_other_files_never(run, tmp_pa
     (first.out / "more.txt").write_text("mine")
     with pytest.raises(RunDirectoryError, match=r"holds an export already\. Use --overwrite"):
         export_model(run)
+    with pytest.raises(RunDirectoryError, match="holds more.txt beside an export"):
+        export_model(run, overwrite=True)
     assert "more.txt" in names(first.out)
-    assert "more.txt" not in names(export_model(run, overwrite=True).out)
+    (first.out / "more.txt").rename(tmp_path / "more.txt")
+    assert names(export_model(run, overwrite=True).out) == names(first.out)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.tex").write_text("precious")
     with pytest.raises(RunDirectoryError, match="not an export"):

@@ -1,0 +1,59 @@
+"""What a command reads is never what it replaces."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from crossgraft.errors import OtherRunError, UsageError
+from crossgraft.paths import real_path
+from crossgraft.runs.written_files import RUN_FILE
+
+_NO_INPUTS = ("out", "cache_dir")
+_EXPORT_FILE = "export.json"
+
+
+def refuse_to_replace_inputs(out: str | Path, given: Mapping[str, object]) -> None:
+    """Look for inputs in the place of the result, through all links.
+
+    Args:
+        out: File, run directory or folder of an export.
+        given: Inputs and options by name.
+
+    Raises:
+        UsageError: ``out`` is a file that the command reads.
+        OtherRunError: ``out`` holds a result, and what the command reads lies there.
+    """
+    place = real_path(out)
+    is_file = place.is_file()
+    if not is_file and not any((place / name).is_file() for name in (RUN_FILE, _EXPORT_FILE)):
+        return
+    for name, value in given.items():
+        for path in () if name in _NO_INPUTS else _paths(value):
+            if not real_path(path).is_relative_to(place) or not os.path.lexists(path):
+                continue
+            if is_file:
+                raise UsageError(
+                    f"{out} is read by this command ({name}), which would replace it. Choose another --out."
+                )
+            raise OtherRunError(
+                f"{path} is read by this command ({name}), and lies in {out}, whose results it would replace. Choose another "
+                "--out."
+            )
+
+
+def _paths(value: object) -> Iterator[str]:
+    """Everything in a value that may be a path; ``zoo.yaml:model``, ``a,b`` and ``name:file=a`` hold some."""
+    if isinstance(value, list | tuple | set):
+        for each in cast("Sequence[object]", value):
+            yield from _paths(each)
+    elif isinstance(value, str | os.PathLike):
+        text = os.fspath(cast("str | os.PathLike[str]", value))
+        yield text
+        for separators in (",", ",:=", ":="):
+            yield from (part for part in re.split(f"[{separators}]", text) if part and part != text)
+    elif isinstance(folder := getattr(value, "out", None), Path):
+        yield str(folder)

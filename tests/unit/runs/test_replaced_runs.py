@@ -1,0 +1,145 @@
+"""An earlier run leaves when the one that replaces it has its result, and not before."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossgraft.runs.run_directory import open_run
+from crossgraft.runs.written_files import BEFORE, UNFINISHED
+
+KINDS = (ValueError, KeyboardInterrupt)
+
+
+def opened(path, seed=0, **more):
+    return open_run(path, command="rank", command_line="", config={}, seed=seed, **more)
+
+
+def content(path):
+    return {
+        str(file.relative_to(path)): file.read_bytes()
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.name != ".lock" and UNFINISHED not in file.parts
+    }
+
+
+@pytest.fixture
+def done(tmp_path):
+    path = tmp_path / "run"
+    with opened(path) as run:
+        run.write("report.json", "old")
+        run.own("jobs/")
+        (path / "jobs" / "a").mkdir(parents=True)
+        (path / "jobs" / "a" / "weights").write_text("old")
+        run.write("jobs/a/result.json", "old")
+    (path / "notes.txt").write_text("mine")
+    return path
+
+
+def begin(path, kind=None):
+    with opened(path, seed=1, overwrite=True) as run:
+        run.own("jobs/", "new/")
+        assert run.resumed or not (path / "jobs").exists()
+        for folder in ("jobs", "new"):
+            (path / folder).mkdir(exist_ok=True)
+            (path / folder / "b").write_text("new")
+        run.write("report.json", "new")
+        assert (path / BEFORE).is_dir()
+        if kind is not None:
+            raise kind
+
+
+def fail(kind, *arguments, **more):
+    with opened(*arguments, overwrite=True, **more) as run:
+        run.write("report.json", "new")
+        run.write("more.json", "new")
+        raise kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("steps", [0, 1])
+def test_what_fails_leaves_the_earlier_run_as_it_was(done, kind, steps):
+    before = content(done)
+    with pytest.raises(kind):
+        begin(done, kind) if steps else fail(kind, done, seed=1)
+    assert content(done) == before
+    with opened(done) as run:
+        assert run.resumed
+
+
+def test_what_ends_well_takes_its_place_and_leaves_nothing_of_it(done):
+    begin(done)
+    assert {name for name in content(done) if not name.startswith(".")} == {
+        "run.json",
+        "report.json",
+        "notes.txt",
+        "jobs/b",
+        "new/b",
+    }
+    assert not (done / BEFORE).exists() and not (done / UNFINISHED).exists()
+
+
+def test_the_same_command_goes_on_where_it_was_interrupted(done):
+    with pytest.raises(KeyboardInterrupt):
+        begin(done, KeyboardInterrupt)
+    with opened(done, seed=1, overwrite=True) as run:
+        assert run.resumed
+        assert (done / "jobs" / "b").read_text() == (done / "new" / "b").read_text() == "new"
+        assert not (done / "jobs" / "a").exists()
+    assert not (done / UNFINISHED).exists()
+
+
+def test_another_command_does_not_go_on_with_it(done):
+    with pytest.raises(KeyboardInterrupt):
+        begin(done, KeyboardInterrupt)
+    with opened(done, seed=2, overwrite=True) as run:
+        assert not run.resumed
+        assert not (done / "new").exists()
+
+
+def test_an_attempt_that_fails_again_is_begun_anew(done):
+    for attempt in range(2):
+        assert (done / UNFINISHED).exists() == bool(attempt)
+        with pytest.raises(ValueError, match="damaged"):
+            fail(ValueError("damaged"), done, seed=1)
+    with opened(done, seed=1, overwrite=True) as run:
+        assert not run.resumed
+
+
+def test_a_finished_run_that_is_asked_again_and_fails_stays_finished(done):
+    before = content(done)
+    with pytest.raises(ValueError, match="gone"), opened(done):
+        raise ValueError("gone")
+    assert content(done) == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(stop=st.integers(0, 30), again=st.integers(0, 30))
+def test_a_kill_between_any_two_renames_loses_nothing(tmp_path_factory, stop, again):
+    """What a killed process left is settled by the next one, which may be killed too."""
+    path = tmp_path_factory.mktemp("kill") / "run"
+    with opened(path) as run:
+        run.write("report.json", "old")
+        run.write("models/a.json", "old")
+    before = content(path)
+    replace = Path.replace
+
+    class Killed(BaseException):
+        pass
+
+    for left in (stop, again):
+        moves = iter(range(left))
+
+        def move(self, target, moves=moves):
+            if self.name.endswith(".tmp") or next(moves, None) is not None:
+                return replace(self, target)
+            raise Killed
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Path, "replace", move)
+            with pytest.raises((Killed, ValueError)):
+                fail(ValueError, path, seed=1)
+    with pytest.raises(ValueError, match="typo"), opened(path, seed=2, overwrite=True):
+        raise ValueError("typo")
+    assert content(path) == before
