@@ -50,6 +50,7 @@ def make_request(options: SourceOptions, *, use_split: str | None) -> SourceRequ
         window=options.window,
         slices=options.slices,
         allow_download=options.allow_download,
+        keep_masks=options.keep_masks,
     )
 
 
@@ -93,7 +94,10 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
         else:
             text = location_text(location)
             source = _find_source(text, request)
-            name, rows = source.name, source.open(text, request)
+            name = source.name
+            if request.keep_masks and name not in ("image_folder", ONE_IMAGE.name):
+                raise UsageError("--keep-masks has no meaning here: masks are looked for in folders of images alone.")
+            rows = source.open(text, request)
     except PermissionError as error:
         raise DataError(f"Permission denied: {error.filename}.") from error
     tell_of_listing(rows, reporter)

@@ -59,7 +59,7 @@ CASES = {
     "random bytes": (NOISE.tobytes()[:500], "first bytes are damaged"),
     "zeros": (bytes(1000), "first bytes are damaged"),
     "GIF": (encoded("GIF"), "it is a GIF file, which is not read; save it as PNG"),
-    "WebP": (b"RIFF\x10\0\0\0WEBPVP8 ", "it is a WebP file"),
+    "WebP": (b"RIFF\x10\0\0\0WEBPVP8 ", "damaged"),
     "PDF": (b"%PDF-1.7\n", "it is a PDF file"),
     "zip": (b"PK\x03\x04", "it is a zip file"),
     "JPEG cut in the middle": (encoded("JPEG")[:1500], "truncated"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from crossgraft.data._confidential import Confidential
 from crossgraft.data.fingerprint import listing_fingerprint, training_fingerprint
+from crossgraft.data.sources._inventory import NO_FILES, FileCounts
 from crossgraft.errors import UsageError
 
 NO_LABEL = ""
@@ -34,6 +35,7 @@ class SourceRequest:
         window: Intensities of a DICOM or NIfTI image that become black and white; None: the default.
         slices: Slices of a volume or frames of a multi-frame file that are images; None: the default.
         allow_download: Whether the source may use the network.
+        keep_masks: Whether pictures that were derived from others are images.
         default_window: Default of ``window``, where that is not given; ignored where it has no meaning.
         default_slices: Default of ``slices``, where that is not given; ignored where it has no meaning.
         needs_labels: Whether images without labels are refused. If not, labels are what the data hold of ``known_classes``,
@@ -53,6 +55,7 @@ class SourceRequest:
     window: str | None = None
     slices: str | None = None
     allow_download: bool = False
+    keep_masks: bool = False
     default_window: str | None = None
     default_slices: str | None = None
     needs_labels: bool = True
@@ -83,6 +86,7 @@ class SourceRows(Confidential):
         notices: Notices to the user, one sentence each.
         reading: How files of scanners are read (window, slices), one sentence each; said to the user and recorded, so
             nothing in it names a file or a patient.
+        files: Files of the data, read or passed over, counted by kind and class.
         problems: What makes the rows unusable as they are, one sentence each: opening raises the first, checking lists
             all.
         has_labels: Whether ``labels`` mean something; False only where the request needs none.
@@ -102,6 +106,7 @@ class SourceRows(Confidential):
     attributes: dict[str, np.ndarray] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
+    files: FileCounts = NO_FILES
     problems: tuple[str, ...] = ()
     has_labels: bool = True
 

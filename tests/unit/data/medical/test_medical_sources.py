@@ -40,7 +40,10 @@ def test_a_folder_of_dicom_files(ct_folder, reporter):
     assert len(np.unique(dataset.groups)) == 6
     assert dataset.group_column == "patient (DICOM PatientID)"
     assert dataset.image_kinds == {"32×32 grey 16-bit": 12}
-    assert dataset.reading == ("DICOM: own window in 12 files.",)
+    assert dataset.reading == (
+        "13 files: 4 without extension, 4 .dcm, 2 .dicom and 2 .ima are read; passed over: 1 without extension (not read).",
+        "DICOM: own window in 12 files.",
+    )
     assert "DICOM: own window in 12 files." in reporter.stream.getvalue()
     assert "Warning" not in reporter.stream.getvalue()
 
