@@ -220,3 +220,13 @@ def test_a_damaged_test_array_has_no_effect(save):
     assert open_dataset(path).fingerprint == before
     with pytest.raises(DataError, match="test_images"):
         open_dataset(path, use_split=None)
+
+
+@pytest.mark.parametrize(("channels", "is_said"), [(1, False), (3, False), (4, True)])
+def test_a_fourth_channel_is_said_to_be_taken_for_transparency(tmp_path, channels, is_said):
+    images = np.full((4, 8, 9, channels), 200, np.uint8)
+    np.savez(tmp_path / "d.npz", images=images, labels=np.array([0, 1, 0, 1]))
+    assert (
+        any("the fourth is taken for transparency" in text for text in open_dataset(tmp_path / "d.npz").reading)
+        == is_said
+    )
