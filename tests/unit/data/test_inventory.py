@@ -187,3 +187,11 @@ def test_keep_masks_is_refused_where_nothing_is_looked_for(tmp_path):
 
 def test_one_kind_needs_no_sentence():
     assert describe_files(FileCounts({".png": 3})) == [] == describe_files(FileCounts())
+
+
+def test_heic_is_read_where_its_reader_is(tmp_path):
+    heif = pytest.importorskip("pillow_heif")
+    heif.from_pillow(picture(0)).save(tmp_path / "a.heic", quality=100, chroma=444)
+    found = decode_file(tmp_path / "a.heic")
+    assert found.shape == (20, 24, 3)
+    assert np.abs(found.astype(int) - np.asarray(picture(0))).mean() < 12

@@ -43,7 +43,7 @@ class ImageFolder(DataSource):
 
     name = "image_folder"
     description = (
-        "a folder with one sub-folder per class; folders train, val and test are recognised; PNG, JPEG, TIFF, BMP, DICOM "
+        "a folder with one sub-folder per class; folders train, val and test are recognised; PNG, JPEG, TIFF, BMP, WebP, DICOM "
         "and NIfTI files"
     )
 
