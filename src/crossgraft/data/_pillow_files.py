@@ -6,14 +6,17 @@
 
 from __future__ import annotations
 
+import importlib
 import io
+from functools import cache
 
-from PIL import Image
+from PIL import Image, features
 from PIL.BmpImagePlugin import BmpImageFile, DibImageFile
 from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import TiffImageFile
+from PIL.WebPImagePlugin import WebPImageFile
 
 OpenFile = io.BufferedReader | io.BytesIO
 """A file that is open for reading, on disk or in memory."""
@@ -27,6 +30,13 @@ _CLASSES: dict[bytes, type[ImageFile]] = {
     **dict.fromkeys(TIFF_SIGNATURES, TiffImageFile),
     **{bytes((size, 0, 0, 0)): DibImageFile for size in (12, 40, 52, 56, 64, 108, 124)},
 }
+_CONTAINERS = {b"WEBP": "webp", b"avif": "avif", b"avis": "avif"} | dict.fromkeys(
+    (b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"), "heif"
+)
+"""Formats that name themselves from the ninth byte on."""
+_CONTAINER_OF = {".webp": "webp", ".avif": "avif", ".heic": "heif", ".heif": "heif"}
+PHOTO_EXTENSIONS = tuple(_CONTAINER_OF)
+"""Extensions of formats that Pillow, or an optional package, may or may not read."""
 _GREY_BITS = {"1": 1, "L;2": 2, "L;4": 4, "L": 8}
 
 
@@ -43,15 +53,40 @@ def open_lazily(file: OpenFile) -> ImageFile:
     Raises:
         Image.UnidentifiedImageError: It has none of these formats, or its header is damaged.
     """
-    start = file.read(8)
+    start = file.read(12)
     file.seek(0)
     found = next((image_class for mark, image_class in _CLASSES.items() if start.startswith(mark)), None)
+    if found is None and (container := _CONTAINERS.get(start[8:12])) is not None:
+        found = _class_of(container)
     if found is None:
         raise Image.UnidentifiedImageError("unknown signature")
     try:
         return found(file)
     except SyntaxError as error:
         raise Image.UnidentifiedImageError(str(error)) from error
+
+
+def can_read(extension: str) -> bool:
+    """Whether the reader of files with this extension is on this machine: of photographs it may not be."""
+    container = _CONTAINER_OF.get(extension)
+    return container is None or _class_of(container) is not None
+
+
+@cache
+def _class_of(container: str) -> type[ImageFile] | None:
+    """Pillow's class for one of the formats of photographs, or that of the package that brings it; None: there is none."""
+    if container == "webp":
+        return WebPImageFile if features.check("webp") else None
+    if container == "avif":
+        return _imported("PIL.AvifImagePlugin", "AvifImageFile") if features.check("avif") else None
+    return _imported("pillow_heif", "HeifImageFile")
+
+
+def _imported(module: str, name: str) -> type[ImageFile] | None:
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ImportError:
+        return None
 
 
 def transparent_key(image: Image.Image) -> int | tuple[int, ...] | None:

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image, ImageFile, ImageOps
 
-from crossgraft.data._pillow_files import TIFF_SIGNATURES, is_tiff, open_lazily, transparent_key
+from crossgraft.data._pillow_files import PHOTO_EXTENSIONS, TIFF_SIGNATURES, is_tiff, open_lazily, transparent_key
 from crossgraft.data._png_rows import lacks_rows, may_lack_rows
 from crossgraft.data._quiet import quiet_libraries
 from crossgraft.data._room import room_for
@@ -30,12 +30,11 @@ from crossgraft.data._wide_colour import is_wide_colour, read_wide_colour
 from crossgraft.errors import OutOfMemoryError, UnreadableImageError
 from crossgraft.paths import why_impossible
 
-IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".jfif", ".jpe", ".tif", ".tiff", ".bmp", *PHOTO_EXTENSIONS)
 """Extensions that are looked at, in any case of the letters."""
 
 _OTHER_FORMATS = {
     b"GIF8": "GIF",
-    b"RIFF": "WebP",
     b"\0\0\0\x0cjP": "JPEG 2000",
     b"%PDF": "PDF",
     b"PK": "zip",
@@ -64,7 +63,8 @@ def decode_file(path: Path, *, name: str | None = None) -> np.ndarray:
     """Decode one image file.
 
     Args:
-        path: A PNG, JPEG, TIFF or BMP file; what counts is the content, not the extension.
+        path: A PNG, JPEG, TIFF, BMP or WebP file, or AVIF or HEIC where a reader is here; what counts is the
+            content, not the extension.
         name: Name of the image in an error; the file name by default.
 
     Returns:
@@ -175,7 +175,7 @@ def _announced_bytes(image: Image.Image) -> int:
 def _refuse_animation(image: Image.Image) -> None:
     """A photo of several pictures (MPO) has a main one; an animation has none."""
     pages = getattr(image, "n_frames", 1)
-    if image.format == "PNG" and pages > 1:
+    if image.format in ("PNG", "WEBP", "AVIF") and pages > 1:
         raise UnsupportedLayoutError(f"it holds {pages} pages; save each page as a file of its own")
 
 
@@ -238,7 +238,9 @@ def _why_unidentified(source: Path | _Content) -> str:
         return "its kind of TIFF is not read, or it is damaged; save it as 8- or 16-bit grey or RGB PNG"
     if start.isascii() and start.decode("ascii").replace("\n", "").replace("\r", "").isprintable():
         return "it is a text file"
-    return "it is not a PNG, JPEG, TIFF or BMP image, or its first bytes are damaged"
+    if start[4:8] == b"ftyp":
+        return "it is an AVIF or HEIC photograph, or a film; photographs need: pip install 'crossgraft[photos]'"
+    return "it is not a PNG, JPEG, TIFF, BMP or WebP image, or its first bytes are damaged"
 
 
 def _reason(error: BaseException) -> str:

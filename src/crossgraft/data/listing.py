@@ -57,6 +57,7 @@ def make_request(options: SourceOptions, *, use_split: str | None) -> SourceRequ
         uncertain=options.uncertain,
         none_label=options.none_label,
         group_from=options.group_from,
+        keep_masks=options.keep_masks,
     )
 
 
@@ -101,7 +102,10 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
         else:
             text = location_text(location)
             source = _find_source(text, request)
-            name, rows = source.name, source.open(text, request)
+            name = source.name
+            if request.keep_masks and name not in ("image_folder", ONE_IMAGE.name):
+                raise UsageError("--keep-masks has no meaning here: masks are looked for in folders of images alone.")
+            rows = source.open(text, request)
     except PermissionError as error:
         raise DataError(f"Permission denied: {error.filename}.") from error
     rows = replace(rows, name=storable(rows.name)).with_ids_merged()

@@ -43,6 +43,7 @@ def open_dataset(
     window: str | None = None,
     slices: str | None = None,
     allow_download: bool = False,
+    keep_masks: bool = False,
     skip_unreadable: bool = False,
     split: str | Path | None = None,
     holdout: float | None = None,
@@ -86,6 +87,7 @@ def open_dataset(
         window: Intensities of DICOM and NIfTI images that become black and white.
         slices: Slices of volumes and frames of multi-frame files that are images.
         allow_download: Whether data may be fetched, where the location names data on a hub.
+        keep_masks: Whether masks and other pictures that were derived from an image beside them are images.
         skip_unreadable: Leave out images that cannot be decoded, and list them.
         split: File of a saved split; only its train rows are used.
         holdout: Share of the images that becomes test in a new split, of which only the train rows are used; whole groups
@@ -129,6 +131,7 @@ def open_dataset(
         window=window,
         slices=slices,
         allow_download=allow_download,
+        keep_masks=keep_masks,
     )
     source, rows = list_rows(location, make_request(options, use_split=use_split), reporter)
     if rows.splits is not None and use_split is not None and _divides_others(selection.split, rows):

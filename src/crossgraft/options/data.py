@@ -66,7 +66,7 @@ class ClassOptions(Options):
 
 @options
 class Volumes(Options):
-    """What becomes an image in medical formats."""
+    """What becomes an image: of files that hold several, and of folders that hold masks."""
 
     group: ClassVar[str] = "Data"
 
@@ -79,6 +79,9 @@ class Volumes(Options):
         "Slices of volumes and frames of multi-frame files that become images: middle, all, a count or a position.",
         default=None,
         default_text="middle",
+    )
+    keep_masks: bool = option(
+        "Take masks and other pictures derived from an image beside them for images.", default=False
     )
 
 

@@ -59,7 +59,7 @@ CASES = {
     "random bytes": (NOISE.tobytes()[:500], "first bytes are damaged"),
     "zeros": (bytes(1000), "first bytes are damaged"),
     "GIF": (encoded("GIF"), "it is a GIF file, which is not read; save it as PNG"),
-    "WebP": (b"RIFF\x10\0\0\0WEBPVP8 ", "it is a WebP file"),
+    "WebP": (b"RIFF\x10\0\0\0WEBPVP8 ", "damaged"),
     "PDF": (b"%PDF-1.7\n", "it is a PDF file"),
     "zip": (b"PK\x03\x04", "it is a zip file"),
     "JPEG cut in the middle": (encoded("JPEG")[:1500], "truncated"),
@@ -156,3 +156,12 @@ def test_an_interlaced_picture_of_all_its_rows(tmp_path, missing, sound):
     else:
         with pytest.raises(UnreadableImageError):
             decode_file(tmp_path / "interlaced.png")
+
+
+def test_a_channel_that_a_tiff_does_not_name_is_not_left_out_in_silence(tmp_path):
+    samples = np.zeros((8, 9, 4), np.uint8)
+    tifffile.imwrite(tmp_path / "a.tif", samples, photometric="rgb", extrasamples=["unspecified"])
+    with pytest.raises(UnreadableImageError, match="4 channels and does not say what the fourth is"):
+        decode_file(tmp_path / "a.tif")
+    tifffile.imwrite(tmp_path / "b.tif", samples, photometric="rgb", extrasamples=["unassalpha"])
+    assert decode_file(tmp_path / "b.tif").shape == (8, 9, 3)

@@ -34,7 +34,9 @@ class NearPairs(NamedTuple):
     num_capped: int
 
 
-def find_near_pairs(strings: BitStrings, *, most_different: int, bucket_cap: int = BUCKET_CAP) -> NearPairs:
+def find_near_pairs(
+    strings: BitStrings, *, most_different: int, bucket_cap: int = BUCKET_CAP, num_first: int | None = None
+) -> NearPairs:
     """Pairs of bit strings that share a band and differ in at most ``most_different`` bits.
 
     Every pair that differs in fewer bits than there are bands is found, unless its bucket was capped. Takes
@@ -45,6 +47,7 @@ def find_near_pairs(strings: BitStrings, *, most_different: int, bucket_cap: int
         most_different: Largest number of different bits of a pair.
         bucket_cap: Neighbours in a bucket that a string is compared with; in a larger bucket these are the ones
             that come next when the strings are sorted.
+        num_first: One of each pair is among so many first strings; None: any may be.
     """
     found: list[Pairs] = []
     is_capped = np.zeros(len(strings), dtype=bool)
@@ -58,6 +61,7 @@ def find_near_pairs(strings: BitStrings, *, most_different: int, bucket_cap: int
             if same.size == 0:
                 break
             pairs = np.sort(np.stack([order[same], order[same + step]], axis=1), axis=1)
+            pairs = pairs if num_first is None else pairs[pairs[:, 0] < num_first]
             found.append(pairs[count_different(strings, pairs) <= most_different])
         is_capped[order[_in_large_buckets(sorted_band, bucket_cap)]] = True
     everything = np.concatenate(found) if found else np.empty((0, 2), dtype=np.int64)

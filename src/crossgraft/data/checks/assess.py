@@ -8,6 +8,7 @@ from crossgraft.data.checks.alike_classes import check_alike_classes
 from crossgraft.data.checks.alike_groups import check_alike_groups
 from crossgraft.data.checks.class_counts import check_class_counts, check_classes_of_splits
 from crossgraft.data.checks.constant_images import check_constant_images
+from crossgraft.data.checks.files_read import check_files_read
 from crossgraft.data.checks.groups_across_splits import check_groups_across_splits
 from crossgraft.data.checks.identical_images import (
     check_conflicting_labels,
@@ -38,6 +39,7 @@ _CHECKS_OF_ROWS = (
 )
 """Checks that need only some rows of the data, and no thumbnails: what a command can ask of the rows that it uses."""
 _CHECKS_OF_ALL = (
+    check_files_read,
     check_readable_images,
     check_class_counts,
     check_alike_classes,

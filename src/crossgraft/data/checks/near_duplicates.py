@@ -1,4 +1,4 @@
-"""Different files that show nearly the same picture: compressed again, resized, brightened, mirrored."""
+"""Different files that show nearly the same picture: compressed again, resized, brightened, mirrored, turned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from crossgraft.data._image_facts import THUMBNAIL_SIDE
 from crossgraft.data.checks._banded_search import BUCKET_CAP, Pairs, find_near_pairs
 from crossgraft.data.checks._finding import finding
-from crossgraft.data.checks._perceptual_hash import Normalised, hash_views, normalise
+from crossgraft.data.checks._perceptual_hash import VIEWS, Normalised, hash_views, normalise
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord
 from crossgraft.words.formatting import count, counted
@@ -22,7 +22,7 @@ LEAST_CORRELATION = 0.95
 """Correlation of the thumbnails, both as they are and with the mean of all other pictures subtracted."""
 
 _NAME, _TITLE = "near_duplicates", "Near duplicates"
-_VIEWS = ("as they are", "mirrored left to right", "upside down")
+_NOT_LOOKED_FOR = "Crops, and turns by other angles than quarters, are not looked for."
 _LEAST_SPREAD = 1.0  # of 255; a thumbnail with less contrast shows nothing that could be compared
 _FEW = 100  # so many pictures are compared all with all
 _IN_ONE_PIECE = 4096  # pairs compared at a time
@@ -33,7 +33,7 @@ class NearDuplicates(NamedTuple):
 
     Attributes:
         pairs: (num_pairs, 2) places of pictures, first < second.
-        views: (num_pairs,) how the second has to be turned to look like the first: 0 as it is, 1 mirrored, 2 upside down.
+        views: (num_pairs,) how the second has to be turned to look like the first: its place in ``VIEWS``.
         num_capped: Pictures in buckets that were too large to be compared completely.
     """
 
@@ -47,8 +47,8 @@ def find_near_duplicates(thumbnails: np.ndarray) -> NearDuplicates:
 
     Candidates share a band of their perceptual hashes and differ in at most ``MOST_DIFFERENT_BITS`` bits; then both
     thumbnails are correlated, once as they are, and once without the mean of all other pictures. The second decides where
-    all pictures are of one kind: it compares what distinguishes them. Strong crops and rotations are not found, nor is a
-    picture of which a third of the data are near copies: it is then what is usual.
+    all pictures are of one kind: it compares what distinguishes them. Strong crops and rotations by other angles than quarters
+    are not found, nor is a picture of which a third of the data are near copies: it is then what is usual.
 
     Sorting takes O(n log n). Candidates grow with n² over some thousands, until the cap of a bucket makes them linear.
     """
@@ -68,16 +68,18 @@ def find_near_duplicates(thumbnails: np.ndarray) -> NearDuplicates:
 def _all_pairs(number: int) -> NearDuplicates:
     """Few pictures have no usual frequencies to be compared with, so each is compared with each, in every view."""
     pairs = np.stack(np.triu_indices(number, 1), axis=1)
-    return NearDuplicates(np.tile(pairs, (len(_VIEWS), 1)), np.repeat(np.arange(len(_VIEWS)), len(pairs)), 0)
+    return NearDuplicates(np.tile(pairs, (len(VIEWS), 1)), np.repeat(np.arange(len(VIEWS)), len(pairs)), 0)
 
 
 def _candidates(rows: Normalised) -> NearDuplicates:
     """Pairs whose hashes are near, as they are or after one picture was turned."""
     strings = np.concatenate(hash_views(rows))
-    near = find_near_pairs(strings, most_different=MOST_DIFFERENT_BITS, bucket_cap=len(_VIEWS) * BUCKET_CAP)
+    near = find_near_pairs(
+        strings, most_different=MOST_DIFFERENT_BITS, bucket_cap=len(VIEWS) * BUCKET_CAP, num_first=len(rows)
+    )
     first, second = near.pairs[:, 0], near.pairs[:, 1]  # first < second, so a plain view comes first
     pairs, views = np.stack([first % len(rows), second % len(rows)], axis=1), second // len(rows)
-    useful = (first < len(rows)) & (pairs[:, 0] != pairs[:, 1])
+    useful = pairs[:, 0] != pairs[:, 1]
     return NearDuplicates(np.sort(pairs[useful], axis=1), views[useful], near.num_capped)
 
 
@@ -99,8 +101,9 @@ def _are_alike(rows: Normalised, pairs: Pairs, views: np.ndarray) -> np.ndarray:
 
 def _turned(rows: np.ndarray, views: np.ndarray) -> np.ndarray:
     pictures = rows.reshape(-1, THUMBNAIL_SIDE, THUMBNAIL_SIDE).astype(np.float64)
-    by_row = views[:, np.newaxis, np.newaxis]
-    turned = np.where(by_row == 1, pictures[:, :, ::-1], np.where(by_row == 2, pictures[:, ::-1], pictures))
+    turned = np.empty_like(pictures)
+    for number, view in enumerate(VIEWS):
+        turned[views == number] = view.of(pictures[views == number])
     return turned.reshape(len(rows), -1)
 
 
@@ -126,7 +129,8 @@ def check_near_duplicates(survey: Survey) -> list[FindingRecord]:
     if near.num_capped:
         capped = f" {counted(near.num_capped, 'image')} resemble too many others to be compared with all of them."
     if not len(near.pairs):
-        text = f"No two of {counted(len(rows), 'different picture')} look alike (correlation of thumbnails).{capped}"
+        said = f"No two of {counted(len(rows), 'different picture')} look alike (correlation of thumbnails)."
+        text = f"{said} {_NOT_LOOKED_FOR}{capped}"
         return [finding(_NAME, _TITLE, "passed", text)]
     return [_describe(survey, rows[near.pairs], near.views, capped)]
 
@@ -142,7 +146,7 @@ def _describe(survey: Survey, pairs: Pairs, views: np.ndarray, capped: str) -> F
     if survey.groups is not None:
         together = survey.groups[first] == survey.groups[second]
     text = f"{counted(len(pairs), 'pair')} of different images {'looks' if len(pairs) == 1 else 'look'} alike"
-    turned = Counter(_VIEWS[view] for view in views.tolist() if view)
+    turned = Counter(VIEWS[view].in_words for view in views.tolist() if view)
     notes = [f"{count(number)} {view}" for view, number in turned.items()]
     if survey.split_names:
         notes.append(f"{count(int(across.sum()))} across splits")
@@ -160,4 +164,4 @@ def _describe(survey: Survey, pairs: Pairs, views: np.ndarray, capped: str) -> F
     advice += "." if survey.groups is not None else "; a group column keeps them there (--group-column)."
     order = np.lexsort((second, first, together, ~across))
     severity = "warning" if may_leak else "notice"
-    return finding(_NAME, _TITLE, severity, text + capped, advice=advice, images=pairs[order])
+    return finding(_NAME, _TITLE, severity, f"{text} {_NOT_LOOKED_FOR}{capped}", advice=advice, images=pairs[order])

@@ -20,6 +20,7 @@ from crossgraft.data.medical.dicom_header import (
     frame_display,
     modality_table,
     own_window,
+    pixel_aspect,
     read_layout,
     rescale,
 )
@@ -51,6 +52,7 @@ class DicomFacts:
         shown: Display under the policy ``file``: ``own window``, ``own table``, ``full range`` or ``colours``.
         scale: Stored range, slope and intercept, which ``full`` spreads from black to white.
         is_ct: Whether its values are Hounsfield units.
+        aspect: Height of a pixel over its width; 1 where the file does not say.
     """
 
     num_slices: int
@@ -58,6 +60,7 @@ class DicomFacts:
     shown: str
     scale: tuple[object, ...]
     is_ct: bool
+    aspect: float = 1.0
 
 
 def dicom_facts(path: Path, where: str) -> DicomFacts:
@@ -76,7 +79,9 @@ def dicom_facts(path: Path, where: str) -> DicomFacts:
             slope = (1.0, 0.0) if modality_table(dataset) is not None else rescale(dataset, 0)
             scale = (layout.bits_stored, layout.signed, *slope)
         patient = str(dataset.get("PatientID") or "").strip()
-        return DicomFacts(layout.num_frames, patient, shown, scale, str(dataset.get("Modality", "")) == "CT")
+        return DicomFacts(
+            layout.num_frames, patient, shown, scale, str(dataset.get("Modality", "")) == "CT", pixel_aspect(dataset)
+        )
 
 
 class DicomVolume:

@@ -24,7 +24,8 @@ LISTED_TAGS = (
     "SOPClassUID", "Modality", "PatientID", "NumberOfFrames", "PhotometricInterpretation", "SamplesPerPixel", "Rows",
     "Columns", "BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation", "RescaleSlope", "RescaleIntercept",
     "ModalityLUTSequence", "WindowCenter", "WindowWidth", "VOILUTFunction", "VOILUTSequence",
-    "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence",
+    "SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence", "PixelSpacing", "ImagerPixelSpacing",
+    "NominalScannedPixelSpacing", "PixelAspectRatio",
 )  # fmt: skip
 """All that is looked at when files are listed. The patient's identity becomes a number at once."""
 

@@ -211,6 +211,29 @@ def _frame_item(dataset: Dataset, frame: int, sequence: str) -> Dataset:
     return dataset
 
 
+def pixel_aspect(dataset: Dataset) -> float:
+    """Height of a pixel over its width, by the first of the elements that say it; 1 where none does.
+
+    PS3.3 C.7.6.3.1.7: PixelAspectRatio is vertical over horizontal; spacings are between rows, then between columns.
+    """
+    measures = _frame_item(dataset, 0, "PixelMeasuresSequence")
+    for item, keyword in (
+        (measures, "PixelSpacing"),
+        (dataset, "PixelSpacing"),
+        (dataset, "ImagerPixelSpacing"),
+        (dataset, "NominalScannedPixelSpacing"),
+        (dataset, "PixelAspectRatio"),
+    ):
+        values: Any = item.get(keyword)
+        try:
+            height, width = (float(value) for value in values)
+        except (TypeError, ValueError):
+            continue
+        if math.isfinite(height) and math.isfinite(width) and min(height, width) > 0:
+            return height / width
+    return 1.0
+
+
 def word_type(dataset: Dataset) -> str:
     """The name that numpy gives to the 16-bit words in which the file keeps its tables."""
     is_little_endian = dataset.original_encoding[1]

@@ -18,6 +18,8 @@ from crossgraft.data.medical.windows import WindowPolicy
 from crossgraft.errors import UnreadableImageError
 
 Facts = DicomFacts | NiftiFacts
+_SQUARE = 0.01
+"""Pixels whose sides differ by less are square."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +110,12 @@ def describe_reading(files: Sequence[MedicalFile], policy: WindowPolicy, slices:
         volumes = sum(facts.num_slices > 1 for facts in known)
         taken = f"; of {_files(volumes)} with several slices, {slices.describe()}" if volumes else ""
         sentences.append(f"{medical_format}: {listed}{taken}.")
+        oblong = [facts.aspect for facts in known if abs(facts.aspect - 1) > _SQUARE]
+        if oblong:
+            most = max(oblong, key=lambda aspect: max(aspect, 1 / aspect))
+            sentences.append(
+                f"Pixels of {_files(len(oblong))} are not square (height over width up to {most:.2f}), and shown as if they were."
+            )
     return sentences
 
 

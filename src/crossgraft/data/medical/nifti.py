@@ -33,11 +33,13 @@ class NiftiFacts:
         num_slices: Planes along the slice axis of the first volume.
         shown: Display under the policy ``file``: ``own range``, ``lowest to highest value`` or ``colours``.
         num_volumes: Number of volumes, of which only the first is read.
+        aspect: Height of a pixel over its width.
     """
 
     num_slices: int
     shown: str
     num_volumes: int
+    aspect: float = 1.0
 
 
 def nifti_facts(path: Path, where: str) -> NiftiFacts:
@@ -51,7 +53,10 @@ def nifti_facts(path: Path, where: str) -> NiftiFacts:
         shape = _canonical(np.broadcast_to(np.int8(0), header.shape), header).shape
         shown = "colours" if header.is_colour else "lowest to highest value"
         shown = "own range" if header.cal_range is not None and not header.is_colour else shown
-        return NiftiFacts(shape[_slice_axis(shape)], shown, header.num_volumes)
+        axis = _slice_axis(shape)
+        right, front, top = _spacings(header)
+        width, height = {0: (front, top), 1: (right, top), 2: (right, front)}[axis]
+        return NiftiFacts(shape[axis], shown, header.num_volumes, float(height / width))
 
 
 class NiftiVolume:
@@ -111,6 +116,15 @@ def _canonical(values: np.ndarray, header: NiftiHeader) -> np.ndarray:
     if not np.isfinite(orientation).all():
         raise UnreadableFileError("its orientation is damaged (two axes of the affine coincide)")
     return np.asarray(apply_orientation(values, orientation))
+
+
+def _spacings(header: NiftiHeader) -> np.ndarray:
+    """(3,) millimetres between voxels, in the order of the canonical axes."""
+    from nibabel.orientations import io_orientation
+
+    found = np.empty(3)
+    found[io_orientation(header.affine)[:, 0].astype(int)] = np.linalg.norm(header.affine[:3, :3], axis=0)
+    return found
 
 
 def _slice_axis(shape: tuple[int, ...]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Required, TypedDict, Unpack
@@ -20,6 +21,7 @@ from crossgraft.data.medical.formats import medical_format
 from crossgraft.data.medical.patients import FileGroups, group_files
 from crossgraft.data.medical.slices import SlicePolicy, parse_slices
 from crossgraft.data.medical.windows import parse_window
+from crossgraft.data.sources._inventory import FileCounts, PassedOver, describe_files, kind_of_file
 from crossgraft.data.sources._source import NO_LABEL, SourceRequest, SourceRows
 from crossgraft.errors import UsageError
 
@@ -45,6 +47,7 @@ def rows_of_files(
     group_column: str | None = None,
     attributes: Mapping[str, np.ndarray] | None = None,
     notices: Sequence[str] = (),
+    passed_over: Sequence[PassedOver] = (),
     **others: Unpack[OtherFields],
 ) -> SourceRows:
     """The images of ``files``: one per file, or several where a file holds slices; reads headers at most.
@@ -59,6 +62,7 @@ def rows_of_files(
         group_column: Column that the groups come from.
         attributes: Further columns, one entry per file.
         notices: Notices to the user about the data, before those about the files.
+        passed_over: Files that are not read.
         others: Fields of ``SourceRows`` that are no columns.
 
     Raises:
@@ -84,6 +88,7 @@ def rows_of_files(
         file = listed[row]
         return decode_file(files[row], name=names[row]) if file is None else reader.read(file, place)
 
+    counts = FileCounts(Counter(map(kind_of_file, files)), tuple(passed_over))
     grouping = FileGroups(groups, None, group_column, grouped.notices) if groups is not None else grouped
     return SourceRows(
         labels=np.asarray([NO_LABEL] * len(files) if labels is None else labels)[rows],
@@ -98,7 +103,8 @@ def rows_of_files(
         groups_known=None if grouping.known is None else grouping.known[rows],
         attributes={column: values[rows] for column, values in (attributes or {}).items()},
         notices=(*notices, *grouped.notices, *warn_of_reading(medical, policy)),
-        reading=tuple(describe_reading(medical, policy, slices)),
+        files=counts,
+        reading=(*describe_files(counts), *describe_reading(medical, policy, slices)),
         **others,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from crossgraft.data.decoding import composite_on_black
@@ -36,6 +38,16 @@ def images_in_rows(array: np.ndarray, where: str) -> np.ndarray:
     if 0 in array.shape:
         raise DataError(f"The {where} is empty: its shape is {array.shape}.")
     return array
+
+
+def about_channels(arrays: Iterable[np.ndarray]) -> tuple[str, ...]:
+    """What is made of a fourth channel, as a sentence; none where there is none."""
+    if all(array.shape[-1] != 4 for array in arrays):
+        return ()
+    return (
+        "The images have 4 channels: the fourth is taken for transparency, over black. If it is a channel of its own, such as "
+        "near infrared or a sequence of MR, save three channels.",
+    )
 
 
 def image_in_row(array: np.ndarray, row: int) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 from crossgraft.data._confidential import Confidential
 from crossgraft.data.cells import one_spelling
 from crossgraft.data.fingerprint import listing_fingerprint, training_fingerprint
+from crossgraft.data.sources._inventory import NO_FILES, FileCounts
 from crossgraft.errors import UsageError
 from crossgraft.plain_types import Uncertain
 from crossgraft.words.formatting import counted
@@ -37,6 +38,7 @@ class SourceRequest:
         window: Intensities of a DICOM or NIfTI image that become black and white; None: the default.
         slices: Slices of a volume or frames of a multi-frame file that are images; None: the default.
         allow_download: Whether the source may use the network.
+        keep_masks: Whether pictures that were derived from others are images.
         default_window: Default of ``window``, where that is not given; ignored where it has no meaning.
         default_slices: Default of ``slices``, where that is not given; ignored where it has no meaning.
         needs_labels: Whether images without labels are refused. If not, labels are what the data hold of ``known_classes``,
@@ -59,6 +61,7 @@ class SourceRequest:
     window: str | None = None
     slices: str | None = None
     allow_download: bool = False
+    keep_masks: bool = False
     default_window: str | None = None
     default_slices: str | None = None
     needs_labels: bool = True
@@ -92,6 +95,7 @@ class SourceRows(Confidential):
         notices: Notices to the user, one sentence each.
         reading: How files of scanners are read (window, slices), one sentence each; said to the user and recorded, so
             nothing in it names a file or a patient.
+        files: Files of the data, read or passed over, counted by kind and class.
         problems: What makes the rows unusable as they are, one sentence each: opening raises the first, checking lists
             all.
         has_labels: Whether ``labels`` mean something; False only where the request needs none.
@@ -111,6 +115,7 @@ class SourceRows(Confidential):
     attributes: dict[str, np.ndarray] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
+    files: FileCounts = NO_FILES
     problems: tuple[str, ...] = ()
     has_labels: bool = True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,18 +9,26 @@ from pathlib import Path
 
 from crossgraft.data._groups import PATH_GROUPS, groups_from_paths
 from crossgraft.data._letters import whole_letters
-from crossgraft.data._look_alikes import look_alikes
 from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
-from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, is_image_file
+from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS
+from crossgraft.data.sources._folders_as_labels import NAMES_IN_MESSAGE, NO_LABELS, almost_labels, shown
 from crossgraft.data.sources._image_files import rows_of_files
+from crossgraft.data.sources._inventory import (
+    FileCounts,
+    Inventory,
+    PassedOver,
+    describe_files,
+    folder_passed_over,
+    is_visible,
+    kind_of_file,
+    take_inventory,
+)
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, is_split_name, refuse_missing_split
 from crossgraft.errors import DataError
 from crossgraft.words.formatting import counted
 
-_IGNORED_FOLDERS = ("__MACOSX",)
-_IGNORED_FILES = ("Thumbs.db", "desktop.ini", "DICOMDIR")  # the last is the index of a DICOM medium
 _LISTED_EXTENSIONS = (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS)
 _TABLE_EXTENSIONS = (".csv", ".tsv")
 _OF_TABLES = (
@@ -33,10 +40,8 @@ _OF_TABLES = (
     "path_column",
     "image_root",
 )
-_NAMES_IN_MESSAGE = 5
-_NO_LABELS = (
-    "Folders were not taken for labels: not all are called like classes of the model, or images lie beside them."
-)
+_BESIDE = "beside the folders"
+_NO_SPLIT = "a folder beside those of splits; --use-split takes it"
 
 
 class ImageFolder(DataSource):
@@ -44,7 +49,7 @@ class ImageFolder(DataSource):
 
     name = "image_folder"
     description = (
-        "a folder with one sub-folder per class; folders train, val and test are recognised; PNG, JPEG, TIFF, BMP, DICOM "
+        "a folder with one sub-folder per class; folders train, val and test are recognised; PNG, JPEG, TIFF, BMP, WebP, DICOM "
         "and NIfTI files"
     )
 
@@ -69,11 +74,12 @@ class ImageFolder(DataSource):
             if request.use_split not in (None, "train"):
                 refuse_missing_split(request.use_split, [], f"The folder {root}")
             return _rows(root, {None: root}, (), request)
+        beside = _beside_splits(root, split_folders, request)
         known = {name: root / folder for name, folder in split_folders.items() if is_split_name(name)}
         if request.use_split is None:
-            return _rows(root, known, tuple(known), request)
+            return _rows(root, known, tuple(known), request, beside)
         refuse_missing_split(request.use_split, list(split_folders), f"The folder {root}")
-        return _rows(root, {request.use_split: root / split_folders[request.use_split]}, tuple(known), request)
+        return _rows(root, {request.use_split: root / split_folders[request.use_split]}, tuple(known), request, beside)
 
 
 def _rows(
@@ -81,6 +87,7 @@ def _rows(
     parts: Mapping[str, Path] | Mapping[None, Path],
     split_names: tuple[str, ...],
     request: SourceRequest,
+    beside: Sequence[PassedOver] = (),
 ) -> SourceRows:
     """The images of ``parts``, which maps split names (or None: no splits) to folders of classes."""
     files: list[Path] = []
@@ -88,8 +95,11 @@ def _rows(
     splits: list[str] = []
     notices: list[str] = []
     problems: list[str] = []
+    passed_over = list(beside)
     for split, folder in parts.items():
-        for class_name, paths in _files_by_class(folder, notices, problems).items():
+        by_class, others = _files_by_class(folder, request, notices, problems)
+        passed_over += others
+        for class_name, paths in by_class.items():
             files += paths
             labels += [whole_letters(class_name)] * len(paths)
             splits += [split or ""] * len(paths)
@@ -107,8 +117,20 @@ def _rows(
         split_names=split_names,
         split_method="folders of the data" if has_splits else "no split",
         notices=notices,
+        passed_over=passed_over,
         problems=tuple(problems),
     )
+
+
+def _beside_splits(root: Path, split_folders: Mapping[str, str], request: SourceRequest) -> list[PassedOver]:
+    """Files beside the folders of splits, and in folders there that are no usual split and were not asked for."""
+    unused = [name for split, name in split_folders.items() if not is_split_name(split) and split != request.use_split]
+    found = [
+        PassedOver(f"in {name}", _NO_SPLIT, name, len(take_inventory(root / name, keep_masks=True).images))
+        for name in unused
+    ]
+    loose = Counter(map(kind_of_file, _files(root)))
+    return [*(each for each in found if each.number), *(PassedOver(kind, _BESIDE, "", n) for kind, n in loose.items())]
 
 
 def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
@@ -119,7 +141,8 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
     files: list[Path] = []
     names: list[str] = []
     labels: list[str] = []
-    for file in _images_below(root):
+    inventory = take_inventory(root, keep_masks=request.keep_masks)
+    for file in inventory.images:
         parts = file.relative_to(root).parts
         split = split_of.get(parts[0])
         if request.use_split in (None, split):
@@ -127,11 +150,14 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
             names.append(whole_letters("/".join(parts)))
             labels.append(whole_letters(parts[0 if split is None else 1]))
     if not files:
-        raise DataError(f"No images in the folder {root}. Give a folder of images, one image, or a table of paths.")
+        said = " ".join(describe_files(FileCounts({}, tuple(inventory.passed_over))))
+        raise DataError(
+            f"No images in the folder {root}. Give a folder of images, one image, or a table of paths. {said}".rstrip()
+        )
     known = set(labels) <= set(request.known_classes) and not request.several_labels
     loose = {name for name, path in zip(labels, files, strict=True) if path.name == name}
     folders = [name for name in dict.fromkeys(labels) if name not in loose]
-    notices = [] if known or request.several_labels else _almost_labels(folders, request, has_loose=bool(loose))
+    notices = [] if known or request.several_labels else almost_labels(folders, request, has_loose=bool(loose))
     found = rows_of_files(
         files,
         names,
@@ -141,36 +167,10 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
         groups=groups_from_paths(names, request.group_from),
         group_column=PATH_GROUPS,
         notices=notices,
+        passed_over=inventory.passed_over,
     )
     # Names of folders may be those of patients, and are for the terminal alone.
-    return replace(found, reading=(*found.reading, _NO_LABELS)) if notices else found
-
-
-def _almost_labels(folders: Sequence[str], request: SourceRequest, *, has_loose: bool) -> list[str]:
-    """Why folders are no labels, where some are called, or almost called, like classes."""
-    classes = request.known_classes
-    alike = {name: pair for name in folders if name not in classes for pair in _alike(name, classes)}
-    if not alike and not set(folders) & set(classes):
-        return []
-    others = [name for name in folders if name not in classes]
-    beside = [f"{_shown(others)} {'is none' if len(others) == 1 else 'are none'}"] if others else []
-    beside += ["there are images beside them"] if has_loose else []
-    wanted = [f"rename {name} to {meant}" for name, meant in alike.items()]
-    if has_loose or len(alike) < len(others):
-        wanted.append("take out what is in no folder of a class")
-    return [
-        f"Folders are taken for labels only where each of them is a class of the model ({_shown(classes)}), and "
-        f"{' and '.join(beside)}, so nothing is measured. To measure, {'; '.join(wanted)}."
-    ]
-
-
-def _shown(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMES_IN_MESSAGE]) + (" …" if len(names) > _NAMES_IN_MESSAGE else "")
-
-
-def _alike(name: str, classes: Sequence[str]) -> list[str]:
-    """The class that it differs from by case, white space or the form of its letters."""
-    return [meant for each in look_alikes([*classes, name]) if name in each.names for meant in each.names[:1]]
+    return replace(found, reading=(*found.reading, NO_LABELS)) if notices else found
 
 
 def _find_split_folders(root: Path) -> dict[str, str]:
@@ -195,14 +195,20 @@ def _find_split_folders(root: Path) -> dict[str, str]:
     return by_split
 
 
-def _files_by_class(folder: Path, notices: list[str], problems: list[str]) -> dict[str, list[Path]]:
-    """Class name → its image files, both in natural order."""
-    loose = [path for path in _files(folder) if is_image_file(path)]
-    files = {
-        path.name: _images_below(path) for path in sorted(_folders(folder), key=lambda path: natural_key(path.name))
-    }
+def _files_by_class(
+    folder: Path, request: SourceRequest, notices: list[str], problems: list[str]
+) -> tuple[dict[str, list[Path]], list[PassedOver]]:
+    """Class name → its image files, both in natural order; and all other files."""
+    inventory = take_inventory(folder, keep_masks=request.keep_masks)
+    loose = [path for path in inventory.images if path.parent == folder]
+    files: dict[str, list[Path]] = {path.name: [] for path in _folders(folder)}
+    for path in inventory.images:
+        if path.parent != folder:
+            files[path.relative_to(folder).parts[0]].append(path)
+    for name in [name for name, paths in files.items() if not paths and _is_no_class(name, inventory)]:
+        del files[name]
     if not any(files.values()):
-        _raise_without_images(folder, loose)
+        _raise_without_images(folder, loose, inventory)
     empty = [name for name, paths in files.items() if not paths]
     if empty:
         what = "folder" if len(empty) == 1 else "folders"
@@ -213,11 +219,18 @@ def _files_by_class(folder: Path, notices: list[str], problems: list[str]) -> di
         )
     _suspect_classes_further_down(folder, list(files), notices)
     if loose:
-        shown = ", ".join(path.name for path in loose[:_NAMES_IN_MESSAGE])
+        names = ", ".join(path.name for path in loose[:NAMES_IN_MESSAGE])
         verb = "is" if len(loose) == 1 else "are"
         beside = f"Beside the class folders of {folder} there {verb} {counted(len(loose), 'image')}"
-        notices.append(f"{beside}, not used: {shown}.")
-    return files
+        notices.append(f"{beside}, not used: {names}.")
+    kinds = Counter(map(kind_of_file, loose))
+    return files, [*inventory.passed_over, *(PassedOver(kind, _BESIDE, "", number) for kind, number in kinds.items())]
+
+
+def _is_no_class(name: str, inventory: Inventory) -> bool:
+    """Whether a folder without images holds only what nobody takes for data: runs, thumbnails, masks of all images."""
+    inside = [each for each in inventory.passed_over if each.place == name]
+    return bool(inside) and all(each.is_expected or each.is_derived for each in inside)
 
 
 def _suspect_classes_further_down(folder: Path, class_names: list[str], notices: list[str]) -> None:
@@ -225,28 +238,30 @@ def _suspect_classes_further_down(folder: Path, class_names: list[str], notices:
     below = [[path.name for path in _folders(folder / name)] for name in class_names]
     if any(names != below[0] for names in below) or len(below[0]) < 2:
         return
-    shown = _shown(below[0])
+    inside = shown(below[0])
     if len(class_names) == 1:
         raise DataError(
-            f"The folder {folder} has only one folder, {class_names[0]}, which holds the folders {shown}. If these are "
+            f"The folder {folder} has only one folder, {class_names[0]}, which holds the folders {inside}. If these are "
             f"the classes, give {folder / class_names[0]}."
         )
     notices.append(
-        f"All class folders of {folder} hold the same folders: {shown}. The classes are taken to be "
-        f"{_shown(class_names)}. If that is wrong, write a table with the columns path and label."
+        f"All class folders of {folder} hold the same folders: {inside}. The classes are taken to be "
+        f"{shown(class_names)}. If that is wrong, write a table with the columns path and label."
     )
 
 
-def _raise_without_images(folder: Path, loose: list[Path]) -> None:
+def _raise_without_images(folder: Path, loose: list[Path], inventory: Inventory) -> None:
     if loose:
         raise DataError(
             f"The folder {folder} holds {counted(len(loose), 'image')} but no class folders, so the labels are not known. Move "
             "each image into a sub-folder with the name of its class, or write a table with the columns path and label."
         )
-    extensions = Counter(file_extension(path.name) for path in _walk(folder))
+    extensions = Counter[str]()
+    for each in inventory.passed_over:
+        extensions[each.kind] += each.number
     tables = [path.name for path in _files(folder) if path.suffix.casefold() in _TABLE_EXTENSIONS]
     hint = f" It holds the table {tables[0]}: give that file instead of the folder." if tables else ""
-    found = ", ".join(f"{count} {extension or 'without extension'}" for extension, count in extensions.most_common(3))
+    found = ", ".join(f"{count} {kind}" for kind, count in extensions.most_common(3))
     raise DataError(
         f"No images in the folder {folder}: "
         + (f"found only files {found}." if found else "it is empty.")
@@ -254,31 +269,13 @@ def _raise_without_images(folder: Path, loose: list[Path]) -> None:
     )
 
 
-def _images_below(folder: Path) -> list[Path]:
-    """All image files of ``folder`` and its folders, in natural order."""
+def _folders(folder: Path) -> list[Path]:
+    visible = [path for path in folder.iterdir() if is_visible(path.name) and path.is_dir()]
     return sorted(
-        (path for path in _walk(folder) if is_image_file(path)), key=lambda path: natural_key(path.as_posix())
+        (path for path in visible if folder_passed_over(path) is None), key=lambda path: natural_key(path.name)
     )
 
 
-def _walk(folder: Path) -> list[Path]:
-    """All files below, without the droppings of operating systems; linked folders below are not followed."""
-    found: list[Path] = []
-    for parent, folder_names, file_names in os.walk(folder):
-        folder_names[:] = [name for name in folder_names if _is_visible(name) and name not in _IGNORED_FOLDERS]
-        found += [Path(parent, name) for name in file_names if _is_visible(name) and name not in _IGNORED_FILES]
-    return found
-
-
-def _folders(folder: Path) -> list[Path]:
-    visible = [path for path in folder.iterdir() if _is_visible(path.name) and path.name not in _IGNORED_FOLDERS]
-    return sorted((path for path in visible if path.is_dir()), key=lambda path: natural_key(path.name))
-
-
 def _files(folder: Path) -> list[Path]:
-    visible = [path for path in folder.iterdir() if _is_visible(path.name) and path.name not in _IGNORED_FILES]
-    return sorted((path for path in visible if path.is_file()), key=lambda path: natural_key(path.name))
-
-
-def _is_visible(name: str) -> bool:
-    return not name.startswith(".")
+    visible = [path for path in folder.iterdir() if is_visible(path.name) and path.is_file()]
+    return sorted(visible, key=lambda path: natural_key(path.name))

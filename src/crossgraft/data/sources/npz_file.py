@@ -28,7 +28,7 @@ from crossgraft.data.sources._labels import (
     left_out_notices,
 )
 from crossgraft.data.sources._npz_arrays import NpzArrays
-from crossgraft.data.sources._pixel_arrays import image_in_row, images_in_rows
+from crossgraft.data.sources._pixel_arrays import about_channels, image_in_row, images_in_rows
 from crossgraft.data.sources._source import NO_LABEL, DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
 from crossgraft.errors import DataError
@@ -91,6 +91,7 @@ def _images_alone(arrays: NpzArrays, request: SourceRequest) -> SourceRows | Non
             f"{prefix}row {row}" for prefix, block in zip(prefixes, blocks, strict=True) for row in range(len(block))
         ],
         decode=lambda row: image_in_row(*places[row]),
+        reading=about_channels(blocks),
         has_labels=False,
     )
 
@@ -283,6 +284,7 @@ def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
         group_column=blocks[0].group_key if len(groups) == len(blocks) else None,
         attributes={key: _joined([block.attributes[key] for block in blocks]) for key in sorted(shared)},
         notices=(*(notice for block in blocks for notice in block.notices), *one_hot, *notices),
+        reading=about_channels([block.images for block in blocks]),
     )
 
 

@@ -390,7 +390,7 @@ def test_the_result_reads_well_in_a_notebook(check):
 def test_options_of_opening_are_refused_for_open_data(make_dataset):
     with pytest.raises(UsageError, match="group_column belongs to opening the data"):
         check_data(make_dataset(list(range(24)), TWO), group_column="patient")
-    with pytest.raises(UsageError, match="at least 1 thread"):
+    with pytest.raises(UsageError, match="workers must be at least 1, not 0"):
         check_data(make_dataset(list(range(24)), TWO), workers=0)
 
 

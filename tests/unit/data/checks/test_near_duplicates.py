@@ -39,6 +39,11 @@ COPIES = {
     "floats": (lambda image: Image.fromarray(np.asarray(image).astype(np.float32) / 300), 0),
     "mirrored": (lambda image: image.transpose(Image.Transpose.FLIP_LEFT_RIGHT), 1),
     "upside down": (lambda image: image.transpose(Image.Transpose.FLIP_TOP_BOTTOM), 2),
+    "turned by 180°": (lambda image: image.transpose(Image.Transpose.ROTATE_180), 3),
+    "turned left": (lambda image: image.transpose(Image.Transpose.ROTATE_90), 4),
+    "turned right": (lambda image: image.transpose(Image.Transpose.ROTATE_270), 5),
+    "transposed": (lambda image: image.transpose(Image.Transpose.TRANSPOSE), 6),
+    "the other diagonal": (lambda image: image.transpose(Image.Transpose.TRANSVERSE), 7),
     "mirrored and compressed": (lambda image: compressed(image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)), 1),
 }
 

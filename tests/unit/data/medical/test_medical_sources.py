@@ -40,7 +40,10 @@ def test_a_folder_of_dicom_files(ct_folder, reporter):
     assert len(np.unique(dataset.groups)) == 6
     assert dataset.group_column == "patient (DICOM PatientID)"
     assert dataset.image_kinds == {"32×32 grey 16-bit": 12}
-    assert dataset.reading == ("DICOM: own window in 12 files.",)
+    assert dataset.reading == (
+        "13 files: 4 without extension, 4 .dcm, 2 .dicom and 2 .ima are read; passed over: 1 without extension (not read).",
+        "DICOM: own window in 12 files.",
+    )
     assert "DICOM: own window in 12 files." in reporter.stream.getvalue()
     assert "Warning" not in reporter.stream.getvalue()
 
@@ -229,3 +232,36 @@ def test_one_file_is_not_a_data_set(ct_folder):
 def test_files_without_class_folders(ct_folder):
     with pytest.raises(DataError, match="holds 6 images but no class folders"):
         open_dataset(ct_folder / "benign")
+
+
+@pytest.mark.parametrize(
+    ("elements", "said"),
+    [
+        ({"PixelSpacing": [0.7, 0.7]}, ""),
+        ({"PixelSpacing": [0.8, 0.4]}, "not square (height over width up to 2.00)"),
+        ({"ImagerPixelSpacing": [0.1, 0.2]}, "not square (height over width up to 0.50)"),
+        ({"PixelAspectRatio": [4, 3]}, "not square (height over width up to 1.33)"),
+        ({"PixelSpacing": [0.7, 0.7], "PixelAspectRatio": [4, 3]}, ""),  # the spacing says it
+    ],
+)
+def test_pixels_that_are_not_square_are_named(tmp_path, elements, said):
+    for label in ("a", "b"):
+        for i in range(2):
+            write_dicom(tmp_path / "d" / label / f"{i}.dcm", ct_slice(i + 5 * (label == "b")), **elements)
+    reading = " ".join(open_dataset(tmp_path / "d").reading)
+    assert (said in reading) if said else ("square" not in reading)
+
+
+def test_voxels_that_are_not_square_in_the_slice_are_named(tmp_path):
+    affine = np.zeros((4, 4))
+    affine[0, 2], affine[1, 0], affine[2, 1], affine[3, 3] = (
+        5.0,
+        1.0,
+        2.0,
+        1.0,
+    )  # sagittal planes, 1 mm by 2 mm, 5 mm apart
+    for label in ("a", "b"):
+        for i in range(2):
+            values = np.random.default_rng(i + 9 * (label == "b")).integers(0, 99, (6, 5, 1)).astype(np.int16)
+            write_nifti(tmp_path / "mr" / label / f"{i}.nii", values, affine=affine)
+    assert "4 files are not square (height over width up to 2.00)" in " ".join(open_dataset(tmp_path / "mr").reading)

@@ -237,3 +237,13 @@ def test_rows_without_a_label_are_left_out_where_it_is_asked_for(tmp_path):
     np.savez(tmp_path / "x.npz", images=np.zeros((6, 8, 8), np.uint8), labels=labels, patient=np.arange(6))
     dataset = open_dataset(tmp_path / "x.npz", uncertain="leave-out")
     assert dataset.labels.tolist() == [0, 1, 0, 1] and dataset.groups.tolist() == [0, 1, 4, 5]
+
+
+@pytest.mark.parametrize(("channels", "is_said"), [(1, False), (3, False), (4, True)])
+def test_a_fourth_channel_is_said_to_be_taken_for_transparency(tmp_path, channels, is_said):
+    images = np.full((4, 8, 9, channels), 200, np.uint8)
+    np.savez(tmp_path / "d.npz", images=images, labels=np.array([0, 1, 0, 1]))
+    assert (
+        any("the fourth is taken for transparency" in text for text in open_dataset(tmp_path / "d.npz").reading)
+        == is_said
+    )

@@ -68,7 +68,7 @@ def test_an_export_is_replaced_only_when_asked_and_other_files_never(run, tmp_pa
     (first.out / "more.txt").write_text("mine")
     with pytest.raises(RunDirectoryError, match=r"holds an export already\. Use --overwrite"):
         export_model(run)
-    with pytest.raises(RunDirectoryError, match="holds more.txt beside an export"):
+    with pytest.raises(RunDirectoryError, match=r"holds more\.txt beside an export"):
         export_model(run, overwrite=True)
     assert "more.txt" in names(first.out)
     (first.out / "more.txt").rename(tmp_path / "more.txt")
