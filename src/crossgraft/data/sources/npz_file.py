@@ -267,8 +267,8 @@ def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
     groups = [block.groups for block in blocks if block.groups is not None]
     splits = [block.splits for block in blocks if block.splits is not None]
     shared = set.intersection(*(set(block.attributes) for block in blocks))
-    label_names, notices = _label_names(arrays, labels)
-    label_names = blocks[0].label_names if labels.ndim == 2 and blocks[0].label_names else label_names
+    named = blocks[0].label_names if labels.ndim == 2 else None
+    label_names, notices = (named, ()) if named else _label_names(arrays, labels)
     places = [(block.images, int(row)) for block in blocks for row in block.rows]
     return SourceRows(
         name=arrays.path.stem,
