@@ -96,9 +96,10 @@ def _is_unlabelled(splits: ArrowSplits, name: str | None, request: SourceRequest
         rows = _Rows(splits, [name], request)
     except DataError:
         return False
-    if not request.needs_labels or len(rows.columns.labels) > 1:
+    columns = list(rows.columns.labels)
+    if not request.needs_labels or len(columns) > 1:
         return False
-    column = rows.columns.labels[0]
+    column = columns[0]
     if kind_of(rows.features[column]) not in ("class", "text"):
         return False
     cells = rows.column(column)
