@@ -8,6 +8,7 @@ from pathlib import Path
 
 from crossgraft.data.medical.formats import is_image_file
 from crossgraft.data.sources._column_names import SPLIT_COLUMNS
+from crossgraft.data.sources._inventory import take_inventory
 from crossgraft.data.sources._split_names import canonical_split, is_split_name
 from crossgraft.data.sources._table import TextTable, read_table, require_path_column
 from crossgraft.errors import DataError
@@ -81,7 +82,7 @@ def read_folder(folder: Path, path_column: str | None) -> TextTable:
 
 def images_without_a_row(folder: Path, table: TextTable) -> tuple[str, ...]:
     """A notice where such a folder holds more images than its table has rows."""
-    number = sum(1 for path in folder.glob("**/*") if is_image_file(path)) - len(table.rows)
+    number = len(take_inventory(folder).images) - len(table.rows)
     if number <= 0:
         return ()
     return (f"{counted(number, 'image')} of the folder {folder.name} without a row in {table.name}: not used.",)

@@ -14,13 +14,12 @@ from crossgraft.data._letters import whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, file_stem
 from crossgraft.data.sources._image_root import ImageRoot, listed_rows, refuse_outside
+from crossgraft.data.sources._inventory import folder_passed_over, is_visible
 from crossgraft.errors import DataError
 from crossgraft.paths import is_file, is_folder, shortened
 from crossgraft.words.formatting import counted
 
 _MOST_PLACES = 5
-_NO_PLACES_OF_IMAGES = (".", "@", "#", "__MACOSX")
-"""How folders begin that programs fill for themselves: hidden ones, thumbnails and trash of a NAS, what macOS packs."""
 
 
 class _Names(NamedTuple):
@@ -129,7 +128,9 @@ class _FolderListing:
 
 def _visible_tree(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     for parent, folders, files in os.walk(root):
-        folders[:] = [name for name in sorted(folders) if not name.startswith(_NO_PLACES_OF_IMAGES)]
+        folders[:] = [
+            name for name in sorted(folders) if is_visible(name) and folder_passed_over(Path(parent, name)) is None
+        ]
         yield parent, folders, files
 
 
