@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crossgraft.data._groups import refuse_missing_groups
-from crossgraft.data.cells import attribute_values
+from crossgraft.data.cells import attribute_values, is_empty
 from crossgraft.data.sources._labels import SourceLabels, labels_from_numbers, labels_from_text
 from crossgraft.errors import DataError
 
@@ -153,3 +153,18 @@ def _several_labels(column: Any, feature: Any, *, where: str, row_name: RowName)
     for row, found in enumerate(places):
         labels[row, found] = 1
     return SourceLabels(labels, names)
+
+
+def is_no_label(cell: object) -> bool:
+    """Whether a cell says that the label is not known: nothing, or −1."""
+    return is_empty(cell) or cell == -1
+
+
+def unused_classes(labels: SourceLabels) -> tuple[str, ...]:
+    """A notice about classes without images."""
+    if labels.names is None:
+        return ()
+    several = labels.values.ndim == 2
+    used = set((np.flatnonzero(labels.values.any(axis=0)) if several else labels.values).tolist())
+    unused = [name for number, name in enumerate(labels.names) if number not in used]
+    return (f"No image of the classes {', '.join(unused)} in the rows used.",) if unused else ()

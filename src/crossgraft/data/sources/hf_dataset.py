@@ -17,11 +17,13 @@ from crossgraft.data.cells import is_empty
 from crossgraft.data.decoding import decode_bytes, decode_file
 from crossgraft.data.sources._hf_columns import (
     GROUP_KINDS,
+    is_no_label,
     kind_of,
     read_attribute,
     read_groups,
     read_indicators,
     read_labels,
+    unused_classes,
 )
 from crossgraft.data.sources._hf_roles import find_columns
 from crossgraft.data.sources._hf_tables import (
@@ -102,11 +104,7 @@ def _is_unlabelled(splits: ArrowSplits, name: str | None, request: SourceRequest
     if kind_of(rows.features[column]) not in ("class", "text"):
         return False
     cells = rows.column(column)  # most splits say in their first row that they have labels
-    return all(map(_is_no_label, cells.slice(0, 1).to_pylist())) and all(map(_is_no_label, cells.to_pylist()))
-
-
-def _is_no_label(cell: object) -> bool:
-    return is_empty(cell) or cell == -1
+    return all(map(is_no_label, cells.slice(0, 1).to_pylist())) and all(map(is_no_label, cells.to_pylist()))
 
 
 def _without_splits(splits: ArrowSplits, request: SourceRequest) -> SourceRows:
@@ -304,14 +302,5 @@ def _source_rows(rows: _Rows, *, notices: tuple[str, ...] = ()) -> SourceRows:
         groups=rows.groups(),
         group_column=rows.columns.group,
         attributes=rows.attributes(),
-        notices=(*notices, *left_out, *labels.notices, *_unused_classes(labels)),
+        notices=(*notices, *left_out, *labels.notices, *unused_classes(labels)),
     )
-
-
-def _unused_classes(labels: SourceLabels) -> tuple[str, ...]:
-    if labels.names is None:
-        return ()
-    several = labels.values.ndim == 2
-    used = set((np.flatnonzero(labels.values.any(axis=0)) if several else labels.values).tolist())
-    unused = [name for number, name in enumerate(labels.names) if number not in used]
-    return (f"No image of the classes {', '.join(unused)} in the rows used.",) if unused else ()

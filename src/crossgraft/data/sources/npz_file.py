@@ -28,6 +28,7 @@ from crossgraft.data.sources._labels import (
     left_out_notices,
 )
 from crossgraft.data.sources._npz_arrays import NpzArrays
+from crossgraft.data.sources._npz_labels import CLASS_KEYS, names_of_numbers, one_class_each
 from crossgraft.data.sources._pixel_arrays import about_channels, image_in_row, images_in_rows
 from crossgraft.data.sources._source import NO_LABEL, DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
@@ -35,7 +36,6 @@ from crossgraft.errors import DataError
 
 _SPLITS = ("train", "val", "test")
 _SPLIT_KEYS = ("splits", "split")
-_CLASS_KEYS = ("classes", "class_names")
 
 
 class NpzFile(DataSource):
@@ -182,7 +182,7 @@ class _ArrayColumns:
         left_out = left_out_notices(len(kept), len(rows))
         rows, splits = rows[kept], None if splits is None else splits[kept]
         labels = self._labels(rows)
-        split_keys = [] if self.prefix else [*_SPLIT_KEYS, *_CLASS_KEYS]
+        split_keys = [] if self.prefix else [*_SPLIT_KEYS, *CLASS_KEYS]
         known = [self.images_key, *self.label_keys, self.group_key, *split_keys]
         others = self.arrays.columns_beside(known, self.num_rows, prefix=self.prefix)
         return _Block(
@@ -255,7 +255,7 @@ class _ArrayColumns:
         return SourceLabels(labels_from_numbers(labels, where=where, row_name=row_name))
 
     def _names_in_file(self) -> tuple[str, ...]:
-        key = self.arrays.first_of(_CLASS_KEYS)
+        key = self.arrays.first_of(CLASS_KEYS)
         return () if key is None else tuple(map(str, self.arrays.read(key).ravel()))
 
 
@@ -264,12 +264,12 @@ def _attribute(values: np.ndarray) -> np.ndarray:
 
 
 def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
-    labels, one_hot = _one_class_each(_joined([block.labels for block in blocks]), blocks[0].label_names)
+    labels, one_hot = one_class_each(_joined([block.labels for block in blocks]), blocks[0].label_names)
     groups = [block.groups for block in blocks if block.groups is not None]
     splits = [block.splits for block in blocks if block.splits is not None]
     shared = set.intersection(*(set(block.attributes) for block in blocks))
     own = blocks[0].label_names if labels.ndim == 2 else None
-    label_names, notices = (own, ()) if own else _label_names(arrays, labels)
+    label_names, notices = (own, ()) if own else names_of_numbers(arrays, labels)
     places = [(block.images, int(row)) for block in blocks for row in block.rows]
     return SourceRows(
         name=arrays.path.stem,
@@ -290,34 +290,3 @@ def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
 
 def _joined(columns: Sequence[np.ndarray]) -> np.ndarray:
     return columns[0] if len(columns) == 1 else np.concatenate(columns)
-
-
-def _one_class_each(labels: np.ndarray, label_names: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """One-hot rows of one array become classes; several arrays that the user named stay several labels."""
-    if labels.ndim == 1 or label_names or not (labels.sum(axis=1) == 1).all():
-        return labels, ()
-    notice = f"Each row of labels has exactly one 1 in its {labels.shape[1]} columns, so they are read as classes, one per image."
-    return labels.argmax(axis=1), (notice,)
-
-
-def _label_names(arrays: NpzArrays, labels: np.ndarray) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Names of the label numbers, if the file has them, and a notice about names without images."""
-    key = arrays.first_of(_CLASS_KEYS)
-    if key is None or labels.dtype.kind not in "iu":
-        return None, ()
-    names = tuple(str(name) for name in arrays.read(key).ravel())
-    if labels.ndim == 2:
-        if len(names) != labels.shape[1]:
-            raise DataError(
-                f"The labels of {arrays.name} have {labels.shape[1]} columns, but its array {key} holds {len(names)} names. "
-                "Save one name per column."
-            )
-        return names, ()
-    if labels.min() < 0 or labels.max() >= len(names):
-        raise DataError(
-            f"The labels of {arrays.name} go from {labels.min()} to {labels.max()}, but its array {key} names the "
-            f"classes 0 to {len(names) - 1}. Labels must be places in {key}."
-        )
-    unused = [name for number, name in enumerate(names) if number not in set(labels.tolist())]
-    notices = (f"No image of the classes {', '.join(unused)} in the rows used.",) if unused else ()
-    return names, notices
