@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.cells import attribute_values, is_empty
+from crossgraft.data.decoding import decode_bytes, decode_file
 from crossgraft.data.sources._labels import SourceLabels, labels_from_numbers, labels_from_text
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, UnreadableImageError
 
 RowName = Callable[[int], str]
 
@@ -168,3 +170,19 @@ def unused_classes(labels: SourceLabels) -> tuple[str, ...]:
     used = set((np.flatnonzero(labels.values.any(axis=0)) if several else labels.values).tolist())
     unused = [name for number, name in enumerate(labels.names) if number not in used]
     return (f"No image of the classes {', '.join(unused)} in the rows used.",) if unused else ()
+
+
+def decode_cell(cell: Mapping[str, Any] | None, name: str) -> np.ndarray:
+    """Pixels of one cell of an image column: its bytes, or the file that it names.
+
+    Raises:
+        UnreadableImageError: It is empty, names an address alone, or what it holds cannot be decoded.
+    """
+    content, path = (cell or {}).get("bytes"), (cell or {}).get("path")
+    if content is not None:
+        return decode_bytes(content, name=name)
+    if not path:
+        raise UnreadableImageError(name, "the cell is empty")
+    if "://" in path:
+        raise UnreadableImageError(name, "only its address on the internet is stored, not the image")
+    return decode_file(Path(path), name=name)

@@ -14,9 +14,9 @@ import numpy as np
 
 from crossgraft.data._confidential import Confidential
 from crossgraft.data.cells import is_empty
-from crossgraft.data.decoding import decode_bytes, decode_file
 from crossgraft.data.sources._hf_columns import (
     GROUP_KINDS,
+    decode_cell,
     is_no_label,
     kind_of,
     read_attribute,
@@ -46,7 +46,7 @@ from crossgraft.data.sources._label_sets import (
 from crossgraft.data.sources._labels import SourceLabels, known_labels, left_out_notices
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
-from crossgraft.errors import DataError, UnreadableImageError, UsageError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.paths import is_link
 
 
@@ -274,15 +274,7 @@ class _Rows(Confidential):
 
     def decode(self, row: int) -> np.ndarray:
         """Pixels of one row; only its bytes are read."""
-        cell: dict[str, Any] | None = self._images[int(self.places[row])].as_py()
-        name, content, path = self.row_name(row), (cell or {}).get("bytes"), (cell or {}).get("path")
-        if content is not None:
-            return decode_bytes(content, name=name)
-        if not path:
-            raise UnreadableImageError(name, "the cell is empty")
-        if "://" in path:
-            raise UnreadableImageError(name, "only its address on the internet is stored, not the image")
-        return decode_file(Path(path), name=name)
+        return decode_cell(self._images[int(self.places[row])].as_py(), self.row_name(row))
 
 
 def _source_rows(rows: _Rows, *, notices: tuple[str, ...] = ()) -> SourceRows:
