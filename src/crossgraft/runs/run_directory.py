@@ -247,11 +247,13 @@ def _enter(
     elif earlier is None and not all(is_of_a_beginning(entry.name) for entry in path.iterdir()):
         raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
     if earlier is not None and earlier.config_hash != digest:
-        changed = ", ".join(_differences(earlier.config, config)) or f"command {earlier.command}, seed {earlier.seed}"
-        raise OtherRunError(
-            f"{path} holds a run with another configuration (different: {changed}). Use --overwrite to replace it, or "
-            "another --out to keep both."
-        )
+        changed = _differences(earlier.config, config)
+        if changed or (earlier.command, earlier.seed) != (command, seed):
+            said = ", ".join(changed) or f"command {earlier.command}, seed {earlier.seed}"
+            raise OtherRunError(
+                f"{path} holds a run with another configuration (different: {said}). Use --overwrite to replace it, or "
+                "another --out to keep both."
+            )
     record = RunRecord(
         command=command,
         command_line=command_line,
@@ -279,8 +281,10 @@ def _read_run(path: Path) -> RunRecord:
 
 
 def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    """Options that decide otherwise; one that came later than the run and is not used decides nothing."""
+    later = {key for key, value in now.items() if key not in before and value in (None, False)}
     return sorted(
-        key for key in {*before, *now} if config_hash({"": before.get(key)}) != config_hash({"": now.get(key)})
+        key for key in {*before, *now} - later if config_hash({"": before.get(key)}) != config_hash({"": now.get(key)})
     )
 
 

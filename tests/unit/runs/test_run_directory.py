@@ -63,6 +63,18 @@ def test_another_configuration_is_refused_and_named_unless_overwritten(tmp_path)
         assert (tmp_path / "notes.md").read_text() == "mine"
 
 
+def test_an_option_that_came_later_and_is_not_used_is_no_other_configuration(tmp_path):
+    with opened(tmp_path) as run:
+        run.write("old.txt", "old")
+    with opened(tmp_path, config={"limit": 3, "uncertain": None, "keep_masks": False}) as run:
+        assert run.resumed
+    with (
+        pytest.raises(RunDirectoryError, match=r"\(different: keep_masks\)"),
+        opened(tmp_path, config={"limit": 3, "keep_masks": True}),
+    ):
+        pass
+
+
 def test_other_data_under_the_same_configuration_are_refused(tmp_path):
     with opened(tmp_path) as run:
         run.describe_data("sha256:1")
