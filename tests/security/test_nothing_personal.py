@@ -73,9 +73,9 @@ def done(tmp_path_factory):
             made.codes[name] = main([str(argument) for argument in arguments])
         made.out[name], made.err[name] = out.getvalue(), err.getvalue()
 
-    def show(call, result, original=Call.show):
+    def show(call, result, values, original=Call._show):
         made.shown[f"{type(result).__name__} {len(made.shown)}"] = faces(result)
-        original(call, result)
+        original(call, result, values)
 
     handler.setStream(made.log)
     with pytest.MonkeyPatch.context() as patch:
@@ -85,7 +85,7 @@ def done(tmp_path_factory):
         patch.setenv("CROSSGRAFT_CACHE", str(root / "cache"))
         patch.setenv("HOME", str(root / "home"))
         patch.setattr(tempfile, "tempdir", str(root / "temp"))
-        patch.setattr(Call, "show", show)
+        patch.setattr(Call, "_show", show)
         leave_out_drawings(patch)
         logging.getLogger().addHandler(handler)
         level = logging.getLogger().level

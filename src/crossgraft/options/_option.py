@@ -112,6 +112,11 @@ class Option:
         return self.default is MISSING
 
     @property
+    def may_be_path(self) -> bool:
+        """Whether a text may be a file or folder that is read or written, a model or a run among them."""
+        return self.about.is_path or self.type is Any or "Path" in str(self.type)
+
+    @property
     def flag(self) -> str:
         """Its flag on the command line."""
         return _as_flag(self.about.flag or self.name)

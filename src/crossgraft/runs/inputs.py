@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -16,12 +16,13 @@ _NO_INPUTS = ("out", "cache_dir")
 _EXPORT_FILE = "export.json"
 
 
-def refuse_to_replace_inputs(out: str | Path, given: Mapping[str, object]) -> None:
+def refuse_to_replace_inputs(out: str | Path, given: Mapping[str, object], *, words: Collection[str] = ()) -> None:
     """Look for inputs in the place of the result, through all links.
 
     Args:
         out: File, run directory or folder of an export.
         given: Inputs and options by name.
+        words: Those of them that name a choice: ``--mode full`` reads no folder called so, but may name a file.
 
     Raises:
         UsageError: ``out`` is a file that the command reads.
@@ -34,6 +35,8 @@ def refuse_to_replace_inputs(out: str | Path, given: Mapping[str, object]) -> No
     for name, value in given.items():
         for path in () if name in _NO_INPUTS else _paths(value):
             if not real_path(path).is_relative_to(place) or not os.path.lexists(path):
+                continue
+            if name in words and not Path(path).is_file():
                 continue
             if is_file:
                 raise UsageError(

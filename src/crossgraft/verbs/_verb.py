@@ -150,7 +150,8 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             refuse_alone(chosen)
             reporter = getattr(chosen, "reporter", None) or default_reporter()
             if (out := getattr(chosen, "out", None)) is not None:
-                refuse_to_replace_inputs(out, everything)
+                words = [name for name in keywords if not known[name].may_be_path]
+                refuse_to_replace_inputs(out, everything, words=words)
             run = Run(command, chosen, reporter, function.__name__, tuple(given))
             result = function(*given, chosen, run)
             if not isinstance(result, Result) or result.out is None:
