@@ -139,14 +139,14 @@ def test_a_baseline_that_favours_large_classes_is_known(compared, workspace, mon
     ("options", "error", "said"),
     [
         ({"heads": "nc"}, UnknownNameError, "Unknown head: nc. Did you mean ncc"),
-        ({"heads": ""}, UsageError, "No head was named"),
+        ({"heads": ""}, UsageError, "heads is empty"),
         ({"heads": "ncc,ncc"}, UsageError, "The head ncc is given twice"),
         ({"heads": "copa:steps=-1"}, UsageError, "steps of copa must be a whole number"),
-        ({"heads": [np.zeros(3)]}, UsageError, "must be a scikit-learn classifier, got ndarray"),
+        ({"heads": [np.zeros(3)]}, UsageError, "must be a scikit-learn classifier, got list"),
         ({"heads": "meta_adapter"}, UsageError, "meta_adapter has to learn on base classes first"),
         ({"base_classes": ["a"]}, UsageError, "--base-classes is for heads that learn on base classes"),
         ({"baseline": "url"}, UnknownNameError, "Unknown baseline: url"),
-        ({"sampler": 3}, UsageError, "sampler must be a name or a Sampler"),
+        ({"sampler": 3}, UsageError, "sampler must be text, a path, a list or an object"),
         ({"sampler": "meta"}, UnknownNameError, "Unknown episode sampler: meta. Did you mean meta_dataset"),
         ({"model": "zoo.yaml"}, UsageError, "fewshot takes one model"),
         (
@@ -351,7 +351,7 @@ def test_the_seed_is_that_of_the_head(workspace, monkeypatch):
     assert first != shares(drawn, 1) == shares(f"{drawn},seed=1", 5)
     assert shares(f"{drawn},seed=0", 5) == shares({"name": "copa", "init": "random", "steps": 2, "seed": 0}, 5) == first
     assert shares(drawn, np.int64(0)) == first
-    with pytest.raises(UsageError, match=r"seed must be a whole number, got 1\.5"):
+    with pytest.raises(UsageError, match=r"seed must be a whole number, not 1\.5"):
         shares(drawn, 1.5)
 
 

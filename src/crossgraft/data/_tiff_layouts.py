@@ -129,10 +129,6 @@ def _refuse_undeclared_samples(layout: TiffLayout) -> None:
         raise UnsupportedLayoutError(
             f"it has {layout.samples} channels, of which only one is said to be grey; save the one to be used, or RGB"
         )
-    if layout.photometric == RGB and beyond and layout.alpha is None:
-        raise UnsupportedLayoutError(
-            f"it has {layout.samples} channels and does not say what the fourth is; save the three to be used"
-        )
     if any(extra in (PREMULTIPLIED, ALPHA) for extra in layout.extras[1:]):
         raise UnsupportedLayoutError("its transparency does not follow its colours; save it as PNG")
 

@@ -72,7 +72,7 @@ def metric_in_words(row: MetricRecord, *, guess: float | None = None, which: str
     Args:
         row: The metric.
         guess: What guessing gives, to stand beside it.
-        which: Which images these are, to stand after their number.
+        which: Description of these images, to stand after their number.
 
     >>> row = MetricRecord(metric="auc", title="AUC", value=0.9, low=0.8, high=0.95, num_images=20, num_groups=9)
     >>> metric_in_words(row, guess=0.5).replace("\N{NO-BREAK SPACE}", " ")

@@ -156,12 +156,3 @@ def test_an_interlaced_picture_of_all_its_rows(tmp_path, missing, sound):
     else:
         with pytest.raises(UnreadableImageError):
             decode_file(tmp_path / "interlaced.png")
-
-
-def test_a_channel_that_a_tiff_does_not_name_is_not_left_out_in_silence(tmp_path):
-    samples = np.zeros((8, 9, 4), np.uint8)
-    tifffile.imwrite(tmp_path / "a.tif", samples, photometric="rgb", extrasamples=["unspecified"])
-    with pytest.raises(UnreadableImageError, match="4 channels and does not say what the fourth is"):
-        decode_file(tmp_path / "a.tif")
-    tifffile.imwrite(tmp_path / "b.tif", samples, photometric="rgb", extrasamples=["unassalpha"])
-    assert decode_file(tmp_path / "b.tif").shape == (8, 9, 3)

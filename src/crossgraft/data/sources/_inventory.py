@@ -15,6 +15,7 @@ from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import file_extension, is_image_file
 from crossgraft.data.sources._derived_pictures import find_derived
+from crossgraft.paths import is_folder
 from crossgraft.words.formatting import count, counted, joined
 
 _LEFT_BY_PROGRAMS = {
@@ -56,7 +57,7 @@ class PassedOver(NamedTuple):
         kind: Extension, or what a folder is called.
         reason: Reason, without a full stop.
         place: Folder of the class that they lie in; empty: in none.
-        number: How many files.
+        number: Number of files.
     """
 
     kind: str
@@ -126,11 +127,13 @@ def take_inventory(folder: Path, *, keep_masks: bool = False) -> Inventory:
     pending = [folder]
     while pending:
         at = pending.pop()
-        for entry in os.scandir(at):
+        with os.scandir(at) as listed:
+            entries = list(listed)
+        for entry in entries:
             if not is_visible(entry.name):
                 continue
             path = Path(entry.path)
-            if entry.is_dir():
+            if is_folder(path):  # a circle of links is none
                 reason = folder_passed_over(path)
                 if reason is None and entry.is_symlink() and at != folder:
                     reason = _LINK

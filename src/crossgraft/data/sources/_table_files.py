@@ -167,7 +167,7 @@ def find_image_files(
             outside.append(row)
             continue
         matches = listing.matches(path) if cell else []
-        if cell and not matches:
+        if cell and not matches and "\0" not in cell:  # which no file is called
             matches = listing.below(root, cell)
             below += matches[:1]
         if not allow_outside and any(not bounds.holds_file(m, is_link=listing.is_link(m)) for m in matches):

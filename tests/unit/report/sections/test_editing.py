@@ -25,7 +25,7 @@ def test_the_answer_and_what_a_person_sees(dataset):
     verdict, _ = verdict_of(edit_record(dataset))
     assert verdict.answer == f"12 images of {dataset.num_images} of {dataset.name} were edited with tag."
     assert verdict.caveat == "A person sees tag (PSNR below 40 dB)."
-    assert verdict.following.startswith("crossgraft rank tagged/labels.csv --models")
+    assert verdict.following.startswith("crossgraft rank tagged/labels.csv --label-column")
     assert "--label-column label" in verdict.following
 
 
