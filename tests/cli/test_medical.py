@@ -73,7 +73,8 @@ def test_nothing_written_names_a_patient_or_a_file(scans, workspace, crossgraft,
     for secret in SECRETS:
         found = [content[:80] for content in everything if secret.encode() in content]
         assert bool(found) == (secret in allowed), (secret, found)
-    assert not any(str(workspace).encode() in content for content in everything)
+    files = everything[:-1]  # on the terminal the next command is whole, so that it can be typed
+    assert not any(str(workspace).encode() in content for content in files)
     for secret in set(SECRETS) - {"scan-of-jane"}:
         assert secret not in outcome.err
 

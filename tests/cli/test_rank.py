@@ -283,7 +283,7 @@ def test_python_refuses_what_the_command_line_refuses():
     import crossgraft
     from crossgraft.verbs.rank_models import check_settings
 
-    with pytest.raises(UsageError, match="at least 1 thread, found 0"):
+    with pytest.raises(UsageError, match="workers must be at least 1, not 0"):
         crossgraft.rank_models("images", models="zoo.yaml", allow_code="tiny_models.py", workers=0)
     with pytest.raises(UsageError, match=r"Unknown resize policy: padd\. Did you mean pad"):
         check_settings(None, "padd")  # the type checker of the tests refuses the whole call

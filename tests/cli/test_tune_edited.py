@@ -175,7 +175,7 @@ def test_python_takes_edits_as_objects(workspace):
     [
         (("--with", "tagg"), 2, "Unknown edit: tagg. Did you mean tag"),
         (("--with", "tag:size=big"), 2, "size"),
-        (("--edit-share", "0.5"), 2, "no edit is named"),
+        (("--edit-share", "0.5"), 2, "--edit-share means nothing without --with"),
         (("--with", "tag", "--edit-share", "2"), 2, "--edit-share must lie in [0, 1]"),
         (
             ("--with", "tag", "--edit-parts", "train", "--folds", "3"),

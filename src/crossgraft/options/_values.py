@@ -179,6 +179,8 @@ def _any_form(value: Any) -> Any:
 
 
 def _sequence(value: Any, kind: Any) -> Any:
+    if kind is Any and not isinstance(value, Sequence | Mapping):
+        return [_from_program(value)]  # one plug-in where there may be several
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
         raise ValueError
     listed = cast("Sequence[object]", value)

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from crossgraft import export_model, fine_tune
 from crossgraft.data import dataset_from_arrays
-from crossgraft.errors import OtherRunError, UnknownNameError, UsageError
+from crossgraft.errors import OtherRunError, UsageError
 from crossgraft.geometry.batch_norm import with_estimated_statistics
 from crossgraft.models.adapted import write_peft_adapter
 from crossgraft.progress import Reporter
@@ -342,5 +342,5 @@ def test_statistics_are_not_those_of_a_network_with_an_adapter_in_it(folder, tmp
 
 @pytest.mark.parametrize("mode", ["Frozen", "train ", True, 0])
 def test_a_mode_that_does_not_exist_is_refused(folder, mode):
-    with pytest.raises(UnknownNameError, match="mode of BatchNorm"):
+    with pytest.raises(UsageError, match="batch_norm"):
         fine_tune(squares(), **FAST, batch_norm=mode, plan=True)

@@ -103,17 +103,17 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
     assert [domain.name for domain in both.record.domains] == ["a", "b"]
     edited = crossgraft.edit_data(data, edits="low_pass:0.1")
     assert crossgraft.check_data(edited.dataset, holdout=0).record.dataset.fingerprint == edited.record.fingerprint
-    edits = {"confounders": ["tag:0.4"], "audit_folds": 2, "shares": "0,0.5,1", "ledger": None}
+    edits = {"confounders": ["tag:0.4"], "audit_folds": 2, "shares": "0,0.5,1", "ledger": False}
     swept = crossgraft.audit_model(ranking.best, data=data, **edits, **FAST)
     assert swept.record.models[0].name == "narrow" and swept.record.mode == "quick"
-    asked = crossgraft.audit_model(full, data=data, confounders=["tag:0.4"], ledger=None, **FAST)
+    asked = crossgraft.audit_model(full, data=data, confounders=["tag:0.4"], ledger=False, **FAST)
     assert asked.record.mode == "trained" and len(asked.to_frame()) == 1
     beside = crossgraft.compare_models(ranking.best, full, data=data, ledger=False, **FAST)
     assert beside.record.pairs[0].of == "change" and len(beside.to_frame()) == 10
     assert crossgraft.replay_selection("dart").record.name == "dart"
     selected = crossgraft.select_model(data, models=list(ranking.specs.values()), budget="100%", ledger=False, **TUNED)
     assert crossgraft.predict(selected, data).to_frame().equals(selected.predict(data).to_frame())
-    of_selected = crossgraft.audit_model(selected, data=data, confounders=["tag:0.4"], ledger=None, **FAST)
+    of_selected = crossgraft.audit_model(selected, data=data, confounders=["tag:0.4"], ledger=False, **FAST)
     test = crossgraft.split_data(data).record.splits[-1]
     assert of_selected.record.mode == "trained" and of_selected.record.num_test == test.num_images
     shown = crossgraft.show_confounders(data=data, num_images=2)
@@ -234,8 +234,8 @@ def test_what_is_no_registered_score_is_refused(data):
         return float(len(labels))
 
     for given, error, match in (
-        (len, UsageError, "the builtin_function_or_method len is no score"),
-        ([logme, 3], UsageError, "the int is no score"),
+        (len, UsageError, "scores must be text"),
+        ([logme, 3], UsageError, "scores must be text"),
         (own, UnknownNameError, r"SCORES.add\('own', own\)"),
         (nce, UsageError, "Another score is registered as nce, from crossgraft"),
     ):

@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said(text, kind, said):
         ({"batch_size": 4}, UsageError, "has no name"),
         ({"name": "a", "batch_sze": 4}, UnknownNameError, "Did you mean batch_size.*variant a"),
         ({"name": "a", "seed": 4}, UsageError, "the same for all variants"),
-        ({"name": "a", "batch_size": "four"}, UsageError, "batch_size of the variant a"),
+        ({"name": "a", "batch_size": "four"}, UsageError, "variant a: batch_size must be a whole number"),
         ({"name": "a", "regularizer": "l2_spp"}, UnknownNameError, "l2_sp"),
         ({"name": "full", "batch_size": 4}, UsageError, "full is given twice"),
     ],
