@@ -158,7 +158,6 @@ def test_words_of_the_command_line_and_of_python_are_refused_alike():
         ("fine_tune", {"model": "m", "edit_share": 0.5}, "--edit-share means nothing without --with"),
         ("rank_models", {"ground_truth_column": "auc"}, "--ground-truth-column means nothing without --ground-truth"),
         ("export_model", {"private": False}, "--public means nothing without --push-to"),
-        ("audit_model", {"data": "x", "epochs": 3}, "--epochs is about the fine-tunings of --mode full"),
     ],
 )
 def test_an_option_without_the_one_that_it_is_about_is_refused(name, keywords, said):

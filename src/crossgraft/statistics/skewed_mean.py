@@ -40,10 +40,13 @@ def skewed_reach(
     [2.78, 8.85]
     """
     number = len(totals)
-    square = float(np.mean(np.square(totals)))
-    if number < 2 or square == 0:
+    largest = float(np.abs(totals).max(initial=0.0))
+    if number < 2 or largest == 0:
         return 0.0, 0.0
-    error = math.sqrt(number / (number - 1) * number * square) / num_values
+    scale = largest if largest < _SMALL else 1.0
+    totals = totals / scale
+    square = float(np.mean(np.square(totals)))
+    error = scale * math.sqrt(number / (number - 1) * number * square) / num_values
     t = float(special.stdtrit(number - 1, (1 + confidence) / 2))
     skewness = float(np.mean(totals**3)) / square**1.5
     a = skewness / math.sqrt(number)
@@ -62,5 +65,7 @@ def skewed_reach(
     return min(below, down), min(above, up)
 
 
+_SMALL = 1e-90
+"""The cube of smaller numbers is 0 in floats."""
 _LARGEST = 50.0
 """exp of it is beyond every limit."""

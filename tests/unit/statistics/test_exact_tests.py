@@ -83,6 +83,7 @@ def test_without_an_interval_there_is_a_reason():
 
 
 @given(st.lists(st.floats(0, 1), min_size=3, max_size=12), st.floats(0.5, 0.99))
+@example([0.0, 0.0, 2.868877471030894e-118], 0.5)  # its cube is 0
 def test_ends_are_on_both_sides_and_within_limits(numbers, confidence):
     found = mean_interval(np.array(numbers), confidence=confidence, limits=(0.0, 1.0))
     if found.low is None:
