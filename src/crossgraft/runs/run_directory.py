@@ -250,10 +250,8 @@ def _enter(
         changed = _differences(earlier.config, config)
         if changed or (earlier.command, earlier.seed) != (command, seed):
             said = ", ".join(changed) or f"command {earlier.command}, seed {earlier.seed}"
-            raise OtherRunError(
-                f"{path} holds a run with another configuration (different: {said}). Use --overwrite to replace it, or "
-                "another --out to keep both."
-            )
+            advice = "Use --overwrite to replace it, or another --out to keep both."
+            raise OtherRunError(f"{path} holds a run with another configuration (different: {said}). {advice}")
     record = RunRecord(
         command=command,
         command_line=command_line,
@@ -283,9 +281,8 @@ def _read_run(path: Path) -> RunRecord:
 def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
     """Options that decide otherwise; one that came later than the run and is not used decides nothing."""
     later = {key for key, value in now.items() if key not in before and value in (None, False)}
-    return sorted(
-        key for key in {*before, *now} - later if config_hash({"": before.get(key)}) != config_hash({"": now.get(key)})
-    )
+    named = sorted({*before, *now} - later)
+    return [key for key in named if config_hash({"": before.get(key)}) != config_hash({"": now.get(key)})]
 
 
 def _versions() -> dict[str, str]:

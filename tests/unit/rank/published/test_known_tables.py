@@ -8,7 +8,7 @@ from torchvision.models import list_models
 from crossgraft.errors import DataError
 from crossgraft.rank.known_names import full_name, name_in_table
 from crossgraft.rank.noise_ceiling import noise_ceiling
-from crossgraft.rank.published.aliases import NAMES, weights_called
+from crossgraft.rank.published.aliases import printed_names, weights_called
 from crossgraft.rank.published.contenders import held_out_prior
 from crossgraft.rank.published.evaluate import agreement_by_target
 from crossgraft.rank.published.tables import imagenet_results, published_table, published_tables
@@ -41,7 +41,7 @@ def test_some_cells_are_those_of_the_publications():
 
 def test_names_of_papers_mean_weights_that_exist():
     pretrained, torchvision = set(timm.list_pretrained()), set(list_models())
-    for table, names in NAMES.items():
+    for table, names in printed_names().items():
         assert names.why.endswith(".")
         for name in names.certain.values():
             known = name in pretrained or name in imagenet_results()
