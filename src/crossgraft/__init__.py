@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from crossgraft.version import __version__ as __version__
+from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
     from crossgraft.data import open_dataset as open_dataset
@@ -34,74 +34,18 @@ if TYPE_CHECKING:
     from crossgraft.verbs.select_model import select_model as select_model
     from crossgraft.verbs.show_confounders import show_confounders as show_confounders
     from crossgraft.verbs.split_data import split_data as split_data
-
-_HOME = {
-    "FineTunedClassifier": "crossgraft.tune",
-    "FineTuningComparison": "crossgraft.tune",
-    "check_data": "crossgraft.verbs.check_data",
-    "compare_fine_tunings": "crossgraft.verbs.compare_fine_tunings",
-    "compare_models": "crossgraft.verbs.compare_models",
-    "distil": "crossgraft.verbs.distil",
-    "audit_model": "crossgraft.verbs.audit_model",
-    "edit_data": "crossgraft.verbs.edit_data",
-    "evaluate_published": "crossgraft.verbs.evaluate_published",
-    "export_model": "crossgraft.verbs.export_model",
-    "fine_tune": "crossgraft.verbs.fine_tune",
-    "interpolate": "crossgraft.verbs.interpolate",
-    "interpolate_runs": "crossgraft.verbs.interpolate",
-    "open_dataset": "crossgraft.data",
-    "predict": "crossgraft.verbs.predict",
-    "predict_from_support": "crossgraft.verbs.predict_from_support",
-    "rank_models": "crossgraft.verbs.rank_models",
-    "run_episodes": "crossgraft.verbs.run_episodes",
-    "replay_selection": "crossgraft.verbs.replay_selection",
-    "select_model": "crossgraft.verbs.select_model",
-    "show_confounders": "crossgraft.verbs.show_confounders",
-    "split_data": "crossgraft.verbs.split_data",
-    "write_report": "crossgraft.report",
-}
-
-__all__ = [
-    "__version__",
-    "FineTunedClassifier",
-    "FineTuningComparison",
-    "check_data",
-    "compare_fine_tunings",
-    "compare_models",
-    "distil",
-    "audit_model",
-    "edit_data",
-    "evaluate_published",
-    "export_model",
-    "fine_tune",
-    "interpolate",
-    "open_dataset",
-    "predict",
-    "predict_from_support",
-    "rank_models",
-    "run_episodes",
-    "replay_selection",
-    "select_model",
-    "show_confounders",
-    "split_data",
-    "write_report",
-]
+    from crossgraft.version import __version__ as __version__
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name) or (None if name.startswith("_") else _home_in_another_package(name))
-    if home is None:
-        raise AttributeError(f"module 'crossgraft' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
-
-
-def _home_in_another_package(name: str) -> str | None:
-    """The module of the verb called ``name`` that another package registered as a command."""
+def _registered_verb(name: str) -> Any:
+    """The verb called ``name`` that another package registered as a command."""
     from crossgraft.cli.commands import COMMANDS
 
     verbs = [command.verb.partition(":") for _, command in COMMANDS]
-    return next((module for module, _, function in verbs if function == name), None)
+    for module, _, function in verbs:
+        if function == name:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+lazy_face(__name__, otherwise=_registered_verb)

@@ -34,6 +34,8 @@ Targets = ClassIndices | LabelMatrix
 """What is to be predicted: one class per image, or any number of labels per image."""
 Groups = Shaped[np.ndarray, " num_samples"]
 """The patient, writer or lesion that each image belongs to."""
+History = Float64[np.ndarray, "num_known_targets num_models"]
+"""Results of models on other targets; NaN where a model was not fine-tuned."""
 Replicates = Float64[np.ndarray, " num_blocks"]
 """Leave-one-block-out values of one estimate."""
 

@@ -34,6 +34,11 @@ def test_importing_the_package_imports_nothing_heavy():
     assert imported_by("import crossgraft") == "[]"
 
 
+def test_known_results_are_listed_without_a_network_library():
+    found = imported_by("from crossgraft.cli.main import main\nmain(['list', 'results', '--quiet'])")
+    assert found == "['numpy']"
+
+
 def test_the_guard_can_fail():
     assert imported_by("import numpy") == "['numpy']"
 

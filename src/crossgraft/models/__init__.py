@@ -4,13 +4,20 @@
 network that gives penultimate features, source logits and activations of named layers.
 """
 
-from crossgraft.models.as_asked import load_as_asked as load_as_asked
-from crossgraft.models.available import AvailableModel as AvailableModel
-from crossgraft.models.available import list_available_models as list_available_models
-from crossgraft.models.backbone import Backbone as Backbone
-from crossgraft.models.load import load_backbone as load_backbone
-from crossgraft.models.penultimate import BackboneOutput as BackboneOutput
-from crossgraft.models.spec import ModelSpec as ModelSpec
-from crossgraft.models.zoo import DEFAULT_ZOO as DEFAULT_ZOO
-from crossgraft.models.zoo import random_weights_control as random_weights_control
-from crossgraft.models.zoo import read_zoo as read_zoo
+from typing import TYPE_CHECKING
+
+from crossgraft.faces import lazy_face
+
+if TYPE_CHECKING:
+    from crossgraft.models.as_asked import load_as_asked as load_as_asked
+    from crossgraft.models.available import AvailableModel as AvailableModel
+    from crossgraft.models.available import list_available_models as list_available_models
+    from crossgraft.models.backbone import Backbone as Backbone
+    from crossgraft.models.load import load_backbone as load_backbone
+    from crossgraft.models.penultimate import BackboneOutput as BackboneOutput
+    from crossgraft.models.spec import ModelSpec as ModelSpec
+    from crossgraft.models.zoo import DEFAULT_ZOO as DEFAULT_ZOO
+    from crossgraft.models.zoo import random_weights_control as random_weights_control
+    from crossgraft.models.zoo import read_zoo as read_zoo
+
+lazy_face(__name__)

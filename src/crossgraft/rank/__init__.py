@@ -1,17 +1,21 @@
 """From scores to an honest ranking: intervals, controls, agreement with fine-tuned results."""
 
-from crossgraft.moved import moved
-from crossgraft.rank.aggregate import Evidence as Evidence
-from crossgraft.rank.aggregate import aggregate as aggregate
-from crossgraft.rank.aggregate import fit_parameters as fit_parameters
-from crossgraft.rank.consensus import borda as borda
-from crossgraft.rank.consensus import robust_rank_aggregation as robust_rank_aggregation
-from crossgraft.rank.ranking import Ranking as Ranking
-from crossgraft.rank.results_store import known_results as known_results
-from crossgraft.rank.static_prior import static_prior as static_prior
-from crossgraft.statistics import friedman as friedman
-from crossgraft.statistics import rank_intervals as rank_intervals
-from crossgraft.statistics import weighted_kendall as weighted_kendall
-from crossgraft.statistics import weighted_kendall_itm as weighted_kendall_itm
+from typing import TYPE_CHECKING
 
-__getattr__ = moved("crossgraft.rank", ["rank_models", "evaluate_published"])
+from crossgraft.faces import lazy_face
+
+if TYPE_CHECKING:
+    from crossgraft.rank.aggregate import Evidence as Evidence
+    from crossgraft.rank.aggregate import aggregate as aggregate
+    from crossgraft.rank.aggregate import fit_parameters as fit_parameters
+    from crossgraft.rank.consensus import borda as borda
+    from crossgraft.rank.consensus import robust_rank_aggregation as robust_rank_aggregation
+    from crossgraft.rank.ranking import Ranking as Ranking
+    from crossgraft.rank.results_store import known_results as known_results
+    from crossgraft.rank.static_prior import static_prior as static_prior
+    from crossgraft.statistics import friedman as friedman
+    from crossgraft.statistics import rank_intervals as rank_intervals
+    from crossgraft.statistics import weighted_kendall as weighted_kendall
+    from crossgraft.statistics import weighted_kendall_itm as weighted_kendall_itm
+
+lazy_face(__name__, moved={"rank_models": "crossgraft", "evaluate_published": "crossgraft"})

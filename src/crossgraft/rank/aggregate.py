@@ -21,8 +21,9 @@ from jaxtyping import Float, Float64, Int
 from scipy import stats
 
 from crossgraft.errors import DataError
-from crossgraft.rank.static_prior import History, relative_ranks
+from crossgraft.rank.static_prior import relative_ranks
 from crossgraft.seeding import generator
+from crossgraft.types import History
 
 NUM_DRAWS = 4000
 DEFAULT_NOISE = 0.7

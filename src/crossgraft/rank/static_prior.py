@@ -12,9 +12,7 @@ from jaxtyping import Float64, Int
 from scipy import stats
 
 from crossgraft.errors import DataError
-
-History = Float64[np.ndarray, "num_known_targets num_models"]
-"""Results on other targets; NaN where a model was not fine-tuned."""
+from crossgraft.types import History
 
 
 class StaticPrior(NamedTuple):

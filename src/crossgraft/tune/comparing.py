@@ -1,5 +1,5 @@
 """Where ``FineTuningComparison`` and ``Variant`` were."""
 
-from crossgraft.moved import moved
+from crossgraft.faces import lazy_face
 
-__getattr__ = moved("crossgraft.tune.comparing", ["FineTuningComparison", "Variant"], to="crossgraft.tune")
+lazy_face(__name__, moved=dict.fromkeys(("FineTuningComparison", "Variant"), "crossgraft.tune"))

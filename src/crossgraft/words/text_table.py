@@ -6,7 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Collection, Sequence
 
-from crossgraft.words.visible import visible
+from crossgraft.words.visible import is_plain, visible
 
 WIDTH = 100
 """Columns of a pipe or a file; sentences are never longer, because long lines are hard to read."""
@@ -89,7 +89,7 @@ def text_table(
        1  a
        2  long name
     """
-    header, *rows = [[visible(cell) for cell in line] for line in (header, *rows)]
+    header, *rows = [line if is_plain("".join(line)) else [visible(cell) for cell in line] for line in (header, *rows)]
     is_right = [name in right for name in header]
     needed = [max((len(line[place]) for line in rows), default=0) for place in range(len(header))]
     longest_words = [max(map(len, name.split()), default=0) for name in header]

@@ -49,12 +49,17 @@ def visible(text: str, *, keep: str = "", escape: Callable[[str], str] = escaped
     """
     if "\n" in keep and "\n" in text:  # line by line, most of which have nothing to escape
         return "\n".join(visible(line, keep=keep, escape=escape) for line in text.split("\n"))
-    if text.isprintable() and _BLANK_LETTERS.isdisjoint(text):
+    if is_plain(text):
         return text
     return "".join(
         escape(character) if _is_hidden(text, place) and character not in keep else character
         for place, character in enumerate(text)
     )
+
+
+def is_plain(text: str) -> bool:
+    """Whether ``visible`` leaves ``text``, and every part of it, as it is."""
+    return text.isprintable() and (text.isascii() or _BLANK_LETTERS.isdisjoint(text))
 
 
 def storable(text: str) -> str:

@@ -1,11 +1,13 @@
 """Checks of a data set, one file per check."""
 
-from crossgraft.data.checks.assess import findings_of_rows as findings_of_rows
-from crossgraft.data.checks.check_rows import check_rows as check_rows
-from crossgraft.data.checks.check_rows import check_splits as check_splits
-from crossgraft.data.checks.data_check import DataCheck as DataCheck
-from crossgraft.moved import moved
+from typing import TYPE_CHECKING
 
-__all__ = ["DataCheck", "check_rows", "check_splits", "findings_of_rows"]
+from crossgraft.faces import lazy_face
 
-__getattr__ = moved("crossgraft.data.checks", ["check_data"])
+if TYPE_CHECKING:
+    from crossgraft.data.checks.assess import findings_of_rows as findings_of_rows
+    from crossgraft.data.checks.check_rows import check_rows as check_rows
+    from crossgraft.data.checks.check_rows import check_splits as check_splits
+    from crossgraft.data.checks.data_check import DataCheck as DataCheck
+
+lazy_face(__name__, moved={"check_data": "crossgraft"})

@@ -1,6 +1,10 @@
 """Hand a fine-tuned model on: other formats, each loaded again and compared before it gets its name."""
 
-from crossgraft.moved import moved
-from crossgraft.tune.exporting.exported import Exported as Exported
+from typing import TYPE_CHECKING
 
-__getattr__ = moved("crossgraft.tune.exporting", ["export_model"])
+from crossgraft.faces import lazy_face
+
+if TYPE_CHECKING:
+    from crossgraft.tune.exporting.exported import Exported as Exported
+
+lazy_face(__name__, moved={"export_model": "crossgraft"})

@@ -1,0 +1,87 @@
+"""The face of a package: its public names, each loaded on first use, and old names with a warning for one release.
+
+A package writes its names once, as imports below ``if TYPE_CHECKING:`` of its ``__init__``. Type checkers and import contracts
+read them there, and so does this module; so that importing a package costs nothing but the names that are used.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+NO_MOVES: Mapping[str, str] = {}
+
+
+def lazy_face(
+    package: str, *, moved: Mapping[str, str] = NO_MOVES, otherwise: Callable[[str], Any] | None = None
+) -> None:
+    """Let ``package`` find its names on first use; call it last in its ``__init__``.
+
+    Args:
+        package: Its ``__name__``.
+        moved: Old name → the module that has it now, with its new name if that is another: ``crossgraft.tune:FineTuningResult``.
+        otherwise: Finds names that the package does not write; raises ``AttributeError`` for those that are none.
+    """
+    module = sys.modules[package]
+    homes = _written_names(Path(str(module.__file__)))
+
+    def find(name: str) -> Any:
+        if name in homes:
+            home, original = homes[name]
+            value = getattr(importlib.import_module(home), original)
+            module.__dict__[name] = value
+            return value
+        if name in moved:
+            return _warned(package, name, moved[name])
+        if otherwise is not None and not name.startswith("_"):
+            return otherwise(name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    module.__dict__.update(__getattr__=find, __all__=list(homes), _homes=frozenset(homes))
+    module.__class__ = _Face
+
+
+class _Face(ModuleType):
+    """A package whose names stay what they are when a module of the same name is imported (``predict``)."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in self._homes and isinstance(value, ModuleType):
+            return
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._homes})
+
+
+def _written_names(file: Path) -> dict[str, tuple[str, str]]:
+    """Name → (module, name there) of the imports below ``if TYPE_CHECKING:``."""
+    tree = ast.parse(file.read_bytes())
+    blocks = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    ]
+    imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.asname: (str(node.module), alias.name)
+        for node in imports
+        for alias in node.names
+        if alias.asname is not None
+    }
+
+
+def _warned(package: str, name: str, place: str) -> Any:
+    home, _, renamed = place.partition(":")
+    now = renamed or name
+    warnings.warn(
+        f"{package}.{name} goes with the next release: write `from {home} import {now}`.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return getattr(importlib.import_module(home), now)
