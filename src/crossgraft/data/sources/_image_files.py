@@ -10,6 +10,7 @@ from typing import Required, TypedDict, Unpack
 import numpy as np
 
 from crossgraft.data.decoding import decode_file
+from crossgraft.data.file_counts import FileCounts, PassedOver, describe_files
 from crossgraft.data.medical.files import (
     MedicalFile,
     MedicalReader,
@@ -21,7 +22,7 @@ from crossgraft.data.medical.formats import medical_format
 from crossgraft.data.medical.patients import FileGroups, group_files
 from crossgraft.data.medical.slices import SlicePolicy, parse_slices
 from crossgraft.data.medical.windows import parse_window
-from crossgraft.data.sources._inventory import FileCounts, PassedOver, describe_files, kind_of_file
+from crossgraft.data.sources._inventory import kind_of_file
 from crossgraft.data.sources._source import NO_LABEL, SourceRequest, SourceRows
 from crossgraft.errors import UsageError
 
@@ -88,7 +89,10 @@ def rows_of_files(
         file = listed[row]
         return decode_file(files[row], name=names[row]) if file is None else reader.read(file, place)
 
-    counts = FileCounts(Counter(map(kind_of_file, files)), tuple(passed_over))
+    classes = (
+        [""] * len(files) if labels is None or np.ndim(labels) == 2 else [str(each) for each in np.asarray(labels)]
+    )
+    counts = FileCounts(Counter(zip(map(kind_of_file, files), classes, strict=True)), tuple(passed_over))
     grouping = FileGroups(groups, None, group_column, grouped.notices) if groups is not None else grouped
     return SourceRows(
         labels=np.asarray([NO_LABEL] * len(files) if labels is None else labels)[rows],

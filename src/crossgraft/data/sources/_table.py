@@ -19,6 +19,7 @@ from crossgraft.data.sources._column_names import PATH_COLUMNS
 from crossgraft.errors import DataError, nearest_names
 from crossgraft.words.csv_cells import unguarded
 
+TABLE_EXTENSIONS = (".csv", ".tsv", ".jsonl")
 _DELIMITERS = (",", "\t", ";")
 _EXCEL_SEPARATOR = re.compile(r"[\r\n]*\"?sep=([,;|\t])\"?[ ;,\t]*(\r\n|\r|\n)", re.IGNORECASE)
 """What Excel wants in the first line to know the separator; it is no row."""
