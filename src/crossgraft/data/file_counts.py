@@ -26,7 +26,7 @@ ARCHIVE = "an archive, which is not opened"
 BESIDE = "beside the folders"
 OTHER_PART = "a folder beside those of splits; --use-split takes it"
 NO_ROW = "without a row in the table"
-TABLE = "the table, which says what the images are"
+ROW_LEFT_OUT = "in a row that is left out"
 _OTHER_IMAGES = (
     ".gif", ".jp2", ".j2k", ".svs", ".ndpi", ".mrxs", ".raw", ".cr2", ".nef", ".dng", ".psd", ".mha", ".nrrd",
 )  # fmt: skip
@@ -72,8 +72,8 @@ class FileCounts(NamedTuple):
     """Files of the data, counted.
 
     Attributes:
-        read: (extension, class) → files that are images; empty where the data are no files. The class is empty where an image
-            has none or several.
+        read: (extension, class) → files that are images, or a table beside them that says what they are; empty where the
+            data are no files. The class is empty where an image has none or several.
         passed_over: All others.
     """
 
