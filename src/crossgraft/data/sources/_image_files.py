@@ -125,7 +125,7 @@ def _about_channels(files: Sequence[Path]) -> tuple[str, ...]:
     if not number:
         return ()
     return (
-        f"{counted(number, 'TIFF file')} with channels beyond the colours that no header names: these are not read. If one of "
+        f"Channels beyond the colours that the header does not name are not read ({counted(number, 'TIFF file')}). If one of "
         "them is to be used, such as near infrared, save the three channels to be used.",
     )
 

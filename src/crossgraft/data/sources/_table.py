@@ -135,6 +135,8 @@ def _object_in_line(name: str, number: int, line: str) -> dict[str, str]:
 
     try:
         found: object = json.loads(line, object_pairs_hook=refuse_twice)
+    except DataError:
+        raise
     except (ValueError, RecursionError) as error:
         raise DataError(f"Line {number} of {name} is no JSON. {_LINE_ADVICE}") from error
     if not isinstance(found, dict):

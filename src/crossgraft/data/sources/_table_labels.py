@@ -15,7 +15,7 @@ from crossgraft.data.sources._label_sets import (
     refuse_none_label,
     separator_notices,
 )
-from crossgraft.data.sources._labels import SourceLabels, labels_from_text
+from crossgraft.data.sources._labels import SourceLabels, known_labels, labels_from_text
 from crossgraft.data.sources._source import SourceRequest
 from crossgraft.data.sources._table import TextTable
 from crossgraft.errors import DataError, UsageError
