@@ -135,6 +135,8 @@ def test_read_and_named_are_all_files_of_a_folder_with_a_table(tmp_path_factory,
             THINGS[name](root, root / part, f"{name}{number}")
     assert counted(root) == visible_files(root)
     assert counted(root, needs_labels=False) == visible_files(root)
+    if layout != "parts":
+        assert counted(root / f"metadata.{kind}") == visible_files(root)
     shutil.rmtree(root)
 
 
@@ -272,6 +274,12 @@ def test_a_table_beside_images_masks_thumbnails_and_runs(lines):
     assert (
         "1 .png (without a row in the table)" in data.reading[1] and "8 .png and 1 .jsonl are read" in data.reading[1]
     )
+
+
+def test_folders_beside_a_table_may_be_patients(lines):
+    root = lines(*ROWS)
+    text(root / "patient 7" / "letter.txt")
+    assert {each.class_name for each in describe_dataset(open_dataset(root)).files} == {"a", "b", ""}
 
 
 def test_rows_of_other_parts_are_not_counted_and_rows_left_out_are(lines):

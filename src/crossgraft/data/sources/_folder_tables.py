@@ -140,18 +140,13 @@ def count_folder(
             reasons.append((path, ROW_LEFT_OUT if ways & in_row else NO_ROW))
     without_row = sum(reason == NO_ROW for _, reason in reasons)
     notice = f"{counted(without_row, 'image')} of the folder {folder.name} without a row in {table}: not used."
-    tables = tables_of(folder)
-    tables += [names for path in tables if (names := path.with_name(_CLASSES)).is_file()]
+    tables = [*tables_of(folder), *(path for path in files_in(folder) if path.name == _CLASSES)]
     found = [
-        *inventory.passed_over,
-        *(PassedOver(kind_of_file(path), reason, _place(path, folder), 1) for path, reason in reasons),
-        *(PassedOver(kind_of_file(path), NOT_READ, _place(path, folder), -1) for path in tables),  # they are read
+        *(each._replace(place="") for each in inventory.passed_over),  # here a folder is no class, and may be a patient
+        *(PassedOver(kind_of_file(path), reason, "", 1) for path, reason in reasons),
+        *(PassedOver(kind_of_file(path), NOT_READ, "", -1) for path in tables),  # they are read
     ]
     return FolderFiles(tuple(tables), joined_counts(found), (notice,) if without_row else ())
-
-
-def _place(path: Path, folder: Path) -> str:
-    return "" if path.parent == folder else path.relative_to(folder).parts[0]
 
 
 def _ways_to_write(cells: Iterable[str]) -> set[str]:

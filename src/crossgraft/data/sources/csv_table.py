@@ -16,6 +16,7 @@ from crossgraft.data.sources._folder_tables import (
     is_described_by_a_table,
     labels_beside,
     read_folder,
+    tables_of,
 )
 from crossgraft.data.sources._image_files import rows_of_files
 from crossgraft.data.sources._label_sets import indicator, is_one_hot
@@ -68,7 +69,10 @@ class CsvTable(DataSource):
             request = replace(request, label_columns=labels)
         name = path.resolve().name if is_folder else _table_name(path)
         if not is_folder:
-            return rows_of_table(table, request, folder=folder, name=name, name_without_labels=path.stem)
+            describes = request.image_root is None and tables_of(folder) == [path]
+            return rows_of_table(
+                table, request, folder=folder, name=name, name_without_labels=path.stem, is_of_folder=describes
+            )
         rows = rows_of_table(table, request, folder=folder, name=name, name_without_labels=name, is_of_folder=True)
         said = f"What is known of the images in the folder is read from {table.name} beside them."
         return replace(rows, reading=(said, *rows.reading))
