@@ -66,6 +66,7 @@ def test_layouts_of_public_data_sets(tmp_path, images, masks):
     assert data.class_names == CLASSES and data.class_counts == (4, 4)
     assert "8 .png (derived from an image beside it" in " ".join(data.reading)
     assert all(data.read(row).shape[2] == 3 for row in range(8))  # the masks are grey
+    assert list_rows(root, SourceRequest(use_split=None), Reporter(quiet=True))[1].notices == ()
     request = SourceRequest(use_split=None, needs_labels=False, known_classes=CLASSES)
     unlabelled = list_rows(root, request, Reporter(quiet=True))[1]
     assert unlabelled.has_labels and len(unlabelled.labels) == 8

@@ -189,7 +189,7 @@ def _files_by_class(
             f"No images in the class {what} {', '.join(empty)} of {folder.resolve().name}. Add images "
             f"({', '.join(_LISTED_EXTENSIONS)}) or remove the {what}."
         )
-    _suspect_classes_further_down(folder, list(files), notices)
+    _suspect_classes_further_down(folder, files, notices)
     if loose:
         names = ", ".join(path.name for path in loose[:NAMES_IN_MESSAGE])
         verb = "is" if len(loose) == 1 else "are"
@@ -206,9 +206,11 @@ def _is_no_class(name: str, inventory: Inventory) -> bool:
     return bool(inside) and all(each.is_expected or each.is_derived for each in inside)
 
 
-def _suspect_classes_further_down(folder: Path, class_names: list[str], notices: list[str]) -> None:
+def _suspect_classes_further_down(folder: Path, files: Mapping[str, list[Path]], notices: list[str]) -> None:
     """Folders such as ``site A/benign`` would make classes of the sites, without any other sign of it."""
-    below = [[path.name for path in folders_in(folder / name)] for name in class_names]
+    class_names = list(files)
+    parts = [[path.relative_to(folder / name).parts for path in paths] for name, paths in files.items()]
+    below = [list(dict.fromkeys(names[0] for names in each if len(names) > 1)) for each in parts]
     if any(names != below[0] for names in below) or len(below[0]) < 2:
         return
     inside = shown(below[0])
