@@ -45,6 +45,7 @@ def test_json_is_the_record_and_quiet_is_quiet(with_copies, crossgraft):
     assert outcome.err == ""
     record = DataCheckRecord.model_validate_json(outcome.out)
     assert json.loads(outcome.out)["schema_version"] == 1
+    assert sum(each.files for each in record.dataset.files) == record.dataset.num_images
     assert record == DataCheckRecord.model_validate_json((with_copies / "run" / "report.json").read_bytes())
 
 

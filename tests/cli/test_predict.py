@@ -101,6 +101,18 @@ def test_json_is_one_document_with_names(tuned, crossgraft):
     document = json.loads(outcome.out)
     assert (document["schema_version"], document["rows"][0]["name"]) == (1, "03.png")
     assert PredictionRecord.model_validate(document).num_images == 1
+    assert document["files"] == [{"kind": ".png", "class_name": "", "files": 1, "read": True, "reason": ""}]
+
+
+def test_files_without_an_answer_are_counted_in_json_and_said(tuned, crossgraft):
+    make_images(tuned.parent / "some", {"": 3})
+    for name in ("3.gif", "4.gif"):
+        (tuned.parent / "some" / name).write_bytes(b"GIF89a")
+    outcome = crossgraft("predict", "tuned", "some", *CODE, "--json", "--quiet", "--no-images", "--out", "three")
+    assert outcome.code == 0, outcome.err
+    files = json.loads(outcome.out)["files"]
+    assert [(each["kind"], each["files"], each["read"]) for each in files] == [(".png", 3, True), (".gif", 2, False)]
+    assert "5 files: 3 .png are read; passed over: 2 .gif (not read)." in json.loads(outcome.out)["notes"]
 
 
 def test_the_same_command_again_takes_the_same_directory_and_new_images_too(tuned, crossgraft):

@@ -68,6 +68,11 @@ class TiffLayout:
         """PREMULTIPLIED or ALPHA, or None without transparency."""
         return next((extra for extra in self.extras[:1] if extra in (PREMULTIPLIED, ALPHA)), None)
 
+    @property
+    def unnamed(self) -> int:
+        """Samples of a pixel beyond the colours that the file does not name, and that are not read."""
+        return sum(extra == UNSPECIFIED for extra in self.extras)
+
     def describe(self) -> str:
         """In words, for messages."""
         alpha = {None: "", ALPHA: " with alpha", PREMULTIPLIED: " with premultiplied alpha"}[self.alpha]

@@ -56,6 +56,18 @@ def read_tiff(file: OpenFile) -> tuple[TiffLayout, np.ndarray | None]:
         raise ValueError(str(error)) from error
 
 
+def layout_of(file: OpenFile) -> TiffLayout:
+    """The layout of the first page; reads no samples.
+
+    Raises:
+        UnsupportedLayoutError, ValueError: As ``read_tiff``.
+    """
+    import tifffile
+
+    with tifffile.TiffFile(file) as tiff:
+        return read_layout(tiff.pages[0])
+
+
 def _read(file: OpenFile) -> tuple[TiffLayout, np.ndarray | None]:
     import tifffile
 

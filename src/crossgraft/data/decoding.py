@@ -25,7 +25,7 @@ from crossgraft.data._png_rows import lacks_rows, may_lack_rows
 from crossgraft.data._quiet import quiet_libraries
 from crossgraft.data._room import room_for
 from crossgraft.data._tiff_layouts import WHITE_IS_ZERO, UnsupportedLayoutError
-from crossgraft.data._tiff_samples import read_tiff, unsigned_16_bit
+from crossgraft.data._tiff_samples import layout_of, read_tiff, unsigned_16_bit
 from crossgraft.data._wide_colour import is_wide_colour, read_wide_colour
 from crossgraft.errors import OutOfMemoryError, UnreadableImageError
 from crossgraft.paths import why_impossible
@@ -104,6 +104,18 @@ def decode_picture(picture: Image.Image, *, name: str) -> np.ndarray:
         raise UnreadableImageError(name, str(error).removesuffix(".")) from error
     except _DECODER_ERRORS as error:
         raise UnreadableImageError(name, _reason(error)) from error
+
+
+def has_unnamed_channels(path: Path) -> bool:
+    """Whether a TIFF file has channels beyond its colours that it does not name, so that they are not read.
+
+    Cost: reads its header; of a damaged file, which decoding names, the answer is no.
+    """
+    try:
+        with quiet_libraries(), path.open("rb") as file:
+            return is_tiff(file) and layout_of(file).unnamed > 0
+    except _DECODER_ERRORS:
+        return False
 
 
 def _decode_named(file: Path | _Content, where: str) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
-from crossgraft.records import DatasetRecord, Thumbnail
+from crossgraft.records import DatasetRecord, FileCountRecord, Thumbnail
 
 THUMBNAILS_PER_CLASS = 4
 THUMBNAIL_CLASSES = 12
@@ -31,11 +31,24 @@ def describe_dataset(dataset: ImageRows, *, show_names: bool = False) -> Dataset
         fingerprint=dataset.fingerprint,
         image_kinds=dict(dataset.image_kinds),
         reading=list(dataset.reading),
+        files=describe_files_of(dataset),
         task=dataset.task.recorded,
         ordinal=dataset.ordinal,
         num_skipped_unreadable=len(dataset.skipped_unreadable),
         skipped_unreadable=list(dataset.skipped_unreadable) if show_names else [],
     )
+
+
+def describe_files_of(images: ImageRows) -> list[FileCountRecord]:
+    """Files of the data by kind and class: those that were read, then those that were passed over."""
+    read = [
+        FileCountRecord(kind=kind, class_name=class_name, files=number, read=True)
+        for (kind, class_name), number in images.files.read.items()
+    ]
+    return read + [
+        FileCountRecord(kind=each.kind, class_name=each.place, files=each.number, read=False, reason=each.reason)
+        for each in images.files.passed_over
+    ]
 
 
 def thumbnails_of_rows(images: ImageRows, numbers: Iterable[int]) -> list[Thumbnail]:

@@ -185,11 +185,19 @@ def look_at_rows(
         split=split,
         split_fingerprint=split_fingerprint,
         reading=rows.reading,
+        files=rows.files.with_classes(None if classes is None else _names_of_labels(rows.labels, classes)),
         ordinal=ordinal,
         skipped_unreadable=(),
         _images=inspected,
         _image_rows=np.arange(len(chosen)),
     )
+
+
+def _names_of_labels(labels: np.ndarray, classes: Classes) -> dict[str, str]:
+    """Label as the source says it → name of its class; empty where an image has several."""
+    if labels.ndim == 2:
+        return {}
+    return {str(label): classes.names[target] for label, target in zip(labels, classes.targets, strict=True)}
 
 
 def warn_of_unreadable(rows: ImageRows, reporter: Reporter) -> None:

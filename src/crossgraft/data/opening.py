@@ -58,8 +58,8 @@ def open_dataset(
     """Open images with labels, and decode every image that will be used once.
 
     Args:
-        location: A folder with one sub-folder per class, a ``.csv`` or ``.tsv`` table, an ``.npz`` file, a folder written
-            by ``save_to_disk`` of Hugging Face datasets, ``hf:OWNER/NAME``, the word ``digits``, or what an installed
+        location: A folder with one sub-folder per class, a ``.csv``, ``.tsv`` or ``.jsonl`` table, an ``.npz`` file, a folder
+            written by ``save_to_disk`` of Hugging Face datasets, ``hf:OWNER/NAME``, the word ``digits``, or what an installed
             plug-in opens.
         use_split: Split of which the rows are used, where the data have splits; images of other rows are not
             opened and have no influence on anything. Without splits, all rows are used. None: all rows,

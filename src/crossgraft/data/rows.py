@@ -12,6 +12,7 @@ import numpy as np
 from crossgraft.data._confidential import group_numbers
 from crossgraft.data._image_facts import ImageFacts
 from crossgraft.data.edits import Edit, edited_images
+from crossgraft.data.file_counts import NO_FILES, FileCounts
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint, training_fingerprint
 from crossgraft.data.inspection import InspectedImages, summarise_kinds
 from crossgraft.data.transforms import resize_alone
@@ -51,6 +52,7 @@ class ImageRows:
         split: The ``Split`` that was drawn or read when the data were opened, or None.
         split_fingerprint: What the split is known by, drawn or not (``training_fingerprint``); None where there is none.
         reading: Description of how files of scanners were read.
+        files: Files of the data, read and passed over; empty where they are no files.
         ordinal: Whether the order of the classes has a meaning (grades, stages), as stated by the user.
         groups_known: (n,) is it known whose image it is? Where not, its group is only its own. None: of all.
     """
@@ -72,6 +74,7 @@ class ImageRows:
     split: Record | None = None
     split_fingerprint: str | None = None
     reading: tuple[str, ...] = ()
+    files: FileCounts = NO_FILES
     ordinal: bool = False
     groups_known: np.ndarray | None = None
     _sealed: tuple[str, str] | None = field(default=None)

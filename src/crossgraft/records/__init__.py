@@ -38,7 +38,7 @@ from crossgraft.records.checks import (
 from crossgraft.records.contact_sheets import ContactSheetRow as ContactSheetRow
 from crossgraft.records.contact_sheets import ContactSheetsRecord as ContactSheetsRecord
 from crossgraft.records.contact_sheets import ShownImageRow as ShownImageRow
-from crossgraft.records.data import DatasetRecord, Thumbnail
+from crossgraft.records.data import DatasetRecord, FileCountRecord, Thumbnail
 from crossgraft.records.data_split import DataSplitRecord
 from crossgraft.records.demo import (
     BestModelRecord,
@@ -185,6 +185,7 @@ __all__ = [
     "ExportRecord",
     "ExportedFileRecord",
     "ExportedModelRecord",
+    "FileCountRecord",
     "FindingRecord",
     "FineTunedRow",
     "FineTuningComparisonRecord",

@@ -10,6 +10,16 @@ from crossgraft.records.base import Count, Record
 from crossgraft.types import RecordedTask
 
 
+class FileCountRecord(Record):
+    """Files of one kind in one class of the data."""
+
+    kind: str = Field(description="Extension, or what a folder is called that is passed over whole.")
+    class_name: str = Field(default="", description="Class, or its folder; empty: in none, in several, or not known.")
+    files: Count
+    read: bool = Field(description="Whether these files are images of the data.")
+    reason: str = Field(default="", description="Why they are not read.")
+
+
 class DatasetRecord(Record):
     """The images that a command used. Names only: no absolute path, no patient id."""
 
@@ -28,6 +38,9 @@ class DatasetRecord(Record):
     fingerprint: str
     image_kinds: dict[str, int] = Field(description="Size, channels and bit depth → number of images.")
     reading: list[str] = Field(default=[], description="How files of scanners were read: window, slices.")
+    files: list[FileCountRecord] = Field(
+        default=[], description="All visible files of the data by kind and class; empty where the data are no files."
+    )
     task: RecordedTask = "multi-class"
     ordinal: bool = Field(default=False, description="The user said that the order of the classes means something.")
     num_skipped_unreadable: int = Field(default=0, description="Images left out by --skip-unreadable.")

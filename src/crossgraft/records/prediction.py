@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.data import FileCountRecord
 from crossgraft.records.looks import LooksRecord
 from crossgraft.records.tuning import MetricRecord, ThresholdRecord, TunedModelRecord
 from crossgraft.types import RecordedTask
@@ -65,6 +66,9 @@ class PredictionRecord(Record):
     num_seen: int | None = Field(
         default=None,
         description="Images that the model has learned from; they are measured only where there are no others. None: not known.",
+    )
+    files: list[FileCountRecord] = Field(
+        default=[], description="All visible files below the images by kind and class; empty where they are no files."
     )
     temperature: float | None
     thresholds: list[ThresholdRecord] = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
+from crossgraft.data.describe import describe_files_of
 from crossgraft.data.part_of_run import part_of_run
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, UsageError
@@ -173,6 +174,7 @@ def _record(
         data_name=images.name,
         num_images=len(images.readable_rows),
         num_unreadable=len(images.unreadable),
+        files=describe_files_of(images),
         rows_used=images.rows_used,
         temperature=facts.temperature,
         thresholds=facts.thresholds,

@@ -10,6 +10,7 @@ from typing import Any
 
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset, open_dataset
+from crossgraft.data.describe import describe_files_of
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import UsageError
 from crossgraft.fewshot.choice import choose_heads
@@ -213,6 +214,7 @@ def _bare_record(
         data_name=queries.name,
         num_images=len(queries.readable_rows),
         num_unreadable=len(queries.unreadable),
+        files=describe_files_of(queries),
         temperature=None,
         rows=[],
         images_per_second=len(queries.readable_rows) / max(seconds, 1e-9),

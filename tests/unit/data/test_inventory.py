@@ -10,8 +10,9 @@ from PIL import Image
 
 from crossgraft.data import open_dataset
 from crossgraft.data.decoding import decode_file
+from crossgraft.data.file_counts import FileCounts, describe_files
 from crossgraft.data.sources import _inventory
-from crossgraft.data.sources._inventory import FileCounts, describe_files, take_inventory
+from crossgraft.data.sources._inventory import take_inventory
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 
 
@@ -186,7 +187,7 @@ def test_keep_masks_is_refused_where_nothing_is_looked_for(tmp_path):
 
 
 def test_one_kind_needs_no_sentence():
-    assert describe_files(FileCounts({".png": 3})) == [] == describe_files(FileCounts())
+    assert describe_files(FileCounts({(".png", "a"): 3})) == [] == describe_files(FileCounts())
 
 
 def test_heic_is_read_where_its_reader_is(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records import FindingRecord
@@ -14,19 +12,18 @@ _MOST_SHOWN = 8
 
 def check_files_read(survey: Survey) -> list[FindingRecord]:
     """Files by kind and class: a warning where images lack a reader, else a notice; nothing where all are of one kind."""
-    read, passed_over = survey.files
-    kinds = joined([f"{count(number)} {kind}" for kind, number in Counter(read).most_common()])
+    files, passed_over = survey.files, survey.files.passed_over
+    kinds = joined([f"{count(number)} {kind}" for kind, number in files.kinds_read.most_common()])
     if not passed_over:
-        text = f"{counted(sum(read.values()), 'file')}: {kinds}."
-        return [finding("files_read", "Files read", "passed", text)] if len(read) > 1 else []
+        text = f"{counted(files.total, 'file')}: {kinds}."
+        return [finding("files_read", "Files read", "passed", text)] if len(files.kinds_read) > 1 else []
     shown = [
         f"{count(each.number)} {each.kind}{f' in {each.place}' if each.place else ''} ({each.reason})"
         for each in passed_over[:_MOST_SHOWN]
     ]
     if len(passed_over) > _MOST_SHOWN:
         shown.append(f"{count(sum(each.number for each in passed_over[_MOST_SHOWN:]))} of other kinds")
-    number = sum(read.values()) + sum(each.number for each in passed_over)
-    text = f"{counted(number, 'file')}: {kinds or 'none'} are read; passed over: {', '.join(shown)}."
+    text = f"{counted(files.total, 'file')}: {kinds or 'none'} are read; passed over: {', '.join(shown)}."
     lost = any(each.is_image for each in passed_over)
     advice = "Save them as PNG, or install their reader." if lost else ""
     return [finding("files_read", "Files passed over", "warning" if lost else "notice", text, advice=advice)]

@@ -20,7 +20,6 @@ from crossgraft.data.listing import list_rows, look_at_rows, make_request
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SourceRows
-from crossgraft.data.sources._inventory import NO_FILES, FileCounts
 from crossgraft.data.splits import Split
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
@@ -45,12 +44,10 @@ class Survey(Confidential, ImageRows):
     Attributes:
         targets: (n,) class of each row, or (n, L) of 0 and 1.
         problems: Problems that make rows unusable, as the source states them.
-        files: Files that the source read and passed over.
     """
 
     targets: np.ndarray
     problems: tuple[str, ...] = ()
-    files: FileCounts = NO_FILES
 
     @cached_property
     def copies(self) -> list[np.ndarray]:
@@ -93,10 +90,10 @@ class Survey(Confidential, ImageRows):
         return set() if self.splits is None else set(self.splits[rows].tolist()) - {""}
 
 
-def survey_rows(rows: ImageRows, *, problems: tuple[str, ...] = (), files: FileCounts = NO_FILES) -> Survey:
+def survey_rows(rows: ImageRows, *, problems: tuple[str, ...] = ()) -> Survey:
     """Labelled rows as the checks look at them; those of an open data set as its images were looked at when it was opened."""
     unreadable = tuple(map(rows.image_name, rows.unreadable))
-    return rows.seen_as(Survey, problems=problems, files=files, skipped_unreadable=unreadable, reading=())
+    return rows.seen_as(Survey, problems=problems, skipped_unreadable=unreadable, reading=())
 
 
 def survey_again(
@@ -165,7 +162,7 @@ def survey_location(
             num_threads=num_threads,
             reporter=reporter,
         )
-    return survey_rows(looked, problems=rows.problems, files=rows.files)
+    return survey_rows(looked, problems=rows.problems)
 
 
 def _split_of(

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
+from typing import NamedTuple
 
-from crossgraft.data.medical.formats import is_image_file
+from crossgraft.data._letters import whole_letters
+from crossgraft.data.file_counts import NO_ROW, NOT_READ, ROW_LEFT_OUT, PassedOver, joined_counts
+from crossgraft.data.medical.formats import file_stem
 from crossgraft.data.sources._column_names import SPLIT_COLUMNS
-from crossgraft.data.sources._inventory import take_inventory
+from crossgraft.data.sources._derived_pictures import is_called_images, is_called_masks
+from crossgraft.data.sources._inventory import kind_of_file, take_inventory
+from crossgraft.data.sources._part_folders import files_in, folders_in
 from crossgraft.data.sources._split_names import canonical_split, is_split_name
-from crossgraft.data.sources._table import TextTable, read_table, require_path_column
+from crossgraft.data.sources._table import TABLE_EXTENSIONS, TextTable, read_table, require_path_column
 from crossgraft.errors import DataError
 from crossgraft.words.formatting import counted
 
-_TABLES = ("metadata.csv", "metadata.tsv", "labels.csv", "labels.tsv")
-_IMAGES = "images"
+_TABLES = tuple(name + extension for name in ("metadata", "labels") for extension in TABLE_EXTENSIONS)
 _CLASSES = "classes.txt"
 
 
@@ -37,11 +41,14 @@ class _JoinedTable(TextTable):
 
 
 def is_described_by_a_table(folder: Path) -> bool:
-    """Whether ``metadata.csv`` or ``labels.csv`` lies beside images that are in no folder of a class.
+    """Whether ``metadata.csv`` or ``labels.csv`` (``.tsv``, ``.jsonl``) lies beside images that are in no folder of a class.
 
-    Images are loose, or all in ``images``; or each folder is a part (train, val, test) of this kind.
+    Images are loose, or all in ``images``; or each folder is a part (train, val, test) of this kind. Masks, runs and what
+    programs leave may lie beside.
+
+    Cost: a walk where there is such a table.
     """
-    return _table_beside_images(folder) is not None or bool(_tables_of_parts(folder))
+    return bool(tables_of(folder))
 
 
 def read_folder(folder: Path, path_column: str | None) -> TextTable:
@@ -54,10 +61,10 @@ def read_folder(folder: Path, path_column: str | None) -> TextTable:
     Raises:
         DataError: A table is damaged, or those of two parts have other columns.
     """
-    table = _table_beside_images(folder)
-    if table is not None:
-        return read_table(table)
-    parts = {path.parent.name: read_table(path) for path in _tables_of_parts(folder)}
+    tables = tables_of(folder)
+    if tables[0].parent == folder:
+        return read_table(tables[0])
+    parts = {path.parent.name: read_table(path) for path in tables}
     first = next(iter(parts.values()))
     for name, part in parts.items():
         if part.columns != first.columns:
@@ -80,12 +87,72 @@ def read_folder(folder: Path, path_column: str | None) -> TextTable:
     )
 
 
-def images_without_a_row(folder: Path, table: TextTable) -> tuple[str, ...]:
-    """A notice where such a folder holds more images than its table has rows."""
-    number = len(take_inventory(folder).images) - len(table.rows)
-    if number <= 0:
-        return ()
-    return (f"{counted(number, 'image')} of the folder {folder.name} without a row in {table.name}: not used.",)
+def tables_of(folder: Path) -> list[Path]:
+    """The tables of such a folder: one, or one of each part."""
+    table = _table_beside_images(folder)
+    return _tables_of_parts(folder) if table is None else [table]
+
+
+class FolderFiles(NamedTuple):
+    """Files below such a folder that are no images of the rows that are used.
+
+    Attributes:
+        tables: What was read of them.
+        passed_over: The others.
+        notices: A notice where there are images that no row names.
+    """
+
+    tables: tuple[Path, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+NOT_COUNTED = FolderFiles()
+
+
+def count_folder(
+    folder: Path,
+    files: Collection[Path],
+    table: str,
+    *,
+    left_out: Collection[str] = (),
+    of_other_parts: Collection[str] = (),
+) -> FolderFiles:
+    """What there is beside the images that are used.
+
+    Args:
+        folder: Folder of which ``is_described_by_a_table`` is true.
+        files: Images of the rows that are used.
+        table: Name of the table.
+        left_out: Paths of rows that are not used, as the table writes them.
+        of_other_parts: Paths of rows of other parts (train, val, test), which are no part of the question.
+
+    Cost: a walk.
+    """
+    inventory = take_inventory(folder, keep_masks=True)
+    resolved = {parent: parent.resolve() for parent in {path.parent for path in (*files, *inventory.images)}}
+    used = {resolved[path.parent] / path.name for path in files}
+    in_row, elsewhere = _ways_to_write(left_out), _ways_to_write(of_other_parts)
+    reasons: list[tuple[Path, str]] = []
+    for path in inventory.images:
+        ways = _ways_to_write([path.relative_to(folder).as_posix()])
+        if resolved[path.parent] / path.name not in used and not ways & elsewhere:
+            reasons.append((path, ROW_LEFT_OUT if ways & in_row else NO_ROW))
+    without_row = sum(reason == NO_ROW for _, reason in reasons)
+    notice = f"{counted(without_row, 'image')} of the folder {folder.name} without a row in {table}: not used."
+    tables = [*tables_of(folder), *(path for path in files_in(folder) if path.name == _CLASSES)]
+    found = [
+        *(each._replace(place="") for each in inventory.passed_over),  # here a folder is no class, and may be a patient
+        *(PassedOver(kind_of_file(path), reason, "", 1) for path, reason in reasons),
+        *(PassedOver(kind_of_file(path), NOT_READ, "", -1) for path in tables),  # they are read
+    ]
+    return FolderFiles(tuple(tables), joined_counts(found), (notice,) if without_row else ())
+
+
+def _ways_to_write(cells: Iterable[str]) -> set[str]:
+    """How tables write the same files: with their folders or without, with their extension or without."""
+    paths = [PureWindowsPath(cell) for cell in cells]
+    return {whole_letters(way) for path in paths for way in (path.as_posix(), path.name, file_stem(path.name))}
 
 
 def labels_beside(folder: Path) -> tuple[str, ...]:
@@ -97,17 +164,18 @@ def labels_beside(folder: Path) -> tuple[str, ...]:
 def _table_beside_images(folder: Path) -> Path | None:
     if not folder.is_dir():
         return None
-    visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    tables = [path for name in _TABLES for path in visible if path.name.casefold() == name and path.is_file()]
-    folders = [path for path in visible if path.is_dir()]
-    loose = not folders and any(is_image_file(path) for path in visible)
-    return tables[0] if tables and (loose or [path.name for path in folders] == [_IMAGES]) else None
+    tables = [path for name in _TABLES for path in files_in(folder) if path.name.casefold() == name]
+    if not tables:
+        return None
+    places = {path.relative_to(folder).parts[:-1][:1] for path in take_inventory(folder, keep_masks=True).images}
+    places -= {place for place in places if place and is_called_masks(place[0])}
+    return tables[0] if places and all(not place or is_called_images(place[0]) for place in places) else None
 
 
 def _tables_of_parts(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
-    folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    tables = [_table_beside_images(path) for path in folders if is_split_name(path.name)]
-    found = [table for table in tables if table is not None]
-    return found if len(found) == len(folders) else []
+    tables = {path: _table_beside_images(path) for path in folders_in(folder)}
+    found = [table for path, table in tables.items() if table is not None and is_split_name(path.name)]
+    others = [path for path, table in tables.items() if table not in found]
+    return found if found and not any(take_inventory(path).images for path in others) else []

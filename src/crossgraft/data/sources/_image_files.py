@@ -9,7 +9,8 @@ from typing import Required, TypedDict, Unpack
 
 import numpy as np
 
-from crossgraft.data.decoding import decode_file
+from crossgraft.data.decoding import decode_file, has_unnamed_channels
+from crossgraft.data.file_counts import FileCounts, PassedOver, describe_files
 from crossgraft.data.medical.files import (
     MedicalFile,
     MedicalReader,
@@ -21,9 +22,10 @@ from crossgraft.data.medical.formats import medical_format
 from crossgraft.data.medical.patients import FileGroups, group_files
 from crossgraft.data.medical.slices import SlicePolicy, parse_slices
 from crossgraft.data.medical.windows import parse_window
-from crossgraft.data.sources._inventory import FileCounts, PassedOver, describe_files, kind_of_file
+from crossgraft.data.sources._inventory import kind_of_file
 from crossgraft.data.sources._source import NO_LABEL, SourceRequest, SourceRows
 from crossgraft.errors import UsageError
+from crossgraft.words.formatting import counted
 
 
 class OtherFields(TypedDict, total=False):
@@ -48,6 +50,7 @@ def rows_of_files(
     attributes: Mapping[str, np.ndarray] | None = None,
     notices: Sequence[str] = (),
     passed_over: Sequence[PassedOver] = (),
+    tables: Sequence[Path] = (),
     **others: Unpack[OtherFields],
 ) -> SourceRows:
     """The images of ``files``: one per file, or several where a file holds slices; reads headers at most.
@@ -63,6 +66,7 @@ def rows_of_files(
         attributes: Further columns, one entry per file.
         notices: Notices to the user about the data, before those about the files.
         passed_over: Files that are not read.
+        tables: Files that say what these files are, where they are a part of the data.
         others: Fields of ``SourceRows`` that are no columns.
 
     Raises:
@@ -88,7 +92,13 @@ def rows_of_files(
         file = listed[row]
         return decode_file(files[row], name=names[row]) if file is None else reader.read(file, place)
 
-    counts = FileCounts(Counter(map(kind_of_file, files)), tuple(passed_over))
+    classes = (
+        [""] * len(files) if labels is None or np.ndim(labels) == 2 else [str(each) for each in np.asarray(labels)]
+    )
+    read = Counter(
+        [*zip(map(kind_of_file, files), classes, strict=True), *((kind_of_file(path), "") for path in tables)]
+    )
+    counts = FileCounts(read, tuple(passed_over))
     grouping = FileGroups(groups, None, group_column, grouped.notices) if groups is not None else grouped
     return SourceRows(
         labels=np.asarray([NO_LABEL] * len(files) if labels is None else labels)[rows],
@@ -104,8 +114,19 @@ def rows_of_files(
         attributes={column: values[rows] for column, values in (attributes or {}).items()},
         notices=(*notices, *grouped.notices, *warn_of_reading(medical, policy)),
         files=counts,
-        reading=(*describe_files(counts), *describe_reading(medical, policy, slices)),
+        reading=(*describe_files(counts), *_about_channels(files), *describe_reading(medical, policy, slices)),
         **others,
+    )
+
+
+def _about_channels(files: Sequence[Path]) -> tuple[str, ...]:
+    """What becomes of channels of TIFF files that they do not name, as a sentence; none where there are none."""
+    number = sum(has_unnamed_channels(path) for path in files if kind_of_file(path) in (".tif", ".tiff"))
+    if not number:
+        return ()
+    return (
+        f"Channels beyond the colours that the header does not name are not read ({counted(number, 'TIFF file')}). If one of "
+        "them is to be used, such as near infrared, save the three channels to be used.",
     )
 
 

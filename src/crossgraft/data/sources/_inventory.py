@@ -6,94 +6,30 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from crossgraft.data._pillow_files import can_read
 from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.data.file_counts import (
+    ARCHIVE,
+    LEFT_BY_PROGRAMS,
+    LINK,
+    MASK,
+    NEEDS_READER,
+    NOT_READ,
+    RUN,
+    PassedOver,
+    joined_counts,
+)
 from crossgraft.data.medical.formats import file_extension, is_image_file
 from crossgraft.data.sources._derived_pictures import find_derived
 from crossgraft.paths import is_folder
-from crossgraft.words.formatting import count, counted, joined
 
-_LEFT_BY_PROGRAMS = {
-    "@eaDir": "thumbnails of a NAS",
-    "#recycle": "bin of a NAS",
-    "#snapshot": "copies of a NAS",
-    "$RECYCLE.BIN": "bin of Windows",
-    "System Volume Information": "kept by Windows",
-    "lost+found": "kept by Linux",
-    "__MACOSX": "added by an archive program",
-}
 _ALSO_LEFT = ("Thumbs.db", "desktop.ini", "DICOMDIR")  # the last is the index of a DICOM medium
-RUN = "a run of crossgraft"
-_OTHER_IMAGES = (
-    ".gif",
-    ".jp2",
-    ".j2k",
-    ".svs",
-    ".ndpi",
-    ".mrxs",
-    ".raw",
-    ".cr2",
-    ".nef",
-    ".dng",
-    ".psd",
-    ".mha",
-    ".nrrd",
-)
-_LINK = "a linked folder, which is not followed"
-_MASK = "derived from an image beside it (--keep-masks takes it for one)"
-_NEEDS_READER = "needs a reader: pip install 'crossgraft[photos]'"
-_NOT_READ = "not read"
-
-
-class PassedOver(NamedTuple):
-    """Files of one kind that are no images of the data.
-
-    Attributes:
-        kind: Extension, or what a folder is called.
-        reason: Reason, without a full stop.
-        place: Folder of the class that they lie in; empty: in none.
-        number: Number of files.
-    """
-
-    kind: str
-    reason: str
-    place: str
-    number: int
-
-    @property
-    def is_expected(self) -> bool:
-        """Whether nobody takes these files for data: what programs leave, and runs."""
-        return self.reason == RUN or self.reason in _LEFT_BY_PROGRAMS.values()
-
-    @property
-    def is_image(self) -> bool:
-        """Whether they are images of a format that is not read here."""
-        return self.reason == _NEEDS_READER or self.kind in _OTHER_IMAGES
-
-    @property
-    def is_derived(self) -> bool:
-        """Whether these are pictures that were made from images of the data."""
-        return self.reason == _MASK
-
-
-class FileCounts(NamedTuple):
-    """Files of the data, counted.
-
-    Attributes:
-        read: Extension → files that are images; empty where the data are no files.
-        passed_over: All others.
-    """
-
-    read: Mapping[str, int] = {}
-    passed_over: tuple[PassedOver, ...] = ()
-
-
-NO_FILES = FileCounts()
+_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst")
 
 
 class Inventory(NamedTuple):
@@ -108,21 +44,22 @@ class Inventory(NamedTuple):
     passed_over: list[PassedOver]
 
 
-def take_inventory(folder: Path, *, keep_masks: bool = False) -> Inventory:
+def take_inventory(folder: Path, *, keep_masks: bool = False, skip: Collection[str] = ()) -> Inventory:
     """Walk through a folder once.
 
     Args:
         folder: Where to start; folders that are linked there are followed, and none further down.
         keep_masks: Whether pictures that were derived from others are images.
+        skip: Names of folders there that are no part of the question.
 
     Cost: a walk; derived pictures are looked for by name, and a few of each kind are opened.
     """
     images: list[Path] = []
-    others: Counter[tuple[str, str, str]] = Counter()
+    others: list[PassedOver] = []
 
     def pass_over(path: Path, kind: str, reason: str, number: int = 1) -> None:
         parts = path.relative_to(folder).parts
-        others[kind, reason, parts[0] if len(parts) > 1 else ""] += number
+        others.append(PassedOver(kind, reason, parts[0] if len(parts) > 1 else "", number))
 
     pending = [folder]
     while pending:
@@ -130,13 +67,13 @@ def take_inventory(folder: Path, *, keep_masks: bool = False) -> Inventory:
         with os.scandir(at) as listed:
             entries = list(listed)
         for entry in entries:
-            if not is_visible(entry.name):
+            if not is_visible(entry.name) or (at == folder and entry.name in skip):
                 continue
             path = Path(entry.path)
             if is_folder(path):  # a circle of links is none
                 reason = folder_passed_over(path)
                 if reason is None and entry.is_symlink() and at != folder:
-                    reason = _LINK
+                    reason = LINK
                 if reason is None:
                     pending.append(path)
                 else:
@@ -147,10 +84,14 @@ def take_inventory(folder: Path, *, keep_masks: bool = False) -> Inventory:
                 pass_over(path, kind_of_file(path), _why_not(path))
     derived = set[Path]() if keep_masks else find_derived(images, folder)
     for path in derived:
-        pass_over(path, kind_of_file(path), _MASK)
+        pass_over(path, kind_of_file(path), MASK)
     kept = sorted((path for path in images if path not in derived), key=lambda path: natural_key(path.as_posix()))
-    passed_over = [PassedOver(*said, number) for said, number in others.items()]
-    return Inventory(kept, sorted(passed_over, key=lambda each: (-each.number, each)))
+    return Inventory(kept, list(joined_counts(others)))
+
+
+def counted_by_kind(files: Iterable[Path], reason: str) -> list[PassedOver]:
+    """Files that are passed over for one reason, and are in no folder of a class."""
+    return [PassedOver(kind, reason, "", number) for kind, number in Counter(map(kind_of_file, files)).items()]
 
 
 def kind_of_file(path: Path) -> str:
@@ -179,28 +120,9 @@ def is_readable(path: Path) -> bool:
 
 def folder_passed_over(folder: Path) -> str | None:
     """Why nothing in a folder is an image of the data; None: it may hold some."""
-    if folder.name in _LEFT_BY_PROGRAMS:
-        return _LEFT_BY_PROGRAMS[folder.name]
+    if folder.name in LEFT_BY_PROGRAMS:
+        return LEFT_BY_PROGRAMS[folder.name]
     return RUN if _is_run(folder) else None
-
-
-def describe_files(files: FileCounts) -> list[str]:
-    """What was read and what was not, in a sentence that names no folder of anybody; empty where all are of one kind.
-
-    >>> describe_files(FileCounts({".png": 4}, (PassedOver(".gif", "not read", "a", 2), PassedOver(".gif", "not read", "b", 1))))
-    ['7 files: 4 .png are read; passed over: 3 .gif (not read).']
-    >>> describe_files(FileCounts({".png": 3, ".webp": 1}, ()))
-    ['4 files: 3 .png and 1 .webp are read.']
-    """
-    kinds: Counter[tuple[str, str]] = Counter()
-    for each in files.passed_over:
-        kinds[each.kind, each.reason] += each.number
-    if not kinds and len(files.read) < 2:
-        return []
-    read = joined([f"{count(number)} {kind}" for kind, number in Counter(files.read).most_common()]) or "none"
-    said = f"{counted(sum(files.read.values()) + sum(kinds.values()), 'file')}: {read} are read"
-    listed = ", ".join(f"{count(number)} {kind} ({reason})" for (kind, reason), number in kinds.most_common())
-    return [f"{said}; passed over: {listed}." if listed else f"{said}."]
 
 
 def _is_run(folder: Path) -> bool:
@@ -212,13 +134,15 @@ def _is_run(folder: Path) -> bool:
 
 
 def _kind_of_folder(name: str, reason: str) -> str:
-    return {RUN: "in folders of runs", _LINK: "link"}.get(reason, f"in {name}")
+    return {RUN: "in folders of runs", LINK: "link"}.get(reason, f"in {name}")
 
 
 def _num_files(folder: Path, reason: str) -> int:
-    return 1 if reason == _LINK else sum(len(names) for _, _, names in os.walk(folder))
+    return 1 if reason == LINK else sum(is_visible(name) for _, _, names in os.walk(folder) for name in names)
 
 
 def _why_not(path: Path) -> str:
     extension = file_extension(path.name)
-    return _NEEDS_READER if extension in IMAGE_EXTENSIONS and not can_read(extension) else _NOT_READ
+    if extension in _ARCHIVES:
+        return ARCHIVE
+    return NEEDS_READER if extension in IMAGE_EXTENSIONS and not can_read(extension) else NOT_READ

@@ -11,8 +11,8 @@ import numpy as np
 
 from crossgraft.data._confidential import Confidential
 from crossgraft.data.cells import one_spelling
+from crossgraft.data.file_counts import NO_FILES, FileCounts
 from crossgraft.data.fingerprint import listing_fingerprint, training_fingerprint
-from crossgraft.data.sources._inventory import NO_FILES, FileCounts
 from crossgraft.errors import UsageError
 from crossgraft.plain_types import Uncertain
 from crossgraft.words.formatting import counted

@@ -1,14 +1,16 @@
-"""Reading a CSV or TSV file as text, and finding its columns by the names that people give them."""
+"""Reading a CSV or TSV file, or lines of JSON, as text, and finding its columns by the names that people give them."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from crossgraft.data._confidential import Confidential
 from crossgraft.data._groups import NO_GROUPS, find_groups
@@ -19,7 +21,9 @@ from crossgraft.data.sources._column_names import PATH_COLUMNS
 from crossgraft.errors import DataError, nearest_names
 from crossgraft.words.csv_cells import unguarded
 
+TABLE_EXTENSIONS = (".csv", ".tsv", ".jsonl")
 _DELIMITERS = (",", "\t", ";")
+_LINE_ADVICE = 'Write one object per line, such as {"file_name": "1.png", "label": "benign"}.'
 _EXCEL_SEPARATOR = re.compile(r"[\r\n]*\"?sep=([,;|\t])\"?[ ;,\t]*(\r\n|\r|\n)", re.IGNORECASE)
 """What Excel wants in the first line to know the separator; it is no row."""
 
@@ -80,17 +84,19 @@ class TextTable(Header):
 def read_table(path: Path) -> TextTable:
     """Read a table whose first line names the columns; comma, semicolon or tab separate the cells, or what ``sep=`` above says.
 
+    A ``.jsonl`` file has one JSON object per line, whose names are the columns; what a line lacks, and null, is an empty cell.
+
     Raises:
-        DataError: The file is empty, not UTF-8 text, or a row has more or fewer cells than the header.
+        DataError: The file is empty, not UTF-8 text, a row has more or fewer cells than the header, or a line is no object.
     """
     try:
         text = whole_letters(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"The table {path.name} is not UTF-8 text (byte {error.start}). Save it as CSV in UTF-8."
-        ) from error
+        raise DataError(f"The table {path.name} is not UTF-8 text (byte {error.start}). Save it in UTF-8.") from error
     if not text.strip():
         raise DataError(f"The table {path.name} is empty.")
+    if path.suffix.casefold() == ".jsonl":
+        return _table_of_lines(path.name, text)
     said = _EXCEL_SEPARATOR.match(text)
     text, first_line = (text, 0) if said is None else (text[said.end() :], 1)
     header = text.lstrip("\r\n").partition("\n")[0].partition("\r")[0]
@@ -106,6 +112,43 @@ def read_table(path: Path) -> TextTable:
     (columns, _), *numbered = filled
     _refuse_bad_shape(path.name, columns, numbered)
     return TextTable(path.name, columns, tuple(row for row, _ in numbered), tuple(number for _, number in numbered))
+
+
+def _table_of_lines(name: str, text: str) -> TextTable:
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    rows = [(_object_in_line(name, number, line), number) for number, line in lines]
+    columns = tuple(dict.fromkeys(key for row, _ in rows for key in row))
+    if not columns:
+        raise DataError(f"The lines of {name} name no columns. {_LINE_ADVICE}")
+    cells = tuple(tuple(row.get(column, "") for column in columns) for row, _ in rows)
+    return TextTable(name, columns, cells, tuple(number for _, number in rows))
+
+
+def _object_in_line(name: str, number: int, line: str) -> dict[str, str]:
+    """Its values as a CSV file would hold them; lists and objects as JSON."""
+
+    def refuse_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+        if twice:
+            raise DataError(f"Line {number} of {name} says {twice[0]} twice. Keep one.")
+        return dict(pairs)
+
+    try:
+        found: object = json.loads(line, object_pairs_hook=refuse_twice)
+    except DataError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"Line {number} of {name} is no JSON. {_LINE_ADVICE}") from error
+    if not isinstance(found, dict):
+        raise DataError(f"Line {number} of {name} is no JSON object. {_LINE_ADVICE}")
+    values = cast("dict[str, object]", found)
+    return {key.strip(): _cell(value) for key, value in values.items()}
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def find_column(table: Header, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 
@@ -12,26 +11,20 @@ from crossgraft.data._groups import NO_GROUPS, PATH_GROUPS, groups_from_paths, i
 from crossgraft.data.cells import attribute_values, is_empty
 from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
 from crossgraft.data.sources._folder_tables import (
-    images_without_a_row,
+    NOT_COUNTED,
+    count_folder,
     is_described_by_a_table,
     labels_beside,
     read_folder,
+    tables_of,
 )
 from crossgraft.data.sources._image_files import rows_of_files
-from crossgraft.data.sources._label_sets import (
-    certain_rows,
-    indicator,
-    is_one_hot,
-    label_set_from_cells,
-    label_set_from_numbers,
-    numbers_in_columns,
-    refuse_none_label,
-    separator_notices,
-)
-from crossgraft.data.sources._labels import SourceLabels, known_labels, labels_from_text, left_out_notices
+from crossgraft.data.sources._label_sets import indicator, is_one_hot
+from crossgraft.data.sources._labels import left_out_notices
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
 from crossgraft.data.sources._table import (
+    TABLE_EXTENSIONS,
     TextTable,
     find_column,
     find_group_column,
@@ -40,7 +33,8 @@ from crossgraft.data.sources._table import (
     require_path_column,
 )
 from crossgraft.data.sources._table_files import find_image_files
-from crossgraft.errors import DataError, UsageError
+from crossgraft.data.sources._table_labels import labels_of_table, one_class_each, rows_to_keep
+from crossgraft.errors import DataError
 
 _NAMES_THAT_SAY_NOTHING = ("metadata", "labels", "table", "index", "data", "dataset", "images")
 
@@ -50,14 +44,14 @@ class CsvTable(DataSource):
 
     name = "csv_table"
     description = (
-        "a .csv or .tsv table with the columns path and label, and perhaps split, patient and attributes; or a folder of images "
-        "with such a table, called metadata or labels, beside them"
+        "a .csv, .tsv or .jsonl table with the columns path and label, and perhaps split, patient and attributes; or a folder of "
+        "images with such a table, called metadata or labels, beside them"
     )
 
     def accepts(self, location: str) -> bool:
-        """Any existing file with the extension ``.csv`` or ``.tsv``, or a folder that such a file describes."""
+        """Any existing file with the extension ``.csv``, ``.tsv`` or ``.jsonl``, or a folder that such a file describes."""
         path = Path(location)
-        return (path.suffix.casefold() in (".csv", ".tsv") and path.is_file()) or is_described_by_a_table(path)
+        return (path.suffix.casefold() in TABLE_EXTENSIONS and path.is_file()) or is_described_by_a_table(path)
 
     def open(self, location: str, request: SourceRequest) -> SourceRows:
         """Read the table, keep the rows of the split, then check those rows and nothing else."""
@@ -74,17 +68,24 @@ class CsvTable(DataSource):
         ):
             request = replace(request, label_columns=labels)
         name = path.resolve().name if is_folder else _table_name(path)
-        rows = rows_of_table(
-            table, request, folder=folder, name=name, name_without_labels=name if is_folder else path.stem
-        )
         if not is_folder:
-            return rows
+            describes = request.image_root is None and tables_of(folder) == [path]
+            return rows_of_table(
+                table, request, folder=folder, name=name, name_without_labels=path.stem, is_of_folder=describes
+            )
+        rows = rows_of_table(table, request, folder=folder, name=name, name_without_labels=name, is_of_folder=True)
         said = f"What is known of the images in the folder is read from {table.name} beside them."
-        return replace(rows, notices=(*images_without_a_row(path, table), *rows.notices), reading=(said, *rows.reading))
+        return replace(rows, reading=(said, *rows.reading))
 
 
 def rows_of_table(
-    table: TextTable, request: SourceRequest, *, folder: Path, name: str, name_without_labels: str
+    table: TextTable,
+    request: SourceRequest,
+    *,
+    folder: Path,
+    name: str,
+    name_without_labels: str,
+    is_of_folder: bool = False,
 ) -> SourceRows:
     """Keep the rows of the split, then check those rows and nothing else.
 
@@ -94,32 +95,50 @@ def rows_of_table(
         folder: Folder that paths start from where the request names none.
         name: Name of the data.
         name_without_labels: Their name where no labels are needed and the table has none.
+        is_of_folder: Whether ``folder`` as a whole is what the table describes, so that its other files are counted.
 
     Raises:
         DataError: A column or an image file is missing, or a cell cannot be.
     """
     if not request.needs_labels:
-        request = _with_known_labels(table, request)
+        request = _with_knownlabels_of_table(table, request)
         lacking = request.may_lack_labels and not set(request.label_columns) & set(table.columns)
         if lacking or (not request.label_columns and _find_label_column(table) is None):
-            files, names, found = _image_files(table, require_path_column(table, request.path_column), folder, request)
+            path = require_path_column(table, request.path_column)
+            files, names, found = _image_files(table, path, folder, request)
+            counted = count_folder(folder, files, table.name) if is_of_folder else NOT_COUNTED
             said = (
                 (f"{table.name} has no column {' or '.join(request.label_columns)}: nothing is measured.",)
                 if lacking
                 else ()
             )
-            return rows_of_files(files, names, request, name=name_without_labels, labels=None, notices=(*found, *said))
+            return rows_of_files(
+                files,
+                names,
+                request,
+                name=name_without_labels,
+                labels=None,
+                notices=(*counted.notices, *found, *said),
+                passed_over=counted.passed_over,
+                tables=counted.tables,
+            )
     split = find_column(table, None, kind="splits", usual_names=SPLIT_COLUMNS, choose="Rename all but one.")
     split_names = () if split is None else tuple(sorted(set(map(canonical_split, table.column(split)))))
-    table, splits = _keep_split(table, split, request.use_split)
+    whole, (table, splits) = table, _keep_split(table, split, request.use_split)
     columns = _TableColumns(table, request, split)
     one_hot = not request.several_labels and is_one_hot([table.column(column) for column in columns.labels])
-    kept = _rows_to_keep(table, columns.labels, request)
+    kept = rows_to_keep(table, columns.labels, request)
     left_out = left_out_notices(len(kept), len(table.rows))
-    table, splits = table.keep(kept.tolist()), None if splits is None else splits[kept]
+    part, table, splits = table, table.keep(kept.tolist()), None if splits is None else splits[kept]
     files, names, found = _image_files(table, columns.path, folder, request)
-    labels = _one_class_each(table, columns.labels) if one_hot else _labels(table, columns.labels, request)
-    notices = (*found, *left_out, *labels.notices)
+    all_paths, of_part, used = (set(each.column(columns.path)) for each in (whole, part, table))
+    counted = (
+        count_folder(folder, files, table.name, left_out=of_part - used, of_other_parts=all_paths - of_part)
+        if is_of_folder
+        else NOT_COUNTED
+    )
+    labels = one_class_each(table, columns.labels) if one_hot else labels_of_table(table, columns.labels, request)
+    notices = (*counted.notices, *found, *left_out, *labels.notices)
     return rows_of_files(
         files,
         names,
@@ -134,6 +153,8 @@ def rows_of_table(
         group_column=columns.group if request.group_from is None else PATH_GROUPS,
         attributes={name: attribute_values(table.column(name)) for name in columns.attributes},
         notices=notices,
+        passed_over=counted.passed_over,
+        tables=counted.tables,
     )
 
 
@@ -173,7 +194,7 @@ def _find_label_column(table: TextTable) -> str | None:
     return find_column(table, None, kind="labels", usual_names=LABEL_COLUMNS, choose="Name it with --label-column.")
 
 
-def _with_known_labels(table: TextTable, request: SourceRequest) -> SourceRequest:
+def _with_knownlabels_of_table(table: TextTable, request: SourceRequest) -> SourceRequest:
     """Ask for one column per label where the table has them all and the user named none."""
     wanted = request.several_labels and not request.label_columns and set(request.known_classes) <= set(table.columns)
     return replace(request, label_columns=request.known_classes) if wanted else request
@@ -187,26 +208,6 @@ def _image_files(
     cells = table.column(column)
     found = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
     return found.files, [_display_name(cell) for cell in cells], found.notices
-
-
-def _rows_to_keep(table: TextTable, columns: Sequence[str], request: SourceRequest) -> np.ndarray:
-    """Rows of the table whose labels are known, or all where none is to be left out."""
-    if len(columns) == 1 and request.label_separator is None:
-        return known_labels(table.column(columns[0]), request.uncertain)
-    if request.uncertain != "leave-out":
-        return np.arange(len(table.rows))
-    if len(columns) > 1:
-        kept = certain_rows(_numbers(table, columns))
-    else:
-        cells = table.column(columns[0])
-        kept = np.asarray([row for row, cell in enumerate(cells) if not cell or not is_empty(cell)], dtype=np.int64)
-    if not len(kept):
-        raise DataError(f"Every row of {table.name} has an uncertain label, and --uncertain leave-out leaves all out.")
-    return kept
-
-
-def _numbers(table: TextTable, columns: Sequence[str]) -> np.ndarray:
-    return numbers_in_columns([table.column(column) for column in columns], columns, row_name=table.row_name)
 
 
 def _keep_split(table: TextTable, column: str | None, use_split: str | None) -> tuple[TextTable, np.ndarray | None]:
@@ -224,45 +225,6 @@ def _keep_split(table: TextTable, column: str | None, use_split: str | None) -> 
     refuse_missing_split(use_split, splits, f"The table {table.name}")
     rows = [row for row, split in enumerate(splits) if split == use_split]
     return table.keep(rows), np.asarray([use_split] * len(rows))
-
-
-def _one_class_each(table: TextTable, columns: Sequence[str]) -> SourceLabels:
-    notice = (
-        f"Each row of {table.name} has exactly one 1 in the columns {', '.join(columns)}, so they are read as classes, one per "
-        "image."
-    )
-    return SourceLabels(np.asarray(columns)[_numbers(table, columns).argmax(axis=1)], None, (notice,))
-
-
-def _labels(table: TextTable, columns: Sequence[str], request: SourceRequest) -> SourceLabels:
-    separator = request.label_separator
-    if len(columns) > 1:
-        if separator is not None:
-            raise UsageError(
-                "--label-separator is for several labels in one cell, but --label-column names several columns. Give one of "
-                "the two."
-            )
-        if len(set(columns)) < len(columns):
-            raise UsageError(f"--label-column names a column twice: {', '.join(columns)}.")
-        return label_set_from_numbers(
-            _numbers(table, columns),
-            columns,
-            uncertain=request.uncertain,
-            none_label=request.none_label,
-            where="columns",
-            row_name=table.row_name,
-        )
-    (column,) = columns
-    cells = table.column(column)
-    if separator is not None:
-        return label_set_from_cells(cells, separator, none_label=request.none_label, row_name=table.row_name)
-    refuse_none_label(request.none_label)
-    notices = separator_notices(cells, column)
-    if notices and "" in cells:
-        raise DataError(
-            f"The label is missing in {table.row_name(cells.index(''))}. {notices[0]} A blank cell then means: no label."
-        )
-    return SourceLabels(labels_from_text(cells, where=f"column {column}", row_name=table.row_name), None, notices)
 
 
 def _groups(table: TextTable, columns: _TableColumns, request: SourceRequest) -> np.ndarray | None:

@@ -11,26 +11,25 @@ from crossgraft.data._groups import PATH_GROUPS, groups_from_paths
 from crossgraft.data._letters import whole_letters
 from crossgraft.data.class_names import natural_key
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.data.file_counts import BESIDE, FileCounts, PassedOver, describe_files
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS
 from crossgraft.data.sources._folders_as_labels import NAMES_IN_MESSAGE, NO_LABELS, almost_labels, shown
 from crossgraft.data.sources._image_files import rows_of_files
-from crossgraft.data.sources._inventory import (
-    FileCounts,
-    Inventory,
-    PassedOver,
-    describe_files,
-    folder_passed_over,
-    is_visible,
-    kind_of_file,
-    take_inventory,
+from crossgraft.data.sources._inventory import Inventory, counted_by_kind, take_inventory
+from crossgraft.data.sources._part_folders import (
+    below_images,
+    beside_splits,
+    files_in,
+    find_split_folders,
+    folders_in,
 )
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
-from crossgraft.data.sources._split_names import canonical_split, is_split_name, refuse_missing_split
+from crossgraft.data.sources._split_names import is_split_name, refuse_missing_split
+from crossgraft.data.sources._table import TABLE_EXTENSIONS
 from crossgraft.errors import DataError
 from crossgraft.words.formatting import counted
 
 _LISTED_EXTENSIONS = (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS)
-_TABLE_EXTENSIONS = (".csv", ".tsv")
 _OF_TABLES = (
     "label_columns",
     "label_separator",
@@ -40,8 +39,6 @@ _OF_TABLES = (
     "path_column",
     "image_root",
 )
-_BESIDE = "beside the folders"
-_NO_SPLIT = "a folder beside those of splits; --use-split takes it"
 
 
 class ImageFolder(DataSource):
@@ -69,17 +66,18 @@ class ImageFolder(DataSource):
         root = Path(location)
         if not request.needs_labels:
             return _rows_below(root, request)
-        split_folders = _find_split_folders(root)
+        base, beside = below_images(root, keep_masks=request.keep_masks)
+        split_folders = find_split_folders(base)
         if not split_folders:
             if request.use_split not in (None, "train"):
                 refuse_missing_split(request.use_split, [], f"The folder {root}")
-            return _rows(root, {None: root}, (), request)
-        beside = _beside_splits(root, split_folders, request)
-        known = {name: root / folder for name, folder in split_folders.items() if is_split_name(name)}
+            return _rows(root, {None: base}, (), request, beside)
+        beside += beside_splits(base, split_folders, request.use_split)
+        known = {name: base / folder for name, folder in split_folders.items() if is_split_name(name)}
         if request.use_split is None:
             return _rows(root, known, tuple(known), request, beside)
         refuse_missing_split(request.use_split, list(split_folders), f"The folder {root}")
-        return _rows(root, {request.use_split: root / split_folders[request.use_split]}, tuple(known), request, beside)
+        return _rows(root, {request.use_split: base / split_folders[request.use_split]}, tuple(known), request, beside)
 
 
 def _rows(
@@ -122,38 +120,33 @@ def _rows(
     )
 
 
-def _beside_splits(root: Path, split_folders: Mapping[str, str], request: SourceRequest) -> list[PassedOver]:
-    """Files beside the folders of splits, and in folders there that are no usual split and were not asked for."""
-    unused = [name for split, name in split_folders.items() if not is_split_name(split) and split != request.use_split]
-    found = [
-        PassedOver(f"in {name}", _NO_SPLIT, name, len(take_inventory(root / name, keep_masks=True).images))
-        for name in unused
-    ]
-    loose = Counter(map(kind_of_file, _files(root)))
-    return [*(each for each in found if each.number), *(PassedOver(kind, _BESIDE, "", n) for kind, n in loose.items())]
-
-
 def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
     """Every image below; the folders of the first level are labels if each of them is the name of a known class."""
-    split_of = {name: split for split, name in _find_split_folders(root).items()}
+    base, passed_over = below_images(root, keep_masks=request.keep_masks)
+    split_folders = find_split_folders(base)
     if request.use_split is not None:
-        refuse_missing_split(request.use_split, list(split_of.values()), f"The folder {root}")
-    files: list[Path] = []
-    names: list[str] = []
-    labels: list[str] = []
-    inventory = take_inventory(root, keep_masks=request.keep_masks)
-    for file in inventory.images:
-        parts = file.relative_to(root).parts
-        split = split_of.get(parts[0])
-        if request.use_split in (None, split):
-            files.append(file)
-            names.append(whole_letters("/".join(parts)))
-            labels.append(whole_letters(parts[0 if split is None else 1]))
-    if not files:
-        said = " ".join(describe_files(FileCounts({}, tuple(inventory.passed_over))))
+        refuse_missing_split(request.use_split, list(split_folders), f"The folder {root}")
+    parts = [base / name for split, name in split_folders.items() if request.use_split in (None, split)]
+    label_of: dict[Path, str] = {}
+    for part in parts or [base]:
+        folder, masks = below_images(part, keep_masks=request.keep_masks)
+        inventory = take_inventory(folder, keep_masks=request.keep_masks)
+        passed_over += [*masks, *inventory.passed_over]
+        label_of |= {file: file.relative_to(folder).parts[0] for file in inventory.images}
+    if parts and request.use_split is not None:
+        passed_over += beside_splits(base, split_folders, request.use_split)
+    elif parts:
+        inventory = take_inventory(base, keep_masks=request.keep_masks, skip=split_folders.values())
+        passed_over += inventory.passed_over
+        label_of |= {file: file.name for file in inventory.images}
+    if not label_of:
+        said = " ".join(describe_files(FileCounts({}, tuple(passed_over))))
         raise DataError(
             f"No images in the folder {root}. Give a folder of images, one image, or a table of paths. {said}".rstrip()
         )
+    files = sorted(label_of, key=lambda path: natural_key(path.as_posix()))
+    names = [whole_letters(file.relative_to(root).as_posix()) for file in files]
+    labels = [whole_letters(label_of[file]) for file in files]
     known = set(labels) <= set(request.known_classes) and not request.several_labels
     loose = {name for name, path in zip(labels, files, strict=True) if path.name == name}
     folders = [name for name in dict.fromkeys(labels) if name not in loose]
@@ -167,41 +160,20 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
         groups=groups_from_paths(names, request.group_from),
         group_column=PATH_GROUPS,
         notices=notices,
-        passed_over=inventory.passed_over,
+        passed_over=passed_over,
     )
     # Names of folders may be those of patients, and are for the terminal alone.
     return replace(found, reading=(*found.reading, NO_LABELS)) if notices else found
-
-
-def _find_split_folders(root: Path) -> dict[str, str]:
-    """Split name → folder name; empty if the folders are classes.
-
-    ``train`` is a split if it holds folders of its own, and then so is every folder beside it (none of which
-    is opened here). Where all folders have names of splits they are splits too, even without ``train``.
-    """
-    folders = [folder.name for folder in _folders(root)]
-    train = [name for name in folders if canonical_split(name) == "train"]
-    all_are_splits = bool(folders) and all(is_split_name(name) for name in folders)
-    if not all_are_splits and not (train and _folders(root / train[0])):
-        return {}
-    by_split: dict[str, str] = {}
-    for name in folders:
-        split = canonical_split(name)
-        if split in by_split:
-            raise DataError(
-                f"The folders {by_split[split]} and {name} of {root} both hold the split {split}. Join or rename them."
-            )
-        by_split[split] = name
-    return by_split
 
 
 def _files_by_class(
     folder: Path, request: SourceRequest, notices: list[str], problems: list[str]
 ) -> tuple[dict[str, list[Path]], list[PassedOver]]:
     """Class name → its image files, both in natural order; and all other files."""
+    folder, masks = below_images(folder, keep_masks=request.keep_masks)
     inventory = take_inventory(folder, keep_masks=request.keep_masks)
     loose = [path for path in inventory.images if path.parent == folder]
-    files: dict[str, list[Path]] = {path.name: [] for path in _folders(folder)}
+    files: dict[str, list[Path]] = {path.name: [] for path in folders_in(folder)}
     for path in inventory.images:
         if path.parent != folder:
             files[path.relative_to(folder).parts[0]].append(path)
@@ -217,25 +189,28 @@ def _files_by_class(
             f"No images in the class {what} {', '.join(empty)} of {folder.resolve().name}. Add images "
             f"({', '.join(_LISTED_EXTENSIONS)}) or remove the {what}."
         )
-    _suspect_classes_further_down(folder, list(files), notices)
+    _suspect_classes_further_down(folder, files, notices)
     if loose:
         names = ", ".join(path.name for path in loose[:NAMES_IN_MESSAGE])
         verb = "is" if len(loose) == 1 else "are"
         beside = f"Beside the class folders of {folder} there {verb} {counted(len(loose), 'image')}"
         notices.append(f"{beside}, not used: {names}.")
-    kinds = Counter(map(kind_of_file, loose))
-    return files, [*inventory.passed_over, *(PassedOver(kind, _BESIDE, "", number) for kind, number in kinds.items())]
+    return files, [*masks, *inventory.passed_over, *counted_by_kind(loose, BESIDE)]
 
 
 def _is_no_class(name: str, inventory: Inventory) -> bool:
-    """Whether a folder without images holds only what nobody takes for data: runs, thumbnails, masks of all images."""
+    """Whether a folder without images holds what nobody takes for a class: runs, thumbnails, masks of all images, archives."""
     inside = [each for each in inventory.passed_over if each.place == name]
+    if any(each.is_archive for each in inside):  # and perhaps their checksums
+        return not any(each.is_image for each in inside)
     return bool(inside) and all(each.is_expected or each.is_derived for each in inside)
 
 
-def _suspect_classes_further_down(folder: Path, class_names: list[str], notices: list[str]) -> None:
+def _suspect_classes_further_down(folder: Path, files: Mapping[str, list[Path]], notices: list[str]) -> None:
     """Folders such as ``site A/benign`` would make classes of the sites, without any other sign of it."""
-    below = [[path.name for path in _folders(folder / name)] for name in class_names]
+    class_names = list(files)
+    parts = [[path.relative_to(folder / name).parts for path in paths] for name, paths in files.items()]
+    below = [list(dict.fromkeys(names[0] for names in each if len(names) > 1)) for each in parts]
     if any(names != below[0] for names in below) or len(below[0]) < 2:
         return
     inside = shown(below[0])
@@ -259,7 +234,7 @@ def _raise_without_images(folder: Path, loose: list[Path], inventory: Inventory)
     extensions = Counter[str]()
     for each in inventory.passed_over:
         extensions[each.kind] += each.number
-    tables = [path.name for path in _files(folder) if path.suffix.casefold() in _TABLE_EXTENSIONS]
+    tables = [path.name for path in files_in(folder) if path.suffix.casefold() in TABLE_EXTENSIONS]
     hint = f" It holds the table {tables[0]}: give that file instead of the folder." if tables else ""
     found = ", ".join(f"{count} {kind}" for kind, count in extensions.most_common(3))
     raise DataError(
@@ -267,15 +242,3 @@ def _raise_without_images(folder: Path, loose: list[Path], inventory: Inventory)
         + (f"found only files {found}." if found else "it is empty.")
         + f" Expected one sub-folder per class with files {', '.join(_LISTED_EXTENSIONS)}.{hint}"
     )
-
-
-def _folders(folder: Path) -> list[Path]:
-    visible = [path for path in folder.iterdir() if is_visible(path.name) and path.is_dir()]
-    return sorted(
-        (path for path in visible if folder_passed_over(path) is None), key=lambda path: natural_key(path.name)
-    )
-
-
-def _files(folder: Path) -> list[Path]:
-    visible = [path for path in folder.iterdir() if is_visible(path.name) and path.is_file()]
-    return sorted(visible, key=lambda path: natural_key(path.name))
