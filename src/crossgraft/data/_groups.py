@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from crossgraft.data.cells import is_empty, says_unknown
+from crossgraft.data.cells import is_empty, is_no_id
 from crossgraft.errors import DataError, UsageError
 from crossgraft.paths import shortened
 from crossgraft.words.formatting import counted
@@ -68,14 +68,14 @@ def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, 
     """Images of unknown patients are not of one patient, which a common empty name would make of them.
 
     Args:
-        groups: One per row; missing ones are None, NaN, blank, or a word that says so (``says_unknown``).
+        groups: One per row; missing ones are None, NaN, blank, or what says so (``is_no_id``).
         where: The column or array, for the message.
         row_name: Function that names row i.
 
     Raises:
         DataError: The group of a row is missing.
     """
-    unnamed = [row for row, group in enumerate(groups) if says_unknown(group)]
+    unnamed = [row for row, group in enumerate(groups) if is_no_id(group)]
     if unnamed:
         word = "" if is_empty(groups[unnamed[0]]) else f", which says {str(groups[unnamed[0]]).strip()},"
         raise DataError(

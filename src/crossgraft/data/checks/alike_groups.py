@@ -19,7 +19,7 @@ ADVICE = "If they are one, correct the column: a split by group puts images of o
 
 
 class AlikeGroups(NamedTuple):
-    """Groups whose names differ only by case, white space or the form of their letters.
+    """Groups whose names look alike (``look_alikes``).
 
     Attributes:
         rows: Rows of each set of such groups, ascending.
@@ -46,7 +46,7 @@ def find_alike_groups(images: ImageRows | SourceRows) -> AlikeGroups:
     if images.groups is None:
         return AlikeGroups([], "")
     known = images.groups if images.groups_known is None else images.groups[images.groups_known]
-    found = look_alikes(list(dict.fromkeys(map(str, known.tolist()))))
+    found = look_alikes(list(dict.fromkeys(map(str, known.tolist()))), are_ids=True)
     if not found:
         return AlikeGroups([], "")
     set_of = {name: number for number, each in enumerate(found) for name in each.names}
