@@ -44,7 +44,7 @@ def _of_one_form(name: str) -> str:
 
 
 def _without_hyphens(name: str) -> str:
-    """All hyphens, dashes and underscores as one, and none between a letter and a number: ``1-12`` stays another than ``11-2``."""
+    """All hyphens, dashes and underscores as one, and none between a letter and a number; ``1-12`` is not ``11-2``."""
     alike = re.sub(r"[_\u2010-\u2015\u2212]", "-", name)
     return re.sub(r"(?<=[^\W\d])-+(?=\d)", "", alike)
 

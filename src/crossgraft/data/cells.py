@@ -54,7 +54,8 @@ _MINUS_ONE = ("-1", "-1.0")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,000)+", re.ASCII)
 _GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+", re.ASCII)
-_LARGEST_EXACT = 2.0**53
+LARGEST_EXACT = 2.0**53
+"""Beyond it a float is no longer the whole number that was written."""
 _WHOLE = re.compile(r"(0*)(\d+?)([.,]0+)?", re.ASCII)
 
 
@@ -178,7 +179,7 @@ def plain_number(name: str) -> str:
     """
     digits = "".join(letter if (digit := decimal(letter, None)) is None else str(digit) for letter in name.strip())
     number = number_in(digits.replace(",", "") if _GROUPED.fullmatch(digits) else digits)
-    if number is None or abs(number) > _LARGEST_EXACT:
+    if number is None or abs(number) > LARGEST_EXACT:
         return digits if digits.isdecimal() else name
     return repr(number).removesuffix(".0")
 

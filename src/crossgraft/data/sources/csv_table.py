@@ -113,7 +113,7 @@ def rows_of_table(
     split_names = () if split is None else tuple(sorted(set(map(canonical_split, table.column(split)))))
     table, splits = _keep_split(table, split, request.use_split)
     columns = _TableColumns(table, request, split)
-    one_hot = not request.several_labels and is_one_hot([table.column(column) for column in columns.labels])
+    one_hot = not request.means_several_labels and is_one_hot([table.column(column) for column in columns.labels])
     kept = _rows_to_keep(table, columns.labels, request)
     left_out = left_out_notices(len(kept), len(table.rows))
     table, splits = table.keep(kept.tolist()), None if splits is None else splits[kept]

@@ -99,6 +99,25 @@ def test_one_hot_columns_are_classes(table, columns):
     assert dataset.labels.tolist() == ["MEL", "NV", "BCC", "MEL", "NV", "BCC", "MEL", "NV"]
 
 
+@pytest.mark.parametrize(("one", "zero"), [("1.00", "0.00"), ("1,0", "0,0"), ("1e+00", "0e+00"), ("TRUE", "FALSE")])
+def test_ones_and_zeros_in_all_formats(table, one, zero):
+    rows = [f"{name};{one};{zero}" if number % 2 else f"{name};{zero};{one}" for number, name in enumerate(FILES)]
+    assert open_dataset(table("\n".join(["path;a;b", *rows]))).labels.tolist() == list("babababa")
+
+
+@pytest.mark.parametrize("columns", [None, "MEL,NV,BCC"])
+def test_options_for_several_labels_say_that_one_hot_columns_are_labels(table, columns):
+    path = table(ONE_HOT)
+    assert open_dataset(path, label_column=columns, uncertain="zeros").class_names == ("MEL", "NV", "BCC")
+    dataset = open_dataset(path, label_column=columns, none_label="BCC")
+    assert (dataset.task, dataset.class_names) == ("multi-label", ("MEL", "NV"))
+
+
+def test_codes_of_many_digits_stay_apart(table):
+    codes = ["999480561000087100", "999480561000087101"]
+    assert open_dataset(table(_lines("path,label", FILES, codes * 4))).class_names == tuple(codes)
+
+
 CHEXPERT = _lines("path,Edema,Mass,No Finding", FILES, [1, 0, -1, "", 1, 0, "-1.0", 0], [1, 1, "", 0, 0, 0, 1, 0],
                   [0, 0, 0, 1, 0, 1, 0, 0])  # fmt: skip
 COLUMNS = "Edema,Mass,No Finding"
