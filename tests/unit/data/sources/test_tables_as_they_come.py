@@ -203,6 +203,15 @@ def test_groups_from_the_path(table, tmp_path, write_image):
         open_dataset(path, group_from="x", group_column="patient")
 
 
+@pytest.mark.parametrize(("end", "pattern"), [("", r"patient(\d*)"), ("NA", r"patient(\w+?)_"), ("unknown", r"patient(\w+?)_")])
+def test_a_path_that_names_nobody_is_no_patient(tmp_path, write_image, end, pattern):
+    for number in range(6):
+        who = number if number < 3 else end
+        write_image(tmp_path / "set" / "ab"[number % 2] / f"patient{who}_{number}.png", seed=number)
+    with pytest.raises(DataError, match="finds no group in 3 of 6 paths"):
+        open_dataset(tmp_path / "set", group_from=pattern)
+
+
 def test_a_table_beside_the_images(tmp_path, write_image):
     folder = tmp_path / "set" / "train"
     for number in range(8):
