@@ -54,7 +54,7 @@ def find_alike_groups(images: ImageRows | SourceRows) -> AlikeGroups:
     for row, group in enumerate(images.groups.tolist()):
         if str(group) in set_of:
             rows[set_of[str(group)]].append(row)
-    differ_by = joined(list(dict.fromkeys(each.differ_by for each in found)))
+    differ_by = joined(list(dict.fromkeys(words for each in found for words in each.differ_by.split(" and "))))
     text = (
         f"{counted(len(set_of), 'group')} by {images.group_column} ({counted(sum(map(len, rows.values())), 'image')}) have "
         f"names that differ from that of another only by {differ_by}, and are kept apart."

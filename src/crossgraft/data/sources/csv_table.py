@@ -10,7 +10,11 @@ import numpy as np
 
 from crossgraft.data._groups import NO_GROUPS, PATH_GROUPS, groups_from_paths, is_group_name, refuse_missing_groups
 from crossgraft.data.cells import attribute_values, is_empty
-from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
+from crossgraft.data.sources._column_names import (
+    LABEL_COLUMNS,
+    RARER_LABEL_COLUMNS,
+    SPLIT_COLUMNS,
+)
 from crossgraft.data.sources._folder_tables import (
     images_without_a_row,
     is_described_by_a_table,
@@ -101,7 +105,7 @@ def rows_of_table(
     if not request.needs_labels:
         request = _with_known_labels(table, request)
         lacking = request.may_lack_labels and not set(request.label_columns) & set(table.columns)
-        if lacking or (not request.label_columns and _find_label_column(table) is None):
+        if lacking or (not request.label_columns and _find_label_column(table, RARER_LABEL_COLUMNS) is None):
             files, names, found = _image_files(table, require_path_column(table, request.path_column), folder, request)
             said = (
                 (f"{table.name} has no column {' or '.join(request.label_columns)}: nothing is measured.",)
@@ -156,21 +160,24 @@ def _label_columns(table: TextTable, request: SourceRequest) -> list[str]:
         return indicators
     choose = "Name it with --label-column; several, with commas, are one label each."
     return [
-        require_column(table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose=choose)
+        require_column(
+            table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose=choose, rarer_names=RARER_LABEL_COLUMNS
+        )
         for wanted in request.label_columns or (None,)
     ]
 
 
 def _indicators(table: TextTable, request: SourceRequest) -> list[str]:
     """The columns of 0 and 1, if each row has exactly one 1 in them, as in the tables of ISIC."""
-    path = find_column(table, request.path_column, kind="image files", usual_names=PATH_COLUMNS, choose="")
+    path = require_path_column(table, request.path_column)
     others = [name for name in table.columns if name not in (path, request.group_column) and not is_group_name(name)]
     binary = [name for name in others if all(indicator(cell) in (0, 1) for cell in table.column(name))]
     return binary if is_one_hot([table.column(name) for name in binary]) else []
 
 
-def _find_label_column(table: TextTable) -> str | None:
-    return find_column(table, None, kind="labels", usual_names=LABEL_COLUMNS, choose="Name it with --label-column.")
+def _find_label_column(table: TextTable, rarer_names: Sequence[str] = ()) -> str | None:
+    choose = "Name it with --label-column."
+    return find_column(table, None, kind="labels", usual_names=LABEL_COLUMNS, choose=choose, rarer_names=rarer_names)
 
 
 def _with_known_labels(table: TextTable, request: SourceRequest) -> SourceRequest:

@@ -154,6 +154,36 @@ def test_columns_of_public_data_sets(table, header):
     assert len(open_dataset(table(_lines(header, FILES, CLASSES)))) == 8
 
 
+@pytest.mark.parametrize(
+    "header", ["isic_id,benign_malignant", "image,level", "filepaths,labels", "img_id,diagnostic", "id,category"]
+)
+def test_rarer_columns_where_no_usual_one_is_there(table, header):
+    assert len(open_dataset(table(_lines(header, FILES, CLASSES)))) == 8
+    label = header.partition(",")[2]
+    text = _lines(f"{label},id,path,label", list("abcdefgh"), ["x"] * 8, FILES, CLASSES)
+    assert open_dataset(table(text)).class_counts == (4, 4)
+
+
+@pytest.mark.parametrize("header", ["path|label|patient", "path;label;age (y,m,d,h)", "path\tlabel;x\ta|b"])
+def test_separators(table, header):
+    separator = "|" if "|p" in header else "\t" if "\t" in header else ";"
+    rows = [separator.join([name, label, "x"]) for name, label in zip(FILES, CLASSES, strict=True)]
+    arguments = {"label_column": "label;x"} if separator == "\t" else {}
+    assert open_dataset(table("\n".join([header, *rows])), **arguments).class_counts == (4, 4)
+
+
+def test_rows_of_splits_that_nothing_uses_are_said(table, capsys):
+    from crossgraft.progress import Reporter
+
+    splits = ["train", "Train ", "eval", "eval", "Testset", "test", "train", "train"]
+    path = table(_lines("path,label,split", FILES, CLASSES, splits))
+    open_dataset(path, use_split=None, reporter=Reporter())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "3 images are in the splits Testset and eval, which are none of train, val and test" in said
+    open_dataset(path, use_split="eval", reporter=Reporter())
+    assert "none of train" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=;\n"])
 def test_the_first_line_of_excel(table, first):
     path = table(
@@ -203,7 +233,9 @@ def test_groups_from_the_path(table, tmp_path, write_image):
         open_dataset(path, group_from="x", group_column="patient")
 
 
-@pytest.mark.parametrize(("end", "pattern"), [("", r"patient(\d*)"), ("NA", r"patient(\w+?)_"), ("unknown", r"patient(\w+?)_")])
+@pytest.mark.parametrize(
+    ("end", "pattern"), [("", r"patient(\d*)"), ("NA", r"patient(\w+?)_"), ("unknown", r"patient(\w+?)_")]
+)
 def test_a_path_that_names_nobody_is_no_patient(tmp_path, write_image, end, pattern):
     for number in range(6):
         who = number if number < 3 else end
