@@ -23,6 +23,7 @@ from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.report.typesetting import breakable, code_line, prose
 from crossgraft.runs import write_atomically
+from crossgraft.runs.inputs import refuse_file_of_a_run
 from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible
@@ -77,6 +78,7 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
 
     Raises:
         UsageError: No run, several runs without ``out``, a folder that is no run, or another file where the page would be.
+        OtherRunError: The page of another run is there.
         DataError: A record is damaged; the message names the file.
         StorageError: The page could not be written; an older page stays as it was.
     """
@@ -90,6 +92,7 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
         raise UsageError("A page of several runs needs a file to go to: give out=… (--out FILE).")
     target = directories[0] / "report.html" if out is None else Path(out)
     refuse_to_replace(target, _is_page, what="a page")
+    refuse_file_of_a_run(target, but=directories[0] if len(directories) == 1 else None)
     return write_atomically(target, render_page(directories, at=target.parent))
 
 

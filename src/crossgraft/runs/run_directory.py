@@ -247,7 +247,7 @@ def _enter(
     elif earlier is None and not all(is_of_a_beginning(entry.name) for entry in path.iterdir()):
         raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
     if earlier is not None and earlier.config_hash != digest:
-        changed = _differences(earlier.config, config)
+        changed = _differences(earlier.config, config) if earlier.command == command else []
         if changed or (earlier.command, earlier.seed) != (command, seed):
             said = ", ".join(changed) or f"command {earlier.command}, seed {earlier.seed}"
             advice = "Use --overwrite to replace it, or another --out to keep both."
