@@ -76,7 +76,7 @@ class CsvTable(DataSource):
             and labels
             and set(labels) <= set(table.columns)
         ):
-            request = replace(request, label_columns=labels)
+            request = replace(request, label_columns=labels, several_labels=True)
         name = path.resolve().name if is_folder else _table_name(path)
         rows = rows_of_table(
             table, request, folder=folder, name=name, name_without_labels=name if is_folder else path.stem

@@ -284,3 +284,12 @@ def test_what_edit_wrote_is_read_back_as_a_folder_and_as_a_table(table, tmp_path
         again = open_dataset(tmp_path / location, use_split=None)
         assert again.class_names == data.class_names and again.name == "out"
         np.testing.assert_array_equal(again.targets, data.targets)
+
+
+def test_labels_of_which_each_image_has_one_stay_labels_when_edit_wrote_them(table, tmp_path, pixels):
+    for number in range(8):
+        Image.fromarray(pixels(number, height=12, width=10)[..., 0]).save(tmp_path / f"{number}.png")
+    data = open_dataset(table(_lines("path,label", FILES, CLASSES), images=0), label_separator="|")
+    crossgraft.edit_data(data, edits="tag", share=0.5, out=tmp_path / "out")
+    for location in ("out", "out/labels.csv"):
+        assert open_dataset(tmp_path / location, use_split=None).task == "multi-label"
