@@ -100,8 +100,7 @@ def test_arrays_that_are_not_images(image):
     ("arguments", "message"),
     [
         ({"images": []}, "There are no images"),
-        ({"images": None}, "There are no images"),
-        ({"labels": None}, "The labels have shape"),
+        ({"labels": np.zeros((2, 1, 1))}, "The labels have shape"),
         ({"labels": ["a", None]}, "The label is missing in row 1"),
         ({"labels": ["", "b"]}, "The label is missing in row 0"),
         ({"labels": [-1, 1], "class_names": ["a", "b"]}, "The labels go from -1 to 1"),
