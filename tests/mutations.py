@@ -299,7 +299,7 @@ MUTATIONS = {
     ],
     "unit/runs/test_run_directory.py": [("runs/run_directory.py", "earlier.config_hash != digest", "False")],
     "security/test_foreign_runs.py security/test_overwrite.py": [
-        ("runs/run_directory.py", "_refuse_links(path)\n    try", "\n    try")
+        ("runs/run_directory.py", "refuse_strange_folder(path)\n    try", "\n    try")
     ],
     "unit/runs/test_known_results.py": [("runs/known_results.py", "if not math.isfinite(row.value):", "if False:")],
     "unit/runs/test_atomic.py": [

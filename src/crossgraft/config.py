@@ -53,9 +53,16 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
         content = parse_yaml(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise UsageError(f"{path} is not a YAML file: {error}.") from error
+    if content is None:
+        raise UsageError(f"{path} is empty. Write one option in each line, such as `seed: 1`, or leave --config out.")
     if not isinstance(content, dict):
         raise UsageError(f"{path} must hold a mapping such as `seed: 1`, but holds a {type(content).__name__}.")
-    values = {str(key).replace("-", "_"): value for key, value in content.items()}
+    values: dict[str, Any] = {}
+    for written, value in content.items():
+        key = str(written).replace("-", "_")
+        if key in values:
+            raise UsageError(f"{path}: the key {key} is given twice, with a hyphen and with an underscore. Keep one.")
+        values[key] = value
     known, terminal = list(known), options_of(Terminal)
     for key in values:
         if key in terminal:

@@ -95,6 +95,11 @@ split images --out classes.txt --class-names classes.txt --overwrite
 split images --split s.json --out s.json --overwrite
 split images --seed 2 --out s.json
 split imagez --out s.json --overwrite
+split images --seed 2 --out RUN/split.json --overwrite
+split images --seed 2 --out link/split.json --overwrite
+report RUN --out RUN_CHECK/report.html
+report RUN RUN_CHECK --out RUN_CHECK/report.html
+report RUN_CHECK --out link/report.html
 report RUN --out t.csv
 report RUN --out t_link.csv
 report RUN --out page.html

@@ -38,6 +38,8 @@ def test_an_unknown_key_is_answered_with_the_nearest(tmp_path):
         ("- 1\n- 2\n", "must hold a mapping"),
         ("a: [", r"not a YAML file: expected [^\n]* \(line 1, column 5\)\.$"),
         (None, "No such"),
+        ("# seed: 1\n", "is empty. Write one option"),
+        ("label-column: a\nlabel_column: b\n", "the key label_column is given twice"),
     ],
 )
 def test_a_bad_file_is_named(tmp_path, content, message):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from crossgraft.data.cells import is_empty, says_unknown
+from crossgraft.data.cells import is_empty, is_no_id
 from crossgraft.errors import DataError, UsageError
 from crossgraft.paths import shortened
 from crossgraft.words.formatting import counted
@@ -68,14 +68,14 @@ def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, 
     """Images of unknown patients are not of one patient, which a common empty name would make of them.
 
     Args:
-        groups: One per row; missing ones are None, NaN, blank, or a word that says so (``says_unknown``).
+        groups: One per row; missing ones are None, NaN, blank, or what says so (``is_no_id``).
         where: The column or array, for the message.
         row_name: Function that names row i.
 
     Raises:
         DataError: The group of a row is missing.
     """
-    unnamed = [row for row, group in enumerate(groups) if says_unknown(group)]
+    unnamed = [row for row, group in enumerate(groups) if is_no_id(group)]
     if unnamed:
         word = "" if is_empty(groups[unnamed[0]]) else f", which says {str(groups[unnamed[0]]).strip()},"
         raise DataError(
@@ -93,7 +93,7 @@ def groups_from_paths(paths: Sequence[str], pattern: str | None) -> np.ndarray |
 
     Raises:
         UsageError: It is no regular expression.
-        DataError: It matches nothing in some of the paths.
+        DataError: It matches nothing in some of the paths, or a word that says that nothing is known.
 
     >>> groups_from_paths(["train/p7_left.png", "train/p7_right.png"], r"p(\d+)_").tolist()
     ['7', '7']
@@ -105,8 +105,8 @@ def groups_from_paths(paths: Sequence[str], pattern: str | None) -> np.ndarray |
     except (re.error, RecursionError, OverflowError) as error:
         raise UsageError(f"--group-from {pattern} is no regular expression: {error}.") from error
     matches = [expression.search(path) for path in paths]
-    groups = ["" if match is None else "/".join(part or "" for part in match.groups()) or match[0] for match in matches]
-    unnamed = [row for row, group in enumerate(groups) if not group.strip("/ ")]
+    groups = ["" if match is None else _name_in(match) for match in matches]
+    unnamed = [row for row, group in enumerate(groups) if is_no_id(group.strip("/ "))]
     if unnamed:
         raise DataError(
             f"--group-from {pattern} finds no group in {len(unnamed)} of {len(paths)} paths, the first is "
@@ -114,6 +114,12 @@ def groups_from_paths(paths: Sequence[str], pattern: str | None) -> np.ndarray |
             "parentheses."
         )
     return np.asarray(groups)
+
+
+def _name_in(match: re.Match[str]) -> str:
+    """What parentheses matched, be it nothing; the whole match where none of them took part."""
+    parts = [part for part in match.groups() if part is not None]
+    return "/".join(part or "" for part in match.groups()) if parts else match[0]
 
 
 def _plain(name: str) -> str:

@@ -1,13 +1,14 @@
-"""Class names that people take for one: they differ only by case, white space, leading zeros or the form of their letters."""
+"""Names that people take for one: they differ only by case, white space, the form of letters or the spelling of a number."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from crossgraft.data.cells import without_leading_zeros
+from crossgraft.data.cells import plain_number, without_leading_zeros
 
 
 class LookAlikes(NamedTuple):
@@ -42,21 +43,35 @@ def _of_one_form(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
+def _without_hyphens(name: str) -> str:
+    """All hyphens, dashes and underscores as one, and none between a letter and a number; ``1-12`` is not ``11-2``."""
+    alike = re.sub(r"[_\u2010-\u2015\u2212]", "-", name)
+    return re.sub(r"(?<=[^\W\d])-+(?=\d)", "", alike)
+
+
 _DIFFERENCES: Mapping[str, Callable[[str], str]] = {
     "case": str.casefold,
     "white space": _without_spaces,
     "the Unicode form of their letters (NFC, NFD)": _of_one_form,
     "leading zeros": without_leading_zeros,
+    "the spelling of a number": plain_number,
 }
 """What names may differ by, and what takes it away."""
+_ID_DIFFERENCES: Mapping[str, Callable[[str], str]] = {"hyphens": _without_hyphens, **_DIFFERENCES}
 
 
-def look_alikes(names: Sequence[str]) -> list[LookAlikes]:
-    """Groups of names that look alike, in the order of their first names: BKL and bkl, “MEL” and “MEL ”."""
+def look_alikes(names: Sequence[str], *, are_ids: bool = False) -> list[LookAlikes]:
+    """Groups of names that look alike, in the order of their first names: BKL and bkl, “MEL” and “MEL ”.
+
+    Args:
+        names: Names, each once.
+        are_ids: Whether ``P-3``, ``P_3`` and ``P3`` look alike, too.
+    """
+    differences = _ID_DIFFERENCES if are_ids else _DIFFERENCES
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
-        alike[_without(_DIFFERENCES, name)].append(name)
-    return [LookAlikes(tuple(group), _difference(group)) for group in alike.values() if len(group) > 1]
+        alike[_without(differences, name)].append(name)
+    return [LookAlikes(tuple(group), _difference(group, differences)) for group in alike.values() if len(group) > 1]
 
 
 def _without(differences: Mapping[str, Callable[[str], str]], name: str) -> str:
@@ -66,17 +81,17 @@ def _without(differences: Mapping[str, Callable[[str], str]], name: str) -> str:
     return _of_one_form(name) if _of_one_form in differences.values() else name
 
 
-def _difference(group: Sequence[str]) -> str:
+def _difference(group: Sequence[str], differences: Mapping[str, Callable[[str], str]]) -> str:
     """Each difference without which some of these names would still be two.
 
     Several may take the same away, as case and form do with the sign of the kelvin and a K; then the first one counts.
     """
     needed = [
         words
-        for words in _DIFFERENCES
-        if _are_several(group, {other: _DIFFERENCES[other] for other in _DIFFERENCES if other != words})
+        for words in differences
+        if _are_several(group, {other: differences[other] for other in differences if other != words})
     ]
-    alone = [words for words, take_away in _DIFFERENCES.items() if not _are_several(group, {words: take_away})]
+    alone = [words for words, take_away in differences.items() if not _are_several(group, {words: take_away})]
     return " and ".join(needed or alone[:1])
 
 

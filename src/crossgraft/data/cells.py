@@ -6,20 +6,40 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
+from unicodedata import category, decimal
 
 import numpy as np
 
-_EMPTY = frozenset({"", "nan", "na", "n/a", "#n/a", "n.a.", "<na>", "null", "nat"})
-"""What programs write where nothing is known: pandas, R, Excel, SQL."""
+_EMPTY = frozenset({"", "nan", "na", "n/a", "#n/a", "n.a.", "<na>", "null", "nat", "\\n"}) | {
+    f"#{word}" for word in ("value!", "ref!", "div/0!", "num!", "name?", "null!")
+}
+"""What programs write where nothing is known: pandas, R, Excel (also where a formula failed), SQL."""
 _SAYS_UNKNOWN = frozenset(
     {
         "none",
         "unknown",
         "not known",
         "not available",
+        "not recorded",
+        "not reported",
+        "not specified",
+        "not provided",
+        "not applicable",
         "unspecified",
         "undefined",
         "missing",
+        "anonymous",
+        "anonymized",
+        "anonymised",
+        "unk",
+        "n/d",
+        "n.d.",
+        "tbd",
+        "(blank)",
+        ".",
+        "..",
+        "...",
+        "…",
         "-",
         "--",
         "–",
@@ -30,8 +50,12 @@ _SAYS_UNKNOWN = frozenset(
 )
 """What people write there; a class or a category may be called so as well."""
 
+_MINUS_ONE = ("-1", "-1.0")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,000)+", re.ASCII)
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+", re.ASCII)
+LARGEST_EXACT = 2.0**53
+"""Beyond it a float is no longer the whole number that was written."""
 _WHOLE = re.compile(r"(0*)(\d+?)([.,]0+)?", re.ASCII)
 
 
@@ -41,7 +65,7 @@ def is_empty(cell: object) -> bool:
     >>> [is_empty(cell) for cell in (None, float("nan"), " ", "NA", "#N/A", "unknown", 0)]
     [True, True, True, True, True, False, False]
     """
-    return cell is None or cell != cell or str(cell).strip().casefold() in _EMPTY
+    return cell is None or cell != cell or _word(cell) in _EMPTY
 
 
 def says_unknown(cell: object) -> bool:
@@ -50,7 +74,16 @@ def says_unknown(cell: object) -> bool:
     >>> [says_unknown(cell) for cell in ("NA", "Unknown", "?", "-", "P7", "0")]
     [True, True, True, True, False, False]
     """
-    return is_empty(cell) or str(cell).strip().casefold() in _SAYS_UNKNOWN
+    return is_empty(cell) or _word(cell) in _SAYS_UNKNOWN
+
+
+def is_no_id(cell: object) -> bool:
+    """Whether a cell of ids names nobody: as ``says_unknown``, or −1, which pandas and clusterings write for it.
+
+    >>> [is_no_id(cell) for cell in ("NA", -1, "-1.0", 0, "P-1")]
+    [True, True, True, False, False]
+    """
+    return says_unknown(cell) or _word(cell) in _MINUS_ONE
 
 
 def may_be_no_label(label: object) -> bool:
@@ -59,8 +92,7 @@ def may_be_no_label(label: object) -> bool:
     >>> [may_be_no_label(label) for label in ("unknown", -1, "none", 0)]
     [True, True, False, False]
     """
-    word = str(label).strip().casefold()
-    return word in ("-1", "-1.0") or (says_unknown(label) and (label is None or word != "none"))
+    return _word(label) in _MINUS_ONE or (says_unknown(label) and (label is None or _word(label) != "none"))
 
 
 def number_in(cell: str) -> float | None:
@@ -139,6 +171,19 @@ def one_spelling(values: np.ndarray) -> Spelled:
     return Spelled(np.asarray([spelled[word] for word in values.tolist()]), merged)
 
 
+def plain_number(name: str) -> str:
+    """A name that is one number as it is written without sign, exponent, thousands and needless zeros; others as they are.
+
+    >>> [plain_number(name) for name in ("+3", "3.", "1e2", "1,000", "٣", "3,50", "P+3")]
+    ['3', '3', '100', '1000', '3', '3.5', 'P+3']
+    """
+    digits = "".join(letter if (digit := decimal(letter, None)) is None else str(digit) for letter in name.strip())
+    number = number_in(digits.replace(",", "") if _GROUPED.fullmatch(digits) else digits)
+    if number is None or abs(number) > LARGEST_EXACT:
+        return digits if digits.isdecimal() else name
+    return repr(number).removesuffix(".0")
+
+
 def without_leading_zeros(name: str) -> str:
     """``name`` with every whole number in it as short as it can be written, for a comparison.
 
@@ -146,3 +191,10 @@ def without_leading_zeros(name: str) -> str:
     'P3 b0 1.05'
     """
     return re.sub(r"(?<![\d.,])0+(?=\d)", "", name)
+
+
+def _word(cell: object) -> str:
+    """In lower case, without what is not seen around it: blanks, a byte order mark."""
+    text = str(cell)
+    drawn = [place for place, letter in enumerate(text) if not letter.isspace() and category(letter) != "Cf"]
+    return text[drawn[0] : drawn[-1] + 1].casefold() if drawn else ""

@@ -10,12 +10,15 @@ import numpy as np
 from PIL.Image import Image as Picture
 
 from crossgraft.data._groups import refuse_missing_groups
+from crossgraft.data.cells import is_empty
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.decoding import decode_picture
 from crossgraft.data.listing import look_at_rows
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.errors import DataError, UsageError
+from crossgraft.options import refuse_empty
+from crossgraft.words.formatting import counted
 
 _CLASSES_SHOWN = 10
 _SAMPLES = ("uint8", "uint16", "float16", "float32", "float64")
@@ -107,15 +110,32 @@ def dataset_from_arrays(
         name: Name of the data.
 
     Raises:
-        DataError: Lengths differ, or an image has another shape or type, or samples are NaN or out of range.
+        DataError: There are none, lengths differ, a label or a group is missing, an image has another shape or type, or
+            samples are NaN or out of range.
+        UsageError: A name is empty.
     """
+    for argument, value in (("name", name), ("class_names", class_names)):
+        refuse_empty(argument, value)
     label_array = np.asarray(labels)
     group_array = None if groups is None else np.asarray(groups)
+    for what, array in (("labels", label_array), ("groups", group_array)):
+        if array is not None and not 1 <= array.ndim <= (2 if what == "labels" else 1):
+            raise DataError(f"The {what} have shape {array.shape}; give a list with one for each image.")
+    if not (hasattr(images, "__len__") and len(images)):
+        raise DataError("There are no images: give a list or an array that holds one or more.")
     if not len(images) == len(label_array) == (len(images) if group_array is None else len(group_array)):
         found = f"{len(images)} images, {len(label_array)} labels" + (
             "" if groups is None else f", {len(groups)} groups"
         )
         raise DataError(f"The arrays do not belong together: {found}.")
+    empty = [
+        row for row, label in enumerate(label_array.tolist()) if label_array.dtype.kind in "UO" and is_empty(label)
+    ]
+    if empty:
+        raise DataError(
+            f"The label is missing in row {empty[0]}, and in {counted(len(empty), 'row')} in all. Fill it in, or leave these "
+            "images out."
+        )
     if group_array is not None:
         refuse_missing_groups(group_array.tolist(), where="groups", row_name=lambda row: f"row {row}")
     pixels = [_as_image(image, row) for row, image in enumerate(images)]
@@ -128,7 +148,7 @@ def dataset_from_arrays(
         group_column=None if group_array is None else "groups",
         reading=(FLOAT_SAMPLES,) if any(image.dtype.kind == "f" for image in pixels) else (),
     ).with_ids_merged()
-    classes = name_classes(label_array, class_names, None)
+    classes = name_classes(label_array, None, class_names)
     used = "all rows (no split given)"
     return look_at_rows("arrays", rows, np.arange(len(pixels)), classes=classes, rows_used=used).seen_as(Dataset)
 

@@ -20,6 +20,7 @@ from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRo
 from crossgraft.data.sources._given_tables import given_kind, rows_of_given
 from crossgraft.data.sources._locations import location_error
 from crossgraft.data.sources._one_image import ONE_IMAGE
+from crossgraft.data.sources._split_names import notices_of_other_splits
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options import refuse_empty
 from crossgraft.options.data import SourceOptions
@@ -109,6 +110,8 @@ def list_rows(location: object, request: SourceRequest, reporter: Reporter) -> t
     except PermissionError as error:
         raise DataError(f"Permission denied: {error.filename}.") from error
     rows = replace(rows, name=storable(rows.name)).with_ids_merged()
+    if rows.splits is not None and request.needs_labels and request.use_split is None:
+        rows = replace(rows, notices=(*rows.notices, *notices_of_other_splits(rows.splits.tolist())))
     tell_of_listing(rows, reporter)
     if request.group_column == NO_GROUPS:
         rows = replace(rows, groups=None, group_column=None, groups_known=None)

@@ -16,13 +16,14 @@ from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import options_of
-from crossgraft.options.data import VAL_SHARE, DatasetOptions, SourceOptions
+from crossgraft.options import checks_keywords, options_of
+from crossgraft.options.data import VAL_SHARE, DatasetOptions, OpenDatasetOptions, SourceOptions
 from crossgraft.plain_types import Uncertain
 from crossgraft.progress import Reporter
 from crossgraft.tasks import task_of
 
 
+@checks_keywords(OpenDatasetOptions)
 def open_dataset(
     location: str | Path,
     *,
@@ -104,7 +105,7 @@ def open_dataset(
         DataError: The data are missing, empty, damaged or unsound; the message names the file or the row.
         UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         MissingExtraError: The images have a format that this version cannot read.
-        UsageError: An option has no meaning for this kind of data.
+        UsageError: An option has no meaning for this kind of data, or an argument has another type.
     """
     reporter = reporter if reporter is not None else Reporter(quiet=True)
     selection = RowSelection(

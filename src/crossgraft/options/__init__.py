@@ -9,6 +9,8 @@ from crossgraft.options._option import narrowed as narrowed
 from crossgraft.options._option import option as option
 from crossgraft.options._option import options as options
 from crossgraft.options._option import options_of as options_of
+from crossgraft.options._values import checked as checked
+from crossgraft.options._values import checks_keywords as checks_keywords
 from crossgraft.options._values import refuse_alone as refuse_alone
 from crossgraft.options._values import value_of as value_of
 from crossgraft.options.auditing import AuditOptions as AuditOptions

@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 from types import FunctionType, NoneType, UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin
+from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._objects import FromProgram
 from crossgraft.options._option import Option, Options, given, options_of
 from crossgraft.options.empty import refuse_empty
 from crossgraft.paths import shortened
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _LARGEST = 2**63 - 1
 _PLAIN = ("builtins", "numpy")
@@ -59,6 +63,34 @@ def value_of(option: Option, value: object, shown: str | None = None, *, kind: A
     if least is not None and isinstance(found, int | float) and found < least:
         raise UsageError(f"{shown} must be at least {least}, not {shortened(str(value))}.")
     return found
+
+
+def checked(option: Option, value: object) -> object:
+    """``value`` with the type of the option; 1 stays 1 where 1.0 would do, as it is in the hashes of runs that are there.
+
+    Raises:
+        UsageError: It cannot be a value of this option.
+    """
+    found = value_of(option, value)
+    return value if type(value) is int and isinstance(found, float) else found
+
+
+def checks_keywords(kind: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator: keywords that are options of ``kind`` get their types, or are refused by name, as those of verbs are."""
+    known = options_of(kind)
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*values: P.args, **keywords: P.kwargs) -> R:
+            for name, value in keywords.items():
+                if name in known:
+                    keywords[name] = checked(known[name], value)
+            return function(*values, **keywords)
+
+        vars(call).update(options=kind)
+        return call
+
+    return decorate
 
 
 def refuse_alone(values: Options) -> None:

@@ -17,12 +17,13 @@ from markupsafe import Markup
 
 from crossgraft.errors import UsageError
 from crossgraft.options import refuse_empty
-from crossgraft.paths import real_path
+from crossgraft.paths import real_path, shortened
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.report.typesetting import breakable, code_line, prose
 from crossgraft.runs import write_atomically
+from crossgraft.runs.inputs import refuse_file_of_a_run
 from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible
@@ -77,12 +78,15 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
 
     Raises:
         UsageError: No run, several runs without ``out``, a folder that is no run, or another file where the page would be.
+        OtherRunError: The page of another run is there.
         DataError: A record is damaged; the message names the file.
         StorageError: The page could not be written; an older page stays as it was.
     """
     single = isinstance(run_directory, str | Path)
     for name, given in (("run_directory", run_directory), ("out", out)):
         refuse_empty(name, given)
+    if not single and not isinstance(run_directory, list | tuple):
+        raise UsageError(f"run_directory must be a folder or a list of folders, not {shortened(repr(run_directory))}.")
     directories = [Path(run_directory)] if single else [Path(directory) for directory in run_directory]
     if not directories:
         raise UsageError("No run directory was given. Name at least one folder that a crossgraft command wrote.")
@@ -90,6 +94,7 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
         raise UsageError("A page of several runs needs a file to go to: give out=… (--out FILE).")
     target = directories[0] / "report.html" if out is None else Path(out)
     refuse_to_replace(target, _is_page, what="a page")
+    refuse_file_of_a_run(target, but=directories[0] if len(directories) == 1 else None)
     return write_atomically(target, render_page(directories, at=target.parent))
 
 

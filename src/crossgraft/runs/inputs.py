@@ -10,7 +10,7 @@ from typing import cast
 
 from crossgraft.errors import OtherRunError, UsageError
 from crossgraft.paths import real_path
-from crossgraft.runs.written_files import RUN_FILE
+from crossgraft.runs.written_files import RUN_FILE, written_in
 
 _NO_INPUTS = ("out", "cache_dir")
 _EXPORT_FILE = "export.json"
@@ -46,6 +46,26 @@ def refuse_to_replace_inputs(out: str | Path, given: Mapping[str, object], *, wo
                 f"{path} is read by this command ({name}), and lies in {out}, whose results it would replace. Choose another "
                 "--out."
             )
+
+
+def refuse_file_of_a_run(file: str | Path, *, but: Path | None = None) -> None:
+    """Look whether a file that is to be written is the result of a run, which it would be torn out of.
+
+    Args:
+        file: Where something is to be written that is no run.
+        but: Folder of the run whose file it may be.
+
+    Raises:
+        OtherRunError: A run wrote a file there.
+    """
+    place = real_path(file)
+    for folder in place.parents if place.is_file() else ():
+        if (folder / RUN_FILE).is_file() and (but is None or folder != real_path(but)):
+            name = place.relative_to(folder).as_posix()
+            if any(
+                name == own or (own.endswith("/") and name.startswith(own)) for own in (*written_in(folder), RUN_FILE)
+            ):
+                raise OtherRunError(f"{file} belongs to the run in {folder}, and stays as it is. Choose another --out.")
 
 
 def _paths(value: object) -> Iterator[str]:

@@ -33,7 +33,8 @@ from crossgraft.runs.written_files import (
     WRITTEN,
     is_of_a_beginning,
     is_without_result,
-    refuse_links,
+    no_run,
+    refuse_strange_folder,
     written_files,
 )
 from crossgraft.stopping import ending_if_asked
@@ -176,7 +177,7 @@ def open_run(
         DataError: A folder in ``path`` is a symbolic link.
         StorageError: The folder cannot be written.
     """
-    refuse_links(path)
+    refuse_strange_folder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path / ".lock", timeout=0)
@@ -245,9 +246,9 @@ def _enter(
     elif holds_run and overwrite:
         earlier = replace_run(path, digest)
     elif earlier is None and not all(is_of_a_beginning(entry.name) for entry in path.iterdir()):
-        raise OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
+        raise no_run(path)
     if earlier is not None and earlier.config_hash != digest:
-        changed = _differences(earlier.config, config)
+        changed = _differences(earlier.config, config) if earlier.command == command else []
         if changed or (earlier.command, earlier.seed) != (command, seed):
             said = ", ".join(changed) or f"command {earlier.command}, seed {earlier.seed}"
             advice = "Use --overwrite to replace it, or another --out to keep both."

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, OtherRunError
 from crossgraft.paths import read_whole, shortened
 from crossgraft.records import RunRecord
 
@@ -60,8 +60,17 @@ def _inside(path: Path, name: str) -> Path:
     return file
 
 
-def refuse_links(path: Path) -> None:
-    """A run makes no links, so one in its folder was put there, and what is written through it would land elsewhere."""
+def refuse_strange_folder(path: Path) -> None:
+    """Look before anything is written into a folder.
+
+    A run makes no links, so one in its folder was put there, and what is written through it would land elsewhere.
+
+    Raises:
+        OtherRunError: It holds files, and none that a run begins with; nothing is looked for below it.
+        DataError: A folder in it is a symbolic link.
+    """
+    if _is_of_others(path):
+        raise no_run(path)
     for place, folders, files in os.walk(path):
         lock = [".lock"] if Path(place) == path and ".lock" in files else []
         for name in (*folders, *lock):
@@ -75,6 +84,20 @@ def refuse_links(path: Path) -> None:
 def is_of_a_beginning(name: str) -> bool:
     """Whether a run leaves a file of this name that is stopped before its first ``run.json``: disk full, power cut."""
     return name in (".lock", WRITTEN, UNFINISHED) or name.startswith((f".{WRITTEN}.", ".run.json."))
+
+
+def no_run(path: Path) -> OtherRunError:
+    """The error for a folder of somebody else."""
+    return OtherRunError(f"{path} holds files that are not a crossgraft run. Choose an empty folder with --out.")
+
+
+def _is_of_others(path: Path) -> bool:
+    """Whether a folder holds files, and none that a run begins with."""
+    try:
+        names = {entry.name for entry in path.iterdir()}
+    except OSError:  # nothing is there, or what is there says so itself when it is written to
+        return False
+    return not names & {RUN_FILE, WRITTEN, BEFORE, UNFINISHED} and not all(map(is_of_a_beginning, names))
 
 
 def is_without_result(path: Path, record: RunRecord) -> bool:

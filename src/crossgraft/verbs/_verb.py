@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 
 from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option, Options, options_of, refuse_alone, refuse_empty, value_of
+from crossgraft.options import Option, Options, checked, options_of, refuse_alone, refuse_empty
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory, open_command_run
@@ -146,7 +146,7 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             for each, value in zip(inputs, given, strict=True):
                 refuse_empty(each.name, value)
             everything = {**dict(zip((each.name for each in inputs), given, strict=True)), **keywords}
-            chosen = kind(**{name: _checked(known[name], value) for name, value in keywords.items()})
+            chosen = kind(**{name: checked(known[name], value) for name, value in keywords.items()})
             refuse_alone(chosen)
             reporter = getattr(chosen, "reporter", None) or default_reporter()
             if (out := getattr(chosen, "out", None)) is not None:
@@ -163,16 +163,6 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
         return call
 
     return cast("Decorator[P, OptionsT]", decorate)
-
-
-def _checked(option: Option, value: object) -> object:
-    """``value`` with the type of the option; 1 stays 1 where 1.0 would do, as it is in the hashes of runs that are there.
-
-    Raises:
-        UsageError: It cannot be a value of this option.
-    """
-    found = value_of(option, value)
-    return value if type(value) is int and isinstance(found, float) else found
 
 
 def _refuse_wrong_names(function: str, keywords: Mapping[str, object], known: Mapping[str, Option]) -> None:

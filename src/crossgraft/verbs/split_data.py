@@ -13,6 +13,7 @@ from crossgraft.data.split_result import DataSplit, describe_split
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options import SplitOptions, narrowed
 from crossgraft.options.data import SourceOptions
+from crossgraft.runs.inputs import refuse_file_of_a_run
 from crossgraft.tasks import task_of
 from crossgraft.verbs._verb import Run, verb
 
@@ -70,4 +71,7 @@ def split_data(data: str | Path | Dataset, options: SplitOptions, run: Run) -> D
     if split is None:
         raise UsageError("With --holdout 0 there is nothing to split. Leave it out, or give a share.")
     result = DataSplit(describe_split(split, rows, source, targets, class_names), split=split)
-    return result if options.out is None else result.write(Path(options.out), overwrite=options.overwrite)
+    if options.out is None:
+        return result
+    refuse_file_of_a_run(options.out)
+    return result.write(Path(options.out), overwrite=options.overwrite)

@@ -43,10 +43,11 @@ def test_a_guess_merges_nothing(kept_apart):
     assert one_spelling(np.asarray(kept_apart)).values.tolist() == kept_apart
 
 
-@given(st.sampled_from(["nan", "NA", "N/A", "-", "unknown", "?", "", "#N/A", "null", "none"]), st.data())
+@given(st.sampled_from(["nan", "NA", "N/A", "-", "unknown", "?", "", "#N/A", "null", "none", "#REF!", ".", "\\N",
+                        "anonymous", "not recorded"]), st.data())  # fmt: skip
 def test_words_for_what_is_not_known(word, data):
     spelled = "".join(data.draw(st.sampled_from([letter.lower(), letter.upper()])) for letter in word)
-    assert says_unknown(f"  {spelled}\t")
+    assert says_unknown(f"  {spelled}\t") and says_unknown(f"\ufeff{spelled}\u200b")
 
 
 @given(st.floats(-1e6, 1e6), st.integers(1, 6))
@@ -73,6 +74,6 @@ def test_arrays_are_read_as_tables_are(pixels):
     images, labels = [pixels(seed) for seed in range(4)], [0, 1, 0, 1]
     dataset = dataset_from_arrays(images, labels, groups=["3", "3.0", "003", "7"])
     assert dataset.groups.tolist() == ["003", "003", "003", "007"]
-    for word in ("NA", None, float("nan"), "unknown", "-"):
+    for word in ("NA", None, float("nan"), "unknown", "-", "-1", -1):
         with pytest.raises(DataError, match="The group is missing in row 1"):
             dataset_from_arrays(images, labels, groups=["3", word, "4", "7"])

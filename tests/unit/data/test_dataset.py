@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import CrossgraftError, DataError, UsageError
 
 
 @pytest.fixture
@@ -94,6 +94,27 @@ def test_grey_arrays_need_no_channel_axis():
 def test_arrays_that_are_not_images(image):
     with pytest.raises(DataError, match=r"Image 0 has shape .* expected"):
         dataset_from_arrays([image, image], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"images": []}, "There are no images"),
+        ({"labels": np.zeros((2, 1, 1))}, "The labels have shape"),
+        ({"labels": ["a", None]}, "The label is missing in row 1"),
+        ({"labels": ["", "b"]}, "The label is missing in row 0"),
+        ({"labels": [-1, 1], "class_names": ["a", "b"]}, "The labels go from -1 to 1"),
+        ({"class_names": ["a"]}, "The labels go from 0 to 1"),
+        ({"class_names": ["a", ""]}, "class_names is empty"),
+        ({"class_names": ""}, "class_names is empty"),
+        ({"name": " "}, "name is empty"),
+        ({"groups": [["p"], ["q"]]}, "The groups have shape"),
+    ],
+)
+def test_arrays_that_say_too_little(pixels, arguments, message):
+    given = {"images": [pixels(0), pixels(1)], "labels": [0, 1]} | arguments
+    with pytest.raises(CrossgraftError, match=message):
+        dataset_from_arrays(**given)
 
 
 @pytest.mark.parametrize(("labels", "groups"), [([0], None), ([0, 1], ["a"])])

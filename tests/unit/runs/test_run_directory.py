@@ -82,6 +82,13 @@ def test_other_data_under_the_same_configuration_are_refused(tmp_path):
         run.describe_data("sha256:2")
 
 
+def test_nothing_is_looked_for_in_a_folder_of_somebody_else(tmp_path):
+    (tmp_path / "bin").symlink_to(tmp_path)  # as --out / would have it: a link that nobody should remove
+    with pytest.raises(RunDirectoryError, match="not a crossgraft run"), opened(tmp_path, overwrite=True):
+        pass
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bin"]
+
+
 def test_a_folder_with_other_files_is_never_touched(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(RunDirectoryError, match="not a crossgraft run"), opened(tmp_path, overwrite=True):

@@ -19,7 +19,7 @@ ADVICE = "If they are one, correct the column: a split by group puts images of o
 
 
 class AlikeGroups(NamedTuple):
-    """Groups whose names differ only by case, white space or the form of their letters.
+    """Groups whose names look alike (``look_alikes``).
 
     Attributes:
         rows: Rows of each set of such groups, ascending.
@@ -46,7 +46,7 @@ def find_alike_groups(images: ImageRows | SourceRows) -> AlikeGroups:
     if images.groups is None:
         return AlikeGroups([], "")
     known = images.groups if images.groups_known is None else images.groups[images.groups_known]
-    found = look_alikes(list(dict.fromkeys(map(str, known.tolist()))))
+    found = look_alikes(list(dict.fromkeys(map(str, known.tolist()))), are_ids=True)
     if not found:
         return AlikeGroups([], "")
     set_of = {name: number for number, each in enumerate(found) for name in each.names}
@@ -54,7 +54,7 @@ def find_alike_groups(images: ImageRows | SourceRows) -> AlikeGroups:
     for row, group in enumerate(images.groups.tolist()):
         if str(group) in set_of:
             rows[set_of[str(group)]].append(row)
-    differ_by = joined(list(dict.fromkeys(each.differ_by for each in found)))
+    differ_by = joined(list(dict.fromkeys(words for each in found for words in each.differ_by.split(" and "))))
     text = (
         f"{counted(len(set_of), 'group')} by {images.group_column} ({counted(sum(map(len, rows.values())), 'image')}) have "
         f"names that differ from that of another only by {differ_by}, and are kept apart."

@@ -22,4 +22,40 @@ PATH_COLUMNS = (
     "id_code",
 )
 LABEL_COLUMNS = ("label", "class", "target", "dx", "diagnosis", "finding_labels", "class_name", "label_name")
+RARER_PATH_COLUMNS = (
+    "id",
+    "isic_id",
+    "file_id",
+    "slide_id",
+    "paths",
+    "files",
+    "images",
+    "filenames",
+    "filepaths",
+    "image_paths",
+    "image_filepath",
+    "img_file",
+    "fname",
+)
+"""Looked for where none of the usual names is there; they may be the names of something else."""
+RARER_LABEL_COLUMNS = (
+    "labels",
+    "classes",
+    "targets",
+    "class_label",
+    "class_id",
+    "label_id",
+    "category",
+    "classification",
+    "diagnostic",
+    "diagnosis_1",
+    "benign_malignant",
+    "level",
+    "grade",
+    "finding",
+    "findings",
+    "disease",
+    "pathology",
+    "species",
+)
 SPLIT_COLUMNS = ("split", "partition", "subset")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from crossgraft.data.cells import is_empty
+from crossgraft.data.cells import is_empty, number_in
 from crossgraft.data.class_names import natural_key
 from crossgraft.data.sources._labels import SourceLabels, missing_labels
 from crossgraft.errors import DataError, UsageError
@@ -15,10 +15,10 @@ from crossgraft.words.formatting import counted
 
 UNCERTAIN = -1
 """A label that somebody looked for and could not decide, as CheXpert writes it."""
-_NUMBER_OF = {
-    **dict.fromkeys(("1", "1.0", "1,0", "true", "yes"), 1),
-    **dict.fromkeys(("0", "0.0", "0,0", "false", "no"), 0),
-    **dict.fromkeys(("-1", "-1.0", "-1,0", "u", "uncertain", "?"), UNCERTAIN),
+_WORDS_FOR = {
+    **dict.fromkeys(("true", "yes"), 1),
+    **dict.fromkeys(("false", "no"), 0),
+    **dict.fromkeys(("u", "uncertain", "?"), UNCERTAIN),
 }
 _SEPARATORS = ("|", ";")
 _FEWEST_ROWS, _SMALLEST_SHARE = 2, 0.05  # one odd name is no several labels
@@ -48,8 +48,15 @@ def numbers_in_columns(
 
 
 def indicator(cell: str) -> int | None:
-    """1 for yes, 0 for no, −1 for uncertain, None for anything else."""
-    return _NUMBER_OF.get(cell.strip().casefold())
+    """1 for yes, 0 for no, −1 for uncertain, None for anything else.
+
+    >>> [indicator(cell) for cell in ("1.00", "0,0", "1e0", "yes", "-1", "0.5", "")]
+    [1, 0, 1, 1, -1, None, None]
+    """
+    number = number_in(cell)
+    if number is None:
+        return _WORDS_FOR.get(cell.strip().casefold())
+    return int(number) if number in (0, 1, UNCERTAIN) else None
 
 
 def is_one_hot(columns: Sequence[Sequence[str]]) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.data.cells import is_empty, may_be_no_label, number_in, one_spelling
+from crossgraft.data.cells import LARGEST_EXACT, is_empty, may_be_no_label, number_in, one_spelling
 from crossgraft.errors import DataError, UsageError
 from crossgraft.plain_types import Uncertain
 from crossgraft.words.formatting import counted
@@ -33,7 +33,7 @@ class SourceLabels(NamedTuple):
 
 
 def labels_from_text(values: Sequence[str], *, where: str, row_name: Callable[[int], str]) -> np.ndarray:
-    """Labels of a text table: whole numbers if all of them are, words otherwise.
+    """Labels of a text table: whole numbers if all of them are and a float holds them, words otherwise.
 
     Args:
         values: One cell a row.
@@ -48,7 +48,9 @@ def labels_from_text(values: Sequence[str], *, where: str, row_name: Callable[[i
     if empty:
         raise missing_labels(words[empty[0]], empty, where=where, row_name=row_name)
     numbers = [number_in(word) for word in words]
-    if any(number is None for number in numbers):
+    if any(
+        number is None or abs(number) > LARGEST_EXACT for number in numbers
+    ):  # codes of 17 digits would run together
         return one_spelling(np.asarray(words)).values
     return labels_from_numbers(np.asarray(numbers, dtype=np.float64), where=where, row_name=row_name)
 

@@ -72,6 +72,11 @@ class SourceRequest:
     none_label: str | None = None
     group_from: str | None = None
 
+    @property
+    def means_several_labels(self) -> bool:
+        """Whether columns of 0 and 1 are labels although each row has exactly one 1: other options say so."""
+        return self.several_labels or self.none_label is not None or self.uncertain in ("zeros", "ones")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SourceRows(Confidential):

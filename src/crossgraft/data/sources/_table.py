@@ -17,12 +17,12 @@ from crossgraft.data._groups import NO_GROUPS, find_groups
 from crossgraft.data._letters import whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension
-from crossgraft.data.sources._column_names import PATH_COLUMNS
+from crossgraft.data.sources._column_names import PATH_COLUMNS, RARER_PATH_COLUMNS
 from crossgraft.errors import DataError, nearest_names
 from crossgraft.words.csv_cells import unguarded
 
 TABLE_EXTENSIONS = (".csv", ".tsv", ".jsonl")
-_DELIMITERS = (",", "\t", ";")
+_DELIMITERS = (",", "\t", ";", "|")
 _LINE_ADVICE = 'Write one object per line, such as {"file_name": "1.png", "label": "benign"}.'
 _EXCEL_SEPARATOR = re.compile(r"[\r\n]*\"?sep=([,;|\t])\"?[ ;,\t]*(\r\n|\r|\n)", re.IGNORECASE)
 """What Excel wants in the first line to know the separator; it is no row."""
@@ -82,7 +82,7 @@ class TextTable(Header):
 
 
 def read_table(path: Path) -> TextTable:
-    """Read a table whose first line names the columns; comma, semicolon or tab separate the cells, or what ``sep=`` above says.
+    """Read a table whose first line names the columns; comma, semicolon, tab or | separate the cells, as ``sep=`` above says.
 
     A ``.jsonl`` file has one JSON object per line, whose names are the columns; what a line lacks, and null, is an empty cell.
 
@@ -99,9 +99,9 @@ def read_table(path: Path) -> TextTable:
         return _table_of_lines(path.name, text)
     said = _EXCEL_SEPARATOR.match(text)
     text, first_line = (text, 0) if said is None else (text[said.end() :], 1)
-    header = text.lstrip("\r\n").partition("\n")[0].partition("\r")[0]
-    delimiter = max(_DELIMITERS, key=header.count) if said is None else said[1]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=_delimiter(text) if said is None else said[1], strict=True
+    )
     try:
         filled = [(tuple(map(_plain, row)), reader.line_num + first_line) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
@@ -151,8 +151,22 @@ def _cell(value: object) -> str:
     return value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def find_column(table: Header, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str | None:
-    """The column called ``wanted``, or else the one column with a usual name.
+def _delimiter(text: str) -> str:
+    """What stands oftenest in both of the first two lines: a name of a column may hold commas, too."""
+    header, second = (*re.split(r"[\r\n]+", text.lstrip("\r\n"), maxsplit=2), "")[:2]
+    return max(_DELIMITERS, key=lambda each: (min(header.count(each), second.count(each)), header.count(each)))
+
+
+def find_column(
+    table: Header,
+    wanted: str | None,
+    *,
+    kind: str,
+    usual_names: Sequence[str],
+    choose: str,
+    rarer_names: Sequence[str] = (),
+) -> str | None:
+    """The column called ``wanted``, or else the one column with a usual name, or else the one with a rarer name.
 
     Args:
         table: Columns that are searched.
@@ -160,9 +174,10 @@ def find_column(table: Header, wanted: str | None, *, kind: str, usual_names: Se
         kind: Content of the column, for messages.
         usual_names: Names that are recognised, in lower case.
         choose: Instruction how to name the column, for messages.
+        rarer_names: Names that are recognised where no column has a usual one.
 
     Returns:
-        The column, or None if no column has a usual name.
+        The column, or None if no column has such a name.
 
     Raises:
         DataError: The column ``wanted`` does not exist, or several columns could be meant; all columns are
@@ -175,12 +190,16 @@ def find_column(table: Header, wanted: str | None, *, kind: str, usual_names: Se
         near = nearest_names(wanted, table.columns)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise DataError(f"The table {table.name} has no column {wanted}.{hint} {listed}")
-    usual = {_letters_alone(name) for name in usual_names}
-    found = [column for column in table.columns if _letters_alone(column) in usual]
+    found = _called(table, usual_names) or _called(table, rarer_names)
     if len(found) > 1:
         listed = table.listed()
         raise DataError(f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}")
     return found[0] if found else None
+
+
+def _called(table: Header, names: Sequence[str]) -> list[str]:
+    alike = {_letters_alone(name) for name in names}
+    return [column for column in table.columns if _letters_alone(column) in alike]
 
 
 def find_group_column(table: Header, wanted: str | None, *, taken: Collection[str | None]) -> str | None:
@@ -201,13 +220,21 @@ def find_group_column(table: Header, wanted: str | None, *, taken: Collection[st
     return find_groups(table.columns, taken=taken, holder=table.name, kind="columns")
 
 
-def require_column(table: Header, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str) -> str:
+def require_column(
+    table: Header,
+    wanted: str | None,
+    *,
+    kind: str,
+    usual_names: Sequence[str],
+    choose: str,
+    rarer_names: Sequence[str] = (),
+) -> str:
     """Like ``find_column``, for a column that must be there.
 
     Raises:
         DataError: No column, or several columns, could hold the ``kind``; all columns are listed.
     """
-    column = find_column(table, wanted, kind=kind, usual_names=usual_names, choose=choose)
+    column = find_column(table, wanted, kind=kind, usual_names=usual_names, choose=choose, rarer_names=rarer_names)
     if column is None:
         listed, usual = table.listed(), ", ".join(usual_names)
         raise DataError(f"No column of {table.name} holds the {kind} (looked for {usual}). {choose} {listed}")
@@ -217,7 +244,9 @@ def require_column(table: Header, wanted: str | None, *, kind: str, usual_names:
 def require_path_column(table: Header, wanted: str | None) -> str:
     """The column of image files. Arguments and errors as of ``require_column``."""
     choose = "Name it with --path-column."
-    return require_column(table, wanted, kind="image files", usual_names=PATH_COLUMNS, choose=choose)
+    return require_column(
+        table, wanted, kind="image files", usual_names=PATH_COLUMNS, choose=choose, rarer_names=RARER_PATH_COLUMNS
+    )
 
 
 def _refuse_data_as_header(name: str, columns: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PureWindowsPath
 
@@ -9,7 +10,11 @@ import numpy as np
 
 from crossgraft.data._groups import NO_GROUPS, PATH_GROUPS, groups_from_paths, is_group_name, refuse_missing_groups
 from crossgraft.data.cells import attribute_values, is_empty
-from crossgraft.data.sources._column_names import LABEL_COLUMNS, PATH_COLUMNS, SPLIT_COLUMNS
+from crossgraft.data.sources._column_names import (
+    LABEL_COLUMNS,
+    RARER_LABEL_COLUMNS,
+    SPLIT_COLUMNS,
+)
 from crossgraft.data.sources._folder_tables import (
     NOT_COUNTED,
     count_folder,
@@ -66,7 +71,7 @@ class CsvTable(DataSource):
             and labels
             and set(labels) <= set(table.columns)
         ):
-            request = replace(request, label_columns=labels)
+            request = replace(request, label_columns=labels, several_labels=True)
         name = path.resolve().name if is_folder else _table_name(path)
         if not is_folder:
             describes = request.image_root is None and tables_of(folder) == [path]
@@ -101,9 +106,9 @@ def rows_of_table(
         DataError: A column or an image file is missing, or a cell cannot be.
     """
     if not request.needs_labels:
-        request = _with_knownlabels_of_table(table, request)
+        request = _with_known_labels(table, request)
         lacking = request.may_lack_labels and not set(request.label_columns) & set(table.columns)
-        if lacking or (not request.label_columns and _find_label_column(table) is None):
+        if lacking or (not request.label_columns and _find_label_column(table, RARER_LABEL_COLUMNS) is None):
             path = require_path_column(table, request.path_column)
             files, names, found = _image_files(table, path, folder, request)
             counted = count_folder(folder, files, table.name) if is_of_folder else NOT_COUNTED
@@ -126,7 +131,7 @@ def rows_of_table(
     split_names = () if split is None else tuple(sorted(set(map(canonical_split, table.column(split)))))
     whole, (table, splits) = table, _keep_split(table, split, request.use_split)
     columns = _TableColumns(table, request, split)
-    one_hot = not request.several_labels and is_one_hot([table.column(column) for column in columns.labels])
+    one_hot = not request.means_several_labels and is_one_hot([table.column(column) for column in columns.labels])
     kept = rows_to_keep(table, columns.labels, request)
     left_out = left_out_notices(len(kept), len(table.rows))
     part, table, splits = table, table.keep(kept.tolist()), None if splits is None else splits[kept]
@@ -177,24 +182,27 @@ def _label_columns(table: TextTable, request: SourceRequest) -> list[str]:
         return indicators
     choose = "Name it with --label-column; several, with commas, are one label each."
     return [
-        require_column(table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose=choose)
+        require_column(
+            table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose=choose, rarer_names=RARER_LABEL_COLUMNS
+        )
         for wanted in request.label_columns or (None,)
     ]
 
 
 def _indicators(table: TextTable, request: SourceRequest) -> list[str]:
     """The columns of 0 and 1, if each row has exactly one 1 in them, as in the tables of ISIC."""
-    path = find_column(table, request.path_column, kind="image files", usual_names=PATH_COLUMNS, choose="")
+    path = require_path_column(table, request.path_column)
     others = [name for name in table.columns if name not in (path, request.group_column) and not is_group_name(name)]
     binary = [name for name in others if all(indicator(cell) in (0, 1) for cell in table.column(name))]
     return binary if is_one_hot([table.column(name) for name in binary]) else []
 
 
-def _find_label_column(table: TextTable) -> str | None:
-    return find_column(table, None, kind="labels", usual_names=LABEL_COLUMNS, choose="Name it with --label-column.")
+def _find_label_column(table: TextTable, rarer_names: Sequence[str] = ()) -> str | None:
+    choose = "Name it with --label-column."
+    return find_column(table, None, kind="labels", usual_names=LABEL_COLUMNS, choose=choose, rarer_names=rarer_names)
 
 
-def _with_knownlabels_of_table(table: TextTable, request: SourceRequest) -> SourceRequest:
+def _with_known_labels(table: TextTable, request: SourceRequest) -> SourceRequest:
     """Ask for one column per label where the table has them all and the user named none."""
     wanted = request.several_labels and not request.label_columns and set(request.known_classes) <= set(table.columns)
     return replace(request, label_columns=request.known_classes) if wanted else request

@@ -99,6 +99,25 @@ def test_one_hot_columns_are_classes(table, columns):
     assert dataset.labels.tolist() == ["MEL", "NV", "BCC", "MEL", "NV", "BCC", "MEL", "NV"]
 
 
+@pytest.mark.parametrize(("one", "zero"), [("1.00", "0.00"), ("1,0", "0,0"), ("1e+00", "0e+00"), ("TRUE", "FALSE")])
+def test_ones_and_zeros_in_all_formats(table, one, zero):
+    rows = [f"{name};{one};{zero}" if number % 2 else f"{name};{zero};{one}" for number, name in enumerate(FILES)]
+    assert open_dataset(table("\n".join(["path;a;b", *rows]))).labels.tolist() == list("babababa")
+
+
+@pytest.mark.parametrize("columns", [None, "MEL,NV,BCC"])
+def test_options_for_several_labels_say_that_one_hot_columns_are_labels(table, columns):
+    path = table(ONE_HOT)
+    assert open_dataset(path, label_column=columns, uncertain="zeros").class_names == ("MEL", "NV", "BCC")
+    dataset = open_dataset(path, label_column=columns, none_label="BCC")
+    assert (dataset.task, dataset.class_names) == ("multi-label", ("MEL", "NV"))
+
+
+def test_codes_of_many_digits_stay_apart(table):
+    codes = ["999480561000087100", "999480561000087101"]
+    assert open_dataset(table(_lines("path,label", FILES, codes * 4))).class_names == tuple(codes)
+
+
 CHEXPERT = _lines("path,Edema,Mass,No Finding", FILES, [1, 0, -1, "", 1, 0, "-1.0", 0], [1, 1, "", 0, 0, 0, 1, 0],
                   [0, 0, 0, 1, 0, 1, 0, 0])  # fmt: skip
 COLUMNS = "Edema,Mass,No Finding"
@@ -133,6 +152,36 @@ def test_a_name_for_none_of_them(table):
 )
 def test_columns_of_public_data_sets(table, header):
     assert len(open_dataset(table(_lines(header, FILES, CLASSES)))) == 8
+
+
+@pytest.mark.parametrize(
+    "header", ["isic_id,benign_malignant", "image,level", "filepaths,labels", "img_id,diagnostic", "id,category"]
+)
+def test_rarer_columns_where_no_usual_one_is_there(table, header):
+    assert len(open_dataset(table(_lines(header, FILES, CLASSES)))) == 8
+    label = header.partition(",")[2]
+    text = _lines(f"{label},id,path,label", list("abcdefgh"), ["x"] * 8, FILES, CLASSES)
+    assert open_dataset(table(text)).class_counts == (4, 4)
+
+
+@pytest.mark.parametrize("header", ["path|label|patient", "path;label;age (y,m,d,h)", "path\tlabel;x\ta|b"])
+def test_separators(table, header):
+    separator = "|" if "|p" in header else "\t" if "\t" in header else ";"
+    rows = [separator.join([name, label, "x"]) for name, label in zip(FILES, CLASSES, strict=True)]
+    arguments = {"label_column": "label;x"} if separator == "\t" else {}
+    assert open_dataset(table("\n".join([header, *rows])), **arguments).class_counts == (4, 4)
+
+
+def test_rows_of_splits_that_nothing_uses_are_said(table, capsys):
+    from crossgraft.progress import Reporter
+
+    splits = ["train", "Train ", "eval", "eval", "Testset", "test", "train", "train"]
+    path = table(_lines("path,label,split", FILES, CLASSES, splits))
+    open_dataset(path, use_split=None, reporter=Reporter())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "3 images are in the splits Testset and eval, which are none of train, val and test" in said
+    open_dataset(path, use_split="eval", reporter=Reporter())
+    assert "none of train" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=;\n"])
@@ -184,6 +233,17 @@ def test_groups_from_the_path(table, tmp_path, write_image):
         open_dataset(path, group_from="x", group_column="patient")
 
 
+@pytest.mark.parametrize(
+    ("end", "pattern"), [("", r"patient(\d*)"), ("NA", r"patient(\w+?)_"), ("unknown", r"patient(\w+?)_")]
+)
+def test_a_path_that_names_nobody_is_no_patient(tmp_path, write_image, end, pattern):
+    for number in range(6):
+        who = number if number < 3 else end
+        write_image(tmp_path / "set" / "ab"[number % 2] / f"patient{who}_{number}.png", seed=number)
+    with pytest.raises(DataError, match="finds no group in 3 of 6 paths"):
+        open_dataset(tmp_path / "set", group_from=pattern)
+
+
 def test_a_table_beside_the_images(tmp_path, write_image):
     folder = tmp_path / "set" / "train"
     for number in range(8):
@@ -224,3 +284,12 @@ def test_what_edit_wrote_is_read_back_as_a_folder_and_as_a_table(table, tmp_path
         again = open_dataset(tmp_path / location, use_split=None)
         assert again.class_names == data.class_names and again.name == "out"
         np.testing.assert_array_equal(again.targets, data.targets)
+
+
+def test_labels_of_which_each_image_has_one_stay_labels_when_edit_wrote_them(table, tmp_path, pixels):
+    for number in range(8):
+        Image.fromarray(pixels(number, height=12, width=10)[..., 0]).save(tmp_path / f"{number}.png")
+    data = open_dataset(table(_lines("path,label", FILES, CLASSES), images=0), label_separator="|")
+    crossgraft.edit_data(data, edits="tag", share=0.5, out=tmp_path / "out")
+    for location in ("out", "out/labels.csv"):
+        assert open_dataset(tmp_path / location, use_split=None).task == "multi-label"
