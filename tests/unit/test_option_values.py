@@ -1,8 +1,10 @@
 """One validation of options for command line, files and Python: what can mean one thing only is taken, all else named."""
 
 import functools
+import re
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ import torch
 import crossgraft
 from crossgraft.cli.commands import COMMANDS
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.options import CompareOptions, RankOptions, TuneOptions, options_of, value_of
+from crossgraft.options import CompareOptions, OpenOptions, PageOptions, RankOptions, TuneOptions, options_of, value_of
 
 FUNCTIONS = [name for name in crossgraft.__all__ if getattr(getattr(crossgraft, name), "options", None) is not None]
 NEVER = (object(), b"x", bytearray(b"x"), 1j, {1, 2}, frozenset("a"), int, lambda _: None, ..., memoryview(b"x"))
@@ -59,6 +61,60 @@ def test_every_option_refuses_ten_wrong_values_by_a_named_error(name, option):
         assert str(caught.value).startswith((option.name, f"Unknown value of {option.name}")), (value, caught.value)
 
 
+@pytest.mark.parametrize(("name", "option"), OPTIONS, ids=lambda each: each if isinstance(each, str) else each.name)
+def test_a_message_says_what_may_be_written(name, option):
+    for value in (object(), 1j):
+        with pytest.raises(CrossgraftError) as caught:
+            value_of(option, value)
+        said = str(caught.value)
+        assert "must be one of " in said or said.endswith(f"{option.name}: {option.about.help}")
+        assert re.match(rf"{option.name} must be (?!,| or |text, a path, a list)\w.* not ", said), said
+        assert "object of crossgraft" not in said and "an object" not in said
+
+
+def test_a_message_names_the_objects_of_a_program():
+    for name, value, said in (
+        (
+            "scores",
+            3,
+            "scores must be text, a score of crossgraft.scores or a list of these, not 3. scores: default, all, or",
+        ),
+        (
+            "models",
+            3,
+            "models must be text, a path or a list of texts or ModelSpecs, not 3. models: Names, checkpoints",
+        ),
+        ("ground_truth", 3, "ground_truth must be text, a path or a dict of names and values, not 3."),
+    ):
+        with pytest.raises(UsageError, match=re.escape(said)):
+            value_of(options_of(RankOptions)[name], value)
+
+
+ARGUMENTS = [
+    (function, option, required)
+    for function, kind, required in (
+        (crossgraft.open_dataset, OpenOptions, {"location": "no such data"}),
+        (crossgraft.write_report, PageOptions, {"run_directory": "no such run"}),
+    )
+    for option in options_of(kind).values()
+]
+
+
+@pytest.mark.parametrize(("function", "option", "needed"), ARGUMENTS, ids=lambda each: getattr(each, "name", ""))
+def test_every_argument_of_other_functions_refuses_ten_wrong_values(function, option, needed, monkeypatch):
+    import inspect
+
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # nobody checks the types of a user's call
+    parameters = inspect.signature(function).parameters
+    assert option.name in parameters
+    assert set(parameters) == {each.name for other, each, _ in ARGUMENTS if other is function}
+    for value in wrong_values(option):
+        with pytest.raises(CrossgraftError) as caught:
+            function(**{**needed, option.name: value})
+        if not isinstance(value, str | bool | float | int):
+            assert str(caught.value).startswith(option.name), (value, caught.value)
+
+
 NUMBERS = [(name, option) for name, option in OPTIONS if option.type in (int, float, int | None, float | None)]
 
 
@@ -82,7 +138,7 @@ def test_a_number_is_no_word_truth_or_list(name, option):
         with pytest.raises(UsageError, match=option.name):
             value_of(option, value)
     for value in (10**400, "9" * 400, "9" * 5000):
-        with pytest.raises(UsageError, match=f"{option.name} must be .{{1,300}}$"):
+        with pytest.raises(UsageError, match=f"{option.name} must be .{{1,600}}$"):
             value_of(option, value)
 
 

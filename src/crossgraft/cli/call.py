@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from pathlib import Path
@@ -123,23 +123,16 @@ class Call:
                 result = in_own_directory(named, about or "".join(map(str, inputs[-1:])), values, function, once=once)
             else:
                 result = function(**values)
-        self._show(result, values)
+        self._show(result)
         return result.exit_code
 
-    def _show(self, result: Result[Record], values: Mapping[str, Any]) -> None:
-        """Print one JSON document, or text.
-
-        What to type next has the folders that were typed, so that it can be copied; records and pages have none.
-        """
+    def _show(self, result: Result[Record]) -> None:
+        """Print one JSON document, or text."""
         if self.typed.get("json", False):
             print_json(result.to_json())
         else:
             from crossgraft.report.terminal import result_as_text
-            from crossgraft.runs.command_line import with_folders
 
-            if result.command_line is not None:
-                given = [*self.inputs.values(), *values.values()]
-                result = replace(result, command_line=with_folders(result.command_line, given))
             show(result_as_text(result))
 
 

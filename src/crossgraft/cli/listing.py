@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -71,6 +72,21 @@ def rows_of(
         "confounders": _confounders,
     }
     return rows[kind]() if kind in rows else _slot(kind.replace("-", "_"))
+
+
+def after_models(rows: Rows, weights_dir: str | Path | None) -> str:
+    """What to type next: to rank what is on this machine, or to download two small models."""
+    from crossgraft.models.zoo import SMALL_MODELS
+
+    here = ",".join(str(row["model"]) for row in rows if row["available"] == "yes")
+    if not here:
+        line = f"crossgraft rank DATA --models {SMALL_MODELS} --allow-download"
+        return (
+            f"Next, to download two small models (57 MB from huggingface.co) and rank them for your images:\n  {line}"
+        )
+    folder = [] if weights_dir is None else ["--weights-dir", str(weights_dir)]
+    line = shlex.join(["crossgraft", "rank", "DATA", "--models", here, *folder])
+    return f"Next, to rank those on this machine for your images:\n  {line}"
 
 
 def rows_as_text(rows: Rows) -> str:

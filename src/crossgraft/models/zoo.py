@@ -38,6 +38,9 @@ DEFAULT_ZOO = (
 )
 """Small, well-known networks of several families; each runs on a laptop without a GPU."""
 
+SMALL_MODELS = "mobilenetv3_small_100,resnet18"
+"""Two of them to begin with, of two families: 57 MB."""
+
 _ZOO_SUFFIXES = (".yaml", ".yml")
 _ENTRY = re.compile(r"(?P<file>.+?\.ya?ml):(?P<name>.+)", re.IGNORECASE)
 
@@ -235,18 +238,27 @@ def _read_yaml(path: Path, trusted: TrustedCode) -> list[ModelSpec]:
 
 
 def _default_zoo(weights_dir: Path | None) -> list[ModelSpec]:
-    """What is here of ``DEFAULT_ZOO``, and checkpoints of ``weights_dir`` that describe themselves."""
-    names = [name for name in DEFAULT_ZOO if find_pretrained(name, weights_dir) is not None]
-    files = [path for path in self_describing_checkpoints(weights_dir) if path.stem not in names]
-    specs = [ModelSpec(name=name, source=name) for name in names]
-    specs += [ModelSpec(name=path.stem, source="", weights=str(path.resolve())) for path in files]
+    """``models_here``, resolved."""
+    specs = models_here(weights_dir)
     if not specs:
         raise MissingWeightsError(
             f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Put .safetensors files into a "
-            "folder and name it with --weights-dir, name your own models with --models, or pass --models with a name of "
-            "timm or torchvision and --allow-download. `crossgraft list models --available` shows what is here."
+            "folder and name it with --weights-dir, name your own models with --models, or let some be downloaded, for "
+            f"example --models {SMALL_MODELS} --allow-download. `crossgraft list models` shows where each of them lies."
         )
     return [resolve_spec(spec, weights_dir=weights_dir) for spec in specs]
+
+
+def models_here(weights_dir: Path | None = None) -> list[ModelSpec]:
+    """What a ranking takes that names no models: those of ``DEFAULT_ZOO`` that are on this machine, and checkpoints.
+
+    Args:
+        weights_dir: Folder of checkpoints, of which those are taken that say what network they are of.
+    """
+    names = [name for name in DEFAULT_ZOO if find_pretrained(name, weights_dir) is not None]
+    files = [path for path in self_describing_checkpoints(weights_dir) if path.stem not in names]
+    specs = [ModelSpec(name=name, source=name) for name in names]
+    return [*specs, *(ModelSpec(name=path.stem, source="", weights=str(path.resolve())) for path in files)]
 
 
 def self_describing_checkpoints(weights_dir: Path | None) -> list[Path]:

@@ -35,6 +35,7 @@ class About:
         is_side: Whether a program may also give a pair of equal numbers: height and width.
         needs: Name of the option without which this one means nothing.
         is_separator: Whether blanks alone are a value.
+        takes: What a program may give, in words, where the type says only that it may be anything.
     """
 
     help: str
@@ -52,6 +53,7 @@ class About:
     is_side: bool = False
     needs: str | None = None
     is_separator: bool = False
+    takes: str | None = None
 
 
 class _Said(TypedDict, total=False):
@@ -71,6 +73,7 @@ class _Said(TypedDict, total=False):
     is_side: bool
     needs: str | None
     is_separator: bool
+    takes: str | None
 
 
 @overload

@@ -15,7 +15,8 @@ from typing import Any, Literal, Union, cast, get_args, get_origin
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._objects import FromProgram
-from crossgraft.options._option import Option, Options, given, options_of
+from crossgraft.options._option import Option, Options, OptionsT, given, options_of
+from crossgraft.options._value_words import allowed_values, parts_of
 from crossgraft.options.empty import refuse_empty
 from crossgraft.paths import shortened
 
@@ -40,7 +41,7 @@ def value_of(option: Option, value: object, shown: str | None = None, *, kind: A
     """
     shown, kind = shown or option.name, option.type if kind is None else kind
     refuse_empty(shown, value, blank=option.about.is_separator)
-    parts = _parts(kind)
+    parts = parts_of(kind)
     plain = value if Any in parts else _without_arrays(value)  # an array may be the images themselves
     if option.about.is_side and isinstance(plain, list | tuple):
         plain = _side(shown, cast("Sequence[object]", plain))
@@ -54,11 +55,33 @@ def value_of(option: Option, value: object, shown: str | None = None, *, kind: A
     try:
         found = _as(kind, plain)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{shown} must be {_in_words(parts)}, not {shortened(repr(value))}.") from error
+        allowed = allowed_values(option, kind)
+        what = "" if any(get_origin(part) is Literal for part in parts) else f" {shown}: {option.about.help}"
+        raise UsageError(f"{shown} must be {allowed}, not {shortened(repr(value))}.{what}") from error
     least = option.about.least
     if least is not None and isinstance(found, int | float) and found < least:
         raise UsageError(f"{shown} must be at least {least}, not {shortened(str(value))}.")
     return found
+
+
+def checked(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> OptionsT:
+    """Options of what was given in a call; 1 stays 1 where 1.0 would do, as it is in the hashes of runs that are there.
+
+    Args:
+        kind: Their class.
+        values: By name; each is one of the class.
+
+    Raises:
+        UsageError: One cannot be a value of its option.
+        UnknownNameError: One is none of the words that there are.
+    """
+    known = options_of(cast("type[OptionsT]", kind))
+    found = {name: value_of(known[name], value) for name, value in values.items()}
+    kept = {
+        name: value if type(value) is int and isinstance(found[name], float) else found[name]
+        for name, value in values.items()
+    }
+    return kind(**kept)
 
 
 def refuse_alone(values: Options) -> None:
@@ -75,10 +98,6 @@ def refuse_alone(values: Options) -> None:
             raise UsageError(
                 f"{flag} means nothing without {known[needs].flag}. Give {known[needs].flag} too, or leave {flag} out."
             )
-
-
-def _parts(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def _without_arrays(value: object) -> object:
@@ -221,21 +240,3 @@ _CONVERTERS: Mapping[Any, Callable[..., Any]] = {
     FromProgram: _from_program,
     Any: _any_form,
 }
-_NAMES: Mapping[Any, str] = {
-    bool: "True or False",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    Path: "a path",
-    Sequence: "a list",
-    Mapping: "names with values",
-    Callable: "a function",
-    FromProgram: "an object of crossgraft",
-    Any: "text, a path, a list or an object that it can be",
-}
-
-
-def _in_words(parts: Sequence[Any]) -> str:
-    words = [f"one of {', '.join(map(str, get_args(part)))}" for part in parts if get_origin(part) is Literal]
-    named = [_NAMES[part] for each in parts if (part := get_origin(each) or each) in _NAMES]
-    return " or ".join([*words, *dict.fromkeys(named)])

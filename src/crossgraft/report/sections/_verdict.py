@@ -25,8 +25,6 @@ from crossgraft.words.looks_words import looks_in_words
 
 RecordT = TypeVar("RecordT", bound=Record)
 PREDICT_IMAGES = "NEW_IMAGES"
-SOME_MODELS = "resnet18,mobilenetv2_100"
-"""Models for a first ranking: small, and of two families."""
 
 
 class Following(NamedTuple):

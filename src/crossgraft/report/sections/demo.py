@@ -13,7 +13,6 @@ from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.sections._metrics import metrics_table
 from crossgraft.report.sections._points import against_primary
 from crossgraft.report.sections._trade_off import trade_off
-from crossgraft.report.sections._verdict import SOME_MODELS
 from crossgraft.report.sections.demo_audits import audited_section
 from crossgraft.report.sections.demo_selection import selected_section
 from crossgraft.report.sections.ranking import BELOW_THE_VERDICT
@@ -22,13 +21,14 @@ from crossgraft.report.sections.tuning_comparison import variants_table
 from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
+from crossgraft.runs.typed_command import DATA
 from crossgraft.words.comparison_words import answer_in_words
 from crossgraft.words.formatting import NumberFormat, counted, joined
 from crossgraft.words.metric_words import metric_in_words
 
 _ACCURACY = NumberFormat(decimals=3)
-_NEXT = f"crossgraft rank my_images/ --group-column patient --models {SOME_MODELS}"
-_PURPOSE = "on your own images"
+_NEXT = f"crossgraft check {DATA}"
+_PURPOSE = "to begin with your own images"
 
 
 def of_its_ranking(
