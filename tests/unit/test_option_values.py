@@ -13,6 +13,7 @@ import crossgraft
 from crossgraft.cli.commands import COMMANDS
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.options import CompareOptions, OpenOptions, PageOptions, RankOptions, TuneOptions, options_of, value_of
+from support.tiny import make_images
 
 FUNCTIONS = [name for name in crossgraft.__all__ if getattr(getattr(crossgraft, name), "options", None) is not None]
 NEVER = (object(), b"x", bytearray(b"x"), 1j, {1, 2}, frozenset("a"), int, lambda _: None, ..., memoryview(b"x"))
@@ -214,11 +215,42 @@ def test_words_of_the_command_line_and_of_python_are_refused_alike():
         ("fine_tune", {"model": "m", "edit_share": 0.5}, "--edit-share means nothing without --with"),
         ("rank_models", {"ground_truth_column": "auc"}, "--ground-truth-column means nothing without --ground-truth"),
         ("export_model", {"private": False}, "--public means nothing without --push-to"),
+        ("audit_model", {"data": "digits", "epochs": 3}, "--epochs is about the fine-tunings of --mode full"),
+        ("audit_model", {"data": "digits", "attributes": "height", "strength": 2}, "--strength is about artefacts"),
+        ("audit_model", {"data": "digits", "attributes": "height", "unit": "patient"}, "--unit is about artefacts"),
+        ("audit_model", {"data": "digits", "start": "m"}, "--start is for a model that is trained already"),
+        (
+            "audit_model",
+            {"data": "digits", "micro_auc": True, "model": "OWN"},
+            "--micro-auc is for models that are trained",
+        ),
+        ("audit_model", {"data": "digits", "audit_folds": 2, "model": "OWN"}, "--folds is for models that are trained"),
+        (
+            "audit_model",
+            {"data": "digits", "batch_size": 2, "model": "OWN"},
+            "--batch-size is for models that are trained",
+        ),
+        ("interpolate", {"linear": "x", "model": "m"}, "--model means nothing beside --linear"),
+        ("interpolate", {"linear": "x", "weights_dir": "w"}, "--weights-dir means nothing without --model"),
+        ("compare_models", {"linear_probe": True}, "--linear-probe is about images, and none are given"),
+        ("compare_models", {"limit": 9}, "--limit is about images, and none are given"),
+        ("split_data", {"val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows, and images has 4"),
+        ("fine_tune", {"model": "m", "val_fraction": 0}, "--val-fraction 0 is for data without val rows"),
+        ("select_model", {"val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows"),
+        ("check_data", {"fold": 1}, "--fold says which of several folds"),
+        ("rank_models", {"fold": 1}, "--fold says which of several folds"),
     ],
 )
-def test_an_option_without_the_one_that_it_is_about_is_refused(name, keywords, said):
+def test_an_option_that_has_no_effect_is_refused(name, keywords, said, tmp_path):
+    for part in ("train", "val", "test"):
+        make_images(tmp_path / "images" / part, {"a": 2, "b": 2})
+    model = keywords.get("model", "m")
+    inputs = {0: [], 1: [tmp_path / "images"], 2: ["no such data"] * 2}[inputs_of(name)]
+    if name == "audit_model":
+        inputs = [(lambda images: images) if model == "OWN" else "no such model"]
+        keywords = {key: value for key, value in keywords.items() if key != "model"}
     with pytest.raises(UsageError, match=said):
-        getattr(crossgraft, name)("no such data", **keywords)
+        getattr(crossgraft, name)(*inputs, **keywords)
 
 
 @pytest.mark.parametrize("flags", [{"available": True}, {"weights_dir": "w"}])

@@ -11,6 +11,7 @@ from crossgraft.options._option import options as options
 from crossgraft.options._option import options_of as options_of
 from crossgraft.options._values import checked as checked
 from crossgraft.options._values import refuse_alone as refuse_alone
+from crossgraft.options._values import refuse_given as refuse_given
 from crossgraft.options._values import value_of as value_of
 from crossgraft.options.auditing import AuditOptions as AuditOptions
 from crossgraft.options.checking import CheckOptions as CheckOptions

@@ -34,6 +34,7 @@ class About:
         is_path: Whether the command line takes a path, where a program may give something else, too.
         is_side: Whether a program may also give a pair of equal numbers: height and width.
         needs: Name of the option without which this one means nothing.
+        instead_of: Name of the option beside which this one means nothing.
         is_separator: Whether blanks alone are a value.
         takes: What a program may give, in words, where the type says only that it may be anything.
     """
@@ -52,6 +53,7 @@ class About:
     is_path: bool = False
     is_side: bool = False
     needs: str | None = None
+    instead_of: str | None = None
     is_separator: bool = False
     takes: str | None = None
 
@@ -72,6 +74,7 @@ class _Said(TypedDict, total=False):
     is_path: bool
     is_side: bool
     needs: str | None
+    instead_of: str | None
     is_separator: bool
     takes: str | None
 

@@ -7,7 +7,7 @@ data and the other options is asked by the verb.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FunctionType, NoneType, UnionType
@@ -85,19 +85,43 @@ def checked(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> Opti
 
 
 def refuse_alone(values: Options) -> None:
-    """Refuse an option that was given without the one that it is about.
+    """Refuse an option that was given without the one that it is about, or beside the one that it stands for.
 
     Raises:
         UsageError: The message names both.
     """
     known, said = options_of(type(values)), given(values)
     for name in sorted(said):
-        needs = known[name].about.needs
+        flag, needs, instead = _flag(values, name), known[name].about.needs, known[name].about.instead_of
         if needs is not None and needs not in said:
-            flag = known[name].flag if getattr(values, name) is not False else known[name].off_flag
             raise UsageError(
                 f"{flag} means nothing without {known[needs].flag}. Give {known[needs].flag} too, or leave {flag} out."
             )
+        if instead is not None and instead in said:
+            raise UsageError(f"{flag} means nothing beside {known[instead].flag}. Leave {flag} out.")
+
+
+def refuse_given(values: Options, names: Collection[str], why: str, *, instead: str = "") -> None:
+    """Refuse options that were given where they have no effect.
+
+    Args:
+        values: What was given.
+        names: Options that have none here.
+        why: The reason, after the flag: ``is for …``.
+        instead: What would give them one: ``Give --mode full too``.
+
+    Raises:
+        UsageError: The message names the first of them.
+    """
+    for name in sorted({*names} & given(values)):
+        flag = _flag(values, name)
+        raise UsageError(f"{flag} {why}. {f'{instead}, or leave' if instead else 'Leave'} {flag} out.")
+
+
+def _flag(values: Options, name: str) -> str:
+    """The flag that gives an option the value that it has."""
+    option = options_of(type(values))[name]
+    return option.off_flag or option.flag if getattr(values, name) is False else option.flag
 
 
 def _without_arrays(value: object) -> object:

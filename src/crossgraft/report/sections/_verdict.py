@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from crossgraft.records import CheckRecord, Record, Severity
 from crossgraft.report.blocks import Block, Folded, Items, Verdict
 from crossgraft.report.source import Source
+from crossgraft.runs.typed_command import DATA
 from crossgraft.words.formatting import counted
 from crossgraft.words.looks_words import looks_in_words
 
@@ -37,6 +38,10 @@ class Following(NamedTuple):
 
     line: str
     purpose: str
+
+
+BEGIN = Following(f"crossgraft check {DATA}", "to begin with your own images")
+"""After what was about the images or the numbers of others; needs no model."""
 
 
 class Caveat(NamedTuple):

@@ -5,17 +5,14 @@ from __future__ import annotations
 from crossgraft.records import MeanRecord, OrderRow, ReplayRecord, ReplayRow
 from crossgraft.report.blocks import Block, Heading, Items, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.sections._on_this_machine import with_models_here
-from crossgraft.report.sections._verdict import verdict_blocks
+from crossgraft.report.sections._verdict import BEGIN, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, table_of, words
-from crossgraft.runs.typed_command import DATA
 from crossgraft.words.formatting import NumberFormat, counted
 from crossgraft.words.replay_words import METHOD_TITLES, ORDER_TITLES, REGRET, estimate, regret_in_words
 
-_NEXT = f"crossgraft select {DATA} --budget 30min"
 _TWO = NumberFormat(decimals=2)
 
 
@@ -32,7 +29,7 @@ def replay_verdict_section(source: Source[ReplayRecord]) -> Section:
     blocks = verdict_blocks(
         source.record.conclusion,
         [],
-        with_models_here(_NEXT, "to select one of the models on this machine for your own images"),
+        BEGIN,
     )
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 

@@ -326,7 +326,7 @@ def test_a_check_says_what_to_repair_or_ranks_next(examples):
     assert verdict_of(record)[0].caveat == "Patient leakage: No groups."
 
 
-def test_published_results_and_the_demo_end_with_a_ranking_of_ones_own(examples):
+def test_published_results_and_the_demo_end_with_images_of_ones_own(examples):
     scenario = ScenarioRecord(
         name="s", title="S", result="AUC", models=[], targets=[], target_groups=[], methods=[], conclusion="Nothing."
     )
@@ -334,10 +334,10 @@ def test_published_results_and_the_demo_end_with_a_ranking_of_ones_own(examples)
     verdict, _ = verdict_of(record)
     assert (verdict.answer, verdict.following) == (
         "S: Nothing.",
-        "crossgraft rank DATA --models resnet18,mobilenetv2_100",
+        "crossgraft check DATA",
     )
     demo, _ = verdict_of(examples.demo_record(), "crossgraft demo --out demo")
-    assert demo.following.startswith("crossgraft rank my_images/")
+    assert demo.following == "crossgraft check DATA"
 
 
 @pytest.mark.parametrize("gives_probabilities", [True, False])
