@@ -235,10 +235,10 @@ def test_words_of_the_command_line_and_of_python_are_refused_alike():
         ("compare_models", {"linear_probe": True}, "--linear-probe is about images, and none are given"),
         ("compare_models", {"limit": 9}, "--limit is about images, and none are given"),
         ("split_data", {"val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows, and images has 4"),
-        ("fine_tune", {"model": "m", "val_fraction": 0}, "--val-fraction 0 is for data without val rows"),
-        ("select_model", {"val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows"),
+        ("fine_tune", {"model": "resnet18", "val_fraction": 0}, "--val-fraction 0 is for data without val rows"),
+        ("select_model", {"models": "resnet18", "val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows"),
         ("check_data", {"fold": 1}, "--fold says which of several folds"),
-        ("rank_models", {"fold": 1}, "--fold says which of several folds"),
+        ("rank_models", {"models": "resnet18", "fold": 1}, "--fold says which of several folds"),
     ],
 )
 def test_an_option_that_has_no_effect_is_refused(name, keywords, said, tmp_path):
