@@ -236,7 +236,11 @@ def test_words_of_the_command_line_and_of_python_are_refused_alike():
         ("compare_models", {"limit": 9}, "--limit is about images, and none are given"),
         ("split_data", {"val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows, and images has 4"),
         ("fine_tune", {"model": "resnet18", "val_fraction": 0}, "--val-fraction 0 is for data without val rows"),
-        ("select_model", {"models": "resnet18", "val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows"),
+        (
+            "select_model",
+            {"models": "resnet18", "val_fraction": 0.4},
+            "--val-fraction 0.4 is for data without val rows",
+        ),
         ("check_data", {"fold": 1}, "--fold says which of several folds"),
         ("rank_models", {"models": "resnet18", "fold": 1}, "--fold says which of several folds"),
     ],
