@@ -18,6 +18,7 @@ from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.pretrained_files import find_pretrained
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
+from crossgraft.options.models import SMALL_MODELS
 from crossgraft.paths import is_file, is_folder, shortened
 from crossgraft.progress import Reporter
 from crossgraft.types import AllowedCode
@@ -37,9 +38,6 @@ DEFAULT_ZOO = (
     "swin_tiny_patch4_window7_224",
 )
 """Small, well-known networks of several families; each runs on a laptop without a GPU."""
-
-SMALL_MODELS = "mobilenetv3_small_100,resnet18"
-"""Two of them to begin with, of two families: 57 MB."""
 
 _ZOO_SUFFIXES = (".yaml", ".yml")
 _ENTRY = re.compile(r"(?P<file>.+?\.ya?ml):(?P<name>.+)", re.IGNORECASE)

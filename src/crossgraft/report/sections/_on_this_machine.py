@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from itertools import count
 from pathlib import Path
 
+from crossgraft.options.models import SMALL_MODELS, THEIR_SIZE
 from crossgraft.report.sections._verdict import Following
 
 
-def with_models_here(line: str, purpose: str, *, weights_dir: str | None = None) -> Following:
-    """``line``, which names no models; where it would find none, the list that says how to get some.
+def with_models_here(line: str, purpose: str) -> Following:
+    """``line``, which takes the models on this machine; where there are none, with two that it downloads.
 
     Args:
-        line: A command that takes the models on this machine.
-        purpose: What it is for.
-        weights_dir: Folder of checkpoints that ``line`` names.
+        line: A command that names no models.
+        purpose: What it is for, after ``to rank the models on this machine``.
     """
-    if _are_here(weights_dir):
-        return Following(line, purpose)
-    return Following("crossgraft list models", "to choose models, as none of the usual ones is on this machine yet")
+    if _are_here():
+        return Following(line, f"to rank the models on this machine {purpose}")
+    consent = "" if "--allow-download" in shlex.split(line) else " --allow-download"
+    here = f"to rank two small models {purpose}, which it downloads ({THEIR_SIZE}), as none is on this machine"
+    return Following(f"{line} --models {SMALL_MODELS}{consent}", here)
 
 
 def new_folder(name: str) -> str:
@@ -27,18 +30,14 @@ def new_folder(name: str) -> str:
     return next(each for each in names if not Path(each).exists())
 
 
-def _are_here(weights_dir: str | None) -> bool:
+def _are_here() -> bool:
     from huggingface_hub.constants import HF_HUB_CACHE
     from torch.hub import get_dir
 
-    folder = None if weights_dir is None else Path(weights_dir)
-    places = (
-        Path(HF_HUB_CACHE).glob("models--*"),
-        Path(get_dir(), "checkpoints").glob("*"),
-        folder and folder.glob("*"),
-    )
-    if not any(any(place) for place in places if place is not None):
-        return False  # without timm, which takes long to import
+    if not any(
+        any(place) for place in (Path(HF_HUB_CACHE).glob("models--*"), Path(get_dir(), "checkpoints").glob("*"))
+    ):
+        return False  # said without timm, which takes long to import
     from crossgraft.models.zoo import models_here
 
-    return bool(models_here(folder))
+    return bool(models_here())

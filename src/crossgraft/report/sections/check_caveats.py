@@ -45,4 +45,4 @@ def after_check(source: Source[DataCheckRecord]) -> Following:
         again = typed.again() if typed.verb == "check" else typed.then("check", DATA, options=CheckOptions)
         return Following(again, "when that is repaired")
     line = typed.then("rank", typed.data, options=RankOptions)
-    return with_models_here(line, "to rank the models on this machine for these images")
+    return with_models_here(line, "for these images")

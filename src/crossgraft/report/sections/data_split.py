@@ -68,7 +68,7 @@ def after_split(source: Source[DataSplitRecord]) -> Following:
     flags = [] if source.out is None else [("--split", str(source.out))]
     carried = [options for options in CARRIED if options is not Splits]  # the file says what they said
     line = typed.then("rank", typed.data, options=RankOptions, flags=flags, carried=carried)
-    return with_models_here(line, "to rank the models on this machine on its training rows")
+    return with_models_here(line, "on its training rows")
 
 
 def parts_table(rows: list[SplitRow]) -> Table:

@@ -128,7 +128,7 @@ def after_edit(source: Source[EditRecord]) -> Following:
         flags += [("--ordinal", None)] if record.dataset.ordinal else []
     flags += [] if record.dataset.num_groups is None else [("--group-column", "group")]
     line = source.typed.then("rank", f"{source.typed.out}/{record.table}", options=RankOptions, flags=flags, carried=[])
-    return with_models_here(line, "to rank the models on this machine for the edited images")
+    return with_models_here(line, "for the edited images")
 
 
 EDIT = Kind(

@@ -319,7 +319,7 @@ def test_a_check_says_what_to_repair_or_ranks_next(examples):
     assert unsound.following == "crossgraft check images --group-column patient --holdout 0.2"
     sound, _ = verdict_of(examples.data_check_record(is_sound=True), typed)
     assert sound.caveat is None
-    assert sound.following == ("crossgraft rank images --group-column patient --holdout 0.2")
+    assert sound.following.startswith("crossgraft rank images --group-column patient --holdout 0.2 --models ")
     leak = FindingRecord(check="groups", title="Patient leakage", severity="not assessed", text="No groups.")
     record = examples.data_check_record(is_sound=True)
     record = record.model_copy(update={"findings": [*record.findings, leak]})
