@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ def scene(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
         patch.syspath_prepend(str(home))
+        patch.delitem(sys.modules, "tiny_models", raising=False)
         make_workspace(home)
         rng = np.random.default_rng(0)
         for part, count in (("train", 14), ("val", 6), ("test", 6)):
@@ -57,6 +59,7 @@ def scene(tmp_path_factory):
             ]
             assert main([word.format(**places) for word in words]) == 0
         yield {**places, "run": home / "my run", "probe": home / "my probe"}
+        sys.modules.pop("tiny_models", None)
 
 
 def noisy_images(folder, count, rng, brighter=0):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossgraft.cli.output import print_json, show
-from crossgraft.errors import OtherRunError
+from crossgraft.errors import OtherRunError, UsageError
 from crossgraft.options import Options, options_of, refuse_empty
 from crossgraft.options.running import Output
 
@@ -66,7 +66,7 @@ class Call:
             asked: From ``asked``, of these options and perhaps others.
 
         Raises:
-            UsageError: A value has the wrong type or is empty, or the file has a wrong key.
+            UsageError: A value has the wrong type, is empty or missing, or the file has a wrong key.
         """
         from crossgraft.config import settings_model, validated
 
@@ -74,6 +74,9 @@ class Call:
         of_it = {name: each for name, each in (asked or self.asked(kind)).items() if name in model.model_fields}
         for name in {*of_it} - {*self.typed}:  # words that were typed were looked at when they were read
             refuse_empty(f"{name} in {self.config}", of_it[name], blank=options_of(kind)[name].about.is_separator)
+        for name, each in options_of(kind).items():
+            if each.is_required and name not in of_it:
+                raise UsageError(f"{each.flag} is missing: {each.about.help}")
         return self._without_consent(validated(model, of_it, file=self.config, given=self.typed))
 
     def _without_consent(self, values: dict[str, Any]) -> dict[str, Any]:
