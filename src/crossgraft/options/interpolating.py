@@ -61,7 +61,14 @@ class RunData(Options):
 
 
 @options
-class InterpolateOptions(Output, Workers, Device, Looking, CodeOptions, Weights, RunData, Between):
-    """Options of ``interpolate``."""
+class StartWeights(Weights):
+    """Where the weights of the pretrained network come from."""
+
+    group: ClassVar[str] = "Model"
 
     weights_dir: str | Path | None = option("Folder of checkpoints.", default=None, needs="model")
+
+
+@options
+class InterpolateOptions(Output, Workers, Device, Looking, CodeOptions, StartWeights, RunData, Between):
+    """Options of ``interpolate``."""
