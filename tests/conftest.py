@@ -20,6 +20,9 @@ compile_checks_once()
 hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("crossgraft")
 os.environ["COLUMNS"] = "100"  # not those of the terminal that tests are run in
+os.environ["HF_HUB_CACHE"] = os.environ["TORCH_HOME"] = str(
+    Path(__file__).parent / "nothing"
+)  # of the person who runs them
 if hasattr(os, "sched_getaffinity"):
     # Commands that are told no number of threads take one: other workers have the other cores, and threads that wait for each
     # other on a core that is taken burn more of it than they save. Child processes have all cores, as those of users have.

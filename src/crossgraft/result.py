@@ -30,7 +30,8 @@ class Result(ABC, Generic[RecordT]):
         found: The record; None where only a plan was made.
         out: Run directory, or None.
         report: The HTML report, if one was written.
-        command_line: The command that gives it again, typed in the current folder; for the terminal, never written.
+        command_line: The command that gives it again, typed in the current folder, with whole paths; for the terminal, never
+            written.
     """
 
     found: RecordT | None = None

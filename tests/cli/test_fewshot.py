@@ -142,11 +142,11 @@ def test_a_baseline_that_favours_large_classes_is_known(compared, workspace, mon
         ({"heads": ""}, UsageError, "heads is empty"),
         ({"heads": "ncc,ncc"}, UsageError, "The head ncc is given twice"),
         ({"heads": "copa:steps=-1"}, UsageError, "steps of copa must be a whole number"),
-        ({"heads": [np.zeros(3)]}, UsageError, "must be a scikit-learn classifier, got list"),
+        ({"heads": [np.zeros(3)]}, UsageError, "or a scikit-learn classifier, not list. Heads: "),
         ({"heads": "meta_adapter"}, UsageError, "meta_adapter has to learn on base classes first"),
         ({"base_classes": ["a"]}, UsageError, "--base-classes is for heads that learn on base classes"),
         ({"baseline": "url"}, UnknownNameError, "Unknown baseline: url"),
-        ({"sampler": 3}, UsageError, "sampler must be text, a path, a list or an object"),
+        ({"sampler": 3}, UsageError, "sampler must be a name, perhaps with options, or a Sampler"),
         ({"sampler": "meta"}, UnknownNameError, "Unknown episode sampler: meta. Did you mean meta_dataset"),
         ({"model": "zoo.yaml"}, UsageError, "fewshot takes one model"),
         (

@@ -70,7 +70,7 @@ def test_the_split_that_is_written_is_the_one_that_tune_uses(images, workspace, 
     written = crossgraft("split", "images", "--out", "split.json")
     assert written.code == 0
     assert "Split: split.json" in written.out
-    assert "  crossgraft rank images --split split.json\n" in written.out
+    assert "  crossgraft rank images --split split.json --models " in written.out
     assert "20% of all rows, drawn by image" in written.out
     assert "20% of all rows outside test, drawn by image" in (workspace / "split.json").read_text()
     split = Split.load(workspace / "split.json")

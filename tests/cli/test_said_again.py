@@ -85,13 +85,13 @@ def test_a_call_in_python_is_printed_as_one(workspace):
     page = html.unescape(text_of((workspace / "run" / "report.html").read_text(encoding="utf-8")))
     assert "Call in Python" in page
     assert "crossgraft.check_data('images', holdout=0.25, out='run')" in page
-    assert re.search(r">crossgraft rank images --holdout 0.25\n<", page)
+    assert re.search(r">crossgraft rank images --holdout 0.25 --models [a-z0-9_,]+ --allow-download\n<", page)
     assert json.loads((workspace / "run" / "run.json").read_text())["as_typed"].startswith("crossgraft check images")
 
 
 def test_what_no_command_line_can_name_is_a_placeholder_in_the_next_command(workspace, crossgraft):
     package.check_data(package.data.open_dataset("images"), out="run")
     page = html.unescape(text_of((workspace / "run" / "report.html").read_text(encoding="utf-8")))
-    assert ">crossgraft rank DATA\n" in page
+    assert ">crossgraft rank DATA --models mobilenetv3_small_100,resnet18 --allow-download\n" in page
     assert crossgraft("check", "images", "--out", "typed").code == 0
     assert json.loads((workspace / "typed" / "run.json").read_text())["as_typed"] is None

@@ -1,8 +1,10 @@
 """One validation of options for command line, files and Python: what can mean one thing only is taken, all else named."""
 
 import functools
+import re
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,8 @@ import torch
 import crossgraft
 from crossgraft.cli.commands import COMMANDS
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.options import CompareOptions, RankOptions, TuneOptions, options_of, value_of
+from crossgraft.options import CompareOptions, OpenOptions, PageOptions, RankOptions, TuneOptions, options_of, value_of
+from support.tiny import make_images
 
 FUNCTIONS = [name for name in crossgraft.__all__ if getattr(getattr(crossgraft, name), "options", None) is not None]
 NEVER = (object(), b"x", bytearray(b"x"), 1j, {1, 2}, frozenset("a"), int, lambda _: None, ..., memoryview(b"x"))
@@ -59,6 +62,60 @@ def test_every_option_refuses_ten_wrong_values_by_a_named_error(name, option):
         assert str(caught.value).startswith((option.name, f"Unknown value of {option.name}")), (value, caught.value)
 
 
+@pytest.mark.parametrize(("name", "option"), OPTIONS, ids=lambda each: each if isinstance(each, str) else each.name)
+def test_a_message_says_what_may_be_written(name, option):
+    for value in (object(), 1j):
+        with pytest.raises(CrossgraftError) as caught:
+            value_of(option, value)
+        said = str(caught.value)
+        assert "must be one of " in said or said.endswith(f"{option.name}: {option.about.help}")
+        assert re.match(rf"{option.name} must be (?!,| or |text, a path, a list)\w.* not ", said), said
+        assert "object of crossgraft" not in said and "an object" not in said
+
+
+def test_a_message_names_the_objects_of_a_program():
+    for name, value, said in (
+        (
+            "scores",
+            3,
+            "scores must be text, a score of crossgraft.scores or a list of these, not 3. scores: default, all, or",
+        ),
+        (
+            "models",
+            3,
+            "models must be text, a path or a list of texts or ModelSpecs, not 3. models: Names, checkpoints",
+        ),
+        ("ground_truth", 3, "ground_truth must be text, a path or a dict of names and values, not 3."),
+    ):
+        with pytest.raises(UsageError, match=re.escape(said)):
+            value_of(options_of(RankOptions)[name], value)
+
+
+ARGUMENTS = [
+    (function, option, required)
+    for function, kind, required in (
+        (crossgraft.open_dataset, OpenOptions, {"location": "no such data"}),
+        (crossgraft.write_report, PageOptions, {"run_directory": "no such run"}),
+    )
+    for option in options_of(kind).values()
+]
+
+
+@pytest.mark.parametrize(("function", "option", "needed"), ARGUMENTS, ids=lambda each: getattr(each, "name", ""))
+def test_every_argument_of_other_functions_refuses_ten_wrong_values(function, option, needed, monkeypatch):
+    import inspect
+
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # nobody checks the types of a user's call
+    parameters = inspect.signature(function).parameters
+    assert option.name in parameters
+    assert set(parameters) == {each.name for other, each, _ in ARGUMENTS if other is function}
+    for value in wrong_values(option):
+        with pytest.raises(CrossgraftError) as caught:
+            function(**{**needed, option.name: value})
+        if not isinstance(value, str | bool | float | int):
+            assert str(caught.value).startswith(option.name), (value, caught.value)
+
+
 NUMBERS = [(name, option) for name, option in OPTIONS if option.type in (int, float, int | None, float | None)]
 
 
@@ -82,7 +139,7 @@ def test_a_number_is_no_word_truth_or_list(name, option):
         with pytest.raises(UsageError, match=option.name):
             value_of(option, value)
     for value in (10**400, "9" * 400, "9" * 5000):
-        with pytest.raises(UsageError, match=f"{option.name} must be .{{1,300}}$"):
+        with pytest.raises(UsageError, match=f"{option.name} must be .{{1,600}}$"):
             value_of(option, value)
 
 
@@ -158,11 +215,46 @@ def test_words_of_the_command_line_and_of_python_are_refused_alike():
         ("fine_tune", {"model": "m", "edit_share": 0.5}, "--edit-share means nothing without --with"),
         ("rank_models", {"ground_truth_column": "auc"}, "--ground-truth-column means nothing without --ground-truth"),
         ("export_model", {"private": False}, "--public means nothing without --push-to"),
+        ("audit_model", {"data": "digits", "epochs": 3}, "--epochs is about the fine-tunings of --mode full"),
+        ("audit_model", {"data": "digits", "attributes": "height", "strength": 2}, "--strength is about artefacts"),
+        ("audit_model", {"data": "digits", "attributes": "height", "unit": "patient"}, "--unit is about artefacts"),
+        ("audit_model", {"data": "digits", "start": "m"}, "--start is for a model that is trained already"),
+        (
+            "audit_model",
+            {"data": "digits", "micro_auc": True, "model": "OWN"},
+            "--micro-auc is for models that are trained",
+        ),
+        ("audit_model", {"data": "digits", "audit_folds": 2, "model": "OWN"}, "--folds is for models that are trained"),
+        (
+            "audit_model",
+            {"data": "digits", "batch_size": 2, "model": "OWN"},
+            "--batch-size is for models that are trained",
+        ),
+        ("interpolate", {"linear": "x", "model": "m"}, "--model means nothing beside --linear"),
+        ("interpolate", {"linear": "x", "weights_dir": "w"}, "--weights-dir means nothing without --model"),
+        ("compare_models", {"linear_probe": True}, "--linear-probe is about images, and none are given"),
+        ("compare_models", {"limit": 9}, "--limit is about images, and none are given"),
+        ("split_data", {"val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows, and images has 4"),
+        ("fine_tune", {"model": "resnet18", "val_fraction": 0}, "--val-fraction 0 is for data without val rows"),
+        (
+            "select_model",
+            {"models": "resnet18", "val_fraction": 0.4},
+            "--val-fraction 0.4 is for data without val rows",
+        ),
+        ("check_data", {"fold": 1}, "--fold says which of several folds"),
+        ("rank_models", {"models": "resnet18", "fold": 1}, "--fold says which of several folds"),
     ],
 )
-def test_an_option_without_the_one_that_it_is_about_is_refused(name, keywords, said):
+def test_an_option_that_has_no_effect_is_refused(name, keywords, said, tmp_path):
+    for part in ("train", "val", "test"):
+        make_images(tmp_path / "images" / part, {"a": 2, "b": 2})
+    model = keywords.get("model", "m")
+    inputs = {0: [], 1: [tmp_path / "images"], 2: ["no such data"] * 2}[inputs_of(name)]
+    if name == "audit_model":
+        inputs = [(lambda images: images) if model == "OWN" else "no such model"]
+        keywords = {key: value for key, value in keywords.items() if key != "model"}
     with pytest.raises(UsageError, match=said):
-        getattr(crossgraft, name)("no such data", **keywords)
+        getattr(crossgraft, name)(*inputs, **keywords)
 
 
 @pytest.mark.parametrize("flags", [{"available": True}, {"weights_dir": "w"}])

@@ -161,7 +161,7 @@ def report(call: Call) -> int:
 
 def list_plugins(call: Call) -> int:
     """``crossgraft list``, as a table or, of confounders, on images."""
-    from crossgraft.cli.listing import rows_as_text, rows_of
+    from crossgraft.cli.listing import after_models, rows_as_text, rows_of
     from crossgraft.records import SCHEMA_VERSION
 
     kind = call.inputs["what"]
@@ -171,7 +171,8 @@ def list_plugins(call: Call) -> int:
     if call.typed.get("json", False):
         print_json(json.dumps({"schema_version": SCHEMA_VERSION, kind.replace("-", "_"): rows}))
     else:
-        show(rows_as_text(rows))
+        following = f"\n\n{after_models(rows, call.typed.get('weights_dir'))}" if kind == "models" else ""
+        show(rows_as_text(rows) + following)
     return 0
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossgraft.cli.output import print_json, show
-from crossgraft.errors import OtherRunError
+from crossgraft.errors import OtherRunError, UsageError
 from crossgraft.options import Options, options_of, refuse_empty
 from crossgraft.options.running import Output
 
@@ -66,7 +66,7 @@ class Call:
             asked: From ``asked``, of these options and perhaps others.
 
         Raises:
-            UsageError: A value has the wrong type or is empty, or the file has a wrong key.
+            UsageError: A value has the wrong type, is empty or missing, or the file has a wrong key.
         """
         from crossgraft.config import settings_model, validated
 
@@ -74,6 +74,9 @@ class Call:
         of_it = {name: each for name, each in (asked or self.asked(kind)).items() if name in model.model_fields}
         for name in {*of_it} - {*self.typed}:  # words that were typed were looked at when they were read
             refuse_empty(f"{name} in {self.config}", of_it[name], blank=options_of(kind)[name].about.is_separator)
+        for name, each in options_of(kind).items():
+            if each.is_required and name not in of_it:
+                raise UsageError(f"{each.flag} is missing: {each.about.help}")
         return self._without_consent(validated(model, of_it, file=self.config, given=self.typed))
 
     def _without_consent(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -123,23 +126,16 @@ class Call:
                 result = in_own_directory(named, about or "".join(map(str, inputs[-1:])), values, function, once=once)
             else:
                 result = function(**values)
-        self._show(result, values)
+        self._show(result)
         return result.exit_code
 
-    def _show(self, result: Result[Record], values: Mapping[str, Any]) -> None:
-        """Print one JSON document, or text.
-
-        What to type next has the folders that were typed, so that it can be copied; records and pages have none.
-        """
+    def _show(self, result: Result[Record]) -> None:
+        """Print one JSON document, or text."""
         if self.typed.get("json", False):
             print_json(result.to_json())
         else:
             from crossgraft.report.terminal import result_as_text
-            from crossgraft.runs.command_line import with_folders
 
-            if result.command_line is not None:
-                given = [*self.inputs.values(), *values.values()]
-                result = replace(result, command_line=with_folders(result.command_line, given))
             show(result_as_text(result))
 
 

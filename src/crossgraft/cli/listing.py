@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from crossgraft.cli.output import is_terminal
 from crossgraft.errors import UsageError
+from crossgraft.options.models import SMALL_MODELS, THEIR_SIZE
 from crossgraft.registry import Registry
 from crossgraft.words.text_table import text_table, wrap
 
@@ -71,6 +73,17 @@ def rows_of(
         "confounders": _confounders,
     }
     return rows[kind]() if kind in rows else _slot(kind.replace("-", "_"))
+
+
+def after_models(rows: Rows, weights_dir: str | Path | None) -> str:
+    """What to type next: to rank what is on this machine, or to download two small models."""
+    here = ",".join(str(row["model"]) for row in rows if row["available"] == "yes")
+    if not here:
+        line = f"crossgraft rank DATA --models {SMALL_MODELS} --allow-download"
+        return f"Next, to download two small models ({THEIR_SIZE}) and rank them for your images:\n  {line}"
+    folder = [] if weights_dir is None else ["--weights-dir", str(weights_dir)]
+    line = shlex.join(["crossgraft", "rank", "DATA", "--models", here, *folder])
+    return f"Next, to rank those on this machine for your images:\n  {line}"
 
 
 def rows_as_text(rows: Rows) -> str:

@@ -124,7 +124,10 @@ def _lines_of(path: Path) -> list[str]:
     try:
         text = whole_letters(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise DataError(f"Cannot read the class-name file {shortened(str(path))}: {error.strerror}.") from error
+        raise DataError(
+            f"Cannot read the class-name file {shortened(str(path))}: {error.strerror}. Give a text file with one name per line; "
+            "Python takes a list of names, too."
+        ) from error
     except UnicodeDecodeError as error:
         raise DataError(
             f"The class-name file {path.name} is not UTF-8 text (byte {error.start}). Save it so."

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from crossgraft.data.splits import PARTS, Part, Split, make_split, split_of
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.seeding import derive_seed
 from crossgraft.tasks import task_of
@@ -62,12 +62,18 @@ def complete_split(
 
     Raises:
         DataError: Parts are given, and none is called train.
+        UsageError: A share of val rows is asked for, and there are some.
     """
     parts = np.full(len(targets), "train") if given is None else given
     train, val, test = (np.flatnonzero(parts == part) for part in PARTS)
     if train.size == 0:
         names = ", ".join(sorted({str(part) for part in parts} - {""}))
         raise DataError(f"{name} has the splits {names} but no split train, so there is nothing to train on.")
+    if val.size and val_share != VAL_SHARE:
+        raise UsageError(
+            f"--val-fraction {val_share:g} is for data without val rows, and {name} has {val.size}, which are kept. Leave "
+            "--val-fraction out."
+        )
     how = "drawn by image" if groups is None else f"drawn by {group_column or 'group'}"
     origins: dict[Part, str] = {"train": "all other rows"}
     if given is not None:

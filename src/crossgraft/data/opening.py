@@ -16,14 +16,13 @@ from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import checks_keywords, options_of
-from crossgraft.options.data import VAL_SHARE, DatasetOptions, OpenDatasetOptions, SourceOptions
+from crossgraft.options import OpenOptions, checked, options_of
+from crossgraft.options.data import VAL_SHARE, DatasetOptions, SourceOptions
 from crossgraft.plain_types import Uncertain
 from crossgraft.progress import Reporter
 from crossgraft.tasks import task_of
 
 
-@checks_keywords(OpenDatasetOptions)
 def open_dataset(
     location: str | Path,
     *,
@@ -105,43 +104,20 @@ def open_dataset(
         DataError: The data are missing, empty, damaged or unsound; the message names the file or the row.
         UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
         MissingExtraError: The images have a format that this version cannot read.
-        UsageError: An option has no meaning for this kind of data, or an argument has another type.
+        UsageError: An option has no meaning for this kind of data, or a value that it cannot have.
     """
-    reporter = reporter if reporter is not None else Reporter(quiet=True)
-    selection = RowSelection(
-        split=None if split is None else Path(split),
-        holdout=holdout,
-        folds=folds,
-        fold=fold,
-        limit=limit,
-        per_class=per_class,
-        seed=seed,
-        by_default=default_split,
-        val_share=val_fraction,
-    )
-    options = SourceOptions(
-        label_column=label_column,
-        label_separator=label_separator,
-        group_column=group_column,
-        path_column=path_column,
-        image_root=image_root,
-        allow_outside=allow_outside,
-        uncertain=uncertain,
-        none_label=none_label,
-        group_from=group_from,
-        window=window,
-        slices=slices,
-        allow_download=allow_download,
-        keep_masks=keep_masks,
-    )
-    source, rows = list_rows(location, make_request(options, use_split=use_split), reporter)
+    asked = checked(OpenOptions, locals())
+    location, use_split, default_split = asked.location, asked.use_split, asked.default_split
+    reporter = asked.reporter if asked.reporter is not None else Reporter(quiet=True)
+    selection = RowSelection.of(asked, by_default=default_split, val_share=asked.val_fraction)
+    source, rows = list_rows(location, make_request(asked, use_split=use_split), reporter)
     if rows.splits is not None and use_split is not None and _divides_others(selection.split, rows):
-        source, rows = list_rows(location, make_request(options, use_split=None), Reporter(quiet=True))
-    elsewhere = _other_parts(location, rows, options, use_split) if default_split and selection.keeps_official else ()
+        source, rows = list_rows(location, make_request(asked, use_split=None), Reporter(quiet=True))
+    elsewhere = _other_parts(location, rows, asked, use_split) if default_split and selection.keeps_official else ()
     if rows.problems:
         raise DataError(rows.problems[0])
-    classes = name_classes(rows.labels, rows.label_names, class_names)
-    task = task_of(classes.targets, len(classes.names), ordinal=ordinal)
+    classes = name_classes(rows.labels, rows.label_names, asked.class_names)
+    task = task_of(classes.targets, len(classes.names), ordinal=asked.ordinal)
     task.refuse_useless(classes.targets, classes.names, rows.name)
     for notice in classes.notices:
         reporter.warn(notice)
@@ -164,9 +140,9 @@ def open_dataset(
         split=None if elsewhere else drawn,
         split_fingerprint=None if drawn is None and rows.splits is None else rows.fingerprint_of_split(train),
         rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(rows.labels)),
-        ordinal=ordinal,
-        skip_unreadable=skip_unreadable,
-        num_threads=num_threads,
+        ordinal=asked.ordinal,
+        skip_unreadable=asked.skip_unreadable,
+        num_threads=asked.num_threads,
         reporter=reporter,
     ).seen_as(Dataset)
     _refuse_emptied_classes(dataset)

@@ -37,7 +37,10 @@ def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = ()
     found: dict[str, Any] = {}
     for head in wanted:
         if not isinstance(head, BaseEstimator) or not is_classifier(head):
-            raise UsageError(f"A head must be a scikit-learn classifier, got {type(head).__name__}.")
+            raise UsageError(
+                f"A head is a name such as copa:learning_rate=0.005 or a scikit-learn classifier, not {type(head).__name__}. "
+                f"Heads: {', '.join(HEADS.names())}."
+            )
         check = getattr(head, "check", None)
         if check is not None:
             check()

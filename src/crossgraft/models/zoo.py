@@ -18,6 +18,7 @@ from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.pretrained_files import find_pretrained
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
+from crossgraft.options.models import SMALL_MODELS
 from crossgraft.paths import is_file, is_folder, shortened
 from crossgraft.progress import Reporter
 from crossgraft.types import AllowedCode
@@ -235,18 +236,27 @@ def _read_yaml(path: Path, trusted: TrustedCode) -> list[ModelSpec]:
 
 
 def _default_zoo(weights_dir: Path | None) -> list[ModelSpec]:
-    """What is here of ``DEFAULT_ZOO``, and checkpoints of ``weights_dir`` that describe themselves."""
-    names = [name for name in DEFAULT_ZOO if find_pretrained(name, weights_dir) is not None]
-    files = [path for path in self_describing_checkpoints(weights_dir) if path.stem not in names]
-    specs = [ModelSpec(name=name, source=name) for name in names]
-    specs += [ModelSpec(name=path.stem, source="", weights=str(path.resolve())) for path in files]
+    """``models_here``, resolved."""
+    specs = models_here(weights_dir)
     if not specs:
         raise MissingWeightsError(
             f"None of the default models is on this machine ({', '.join(DEFAULT_ZOO)}). Put .safetensors files into a "
-            "folder and name it with --weights-dir, name your own models with --models, or pass --models with a name of "
-            "timm or torchvision and --allow-download. `crossgraft list models --available` shows what is here."
+            "folder and name it with --weights-dir, name your own models with --models, or let some be downloaded, for "
+            f"example --models {SMALL_MODELS} --allow-download. `crossgraft list models` shows where each of them lies."
         )
     return [resolve_spec(spec, weights_dir=weights_dir) for spec in specs]
+
+
+def models_here(weights_dir: Path | None = None) -> list[ModelSpec]:
+    """What a ranking takes that names no models: those of ``DEFAULT_ZOO`` that are on this machine, and checkpoints.
+
+    Args:
+        weights_dir: Folder of checkpoints, of which those are taken that say what network they are of.
+    """
+    names = [name for name in DEFAULT_ZOO if find_pretrained(name, weights_dir) is not None]
+    files = [path for path in self_describing_checkpoints(weights_dir) if path.stem not in names]
+    specs = [ModelSpec(name=name, source=name) for name in names]
+    return [*specs, *(ModelSpec(name=path.stem, source="", weights=str(path.resolve())) for path in files)]
 
 
 def self_describing_checkpoints(weights_dir: Path | None) -> list[Path]:

@@ -10,8 +10,8 @@ from crossgraft.options._option import option as option
 from crossgraft.options._option import options as options
 from crossgraft.options._option import options_of as options_of
 from crossgraft.options._values import checked as checked
-from crossgraft.options._values import checks_keywords as checks_keywords
 from crossgraft.options._values import refuse_alone as refuse_alone
+from crossgraft.options._values import refuse_given as refuse_given
 from crossgraft.options._values import value_of as value_of
 from crossgraft.options.auditing import AuditOptions as AuditOptions
 from crossgraft.options.checking import CheckOptions as CheckOptions
@@ -25,6 +25,7 @@ from crossgraft.options.exporting import ExportOptions as ExportOptions
 from crossgraft.options.fewshot import FewshotOptions as FewshotOptions
 from crossgraft.options.fewshot import SupportOptions as SupportOptions
 from crossgraft.options.interpolating import InterpolateOptions as InterpolateOptions
+from crossgraft.options.opening import OpenOptions as OpenOptions
 from crossgraft.options.predicting import PredictOptions as PredictOptions
 from crossgraft.options.ranking import Published as Published
 from crossgraft.options.ranking import PublishedOptions as PublishedOptions
@@ -36,6 +37,7 @@ from crossgraft.options.showing import Debug as Debug
 from crossgraft.options.showing import DemoOptions as DemoOptions
 from crossgraft.options.showing import Json as Json
 from crossgraft.options.showing import ListOptions as ListOptions
+from crossgraft.options.showing import PageOptions as PageOptions
 from crossgraft.options.showing import Quiet as Quiet
 from crossgraft.options.showing import ReportOptions as ReportOptions
 from crossgraft.options.showing import SheetOptions as SheetOptions

@@ -34,7 +34,9 @@ class About:
         is_path: Whether the command line takes a path, where a program may give something else, too.
         is_side: Whether a program may also give a pair of equal numbers: height and width.
         needs: Name of the option without which this one means nothing.
+        instead_of: Name of the option beside which this one means nothing.
         is_separator: Whether blanks alone are a value.
+        takes: What a program may give, in words, where the type says only that it may be anything.
     """
 
     help: str
@@ -51,7 +53,9 @@ class About:
     is_path: bool = False
     is_side: bool = False
     needs: str | None = None
+    instead_of: str | None = None
     is_separator: bool = False
+    takes: str | None = None
 
 
 class _Said(TypedDict, total=False):
@@ -70,7 +74,9 @@ class _Said(TypedDict, total=False):
     is_path: bool
     is_side: bool
     needs: str | None
+    instead_of: str | None
     is_separator: bool
+    takes: str | None
 
 
 @overload

@@ -7,21 +7,18 @@ data and the other options is asked by the verb.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
 from types import FunctionType, NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._objects import FromProgram
-from crossgraft.options._option import Option, Options, given, options_of
+from crossgraft.options._option import Option, Options, OptionsT, given, options_of
+from crossgraft.options._value_words import allowed_values, parts_of
 from crossgraft.options.empty import refuse_empty
 from crossgraft.paths import shortened
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _LARGEST = 2**63 - 1
 _PLAIN = ("builtins", "numpy")
@@ -44,7 +41,7 @@ def value_of(option: Option, value: object, shown: str | None = None, *, kind: A
     """
     shown, kind = shown or option.name, option.type if kind is None else kind
     refuse_empty(shown, value, blank=option.about.is_separator)
-    parts = _parts(kind)
+    parts = parts_of(kind)
     plain = value if Any in parts else _without_arrays(value)  # an array may be the images themselves
     if option.about.is_side and isinstance(plain, list | tuple):
         plain = _side(shown, cast("Sequence[object]", plain))
@@ -58,59 +55,73 @@ def value_of(option: Option, value: object, shown: str | None = None, *, kind: A
     try:
         found = _as(kind, plain)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{shown} must be {_in_words(parts)}, not {shortened(repr(value))}.") from error
+        allowed = allowed_values(option, kind)
+        what = "" if any(get_origin(part) is Literal for part in parts) else f" {shown}: {option.about.help}"
+        raise UsageError(f"{shown} must be {allowed}, not {shortened(repr(value))}.{what}") from error
     least = option.about.least
     if least is not None and isinstance(found, int | float) and found < least:
         raise UsageError(f"{shown} must be at least {least}, not {shortened(str(value))}.")
     return found
 
 
-def checked(option: Option, value: object) -> object:
-    """``value`` with the type of the option; 1 stays 1 where 1.0 would do, as it is in the hashes of runs that are there.
+def checked(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> OptionsT:
+    """Options of what was given in a call; 1 stays 1 where 1.0 would do, as it is in the hashes of runs that are there.
+
+    Args:
+        kind: Their class.
+        values: By name; each is one of the class.
 
     Raises:
-        UsageError: It cannot be a value of this option.
+        UsageError: One cannot be a value of its option.
+        UnknownNameError: One is none of the words that there are.
     """
-    found = value_of(option, value)
-    return value if type(value) is int and isinstance(found, float) else found
-
-
-def checks_keywords(kind: type[Options]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator: keywords that are options of ``kind`` get their types, or are refused by name, as those of verbs are."""
-    known = options_of(kind)
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @wraps(function)
-        def call(*values: P.args, **keywords: P.kwargs) -> R:
-            for name, value in keywords.items():
-                if name in known:
-                    keywords[name] = checked(known[name], value)
-            return function(*values, **keywords)
-
-        vars(call).update(options=kind)
-        return call
-
-    return decorate
+    known = options_of(cast("type[OptionsT]", kind))
+    found = {name: value_of(known[name], value) for name, value in values.items()}
+    kept = {
+        name: value if type(value) is int and isinstance(found[name], float) else found[name]
+        for name, value in values.items()
+    }
+    return kind(**kept)
 
 
 def refuse_alone(values: Options) -> None:
-    """Refuse an option that was given without the one that it is about.
+    """Refuse an option that was given without the one that it is about, or beside the one that it stands for.
 
     Raises:
         UsageError: The message names both.
     """
     known, said = options_of(type(values)), given(values)
     for name in sorted(said):
-        needs = known[name].about.needs
+        flag, needs, instead = _flag(values, name), known[name].about.needs, known[name].about.instead_of
         if needs is not None and needs not in said:
-            flag = known[name].flag if getattr(values, name) is not False else known[name].off_flag
             raise UsageError(
                 f"{flag} means nothing without {known[needs].flag}. Give {known[needs].flag} too, or leave {flag} out."
             )
+        if instead is not None and instead in said:
+            raise UsageError(f"{flag} means nothing beside {known[instead].flag}. Leave {flag} out.")
 
 
-def _parts(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+def refuse_given(values: Options, names: Collection[str], why: str, *, instead: str = "") -> None:
+    """Refuse options that were given where they have no effect.
+
+    Args:
+        values: What was given.
+        names: Options that have none here.
+        why: The reason, after the flag: ``is for …``.
+        instead: What would give them one: ``Give --mode full too``.
+
+    Raises:
+        UsageError: The message names the first of them.
+    """
+    for name in sorted({*names} & given(values)):
+        flag = _flag(values, name)
+        raise UsageError(f"{flag} {why}. {f'{instead}, or leave' if instead else 'Leave'} {flag} out.")
+
+
+def _flag(values: Options, name: str) -> str:
+    """The flag that gives an option the value that it has."""
+    option = options_of(type(values))[name]
+    return option.off_flag or option.flag if getattr(values, name) is False else option.flag
 
 
 def _without_arrays(value: object) -> object:
@@ -253,21 +264,3 @@ _CONVERTERS: Mapping[Any, Callable[..., Any]] = {
     FromProgram: _from_program,
     Any: _any_form,
 }
-_NAMES: Mapping[Any, str] = {
-    bool: "True or False",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    Path: "a path",
-    Sequence: "a list",
-    Mapping: "names with values",
-    Callable: "a function",
-    FromProgram: "an object of crossgraft",
-    Any: "text, a path, a list or an object that it can be",
-}
-
-
-def _in_words(parts: Sequence[Any]) -> str:
-    words = [f"one of {', '.join(map(str, get_args(part)))}" for part in parts if get_origin(part) is Literal]
-    named = [_NAMES[part] for each in parts if (part := get_origin(each) or each) in _NAMES]
-    return " or ".join([*words, *dict.fromkeys(named)])

@@ -22,11 +22,17 @@ class Confounding(Options):
 
     group: ClassVar[str] = "Audit"
 
-    data: Any = option("Labelled images: folder, table, .npz file …", is_path=True, is_common=True)
+    data: Any = option(
+        "Labelled images: folder, table, .npz file …",
+        is_path=True,
+        is_common=True,
+        takes="a path, a Dataset, a DataFrame or a list of files",
+    )
     confounders: str | Sequence[Any] = option(
         "Artefact that is put into images, with options: tag, low_pass:0.244 …; crossgraft list confounders shows them.",
         default=(),
         default_text="tag, where no attribute is named",
+        takes="names with commas or a list of names and edits",
         flag="confounder",
         repeats=True,
         is_common=True,
@@ -82,11 +88,13 @@ class Confounding(Options):
     mitigate: str | Sequence[Any] = option(
         "Mitigations that are compared with plain training: balanced_sampling, group_weights, dfr …; quick mode.",
         default=(),
+        takes="names with commas or a list of names and mitigations",
         repeats=True,
     )
     start: Any = option(
         "Pretrained network that a trained model started from, where its run does not say: a name, or zoo.yaml:NAME.",
         default=None,
+        takes="text, a path or a ModelSpec",
     )
     frequency: bool = option(
         "Also compare frequencies: of images, artefacts and gradients; of a trained model AUC under low-pass and high-pass.",

@@ -22,6 +22,7 @@ class TwoModels(Options):
     data: Any = option(
         "Labelled images: folder, table, .npz file …; not needed for two files of features.",
         default=None,
+        takes="a path, a Dataset, a DataFrame or a list of files",
         is_path=True,
         is_common=True,
     )
@@ -29,6 +30,7 @@ class TwoModels(Options):
         "Pretrained networks that A and B were fine-tuned from, with a comma (one for both is named once): what fine-tuning "
         "changed is measured, too.",
         default=None,
+        takes="names or paths with a comma, or a list of one or two models",
         is_common=True,
     )
     linear_probe: bool = option(
@@ -39,6 +41,7 @@ class TwoModels(Options):
     probe: Any = option(
         "Other labelled images: what linear probes of both bodies tell of them, so that what was forgotten is measured.",
         default=None,
+        takes="a path, a Dataset, a DataFrame or a list of files",
         is_path=True,
         is_common=True,
     )

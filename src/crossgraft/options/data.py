@@ -135,13 +135,3 @@ class OpeningOptions(Splits, ClassOptions, SourceOptions):
 @options
 class DatasetOptions(Seed, Subsets, Unreadable, OpeningOptions):
     """What may be said when a data set is opened."""
-
-
-@options
-class OpenDatasetOptions(DatasetOptions):
-    """What ``open_dataset`` takes beside the location."""
-
-    use_split: str | None = option("Split of which the rows are used.", default="train")
-    default_split: bool = option("Draw the parts that are missing.", default=False)
-    val_fraction: float = option("Share of the training rows that becomes val where it is drawn.", default=VAL_SHARE)
-    num_threads: int | None = option("Threads that decode images.", default=None, least=1)

@@ -22,7 +22,9 @@ class Teachers(Options):
         "Name, checkpoint, zoo.yaml:NAME or package.module:factory of the student.", is_common=True
     )
     data: str | Path | Sequence[Any] = option(
-        "Images that the runs were made on, in the order of the runs, with commas.", is_common=True
+        "Images that the runs were made on, in the order of the runs, with commas.",
+        is_common=True,
+        takes="paths with commas or a list with the data of each run",
     )
     names: str | Sequence[str] | None = option(
         "Names of the domains, in the order of the runs, with commas.", default=None, default_text="those of the data"

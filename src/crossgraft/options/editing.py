@@ -25,7 +25,12 @@ class Edits(Options):
     group: ClassVar[str] = "Edits"
 
     edits: str | Sequence[Any] = option(
-        f"Edits in their order, with options: {_NAMED}", default=(), flag="with", repeats=True, is_common=True
+        f"Edits in their order, with options: {_NAMED}",
+        default=(),
+        flag="with",
+        repeats=True,
+        is_common=True,
+        takes="names with commas or a list of names and edits",
     )
     share: float = option(_SHARE, default=1.0, is_common=True)
     among: str | Sequence[str] | None = option(_AMONG, default=None, default_text="all", is_common=True)
@@ -53,6 +58,7 @@ class EditsBefore(Options):
         flag="with",
         repeats=True,
         only_if_given=True,
+        takes="names with commas or a list of names and edits",
     )
     edit_parts: str | Sequence[str] = option(
         "Parts of the data whose images are edited, with commas.",

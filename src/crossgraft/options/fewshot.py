@@ -28,12 +28,14 @@ class EpisodeOptions(Options):
         "Heads with commas, each perhaps with options: ncc,copa:learning_rate=0.005,logistic; or all.",
         default="ncc,copa,logistic",
         is_common=True,
+        takes="names with commas or a list of names and scikit-learn classifiers",
     )
     episodes: int = option("Number of episodes.", default=600, least=1, is_common=True)
     sampler: Any = option(
         "Rule for the sizes of an episode: meta_dataset, or n_way_k_shot:ways=5,shots=5.",
         default="meta_dataset",
         is_common=True,
+        takes="a name, perhaps with options, or a Sampler of crossgraft.fewshot",
     )
     baseline: str | None = option(
         "Head that the others are compared with.", default=None, default_text="logistic, or the first head"
@@ -90,13 +92,26 @@ class SupportSet(Options):
 
     group: ClassVar[str] = "Model and heads"
 
-    support: Any = option("Labelled images to learn from: folder, table, .npz file …", is_path=True, is_common=True)
-    query: Any = option("Images to predict, with or without labels.", is_path=True, is_common=True)
+    support: Any = option(
+        "Labelled images to learn from: folder, table, .npz file …",
+        is_path=True,
+        is_common=True,
+        takes="a path, a Dataset, a DataFrame or a list of files",
+    )
+    query: Any = option(
+        "Images to predict, with or without labels.",
+        is_path=True,
+        is_common=True,
+        takes="a path, a Dataset, a DataFrame or a list of files",
+    )
     model: str | Path | ModelSpec = option(
         "Name, checkpoint, zoo.yaml:NAME or package.module:factory of the frozen backbone.", is_common=True
     )
     head: Any = option(
-        "Head that learns, perhaps with options: copa:learning_rate=0.005.", default="copa", is_common=True
+        "Head that learns, perhaps with options: copa:learning_rate=0.005.",
+        default="copa",
+        is_common=True,
+        takes="a name, perhaps with options, or a scikit-learn classifier",
     )
 
 

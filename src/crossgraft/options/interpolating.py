@@ -25,7 +25,10 @@ class Between(Options):
         is_common=True,
     )
     model: str | Path | ModelSpec | None = option(
-        "The pretrained network as fine_tune took it; needed without a linear probe only.", default=None, is_common=True
+        "The pretrained network as fine_tune took it; needed without a linear probe only.",
+        default=None,
+        is_common=True,
+        instead_of="linear",
     )
     alphas: str | Sequence[float | int] | None = option(
         "Shares of the fine-tuned network, in [0, 1], with commas.",
@@ -58,5 +61,14 @@ class RunData(Options):
 
 
 @options
-class InterpolateOptions(Output, Workers, Device, Looking, CodeOptions, Weights, RunData, Between):
+class StartWeights(Weights):
+    """Where the weights of the pretrained network come from."""
+
+    group: ClassVar[str] = "Model"
+
+    weights_dir: str | Path | None = option("Folder of checkpoints.", default=None, needs="model")
+
+
+@options
+class InterpolateOptions(Output, Workers, Device, Looking, CodeOptions, StartWeights, RunData, Between):
     """Options of ``interpolate``."""

@@ -10,6 +10,9 @@ from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
 from crossgraft.plain_types import AllowedCode, ResizePolicy
 
+SMALL_MODELS, THEIR_SIZE = "mobilenetv3_small_100,resnet18", "57 MB from huggingface.co"
+"""Two models of two families to begin with, and what is downloaded for them."""
+
 
 @options
 class Candidates(Options):

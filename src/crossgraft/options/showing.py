@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,6 +31,13 @@ class ReportOptions(Options):
     out: str | Path | None = option(
         "File to write.", default=None, default_text="report.html in the (first) run directory", is_common=True
     )
+
+
+@options
+class PageOptions(ReportOptions):
+    """What ``write_report`` takes."""
+
+    run_directory: str | Path | Sequence[str | Path] = option("The folder of one run, or a list of folders.")
 
 
 @options
@@ -63,7 +71,10 @@ class Sheets(Options):
     group: ClassVar[str] = "Contact sheets of confounders"
 
     data: Any = option(
-        "Labelled images that every confounder is shown on: folder, table, .npz file …", is_path=True, is_common=True
+        "Labelled images that every confounder is shown on: folder, table, .npz file …",
+        is_path=True,
+        is_common=True,
+        takes="a path, a Dataset, a DataFrame or a list of files",
     )
     num_images: int = option(
         "Number of images on each sheet, spread over the classes.", default=4, flag="images", least=1, is_common=True

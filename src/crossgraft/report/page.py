@@ -16,8 +16,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from crossgraft.errors import UsageError
-from crossgraft.options import refuse_empty
-from crossgraft.paths import real_path, shortened
+from crossgraft.options import PageOptions, checked
+from crossgraft.paths import real_path
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
@@ -82,11 +82,9 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
         DataError: A record is damaged; the message names the file.
         StorageError: The page could not be written; an older page stays as it was.
     """
+    asked = checked(PageOptions, {"run_directory": run_directory, "out": out})
+    run_directory, out = asked.run_directory, asked.out
     single = isinstance(run_directory, str | Path)
-    for name, given in (("run_directory", run_directory), ("out", out)):
-        refuse_empty(name, given)
-    if not single and not isinstance(run_directory, list | tuple):
-        raise UsageError(f"run_directory must be a folder or a list of folders, not {shortened(repr(run_directory))}.")
     directories = [Path(run_directory)] if single else [Path(directory) for directory in run_directory]
     if not directories:
         raise UsageError("No run directory was given. Name at least one folder that a crossgraft command wrote.")

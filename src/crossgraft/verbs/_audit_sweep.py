@@ -33,7 +33,7 @@ from crossgraft.data.edits import without_name
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
-from crossgraft.options import AuditOptions, from_mapping, given, options_of
+from crossgraft.options import AuditOptions, from_mapping, options_of, refuse_given
 from crossgraft.options.auditing import FullTraining
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
@@ -56,14 +56,10 @@ def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str,
     Raises:
         UsageError: An option is about a model that is trained already, and these are not.
     """
-    if options.start is not None:
-        raise UsageError("--start is for a model that is trained already, and these are trained for the audit.")
-    if options.mode != "full" and (surplus := sorted(given(options) & {*options_of(FullTraining)})):
-        flag = options_of(FullTraining)[surplus[0]].flag
-        raise UsageError(
-            f"{flag} is about the fine-tunings of --mode full; quick mode trains on frozen features. Give --mode full too, or "
-            f"leave {flag} out."
-        )
+    refuse_given(options, ["start"], "is for a model that is trained already, and these are trained for the audit")
+    if options.mode != "full":
+        why = "is about the fine-tunings of --mode full; quick mode trains on frozen features"
+        refuse_given(options, options_of(FullTraining), why, instead="Give --mode full too")
     specs = _specs(model, options, reporter)
     return {"model": getattr(model, "typed", str(model)), "models": [spec.describe() for spec in specs]}
 

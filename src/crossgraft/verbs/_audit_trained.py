@@ -31,7 +31,7 @@ from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.edits import without_name
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import AuditOptions, given
+from crossgraft.options import AuditOptions, refuse_given
 from crossgraft.progress import Reporter
 from crossgraft.records import CheckRecord, Reference
 from crossgraft.tasks import DEFAULT_THRESHOLD
@@ -54,6 +54,9 @@ _OF_TRAINING = (
     "negatives",
     "unit",
     "test_mode",
+    "micro_auc",
+    "batch_size",
+    "cache_dir",
     "absent",
     "mitigate",
     "method",
@@ -70,10 +73,7 @@ def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str,
     Raises:
         UsageError: An option is about training, and this model is trained.
     """
-    surplus = [name for name in _OF_TRAINING if name in given(options)]
-    if surplus:
-        flag = {"audit_folds": "folds"}.get(surplus[0], surplus[0]).replace("_", "-")
-        raise UsageError(f"--{flag} is for models that are trained for the audit, and this one is trained already.")
+    refuse_given(options, _OF_TRAINING, "is for models that are trained for the audit, and this one is trained already")
     start = named_start(options, reporter)
     named = {} if start is None else {"start": start.describe()}
     return {"model": str(model) if isinstance(model, str | Path) else type(model).__name__, **named}

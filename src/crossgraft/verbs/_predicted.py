@@ -11,7 +11,7 @@ import numpy as np
 
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
-from crossgraft.errors import RunDirectoryError
+from crossgraft.errors import OtherRunError
 from crossgraft.progress import Reporter
 from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
 from crossgraft.runs import RunDirectory
@@ -121,13 +121,13 @@ def refuse_to_lose(run: RunDirectory, images: ImageRows) -> None:
     """The same folder is predicted again when images were added; not when others would take the place of earlier ones.
 
     Raises:
-        RunDirectoryError: Images that were predicted in this run directory are no longer among ``images``.
+        OtherRunError: Images that were predicted in this run directory are no longer among ``images``.
         DataError: The file that says which they were is damaged.
     """
     earlier = read_known_images(run.path / PREDICTED_FILE) or frozenset()
     lost = earlier - {digest.hex() for digest in images.image_digests}
     if lost:
-        raise RunDirectoryError(
+        raise OtherRunError(
             f"{run.path} holds predictions of {counted(len(earlier), 'image')}, of which {len(lost)} are not among these. Use "
             "--overwrite to replace them, or another --out to keep both."
         )

@@ -40,7 +40,7 @@ class Run:
         reporter: Where progress goes.
         function: Its name in Python.
         inputs: What was given without a name.
-        typed: The command line of the run directory that was opened, from the current folder; empty without one.
+        typed: The command line of the run directory that was opened, with whole paths; empty without one.
     """
 
     command: str
@@ -61,10 +61,12 @@ class Run:
         seed: int | None = None,
     ) -> Generator[RunDirectory | None]:
         """The run directory; None where nothing is to be written. Arguments as in ``open_command_run``."""
+        line = as_typed = ""
         if out is not None:
+            line = self.said_again(typed, out=out)
             with typed_command():
-                self.typed.append(self.said_again(typed, out=out))
-        line = "" if out is None else self.said_again(typed, out=out)
+                as_typed = self.said_again(typed, out=out)
+                self.typed.append(self.said_again(typed, out=out, whole=True))
         page = nullcontext() if out is None else self.reporter.followed_by(PAGE)
         with (
             page,
@@ -79,8 +81,8 @@ class Run:
                 seed=cast(int, getattr(self.options, "seed", 0)) if seed is None else seed,
             ) as directory,
         ):
-            if directory is not None and self.typed[-1] != line:
-                directory.update(as_typed=self.typed[-1])
+            if directory is not None and as_typed != line:
+                directory.update(as_typed=as_typed)
             yield directory
 
     def typed_into(self, out: Path) -> str:
@@ -88,19 +90,20 @@ class Run:
         if self.typed:
             return self.typed[-1]
         with typed_command():
-            return self.said_again({}, out=out)
+            return self.said_again({}, out=out, whole=True)
 
-    def said_again(self, typed: Mapping[str, object], *, out: str | Path) -> str:
+    def said_again(self, typed: Mapping[str, object], *, out: str | Path, whole: bool = False) -> str:
         """What to type, or to call, to get the same run.
 
         Args:
             typed: Options that hold an object which no command line can, as their text.
             out: Run directory.
+            whole: Whether absolute paths keep their folders, which no file is to hold.
         """
         kind = type(self.options)
         given = {name: getattr(self.options, name) for name in options_of(kind)}
         values = {name: value if _can_be_typed(value) else typed.get(name, value) for name, value in given.items()}
-        return said_again(self.command, self.function, self.inputs, values, kind, out=out)
+        return said_again(self.command, self.function, self.inputs, values, kind, out=out, whole=whole)
 
 
 class Decorator(Protocol[P, AnyOptions]):
@@ -146,7 +149,7 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             for each, value in zip(inputs, given, strict=True):
                 refuse_empty(each.name, value)
             everything = {**dict(zip((each.name for each in inputs), given, strict=True)), **keywords}
-            chosen = kind(**{name: checked(known[name], value) for name, value in keywords.items()})
+            chosen = checked(kind, keywords)
             refuse_alone(chosen)
             reporter = getattr(chosen, "reporter", None) or default_reporter()
             if (out := getattr(chosen, "out", None)) is not None:

@@ -19,7 +19,7 @@ from crossgraft.audit.subjects import Subject
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.errors import UsageError
-from crossgraft.options import AuditOptions, configuration
+from crossgraft.options import AuditOptions, configuration, refuse_given
 from crossgraft.progress import Reporter
 from crossgraft.records import LooksRecord, Thumbnail
 from crossgraft.records.audit import AuditRecord
@@ -153,6 +153,8 @@ def _asked(options: AuditOptions) -> Asked:
     attributes = list(dict.fromkeys(_texts(options.attributes)))
     named = _texts(options.confounders)
     edits = _once(choose_edits(named or ("tag",))) if named or not attributes else []
+    if not edits:
+        refuse_given(options, _OF_ARTEFACTS, "is about artefacts, and only attributes are named (--attribute)")
     absent = [] if options.absent is None else choose_edits(options.absent)
     asked_for = _once([_mitigation(each) for each in _texts(options.mitigate)])
     mitigations = [each for each in asked_for if not isinstance(each, EmpiricalRisk)]  # which is always there
@@ -162,6 +164,9 @@ def _asked(options: AuditOptions) -> Asked:
         if not (np.isfinite(value) and 0 <= value <= most):
             raise UsageError(f"--{name} must be at least 0{'' if most > 1 else ' and at most 1'}, got {value!r}.")
     return Asked(edits, attributes, absent, mitigations, _shares(options.shares))
+
+
+_OF_ARTEFACTS = ("absent", "negatives", "stage", "strength", "unit")
 
 
 def _once(plugins: Sequence[PluginT]) -> list[PluginT]:

@@ -26,7 +26,8 @@ from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
-from crossgraft.options import CompareModelsOptions, configuration
+from crossgraft.options import CompareModelsOptions, configuration, options_of, refuse_given
+from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.records import LooksRecord, ModelComparisonRecord, Thumbnail
 from crossgraft.result import Result
@@ -97,6 +98,8 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
     of 7×7 pixels or more 0.1 s.
     """
     reporter, began = run.reporter, time.perf_counter()
+    if options.data is None:
+        refuse_given(options, _OF_IMAGES, "is about images, and none are given (--data)")
     device, threads = resolve_device(options.device), options.workers or available_cores()
     typed = {**configuration(options), "a": _as_typed(a), "b": _as_typed(b), "data": location_of(options.data)}
     if options.probe is not None:
@@ -128,6 +131,9 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
                     record, list(given.values()), rows, others, reporter, has_probes=options.linear_probe
                 )
             return _finish(ModelComparison(record), rows, directory, options, reporter)
+
+
+_OF_IMAGES = ("linear_probe", "probe", "strict", *options_of(DatasetOptions))
 
 
 def _with_looks(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.options import RankOptions, TuneOptions
-from crossgraft.runs.command_line import said_again, typed_command, with_folders
+from crossgraft.runs.command_line import said_again, typed_command
 
 
 @dataclass
@@ -17,9 +17,9 @@ class SomeObject:
     inside: list[int] = field(default_factory=list)
 
 
-def line(options, *inputs, kind=TuneOptions, verb="tune", out="run", **values):
+def line(options, *inputs, kind=TuneOptions, verb="tune", out="run", whole=False, **values):
     with typed_command():
-        return said_again(verb, "fine_tune", inputs, values, kind, out=out)
+        return said_again(verb, "fine_tune", inputs, values, kind, out=out, whole=whole)
 
 
 @pytest.mark.parametrize("name", ["my images", "it's mine", 'a "b"', "$HOME; rm -rf", "ä\\b", "-600,1500"])
@@ -65,21 +65,16 @@ def test_folders_of_absolute_paths_are_left_out():
     assert shlex.split(said) == ["crossgraft", "tune", "in here/images", "--model", "…/w.safetensors", "--out", "…/run"]
 
 
-def test_folders_come_back_at_the_terminal_that_they_were_typed_at():
-    given = [
-        "in here/images",
-        Path("/home/jane/w.safetensors"),
-        ["/a/x.py", "/b/x.py"],
-        "/nets/a.pth,/nets/b.pth",
-        3,
-        None,
-    ]
-    said = "crossgraft tune 'in here/images' --model …/w.safetensors --code …/x.py --models …/a.pth,…/b.pth"
-    assert shlex.split(with_folders(said, given))[2:] == [
-        *("in here/images", "--model", "/home/jane/w.safetensors"),
-        *("--code", "…/x.py"),  # two files have that name
-        *("--models", "/nets/a.pth,/nets/b.pth"),
-    ]
+def test_the_terminal_that_paths_were_typed_at_has_them_whole():
+    given = {"model": Path("/home/jane/w.safetensors"), "allow_code": ["/a/x.py", "/b/x.py"], "split": "/a b/s.json"}
+    said = line(None, "/home/jane/my images", out="/runs/x", whole=True, **given)  # two files have one name
+    assert "--code /a/x.py --code /b/x.py" in said
+    assert sorted(shlex.split(said)[2:]) == sorted(
+        [
+            *("/home/jane/my images", "--model", "/home/jane/w.safetensors", "--out", "/runs/x"),
+            *("--code", "/a/x.py", "--code", "/b/x.py", "--split", "/a b/s.json"),
+        ]
+    )
 
 
 def test_from_python_it_is_a_call():

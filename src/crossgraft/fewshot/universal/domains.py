@@ -51,7 +51,9 @@ def check(domains: Sequence[Domain], settings: DistillationSettings) -> None:
     """
     names = [domain.name for domain in domains]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError(f"Give at least two domains with names of their own; found {', '.join(names) or 'none'}.")
+        raise UsageError(
+            f"Give at least two domains with names of their own (--names A,B); found {', '.join(names) or 'none'}."
+        )
     for option in ("steps", "batch_size", "checkpoint_every"):
         check_count(option, "a distillation", getattr(settings, option))
         if getattr(settings, option) < (4 if option == "batch_size" else 1):
@@ -67,7 +69,8 @@ def check(domains: Sequence[Domain], settings: DistillationSettings) -> None:
             )
         if len(domain.dataset) < settings.batch_size:
             raise DataError(
-                f"The domain {domain.name} has {len(domain.dataset)} images, fewer than a batch of {settings.batch_size}."
+                f"The domain {domain.name} has {len(domain.dataset)} images, fewer than a batch of {settings.batch_size}. "
+                "Lower --batch-size, or bring more images."
             )
         if len(domain.dataset.class_names) != domain.teacher.num_outputs:
             raise DataError(

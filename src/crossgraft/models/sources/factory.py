@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import shlex
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,7 +45,8 @@ def locate_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path]
         raise UsageError(f"{source} belongs to Python itself, which builds no network. Name a function of your own.")
     location = trusted.find(module_name)
     if location is None and source not in trusted.functions:
-        raise untrusted_code_error(source, consent=f"--code {_suggest_place(module_name, folders) or source}")
+        place = shlex.quote(_suggest_place(module_name, folders) or source)
+        raise untrusted_code_error(source, consent=f"--code {place}")
     return location
 
 

@@ -97,8 +97,8 @@ def _download(name: str, repository: str, file: str, reporter: Reporter) -> Path
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
         raise MissingWeightsError(
-            f"The weights of {name} could not be downloaded from huggingface.co/{repository}: {first_line}. On a "
-            f"machine with network, download {file} and put it as {name}{Path(file).suffix} into --weights-dir."
+            f"The weights of {name} could not be downloaded from huggingface.co/{repository} (--allow-download): {first_line}. "
+            f"On a machine with network, download {file} and put it as {name}{Path(file).suffix} into --weights-dir."
         ) from error
 
 

@@ -20,13 +20,12 @@ from typing import Any, NamedTuple, TypeVar
 from crossgraft.records import CheckRecord, Record, Severity
 from crossgraft.report.blocks import Block, Folded, Items, Verdict
 from crossgraft.report.source import Source
+from crossgraft.runs.typed_command import DATA
 from crossgraft.words.formatting import counted
 from crossgraft.words.looks_words import looks_in_words
 
 RecordT = TypeVar("RecordT", bound=Record)
 PREDICT_IMAGES = "NEW_IMAGES"
-SOME_MODELS = "resnet18,mobilenetv2_100"
-"""Models for a first ranking: small, and of two families."""
 
 
 class Following(NamedTuple):
@@ -39,6 +38,10 @@ class Following(NamedTuple):
 
     line: str
     purpose: str
+
+
+BEGIN = Following(f"crossgraft check {DATA}", "to begin with your own images")
+"""After what was about the images or the numbers of others; needs no model."""
 
 
 class Caveat(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crossgraft.options import EditOptions, SheetOptions
 from crossgraft.records import AuditRecord
+from crossgraft.report.sections._on_this_machine import new_folder
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.report.source import Source
 from crossgraft.words.editing_words import LEAST_RMS, little_changed
@@ -77,7 +78,7 @@ def after_audit(source: Source[AuditRecord]) -> Following:
     line = source.typed.then(
         "edit",
         source.typed.value("--data") or "DATA",
-        "edited",
+        new_folder("edited"),
         options=EditOptions,
         flags=[("--with", painted[0] if painted else "tag")],
     )

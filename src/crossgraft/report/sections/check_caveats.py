@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crossgraft.options import CheckOptions, RankOptions
 from crossgraft.records import DataCheckRecord
+from crossgraft.report.sections._on_this_machine import with_models_here
 from crossgraft.report.sections._verdict import (
     Caveat,
     CaveatOf,
@@ -44,4 +45,4 @@ def after_check(source: Source[DataCheckRecord]) -> Following:
         again = typed.again() if typed.verb == "check" else typed.then("check", DATA, options=CheckOptions)
         return Following(again, "when that is repaired")
     line = typed.then("rank", typed.data, options=RankOptions)
-    return Following(line, "to rank the models on this machine for these images")
+    return with_models_here(line, "for these images")

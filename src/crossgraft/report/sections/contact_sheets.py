@@ -11,6 +11,7 @@ from crossgraft.options import EditOptions
 from crossgraft.records import ContactSheetRow, ContactSheetsRecord, ShownImageRow
 from crossgraft.report.blocks import Block, Facts, Gallery, Heading, Paragraph, Section, Subheading
 from crossgraft.report.kinds import Kind
+from crossgraft.report.sections._on_this_machine import new_folder
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.data import data_facts
 from crossgraft.report.sections.provenance import provenance_section
@@ -220,7 +221,7 @@ def after_sheets(source: Source[ContactSheetsRecord]) -> Following:
     typed, faint = source.typed, faint_edits(source.record)
     named = next((row.edit for row in source.record.sheets if row.num_images and row.edit not in faint), "tag")
     flags = [("--with", named), ("--share", "0.5")]
-    line = typed.then("edit", typed.value("--data") or DATA, "edited", options=EditOptions, flags=flags)
+    line = typed.then("edit", typed.value("--data") or DATA, new_folder("edited"), options=EditOptions, flags=flags)
     return Following(line, "to put one into half of your images")
 
 

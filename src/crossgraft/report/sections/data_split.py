@@ -7,6 +7,7 @@ from crossgraft.options.data import Splits
 from crossgraft.records import DataSplitRecord, SplitRow
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.kinds import Kind
+from crossgraft.report.sections._on_this_machine import with_models_here
 from crossgraft.report.sections._verdict import (
     Caveat,
     CaveatOf,
@@ -67,7 +68,7 @@ def after_split(source: Source[DataSplitRecord]) -> Following:
     flags = [] if source.out is None else [("--split", str(source.out))]
     carried = [options for options in CARRIED if options is not Splits]  # the file says what they said
     line = typed.then("rank", typed.data, options=RankOptions, flags=flags, carried=carried)
-    return Following(line, "to rank the models on this machine on its training rows")
+    return with_models_here(line, "on its training rows")
 
 
 def parts_table(rows: list[SplitRow]) -> Table:

@@ -13,7 +13,7 @@ from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.sections._metrics import metrics_table
 from crossgraft.report.sections._points import against_primary
 from crossgraft.report.sections._trade_off import trade_off
-from crossgraft.report.sections._verdict import SOME_MODELS
+from crossgraft.report.sections._verdict import BEGIN
 from crossgraft.report.sections.demo_audits import audited_section
 from crossgraft.report.sections.demo_selection import selected_section
 from crossgraft.report.sections.ranking import BELOW_THE_VERDICT
@@ -27,8 +27,6 @@ from crossgraft.words.formatting import NumberFormat, counted, joined
 from crossgraft.words.metric_words import metric_in_words
 
 _ACCURACY = NumberFormat(decimals=3)
-_NEXT = f"crossgraft rank my_images/ --group-column patient --models {SOME_MODELS}"
-_PURPOSE = "on your own images"
 
 
 def of_its_ranking(
@@ -48,7 +46,7 @@ def demo_verdict_section(source: Source[DemoRecord]) -> Section:
     """That of the ranking, with what to type on images of one's own."""
     section = verdict_section(source.showing(source.record.ranking))
     blocks = [
-        replace(each, following=_NEXT, purpose=_PURPOSE) if isinstance(each, Verdict) else each
+        replace(each, following=BEGIN.line, purpose=BEGIN.purpose) if isinstance(each, Verdict) else each
         for each in section.blocks
     ]
     return replace(section, blocks=blocks)

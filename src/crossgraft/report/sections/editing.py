@@ -7,6 +7,7 @@ from crossgraft.records import EditRecord
 from crossgraft.report.blocks import Block, Facts, Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._edits import edits_table
+from crossgraft.report.sections._on_this_machine import with_models_here
 from crossgraft.report.sections._verdict import (
     Caveat,
     CaveatOf,
@@ -127,7 +128,7 @@ def after_edit(source: Source[EditRecord]) -> Following:
         flags += [("--ordinal", None)] if record.dataset.ordinal else []
     flags += [] if record.dataset.num_groups is None else [("--group-column", "group")]
     line = source.typed.then("rank", f"{source.typed.out}/{record.table}", options=RankOptions, flags=flags, carried=[])
-    return Following(line, "to rank the models on this machine for the edited images")
+    return with_models_here(line, "for the edited images")
 
 
 EDIT = Kind(

@@ -14,16 +14,14 @@ from crossgraft.records import (
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots import critical_difference_figure
-from crossgraft.report.sections._verdict import SOME_MODELS, Following, verdict_blocks
+from crossgraft.report.sections._verdict import BEGIN, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.replay import chosen_within, regret_table
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, table_of, words
-from crossgraft.runs.typed_command import DATA
 from crossgraft.words.formatting import MISSING, NumberFormat, counted
 
-_NEXT = f"crossgraft rank {DATA} --models {SOME_MODELS}"
 _TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)
 
 
@@ -40,7 +38,7 @@ def published_verdict_section(source: Source[PublishedRecord]) -> Section:
     *before, last = [f"{each.title}: {each.conclusion}" for each in source.record.scenarios]
     blocks = [
         *(Paragraph(text, tone="lead") for text in before),
-        *verdict_blocks(last, [], Following(_NEXT, "to rank models for your own images")),
+        *verdict_blocks(last, [], BEGIN),
     ]
     return Section(name="verdict", title="What the data support", part="verdict", blocks=blocks)
 

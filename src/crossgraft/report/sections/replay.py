@@ -5,16 +5,14 @@ from __future__ import annotations
 from crossgraft.records import MeanRecord, OrderRow, ReplayRecord, ReplayRow
 from crossgraft.report.blocks import Block, Heading, Items, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.sections._verdict import SOME_MODELS, Following, verdict_blocks
+from crossgraft.report.sections._verdict import BEGIN, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, table_of, words
-from crossgraft.runs.typed_command import DATA
 from crossgraft.words.formatting import NumberFormat, counted
 from crossgraft.words.replay_words import METHOD_TITLES, ORDER_TITLES, REGRET, estimate, regret_in_words
 
-_NEXT = f"crossgraft select {DATA} --models {SOME_MODELS} --budget 30min"
 _TWO = NumberFormat(decimals=2)
 
 
@@ -28,7 +26,11 @@ def replay_heading(source: Source[ReplayRecord]) -> Heading:
 
 def replay_verdict_section(source: Source[ReplayRecord]) -> Section:
     """What the replay supports."""
-    blocks = verdict_blocks(source.record.conclusion, [], Following(_NEXT, "to select for your own images"))
+    blocks = verdict_blocks(
+        source.record.conclusion,
+        [],
+        BEGIN,
+    )
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 

@@ -117,9 +117,9 @@ class _OurProcesses(ClusterEnvironment):
 
 def _refuse_missing_precision(precision: str, device: str) -> None:
     if precision == "16-mixed" and device == "cpu":
-        raise UsageError("16-mixed needs a GPU. On the CPU use --precision bf16-mixed or 32-true.")
+        raise UsageError("16-mixed needs a GPU. On the CPU use --precision bf16 or --precision 32.")
     if precision == "64-true" and device == "mps":
-        raise UsageError("Apple's accelerator has no 64-bit floats. Use --precision 32-true, or --device cpu.")
+        raise UsageError("Apple's accelerator has no 64-bit floats. Use --precision 32, or --device cpu.")
 
 
 class _Float64(Precision):

@@ -230,7 +230,7 @@ def refuse_non_finite(values: Mapping[str, float], step: int) -> None:
         named = [name for name in broken if name != "loss"] or broken
         raise DivergedError(
             f"Training stopped in step {step}: {', '.join(f'{name} is {values[name]}' for name in named)}. Try a smaller "
-            "learning rate (--learning-rate), a longer warm-up, --clip-norm 1, or --precision 32-true; and look for images "
+            "learning rate (--learning-rate), a longer warm-up, --clip-norm 1, or --precision 32; and look for images "
             "without contrast. The last checkpoint is still good."
         )
 

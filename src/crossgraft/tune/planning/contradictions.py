@@ -157,7 +157,7 @@ REFUSED: tuple[Rule, ...] = (
     ),
     Rule(
         lambda s: s.settings.precision == "16-mixed" and s.device == "cpu",
-        "--precision 16-mixed needs a GPU; this is the CPU. Use bf16-mixed or 32-true.",
+        "--precision 16-mixed needs a GPU; this is the CPU. Use --precision bf16 or --precision 32.",
     ),
     Rule(
         lambda s: "momentum" in s.given and s.settings.optimizer != "sgd",

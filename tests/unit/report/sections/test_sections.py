@@ -348,7 +348,7 @@ def test_the_demo_shows_the_split_the_fine_tuning_and_its_limits(examples, sourc
     (limits,) = blocks_of(limits_section(source), Items)
     assert limits.items == source.record.limits
     (verdict,) = blocks_of(demo_verdict_section(source), Verdict)
-    assert verdict.following.startswith("crossgraft rank my_images/")
+    assert verdict.following == "crossgraft check DATA"
 
 
 def test_a_demo_without_fine_tuning_still_tells_its_limits(examples, source_of):

@@ -319,14 +319,14 @@ def test_a_check_says_what_to_repair_or_ranks_next(examples):
     assert unsound.following == "crossgraft check images --group-column patient --holdout 0.2"
     sound, _ = verdict_of(examples.data_check_record(is_sound=True), typed)
     assert sound.caveat is None
-    assert sound.following == ("crossgraft rank images --group-column patient --holdout 0.2")
+    assert sound.following.startswith("crossgraft rank images --group-column patient --holdout 0.2 --models ")
     leak = FindingRecord(check="groups", title="Patient leakage", severity="not assessed", text="No groups.")
     record = examples.data_check_record(is_sound=True)
     record = record.model_copy(update={"findings": [*record.findings, leak]})
     assert verdict_of(record)[0].caveat == "Patient leakage: No groups."
 
 
-def test_published_results_and_the_demo_end_with_a_ranking_of_ones_own(examples):
+def test_published_results_and_the_demo_end_with_images_of_ones_own(examples):
     scenario = ScenarioRecord(
         name="s", title="S", result="AUC", models=[], targets=[], target_groups=[], methods=[], conclusion="Nothing."
     )
@@ -334,10 +334,10 @@ def test_published_results_and_the_demo_end_with_a_ranking_of_ones_own(examples)
     verdict, _ = verdict_of(record)
     assert (verdict.answer, verdict.following) == (
         "S: Nothing.",
-        "crossgraft rank DATA --models resnet18,mobilenetv2_100",
+        "crossgraft check DATA",
     )
     demo, _ = verdict_of(examples.demo_record(), "crossgraft demo --out demo")
-    assert demo.following.startswith("crossgraft rank my_images/")
+    assert demo.following == "crossgraft check DATA"
 
 
 @pytest.mark.parametrize("gives_probabilities", [True, False])

@@ -1,0 +1,40 @@
+"""What to type next follows what is on this machine: models, and names that are taken."""
+
+import huggingface_hub.constants
+import pytest
+
+from crossgraft.report.sections._on_this_machine import new_folder, with_models_here
+
+DOWNLOADED = "crossgraft rank x --models mobilenetv3_small_100,resnet18 --allow-download"
+
+
+@pytest.mark.parametrize(
+    ("cached", "line"),
+    [
+        (None, DOWNLOADED),
+        ("gpt2", DOWNLOADED),
+        ("timm--resnet18.a1_in1k", "crossgraft rank x"),
+    ],
+)
+def test_models_are_ranked_where_there_are_some(cached, line, tmp_path, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
+    if cached is not None:
+        model = tmp_path / f"models--{cached}"
+        (model / "refs").mkdir(parents=True)
+        (model / "refs" / "main").write_text("abc")
+        (model / "snapshots" / "abc").mkdir(parents=True)
+        (model / "snapshots" / "abc" / "model.safetensors").touch()
+    found = with_models_here("crossgraft rank x", "for these images")
+    assert found.line == line
+    assert ("57 MB from huggingface.co" in found.purpose) == (line == DOWNLOADED)
+    again = with_models_here("crossgraft rank x --allow-download", "for these images").line
+    assert again.count("--allow-download") == 1
+
+
+def test_a_folder_that_is_there_is_not_advised(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert new_folder("edited") == "edited"
+    for name in ("edited", "edited-2"):
+        (tmp_path / name).mkdir()
+    assert new_folder("edited") == "edited-3"
