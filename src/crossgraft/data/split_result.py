@@ -13,11 +13,9 @@ from crossgraft.data.leakage import leakage_in_words
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Split
-from crossgraft.errors import DataError, StorageError, UsageError
+from crossgraft.errors import UsageError
 from crossgraft.records import DataSplitRecord, SplitRow
 from crossgraft.result import Result
-from crossgraft.storage.atomic import describe_os_error
-from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
 
@@ -66,26 +64,8 @@ class DataSplit(Result[DataSplitRecord]):
         """
         if self.split is None:
             raise UsageError("There is no split to write.")
-        refuse_to_replace(file, Split.is_in, what="a split")
-        if file.exists() and not overwrite and not _holds(file, self.split):
-            raise UsageError(
-                f"{file} holds another split. Choose another file with --out, or replace it with --overwrite."
-            )
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"Cannot make the folder {file.parent}: {describe_os_error(error)}.") from error
-        self.split.save(file)
+        self.split.save(file, overwrite=overwrite)
         return replace(self, out=file)
-
-
-def _holds(file: Path, split: Split) -> bool:
-    """Whether the file holds these rows, however it words where they come from."""
-    words: dict[str, object] = {"method": "", "origins": {}}
-    try:
-        return Split.load(file).model_copy(update=words) == split.model_copy(update=words)
-    except DataError:
-        return False
 
 
 def describe_split(

@@ -33,6 +33,7 @@ from crossgraft.runs.written_files import (
     WRITTEN,
     is_of_a_beginning,
     is_without_result,
+    refuse_files_of_others,
     refuse_links,
     written_files,
 )
@@ -193,6 +194,8 @@ def open_run(
     try:
         remove_leftovers(path, locked=True, recursive=True)
         settle(path)
+        if (path / RUN_FILE).is_file():
+            refuse_files_of_others(path)
         before = done_record(path)
         try:
             run = _enter(
