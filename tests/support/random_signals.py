@@ -88,6 +88,7 @@ class Fork:
 
     def __init__(self, words, folder, environment, said):
         sys.stdout.flush()
+        self.code = None
         self.pid = os.fork()
         if self.pid == 0:
             code = EXIT_LOST
@@ -114,13 +115,15 @@ class Fork:
     def wait(self, seconds):
         """As of a program."""
         end = time.monotonic() + seconds
-        while True:
+        while self.code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
-                return os.waitstatus_to_exitcode(status)
-            if time.monotonic() > end:
+                self.code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > end:
                 raise subprocess.TimeoutExpired("fork", seconds)
-            time.sleep(0.002)
+            else:
+                time.sleep(0.002)
+        return self.code
 
 
 class Stage:
