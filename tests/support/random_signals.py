@@ -21,8 +21,8 @@ import time
 import traceback
 from pathlib import Path
 
-import psutil
 import pandas as pd
+import psutil
 
 from crossgraft import verbs
 from freeze.collecting import collect

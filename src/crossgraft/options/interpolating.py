@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.models import CodeOptions, Weights
+from crossgraft.options.models import CodeOptions, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Workers
 
 
@@ -58,5 +58,5 @@ class RunData(Options):
 
 
 @options
-class InterpolateOptions(Output, Workers, Device, Looking, CodeOptions, Weights, RunData, Between):
+class InterpolateOptions(Output, Workers, Device, Looking, CodeOptions, InsideCheckpoints, RunData, Between):
     """Options of ``interpolate``."""

@@ -100,7 +100,9 @@ def _beginning(file: Path) -> bytes:
         with file.open("rb") as opened:
             return opened.read(_BEGINNING)
     except OSError as error:
-        raise StorageError(f"Cannot read {file}: {describe_os_error(error)}. Move it, or choose another --out.") from error
+        raise StorageError(
+            f"Cannot read {file}: {describe_os_error(error)}. Move it, or choose another --out."
+        ) from error
 
 
 def refuse_links(path: Path) -> None:
