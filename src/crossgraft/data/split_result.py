@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossgraft.data.leakage import leakage_in_words
+from crossgraft.data.leakage import is_leakage_known, leakage_in_words
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Split
@@ -94,6 +94,7 @@ def describe_split(
         if split.rows(part).size
     ]
     absent = {row.name: [n for n, c in zip(class_names, row.class_counts, strict=True) if c == 0] for row in shown}
+    parts = [[split.rows(part) for part in PARTS]]
     return DataSplitRecord(
         name=rows.name,
         source=source,
@@ -104,8 +105,8 @@ def describe_split(
         split_method=split.method,
         split_fingerprint=rows.fingerprint_of_split(split.rows("train")),
         seed=split.seed,
-        leakage=leakage_in_words(groups, rows.group_column, [[split.rows(part) for part in PARTS]]),
-        leakage_checked=groups is not None,
+        leakage=leakage_in_words(groups, rows.group_column, parts),
+        leakage_checked=is_leakage_known(groups, parts),
         missing=[
             f"No image in {part} has the {task.noun} {', '.join(names)}." for part, names in absent.items() if names
         ],

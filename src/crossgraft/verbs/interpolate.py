@@ -140,7 +140,8 @@ class _Ends:
 def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter) -> _Ends:
     if options.model is None and not (options.weights_key is None and options.weights_prefix is None):
         raise UsageError(
-            "--weights-key and --weights-prefix name a place inside the checkpoint of --model. Give --model too, or leave them out."
+            "--weights-key and --weights-prefix name a place inside the checkpoint of --model. Give --model too, or leave them "
+            "out."
         )
     spec = None if options.model is None else _spec(options.model, options)
     code = trusted_code(options.allow_code).and_also(NOTHING if spec is None else spec.code)
