@@ -25,6 +25,7 @@ from crossgraft.data.sources._label_sets import (
     label_set_from_cells,
     label_set_from_numbers,
     numbers_in_columns,
+    one_class_each,
     refuse_none_label,
     separator_notices,
 )
@@ -118,7 +119,10 @@ def rows_of_table(
     left_out = left_out_notices(len(kept), len(table.rows))
     table, splits = table.keep(kept.tolist()), None if splits is None else splits[kept]
     files, names, found = _image_files(table, columns.path, folder, request)
-    labels = _one_class_each(table, columns.labels) if one_hot else _labels(table, columns.labels, request)
+    if one_hot:
+        labels = one_class_each(_numbers(table, columns.labels), columns.labels, table.name)
+    else:
+        labels = _labels(table, columns.labels, request)
     notices = (*found, *left_out, *labels.notices)
     return rows_of_files(
         files,
@@ -224,14 +228,6 @@ def _keep_split(table: TextTable, column: str | None, use_split: str | None) -> 
     refuse_missing_split(use_split, splits, f"The table {table.name}")
     rows = [row for row, split in enumerate(splits) if split == use_split]
     return table.keep(rows), np.asarray([use_split] * len(rows))
-
-
-def _one_class_each(table: TextTable, columns: Sequence[str]) -> SourceLabels:
-    notice = (
-        f"Each row of {table.name} has exactly one 1 in the columns {', '.join(columns)}, so they are read as classes, one per "
-        "image."
-    )
-    return SourceLabels(np.asarray(columns)[_numbers(table, columns).argmax(axis=1)], None, (notice,))
 
 
 def _labels(table: TextTable, columns: Sequence[str], request: SourceRequest) -> SourceLabels:
