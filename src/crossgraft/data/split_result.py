@@ -13,9 +13,10 @@ from crossgraft.data.leakage import is_leakage_known, leakage_in_words
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Split
-from crossgraft.errors import UsageError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.records import DataSplitRecord, SplitRow
 from crossgraft.result import Result
+from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
 
@@ -64,8 +65,22 @@ class DataSplit(Result[DataSplitRecord]):
         """
         if self.split is None:
             raise UsageError("There is no split to write.")
-        self.split.save(file, overwrite=overwrite)
+        refuse_to_replace(file, Split.is_in, what="a split")
+        if file.exists() and not overwrite and not _holds(file, self.split):
+            raise UsageError(
+                f"{file} holds another split. Choose another file with --out, or replace it with --overwrite."
+            )
+        self.split.save(file, overwrite=True)
         return replace(self, out=file)
+
+
+def _holds(file: Path, split: Split) -> bool:
+    """Whether the file holds these rows, however it words where they come from; one without content holds no others."""
+    words: dict[str, object] = {"method": "", "origins": {}}
+    try:
+        return not file.read_bytes() or Split.load(file).model_copy(update=words) == split.model_copy(update=words)
+    except DataError:
+        return False
 
 
 def describe_split(

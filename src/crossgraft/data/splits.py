@@ -127,30 +127,14 @@ class Split(Record):
         return facts_table(f"Split of {self.num_images} images", {**sizes, "method": self.method, "seed": self.seed})
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
-        """Write the split as JSON; the file appears whole or not at all.
-
-        Args:
-            path: Folders above it are made.
-            overwrite: Replace another split in its place.
+        """Write the split as JSON, whole or not at all; with ``overwrite`` in the place of a split that is there.
 
         Raises:
-            UsageError: Something else is there, or another split and ``overwrite`` is off.
+            UsageError: Something else is there, or a split and ``overwrite`` is off.
             StorageError: The file cannot be written.
         """
-        refuse_to_replace(path, Split.is_in, what="a split")
-        if path.exists() and not overwrite and not self._is_held_by(path):
-            raise UsageError(
-                f"{path} holds another split. Choose another file with --out, or replace it with --overwrite."
-            )
+        refuse_to_replace(path, Split.is_in, what="a split", overwrite=overwrite)
         write_atomically(path, self.model_dump_json(indent=1) + "\n")
-
-    def _is_held_by(self, file: Path) -> bool:
-        """Whether the file holds these rows, however it words where they come from; one without content holds no others."""
-        words: dict[str, object] = {"method": "", "origins": {}}
-        try:
-            return not file.read_bytes() or Split.load(file).model_copy(update=words) == self.model_copy(update=words)
-        except DataError:
-            return False
 
     @classmethod
     def is_in(cls, content: bytes) -> bool:

@@ -180,8 +180,7 @@ def open_run(
     refuse_links(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path / ".lock", timeout=0)
-        lock.acquire()
+        (lock := FileLock(path / ".lock", timeout=0)).acquire()
     except Timeout as error:
         raise RunDirectoryError(
             f"Another crossgraft command is at work in {path}. Wait for it, or choose another --out."
@@ -194,8 +193,7 @@ def open_run(
     try:
         remove_leftovers(path, locked=True, recursive=True)
         settle(path)
-        if (path / RUN_FILE).is_file():
-            refuse_files_of_others(path)
+        refuse_files_of_others(path)
         before = done_record(path)
         try:
             run = _enter(

@@ -63,12 +63,12 @@ def _inside(path: Path, name: str) -> Path:
 
 
 def refuse_files_of_others(path: Path) -> None:
-    """A page or a record that somebody put where those of the run belong is theirs, whatever its name.
+    """A page or a record that somebody put where those of a run belong is theirs, whatever its name.
 
     Raises:
         OtherRunError: There is such a file; it stays as it is.
     """
-    for name, (is_ours, what) in _RECOGNISED.items():
+    for name, (is_ours, what) in _RECOGNISED.items() if (path / RUN_FILE).is_file() else ():
         file = path / name
         content = _beginning(file) if file.is_file() else b""
         if os.path.lexists(file) and not is_ours(content) and (content or not file.is_file()):
