@@ -1,6 +1,6 @@
 """Whether this process was asked to end by a signal.
 
-The handler raises ``KeyboardInterrupt`` wherever the program is. In an import, a callback or a destructor that gets lost, or
+The handler raises ``AskedToEnd`` wherever the program is. In an import, a callback or a destructor that gets lost, or
 becomes another error. What the handler remembers is therefore looked at again where a stage ends, and when the command does.
 """
 
@@ -10,6 +10,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 _received: list[int] = []
+
+
+class AskedToEnd(KeyboardInterrupt):
+    """A signal came.
+
+    Of ``KeyboardInterrupt`` itself Python remembers that it left a text that is executed (``exec``, as in every dataclass), and
+    ends ``python -m`` with the code of SIGINT, whoever caught it and whatever the program says.
+    """
 
 
 def ask_to_end(number: int | None) -> None:
@@ -29,10 +37,10 @@ def end_if_asked() -> None:
     """Raise where the exception of the handler was lost.
 
     Raises:
-        KeyboardInterrupt: A signal came.
+        AskedToEnd: A signal came.
     """
     if _received:
-        raise KeyboardInterrupt
+        raise AskedToEnd
 
 
 @contextmanager
@@ -40,7 +48,7 @@ def ending_if_asked() -> Generator[None]:
     """A stage of work that a signal ends, whatever became of its exception.
 
     Raises:
-        KeyboardInterrupt: A signal came.
+        AskedToEnd: A signal came.
     """
     try:
         yield

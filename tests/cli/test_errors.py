@@ -550,6 +550,14 @@ def record_in_the_place_of_a_page(folder, _):
     return "report", "run", "--out", "run/report.json"
 
 
+def page_of_somebody_in_the_run(folder, _):
+    from crossgraft.cli.main import main
+
+    assert main([*PLAIN, "--quiet"]) == 0
+    (folder / "run" / "report.html").write_text("<p>mine</p>")
+    return *PLAIN, "--overwrite"
+
+
 def empty_text(folder, _):
     return *PLAIN, "--group-column", ""
 

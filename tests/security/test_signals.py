@@ -78,6 +78,59 @@ def test_what_is_said_after_a_hangup_goes_nowhere(monkeypatch):
     os.close(reader)
 
 
+WHILE_A_TEXT_IS_EXECUTED = """
+import signal
+from crossgraft.cli import main as cli
+
+cli.main = lambda _: exec("signal.raise_signal(signal.SIGHUP)")
+cli.run([])
+"""
+
+
+def test_a_signal_while_a_text_is_executed_ends_a_module_with_its_own_code(tmp_path):
+    (tmp_path / "program.py").write_text(WHILE_A_TEXT_IS_EXECUTED)
+    done = begin("-m", "program", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGHUP, "")
+
+
+WHILE_THE_COMMAND_IS_IMPORTED = """
+import signal
+import sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "crossgraft.cli.main":
+            signal.raise_signal(int(sys.argv[1]))
+
+sys.meta_path.insert(0, Finder())
+from crossgraft.__main__ import run
+
+run()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_before_the_command_has_begun_ends_it_without_a_word(number, tmp_path):
+    done = begin("-c", WHILE_THE_COMMAND_IS_IMPORTED, str(int(number)), folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (-number, "", "")  # 128 + number for a shell
+
+
+def begin(*words, folder):
+    def no_signal_is_ignored():
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=no_signal_is_ignored,
+    )
+
+
 def training_in(folder):
     """Words of ``tune --devices 2`` with a network of a module beside the zoo file."""
     make_workspace(folder)

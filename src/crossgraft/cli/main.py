@@ -40,13 +40,13 @@ def run(arguments: Sequence[str] | None = None) -> None:
     atexit.register(end_quickly)
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     signals = StopSignals()
-    signals.install()
     try:
+        signals.install()
         code = main(arguments)
-    except KeyboardInterrupt:  # another signal, while the first one was being said
-        code = EXIT_INTERRUPTED
-    finally:
         signals.end()
+    except KeyboardInterrupt:  # another signal, while the first one was being said; or one at the very end
+        signals.end()
+        code = EXIT_INTERRUPTED
     code = signals.exit_code(code)
     drop_unread(sys.stdout, sys.stderr)
     sys.exit(code)

@@ -11,7 +11,7 @@ import sys
 import threading
 from types import FrameType
 
-from crossgraft.stopping import ask_to_end, asked_to_end
+from crossgraft.stopping import AskedToEnd, ask_to_end, asked_to_end
 
 STOPPING = (
     "SIGTERM",
@@ -52,7 +52,7 @@ class StopSignals:
         if self._has_ended:
             return
         ask_to_end(number)
-        raise KeyboardInterrupt
+        raise AskedToEnd
 
     def _forget_terminals(self) -> None:
         """The terminal is gone: what is still said goes nowhere, instead of failing in the middle of the end."""

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossgraft.data.leakage import leakage_in_words
+from crossgraft.data.leakage import is_leakage_known, leakage_in_words
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Split
-from crossgraft.errors import DataError, StorageError, UsageError
+from crossgraft.errors import DataError, UsageError
 from crossgraft.records import DataSplitRecord, SplitRow
 from crossgraft.result import Result
-from crossgraft.storage.atomic import describe_os_error
 from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
@@ -71,19 +70,15 @@ class DataSplit(Result[DataSplitRecord]):
             raise UsageError(
                 f"{file} holds another split. Choose another file with --out, or replace it with --overwrite."
             )
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"Cannot make the folder {file.parent}: {describe_os_error(error)}.") from error
-        self.split.save(file)
+        self.split.save(file, overwrite=True)
         return replace(self, out=file)
 
 
 def _holds(file: Path, split: Split) -> bool:
-    """Whether the file holds these rows, however it words where they come from."""
+    """Whether the file holds these rows, however it words where they come from; one without content holds no others."""
     words: dict[str, object] = {"method": "", "origins": {}}
     try:
-        return Split.load(file).model_copy(update=words) == split.model_copy(update=words)
+        return not file.read_bytes() or Split.load(file).model_copy(update=words) == split.model_copy(update=words)
     except DataError:
         return False
 
@@ -114,6 +109,7 @@ def describe_split(
         if split.rows(part).size
     ]
     absent = {row.name: [n for n, c in zip(class_names, row.class_counts, strict=True) if c == 0] for row in shown}
+    parts = [[split.rows(part) for part in PARTS]]
     return DataSplitRecord(
         name=rows.name,
         source=source,
@@ -124,8 +120,8 @@ def describe_split(
         split_method=split.method,
         split_fingerprint=rows.fingerprint_of_split(split.rows("train")),
         seed=split.seed,
-        leakage=leakage_in_words(groups, rows.group_column, [[split.rows(part) for part in PARTS]]),
-        leakage_checked=groups is not None,
+        leakage=leakage_in_words(groups, rows.group_column, parts),
+        leakage_checked=is_leakage_known(groups, parts),
         missing=[
             f"No image in {part} has the {task.noun} {', '.join(names)}." for part, names in absent.items() if names
         ],

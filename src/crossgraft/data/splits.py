@@ -126,14 +126,14 @@ class Split(Record):
         sizes = {part: len(self.rows(part)) or None for part in PARTS}
         return facts_table(f"Split of {self.num_images} images", {**sizes, "method": self.method, "seed": self.seed})
 
-    def save(self, path: Path) -> None:
-        """Write the split as JSON; the file appears whole or not at all.
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the split as JSON, whole or not at all; with ``overwrite`` in the place of a split that is there.
 
         Raises:
-            UsageError: Something else is there.
+            UsageError: Something else is there, or a split and ``overwrite`` is off.
             StorageError: The file cannot be written.
         """
-        refuse_to_replace(path, Split.is_in, what="a split")
+        refuse_to_replace(path, Split.is_in, what="a split", overwrite=overwrite)
         write_atomically(path, self.model_dump_json(indent=1) + "\n")
 
     @classmethod

@@ -84,7 +84,7 @@ def read_zoo(
     named = [spec for item in models for spec in _read_item_or_folder(item, trusted, reporter)]
     specs = [_resolve(spec, folder, reporter) for spec in named]
     if weights_key is not None or weights_prefix is not None:
-        specs = [_inside_checkpoint(spec, weights_key, weights_prefix) for spec in specs]
+        specs = [inside_checkpoint(spec, weights_key, weights_prefix) for spec in specs]
     if not specs:
         raise UsageError("The list of models is empty. Name at least one, or leave --models out for the default zoo.")
     repeated = [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]
@@ -103,8 +103,12 @@ def _resolve(spec: ModelSpec, weights_dir: Path | None, reporter: Reporter) -> M
     return resolved
 
 
-def _inside_checkpoint(spec: ModelSpec, key: str | None, prefix: str | None) -> ModelSpec:
-    """With the place of the weights inside their file."""
+def inside_checkpoint(spec: ModelSpec, key: str | None, prefix: str | None) -> ModelSpec:
+    """With the place of the weights inside their file, where the entry of a zoo says none.
+
+    Raises:
+        UsageError: ``spec`` is no checkpoint.
+    """
     if not spec.has_checkpoint:
         raise UsageError(
             f"--weights-key and --weights-prefix name a place inside a checkpoint, and {spec.name} is none. Give the file of "

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.auditing import AuditSplit
 from crossgraft.options.data import ClassOptions, SourceOptions, Subsets, Unreadable
-from crossgraft.options.models import CodeOptions, InputSize, Weights
+from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Thumbnails, Workers
 
 
@@ -88,7 +88,7 @@ class CompareModelsOptions(
     Strictness,
     InputSize,
     CodeOptions,
-    Weights,
+    InsideCheckpoints,
     Subsets,
     AuditSplit,
     Unreadable,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.models import CodeOptions, Weights
+from crossgraft.options.models import WEIGHTS_KEY, WEIGHTS_PREFIX, CodeOptions, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Workers
 
 
@@ -61,12 +61,14 @@ class RunData(Options):
 
 
 @options
-class StartWeights(Weights):
-    """Where the weights of the pretrained network come from."""
+class StartWeights(InsideCheckpoints):
+    """Where the weights of the pretrained network come from, and which tensors are its."""
 
     group: ClassVar[str] = "Model"
 
     weights_dir: str | Path | None = option("Folder of checkpoints.", default=None, needs="model")
+    weights_key: str | None = option(WEIGHTS_KEY, default=None, needs="model")
+    weights_prefix: str | None = option(WEIGHTS_PREFIX, default=None, needs="model")
 
 
 @options

@@ -13,6 +13,9 @@ from crossgraft.plain_types import AllowedCode, ResizePolicy
 SMALL_MODELS, THEIR_SIZE = "mobilenetv3_small_100,resnet18", "57 MB from huggingface.co"
 """Two models of two families to begin with, and what is downloaded for them."""
 
+WEIGHTS_KEY = "Key of a checkpoint that holds the weights, such as teacher; dots lead further in."
+WEIGHTS_PREFIX = "Beginning of the names of the tensors to take, such as backbone.; it comes off."
+
 
 @options
 class Candidates(Options):
@@ -43,12 +46,8 @@ class InsideCheckpoints(Weights):
 
     group: ClassVar[str] = "Model"
 
-    weights_key: str | None = option(
-        "Key of a checkpoint that holds the weights, such as teacher; dots lead further in.", default=None
-    )
-    weights_prefix: str | None = option(
-        "Beginning of the names of the tensors to take, such as backbone.; it comes off.", default=None
-    )
+    weights_key: str | None = option(WEIGHTS_KEY, default=None)
+    weights_prefix: str | None = option(WEIGHTS_PREFIX, default=None)
 
 
 @options

@@ -24,6 +24,7 @@ from crossgraft.report.tables import Column, Table, words
 from crossgraft.report.typesetting import breakable, code_line, prose
 from crossgraft.runs import write_atomically
 from crossgraft.runs.inputs import refuse_file_of_a_run
+from crossgraft.runs.written_files import is_page
 from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible
@@ -91,13 +92,9 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
     if out is None and len(directories) > 1:
         raise UsageError("A page of several runs needs a file to go to: give out=… (--out FILE).")
     target = directories[0] / "report.html" if out is None else Path(out)
-    refuse_to_replace(target, _is_page, what="a page")
+    refuse_to_replace(target, is_page, what="a page")
     refuse_file_of_a_run(target, but=directories[0] if len(directories) == 1 else None)
     return write_atomically(target, render_page(directories, at=target.parent))
-
-
-def _is_page(content: bytes) -> bool:
-    return b'<meta name="generator" content="crossgraft ' in content[:2000]
 
 
 def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:

@@ -34,6 +34,7 @@ from crossgraft.runs.written_files import (
     is_of_a_beginning,
     is_without_result,
     no_run,
+    refuse_files_of_others,
     refuse_strange_folder,
     written_files,
 )
@@ -180,8 +181,7 @@ def open_run(
     refuse_strange_folder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path / ".lock", timeout=0)
-        lock.acquire()
+        (lock := FileLock(path / ".lock", timeout=0)).acquire()
     except Timeout as error:
         raise RunDirectoryError(
             f"Another crossgraft command is at work in {path}. Wait for it, or choose another --out."
@@ -194,6 +194,7 @@ def open_run(
     try:
         remove_leftovers(path, locked=True, recursive=True)
         settle(path)
+        refuse_files_of_others(path)
         before = done_record(path)
         try:
             run = _enter(

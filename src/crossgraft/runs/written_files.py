@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from crossgraft.errors import DataError, OtherRunError
+from crossgraft.errors import DataError, OtherRunError, StorageError
 from crossgraft.paths import read_whole, shortened
 from crossgraft.records import RunRecord
+from crossgraft.storage.atomic import describe_os_error
 
 WRITTEN = ".files"
 """Name of the list."""
@@ -58,6 +60,49 @@ def _inside(path: Path, name: str) -> Path:
             "own files only: somebody changed the list. Remove the folder by hand, or choose another --out."
         )
     return file
+
+
+def refuse_files_of_others(path: Path) -> None:
+    """A page or a record that somebody put where those of a run belong is theirs, whatever its name.
+
+    Raises:
+        OtherRunError: There is such a file; it stays as it is.
+    """
+    for name, (is_ours, what) in _RECOGNISED.items() if (path / RUN_FILE).is_file() else ():
+        file = path / name
+        content = _beginning(file) if file.is_file() else b""
+        if os.path.lexists(file) and not is_ours(content) and (content or not file.is_file()):
+            raise OtherRunError(
+                f"{file} is not {what} of crossgraft, and lies where the run writes one, so that it is not replaced, whatever is "
+                "asked. Move it, or choose another --out."
+            )
+
+
+def is_page(content: bytes) -> bool:
+    """Whether this is the content of a page, or its beginning."""
+    return b'<meta name="generator" content="crossgraft ' in content[:_BEGINNING]
+
+
+def _is_record(content: bytes) -> bool:
+    return re.match(rb'\s*\{\s*"schema_version":\s*\d+,\s*"kind":', content) is not None
+
+
+_BEGINNING = 2000
+_RECOGNISED = {
+    "report.html": (is_page, "a page"),
+    "report.json": (_is_record, "a record"),
+    "split.json": (_is_record, "a split"),
+}
+
+
+def _beginning(file: Path) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(_BEGINNING)
+    except OSError as error:
+        raise StorageError(
+            f"Cannot read {file}: {describe_os_error(error)}. Move it, or choose another --out."
+        ) from error
 
 
 def refuse_strange_folder(path: Path) -> None:

@@ -61,7 +61,7 @@ def assemble_selection(
         dataset=describe_dataset(data, show_names=options.show_names),
         splits=rows.split_rows(),
         leakage=rows.leakage,
-        leakage_checked=rows.dataset.groups is not None,
+        leakage_checked=rows.is_leakage_known,
         plan=plan,
         prefer=prefer,
         selected=preference.model,

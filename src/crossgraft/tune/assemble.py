@@ -66,7 +66,7 @@ def assemble_record(
         dataset=describe_dataset(replace(dataset, split_method=rows.split_in_words), show_names=options.show_names),
         splits=rows.split_rows(),
         leakage=rows.leakage,
-        leakage_checked=dataset.groups is not None,
+        leakage_checked=rows.is_leakage_known,
         model=describe_model(prepared),
         plugins=plugins,
         plan=plan,

@@ -44,7 +44,7 @@ def save_models(
         parts = fold.predictions.parts
         folder = f"folds/{parts.name}/" if of_folds else ""
         own = record_of_fold(record, of_folds[parts.fold or 0]) if of_folds else record
-        save_model(run.path / folder / MODEL_FOLDER, fold.classifier, _facts(prepared, own, fold))
+        save_model(run.path / folder / MODEL_FOLDER, fold.classifier, _facts(prepared, own, fold), overwrite=True)
         digests = sorted(_known_images(prepared, parts))  # an order that says nothing
         run.write(f"{folder}{IMAGES_FILE}", json.dumps(digests))
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from crossgraft.data import Dataset, Split
-from crossgraft.data.leakage import count_shared_groups, leakage_in_words
+from crossgraft.data.leakage import count_shared_groups, is_leakage_known, leakage_in_words
 from crossgraft.data.splits import PARTS, Part
 from crossgraft.records import EditedImagesRecord, SplitRow
 from crossgraft.words.formatting import joined
@@ -96,6 +96,11 @@ class TuningRows:
     def leakage(self) -> str:
         """Whether images of one patient may be on both sides, in a sentence."""
         return leakage_in_words(self.dataset.groups, self.dataset.group_column, self._splits)
+
+    @property
+    def is_leakage_known(self) -> bool:
+        """Whether groups say it, and no guess about their names."""
+        return is_leakage_known(self.dataset.groups, self._splits)
 
     @property
     def _splits(self) -> list[list[Rows]]:

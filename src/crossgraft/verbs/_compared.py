@@ -23,6 +23,7 @@ from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, OtherImagesError, RunDirectoryError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_as_asked
 from crossgraft.models.trusted_code import TrustedCode
+from crossgraft.models.zoo import inside_checkpoint
 from crossgraft.options import CompareModelsOptions, from_mapping, options_of
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
@@ -125,6 +126,8 @@ def open_model(
     if not isinstance(given, str | Path | ModelSpec):
         raise UsageError(f"{label} is a {type(given).__name__}; give a run, a model, or a file of features.")
     spec = find_model(given, options.weights_dir, options.allow_code, reporter=reporter)
+    if spec.has_checkpoint:
+        spec = inside_checkpoint(spec, options.weights_key, options.weights_prefix)
     return Given(
         network_of_backbone(load_as_asked(spec, options, device=device, for_training=True, reporter=reporter)),
         spec=spec,

@@ -23,7 +23,7 @@ from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.verbs._rows_of_run import run_directory_of
 
 _LIBRARIES = ("timm", "torchvision")
-_NAMING = ("--model", "--weights-dir")
+_NAMING = ("--model", "--weights-dir", "--weights-key", "--weights-prefix")
 
 
 def pretrained_start(model: object, saved: SavedModel, options: AuditOptions, reporter: Reporter) -> Backbone | str:

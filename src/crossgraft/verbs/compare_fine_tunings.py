@@ -208,7 +208,7 @@ def _record(
         dataset=describe_dataset(data, show_names=study.request.options.show_names),
         splits=rows.split_rows(),
         leakage=rows.leakage,
-        leakage_checked=rows.dataset.groups is not None,
+        leakage_checked=rows.is_leakage_known,
         model=first.model.model_copy(update={"from_scratch": False}),
         seeds=list(study.seeds),
         primary_metric=metric,

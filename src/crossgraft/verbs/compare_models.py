@@ -183,6 +183,12 @@ def _open_all(
         label: open_model(each, label, options, trusted, device=device, reporter=run.reporter)
         for label, each in named.items()
     }
+    specs = [each.spec for each in opened.values() if each.spec is not None]
+    is_inside = options.weights_key is not None or options.weights_prefix is not None
+    if is_inside and not any(spec.has_checkpoint for spec in specs):
+        raise UsageError(
+            "--weights-key and --weights-prefix name a place inside a checkpoint, and none of the models is one. Leave them out."
+        )
     for label in ("A", "B"):
         start, after = opened.get(f"{label} before"), opened[label]
         if start is not None and (isinstance(start.model, StoredFeatures) or isinstance(after.model, StoredFeatures)):

@@ -278,7 +278,8 @@ def _finish(found: Distilled, directory: RunDirectory | None, reporter: Reporter
     """The weights first: without them the rest is of no use."""
     if directory is None or found.student is None:
         return found
-    weights = found.student.save(directory.path / WEIGHTS_FILE)
+    directory.own(WEIGHTS_FILE)
+    weights = found.student.save(directory.path / WEIGHTS_FILE, overwrite=True)
     tables = {"metrics.csv": found.to_frame(), "history.csv": history_frame(found.student.history)}
     page = publish(directory, found.record, reporter, tables=tables)
     return replace(found, out=directory.path, report=page, weights=weights)

@@ -181,6 +181,21 @@ def test_a_saved_split_is_read_back(tmp_path, split):
     assert Split.load(tmp_path / "split.json") == split
 
 
+def test_another_split_is_replaced_only_when_that_is_said(tmp_path, split):
+    file = tmp_path / "split.json"
+    split.save(file)
+    other = split.model_copy(update={"train": split.test, "test": split.train})
+    with pytest.raises(UsageError, match="holds a split already"):
+        other.save(file)
+    assert Split.load(file) == split
+    other.save(file, overwrite=True)
+    assert Split.load(file) == other
+    file.write_text("image,label")
+    with pytest.raises(UsageError, match="is not a split of crossgraft"):
+        other.save(file, overwrite=True)
+    assert file.read_text() == "image,label"
+
+
 def test_applying_a_split_takes_its_rows(dataset, split):
     test = split.apply(dataset, "test")
     assert [dataset.image_name(row) for row in split.test] == [test.image_name(row) for row in range(len(test))]

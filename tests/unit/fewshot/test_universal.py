@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
@@ -209,6 +210,14 @@ def test_it_learns_and_leaves_everything_else_as_it_was(domains, tmp_path):
     again = load_backbone(spec)
     assert again.weights_fingerprint == found.backbone.weights_fingerprint
     assert again.preprocessing == student.preprocessing
+    with pytest.raises(UsageError, match="holds a distilled network already"):
+        found.save(file)
+    content = found.save(file, overwrite=True).read_bytes()
+    save_file(load_file(file), file)  # weights of somebody else
+    theirs = file.read_bytes()
+    with pytest.raises(UsageError, match="is not a distilled network of crossgraft"):
+        found.save(file, overwrite=True)
+    assert file.read_bytes() == theirs != content
 
 
 def test_bad_input(domains):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crossgraft.errors import OtherRunError
 from crossgraft.runs.run_directory import open_run
 from crossgraft.runs.written_files import BEFORE, UNFINISHED
 
@@ -28,7 +29,7 @@ def content(path):
 def done(tmp_path):
     path = tmp_path / "run"
     with opened(path) as run:
-        run.write("report.json", "old")
+        run.write("scores.csv", "old")
         run.own("jobs/")
         (path / "jobs" / "a").mkdir(parents=True)
         (path / "jobs" / "a" / "weights").write_text("old")
@@ -44,7 +45,7 @@ def begin(path, kind=None):
         for folder in ("jobs", "new"):
             (path / folder).mkdir(exist_ok=True)
             (path / folder / "b").write_text("new")
-        run.write("report.json", "new")
+        run.write("scores.csv", "new")
         assert (path / BEFORE).is_dir()
         if kind is not None:
             raise kind
@@ -52,7 +53,7 @@ def begin(path, kind=None):
 
 def fail(kind, *arguments, **more):
     with opened(*arguments, overwrite=True, **more) as run:
-        run.write("report.json", "new")
+        run.write("scores.csv", "new")
         run.write("more.json", "new")
         raise kind
 
@@ -72,7 +73,7 @@ def test_what_ends_well_takes_its_place_and_leaves_nothing_of_it(done):
     begin(done)
     assert {name for name in content(done) if not name.startswith(".")} == {
         "run.json",
-        "report.json",
+        "scores.csv",
         "notes.txt",
         "jobs/b",
         "new/b",
@@ -120,7 +121,7 @@ def test_a_kill_between_any_two_renames_loses_nothing(tmp_path_factory, stop, ag
     """What a killed process left is settled by the next one, which may be killed too."""
     path = tmp_path_factory.mktemp("kill") / "run"
     with opened(path) as run:
-        run.write("report.json", "old")
+        run.write("scores.csv", "old")
         run.write("models/a.json", "old")
     before = content(path)
     replace = Path.replace
@@ -143,3 +144,50 @@ def test_a_kill_between_any_two_renames_loses_nothing(tmp_path_factory, stop, ag
     with pytest.raises(ValueError, match="typo"), opened(path, seed=2, overwrite=True):
         raise ValueError("typo")
     assert content(path) == before
+
+
+RECORD = '{\n "schema_version": 1,\n "kind": "ranking"\n}'
+PAGE = '<!doctype html>\n<meta name="generator" content="crossgraft 0.1.0">'
+OURS = {"report.html": PAGE, "report.json": RECORD, "split.json": RECORD}
+
+
+@settings(max_examples=30)
+@given(name=st.sampled_from(sorted(OURS)), theirs=st.binary(min_size=1), overwrite=st.booleans())
+def test_a_file_of_somebody_in_the_place_of_one_of_the_run_stays_and_so_does_the_run(
+    name, theirs, overwrite, tmp_path_factory
+):
+    path = tmp_path_factory.mktemp("theirs") / "run"
+    with opened(path) as run:
+        for each, text in OURS.items():
+            run.write(each, text)
+    (path / name).write_bytes(theirs)
+    before = content(path)
+    with (
+        pytest.raises(OtherRunError, match=rf"{name} is not .* of crossgraft, .* Move it, or choose another --out"),
+        opened(path, overwrite=overwrite),
+    ):
+        pass
+    assert content(path) == before
+    (path / name).rename(path / "moved")  # as the message says
+    with opened(path, overwrite=overwrite) as run:
+        for each, text in OURS.items():
+            run.write(each, text)
+    assert (path / "moved").read_bytes() == theirs
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_folder_or_a_broken_link_is_no_file_of_the_run_and_an_empty_file_has_nothing_to_lose(done, name, tmp_path):
+    with opened(done, overwrite=True) as run:
+        run.write("report.html", PAGE)
+    (done / name).unlink(missing_ok=True)
+    (done / name).mkdir()
+    with pytest.raises(OtherRunError, match=name), opened(done, overwrite=True):
+        pass
+    (done / name).rmdir()
+    (done / name).symlink_to(tmp_path / "gone")
+    with pytest.raises(OtherRunError, match=name), opened(done, overwrite=True):
+        pass
+    (done / name).unlink()
+    (done / name).touch()
+    with opened(done, overwrite=True):
+        pass

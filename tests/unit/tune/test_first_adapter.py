@@ -38,7 +38,7 @@ def test_training_goes_on_from_the_adapter(tiny_models):
     assert again.record.metrics == second.record.metrics
     with torch.no_grad():
         first.classifier.head.bias.add_(1)
-    write_peft_adapter(first.classifier, folder)
+    write_peft_adapter(first.classifier, folder, overwrite=True)
     with pytest.raises(OtherRunError):
         fine_tune(squares(), **call)
 

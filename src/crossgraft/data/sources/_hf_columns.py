@@ -11,7 +11,9 @@ import numpy as np
 from crossgraft.data._groups import refuse_missing_groups
 from crossgraft.data.cells import attribute_values, is_empty
 from crossgraft.data.decoding import decode_bytes, decode_file
+from crossgraft.data.sources._label_sets import are_one_hot, label_set_from_numbers, one_class_each
 from crossgraft.data.sources._labels import SourceLabels, labels_from_numbers, labels_from_text
+from crossgraft.data.sources._source import SourceRequest
 from crossgraft.errors import DataError, UnreadableImageError
 
 RowName = Callable[[int], str]
@@ -82,6 +84,27 @@ def read_indicators(columns: Mapping[str, Any], features: Mapping[str, Any]) -> 
         if kind_of(features[name]) != "number":
             raise DataError(f"The column {name} holds {features[name]}. Several label columns hold 0 or 1 each.")
     return np.stack([_numbers(column).astype(np.float64) for column in columns.values()], axis=1)
+
+
+def read_label_columns(
+    columns: Mapping[str, Any], features: Mapping[str, Any], request: SourceRequest, *, holder: str, row_name: RowName
+) -> SourceLabels:
+    """Several labels per image of several columns of 0 and 1; classes where each row has exactly one 1.
+
+    Raises:
+        DataError: As of ``read_indicators`` and ``label_set_from_numbers``.
+    """
+    indicators, names = read_indicators(columns, features), list(columns)
+    if are_one_hot(indicators) and not request.several_labels:
+        return one_class_each(indicators, names, holder)
+    return label_set_from_numbers(
+        indicators,
+        names,
+        uncertain=request.uncertain,
+        none_label=request.none_label,
+        where="columns",
+        row_name=row_name,
+    )
 
 
 def read_groups(column: Any, feature: Any, *, where: str, row_name: RowName) -> np.ndarray:

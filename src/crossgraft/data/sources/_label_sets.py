@@ -67,6 +67,20 @@ def is_one_hot(columns: Sequence[Sequence[str]]) -> bool:
     return all(row.count(1) == 1 and row.count(0) == len(row) - 1 for row in zip(*numbers, strict=True))
 
 
+def are_one_hot(values: np.ndarray) -> bool:
+    """Whether (n, L) numbers are 0 and 1 alone, and each row has exactly one 1."""
+    return values.shape[1] > 1 and bool(np.isin(values, (0, 1)).all() and (values.sum(axis=1) == 1).all())
+
+
+def one_class_each(values: np.ndarray, names: Sequence[str], holder: str) -> SourceLabels:
+    """Classes, called like the columns, of (n, L) numbers that ``are_one_hot``; the user is told."""
+    notice = (
+        f"Each row of {holder} has exactly one 1 in the columns {', '.join(names)}, so they are read as classes, one per "
+        "image."
+    )
+    return SourceLabels(np.asarray(names)[values.argmax(axis=1)], None, (notice,))
+
+
 def refuse_none_label(none_label: str | None) -> None:
     """Raise where an image has one label, of which there is always one.
 

@@ -12,6 +12,7 @@ from crossgraft.data.sources._label_sets import (
     label_set_from_cells,
     label_set_from_numbers,
     numbers_in_columns,
+    one_class_each,
     refuse_none_label,
     separator_notices,
 )
@@ -41,13 +42,9 @@ def _numbers(table: TextTable, columns: Sequence[str]) -> np.ndarray:
     return numbers_in_columns([table.column(column) for column in columns], columns, row_name=table.row_name)
 
 
-def one_class_each(table: TextTable, columns: Sequence[str]) -> SourceLabels:
+def one_class_of_each(table: TextTable, columns: Sequence[str]) -> SourceLabels:
     """The column of 0 and 1 that has the 1, of each row."""
-    notice = (
-        f"Each row of {table.name} has exactly one 1 in the columns {', '.join(columns)}, so they are read as classes, one per "
-        "image."
-    )
-    return SourceLabels(np.asarray(columns)[_numbers(table, columns).argmax(axis=1)], None, (notice,))
+    return one_class_each(_numbers(table, columns), columns, table.name)
 
 
 def labels_of_table(table: TextTable, columns: Sequence[str], request: SourceRequest) -> SourceLabels:

@@ -38,7 +38,7 @@ from crossgraft.data.sources._table import (
     require_path_column,
 )
 from crossgraft.data.sources._table_files import find_image_files
-from crossgraft.data.sources._table_labels import labels_of_table, one_class_each, rows_to_keep
+from crossgraft.data.sources._table_labels import labels_of_table, one_class_of_each, rows_to_keep
 from crossgraft.errors import DataError
 
 _NAMES_THAT_SAY_NOTHING = ("metadata", "labels", "table", "index", "data", "dataset", "images")
@@ -142,7 +142,7 @@ def rows_of_table(
         if is_of_folder
         else NOT_COUNTED
     )
-    labels = one_class_each(table, columns.labels) if one_hot else labels_of_table(table, columns.labels, request)
+    labels = one_class_of_each(table, columns.labels) if one_hot else labels_of_table(table, columns.labels, request)
     notices = (*counted.notices, *found, *left_out, *labels.notices)
     return rows_of_files(
         files,

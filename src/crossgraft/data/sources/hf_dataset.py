@@ -22,6 +22,7 @@ from crossgraft.data.sources._hf_columns import (
     read_attribute,
     read_groups,
     read_indicators,
+    read_label_columns,
     read_labels,
     unused_classes,
 )
@@ -39,7 +40,6 @@ from crossgraft.data.sources._image_root import ImageRoot, refuse_outside
 from crossgraft.data.sources._label_sets import (
     certain_rows,
     label_set_from_cells,
-    label_set_from_numbers,
     refuse_none_label,
     without_none,
 )
@@ -149,7 +149,8 @@ class _Rows(Confidential):
         if not len(split_of_row):
             raise DataError(f"The dataset {dataset.name} has no rows to use. Save it with some.")
         self.features = self._arrow.features
-        self.columns = find_columns(dataset.name, self.features, request, with_split=None in used)
+        column_of, with_split = self._arrow.table.column, None in used
+        self.columns = find_columns(dataset.name, self.features, request, with_split=with_split, column_of=column_of)
         self.splits = None if None in used else np.asarray(used)[split_of_row]
         self.places = np.arange(len(split_of_row))
         self._place_in_split = self.places - np.searchsorted(split_of_row, split_of_row)
@@ -217,15 +218,9 @@ class _Rows(Confidential):
         if request.label_separator is not None:
             return self._separated_labels(request.label_separator)
         if len(names) > 1:
-            return label_set_from_numbers(
-                read_indicators({name: self.column(name) for name in names}, self.features),
-                names,
-                uncertain=request.uncertain,
-                none_label=request.none_label,
-                where="columns",
-                row_name=self.row_name,
-            )
-        where, feature = f"column {names[0]}", self.features[names[0]]
+            columns = {name: self.column(name) for name in names}
+            return read_label_columns(columns, self.features, request, holder=self.name, row_name=self.row_name)
+        feature, where = self.features[names[0]], f"column {names[0]}"
         labels = read_labels(self.column(names[0]), feature, where=where, row_name=self.row_name)
         if labels.values.ndim == 1:
             refuse_none_label(request.none_label)

@@ -22,10 +22,11 @@ from crossgraft.fewshot.universal.domains import DistillationSettings, Distilled
 from crossgraft.fewshot.universal.teachers import answers_of, new_head, new_map
 from crossgraft.models import Backbone
 from crossgraft.models.fingerprint import weights_fingerprint
-from crossgraft.models.sources.checkpoint_header import header_text
+from crossgraft.models.sources.checkpoint_header import header_text, is_header_of_ours
 from crossgraft.seeding import torch_generator
 from crossgraft.similarity import batch_rbf_cka
 from crossgraft.storage.atomic import write_atomically
+from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.tune.engine.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.schedule import Schedule
@@ -48,12 +49,18 @@ class UniversalBackbone:
     heads: Mapping[str, nn.Linear]
     history: list[DistilledStep]
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the weights as safetensors, with what builds the network and prepares its images: ``--model PATH`` reads them.
 
+        Args:
+            path: Folders above it are made.
+            overwrite: Replace a file that this function has written; no other file is replaced.
+
         Raises:
+            UsageError: There is such a file and ``overwrite`` is off, or another one, or a folder.
             StorageError: The file cannot be written.
         """
+        refuse_to_replace(Path(path), is_header_of_ours, what="a distilled network", overwrite=overwrite)
         state = {name: value.detach().cpu().contiguous() for name, value in self.backbone.module.state_dict().items()}
         backbone, network = self.backbone, self.backbone.network
         source, kwargs = (backbone.architecture, {}) if network is None else (network.source, network.kwargs)

@@ -11,7 +11,7 @@ from pathlib import Path
 import safetensors.torch
 from torch import Tensor, nn
 
-from crossgraft.errors import RunDirectoryError, UsageError
+from crossgraft.errors import UsageError
 from crossgraft.models.adapters.insertion import adapters_of
 from crossgraft.models.adapters.lora import Convolution, LoraAdapter, LoraLinear
 from crossgraft.models.adapters.peft_format import (
@@ -24,8 +24,10 @@ from crossgraft.models.adapters.peft_format import (
 )
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.head_place import with_head_in_place
+from crossgraft.models.sources.checkpoint_header import MARK, is_header_of_ours
 from crossgraft.models.spec import without_folders
 from crossgraft.storage.atomic import replace_folder
+from crossgraft.storage.replacing import refuse_to_replace_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class _Layer:
     dropout: float
 
 
-def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
+def write_peft_adapter(classifier: Classifier, folder: str | Path, *, overwrite: bool = False) -> Path:
     """Write the LoRA adapters and the head of ``classifier`` so that PEFT loads them into the pretrained network.
 
     ``PeftModel.from_pretrained(network, folder)`` takes the network as it was pretrained, built for as many classes:
@@ -48,20 +50,21 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
 
     Args:
         classifier: Classifier with LoRA adapters, all else of its body as it was pretrained.
-        folder: New, or with an adapter that is replaced.
+        folder: New, or empty.
+        overwrite: Replace an adapter that this function has written; no other files are replaced.
 
     Returns:
         ``folder``.
 
     Raises:
         UsageError: There is nothing to write, or PEFT would compute something else; the message names the layer.
-        RunDirectoryError: ``folder`` holds other files.
+        RunDirectoryError: ``folder`` holds such an adapter and ``overwrite`` is off, or other files.
         StorageError: It cannot be written; an older adapter stays as it was.
 
     Cost: a copy of the weights and two forward passes of two images.
     """
     folder = Path(folder)
-    _refuse_other_files(folder)
+    refuse_to_replace_folder(folder, (CONFIG_FILE, WEIGHTS_FILE), _is_ours, what="an adapter", overwrite=overwrite)
     adapters = _lora_adapters(classifier)
     network, heads = with_head_in_place(classifier)
     _refuse_mistaken_heads(adapters, heads, network)
@@ -74,7 +77,7 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path) -> Path:
     state = {f"{PREFIX}{name}": tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     config = _config(classifier.recipe.name, layers, heads, targets_of(layers, network))
     content = {
-        WEIGHTS_FILE: safetensors.torch.save(state, metadata={"format": "pt"}),
+        WEIGHTS_FILE: safetensors.torch.save(state, metadata={"format": "pt", **MARK}),
         CONFIG_FILE: json.dumps(config, indent=2, ensure_ascii=False) + "\n",
     }
     replace_folder(folder, content, what="the adapter", advice="Free some space or choose another folder.")
@@ -182,10 +185,6 @@ def _number(value: float) -> float | int:
     return int(value) if value.is_integer() else value
 
 
-def _refuse_other_files(folder: Path) -> None:
-    if folder.is_dir():
-        others = sorted(path.name for path in folder.iterdir() if path.name not in (CONFIG_FILE, WEIGHTS_FILE))
-        if others:
-            raise RunDirectoryError(f"{folder} holds files that are no adapter ({others[0]}). Choose another folder.")
-    elif folder.exists():
-        raise RunDirectoryError(f"{folder} is a file. Choose another folder.")
+def _is_ours(folder: Path) -> bool:
+    weights = folder / WEIGHTS_FILE
+    return weights.is_file() and is_header_of_ours(weights.read_bytes())

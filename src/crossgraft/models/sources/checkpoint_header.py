@@ -17,6 +17,8 @@ from crossgraft.paths import shortened
 from crossgraft.types import Preprocessing
 
 _WORDS = ("interpolation", "resize_policy")
+MARK = {"written_by": "crossgraft"}
+"""Metadata of weights that crossgraft has written where the user said, so that it may replace them."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,16 @@ def read_header(path: Path) -> CheckpointHeader:
     )
 
 
+def is_header_of_ours(content: bytes) -> bool:
+    """Whether this is the content of a ``.safetensors`` file with the ``MARK`` of crossgraft."""
+    size = int.from_bytes(content[:8], "little")
+    try:
+        metadata = json.loads(content[8 : 8 + size])["__metadata__"]
+        return all(metadata[name] == value for name, value in MARK.items())
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return False
+
+
 def _decode(metadata: Mapping[str, str], key: str, path: Path) -> object:
     if key not in metadata:
         return None
@@ -86,6 +98,7 @@ def header_text(
     """Metadata that ``read_header`` reads: all that is needed to build the network and to prepare its images."""
     size = [preprocessing.channels, preprocessing.height_pixels, preprocessing.width_pixels]
     return {
+        **MARK,
         "architecture": architecture,
         "kwargs": json.dumps(dict(kwargs)),
         "input_size": json.dumps(size),

@@ -51,7 +51,8 @@ def missing_classes(source: Source[DataSplitRecord]) -> Caveat | None:
     missing = source.record.missing
     if not missing:
         return None
-    units = "groups (patients)" if source.record.leakage_checked else "images"
+    has_groups = any(row.num_groups is not None for row in source.record.splits)
+    units = "groups (patients)" if has_groups else "images"
     advice = (
         f"There it cannot be measured. Collect more, or leave it out: a class needs three {units} to be in three parts."
     )

@@ -11,6 +11,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.records import SavedModelRecord, TrainingDataRecord, TuningRecord
 from crossgraft.storage.atomic import replace_folder
+from crossgraft.storage.replacing import refuse_to_replace_folder
 from crossgraft.tune.saving.checksums import checksums_of
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import CARD_FILE, FACTS_FILE, WEIGHTS_FILE
@@ -81,23 +82,31 @@ def describe_saved_model(
     )
 
 
-def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelRecord) -> SavedModelRecord:
-    """Write the folder of a saved model, whole or not at all; an older one in its place is replaced.
+_FILES = (WEIGHTS_FILE, CARD_FILE, FACTS_FILE)
+
+
+def save_model(
+    folder: str | Path, classifier: Classifier, facts: SavedModelRecord, *, overwrite: bool = False
+) -> SavedModelRecord:
+    """Write the folder of a saved model, whole or not at all.
 
     Args:
         folder: Usually ``<run directory>/model``; folders above it are made.
         classifier: The network as it was evaluated.
         facts: Facts from ``describe_saved_model``; fingerprints of the weights are filled in here.
+        overwrite: Replace another saved model in its place; no other files are replaced.
 
     Returns:
         The facts as they were written.
 
     Raises:
         UsageError: ρSIM was not taken off.
+        RunDirectoryError: There is a saved model in its place and ``overwrite`` is off, or something else.
         StorageError: Disk full, no permission …; an older model stays as it was.
     """
     refuse_unstripped(classifier, "The network")
     folder = Path(folder)
+    refuse_to_replace_folder(folder, _FILES, _is_saved_model, what="a saved model", overwrite=overwrite)
     state = {name: tensor.detach().to("cpu").contiguous().clone() for name, tensor in classifier.state_dict().items()}
     weights = safetensors.torch.save(state, metadata={"format": "pt"})
     facts = facts.model_copy(
@@ -116,3 +125,8 @@ def save_model(folder: str | Path, classifier: Classifier, facts: SavedModelReco
     }
     replace_folder(folder, content, what="the model", advice="Free some space or choose another --out.")
     return facts
+
+
+def _is_saved_model(folder: Path) -> bool:
+    facts = folder / FACTS_FILE
+    return facts.is_file() and b'"kind": "model"' in facts.read_bytes()[:200]

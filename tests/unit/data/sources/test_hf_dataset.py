@@ -267,6 +267,23 @@ def test_several_columns_are_several_labels_an_image(saved):
         rows_of(folder, label_columns=("edema", "note"))
 
 
+@pytest.mark.parametrize("columns", [None, "MEL,NV,BCC"])
+def test_one_hot_columns_are_classes_as_in_tables(saved, columns):
+    number = {"MEL": [1.0, 0, 0, 1] * 2, "NV": [0, 1, 0, 0] * 2, "BCC": [False, False, True, False] * 2}
+    folder = saved(dataset({**number, "patient": [0, 0, 1, 1] * 2, "age": [31.5] * ROWS}))
+    opened = open_dataset(folder, label_column=columns)
+    assert opened.task == "multi-class" and opened.class_names == ("BCC", "MEL", "NV")
+    assert opened.labels.tolist() == ["MEL", "NV", "BCC", "MEL"] * 2
+    assert opened.group_column == "patient" and set(opened.attributes) == {"age"}
+    assert open_dataset(folder, label_column="MEL,NV", uncertain="zeros").task == "multi-label"
+
+
+def test_columns_of_which_an_image_may_have_several_are_not_taken_unasked(saved):
+    folder = saved(dataset({"edema": [0, 1] * 4, "mass": [1, 1] * 4}))
+    with pytest.raises(DataError, match=r"No column of chest holds the labels .*--label-column"):
+        open_dataset(folder)
+
+
 def test_several_label_columns_hold_zero_or_one(saved):
     folder = saved(dataset({"edema": [0, 2] * 4, "mass": [1, 0] * 4}))
     with pytest.raises(DataError, match=r"The label is 2 in row 1 \(column edema\)"):

@@ -165,7 +165,11 @@ def test_the_fingerprint_is_of_the_content(folder, tmp_path):
 
 
 def test_an_adapter_is_replaced_and_nothing_else(folder):
-    write_peft_adapter(adapted(SmallCnn(), ["stem"], r=1), folder)
+    before = contents(folder)
+    with pytest.raises(RunDirectoryError, match="holds an adapter already"):
+        write_peft_adapter(adapted(SmallCnn(), ["stem"], r=1), folder)
+    assert contents(folder) == before
+    write_peft_adapter(adapted(SmallCnn(), ["stem"], r=1), folder, overwrite=True)
     assert json.loads((folder / CONFIG).read_text())["target_modules"] == ["stem"]
     assert sorted(path.name for path in folder.parent.iterdir()) == ["adapter"]
     (folder / "notes.txt").touch()
@@ -173,6 +177,18 @@ def test_an_adapter_is_replaced_and_nothing_else(folder):
         write_peft_adapter(adapted(SmallCnn(), ["stem"]), folder)
     with pytest.raises(RunDirectoryError, match="is a file"):
         write_peft_adapter(adapted(SmallCnn(), ["stem"]), folder / "notes.txt")
+
+
+def test_an_adapter_that_peft_has_trained_is_never_replaced(folder):
+    save_file(load_file(folder / WEIGHTS), folder / WEIGHTS, metadata={"format": "pt"})
+    before = contents(folder)
+    with pytest.raises(RunDirectoryError, match="is not an adapter of crossgraft"):
+        write_peft_adapter(adapted(SmallCnn(), ["stem"]), folder, overwrite=True)
+    assert contents(folder) == before
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 REFUSED_LAYERS = [

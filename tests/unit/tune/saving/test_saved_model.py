@@ -197,7 +197,7 @@ def test_a_disk_that_fills_up_leaves_the_older_model(folder, classifier, facts, 
 
     monkeypatch.setattr("crossgraft.storage.atomic.write_atomically", full)
     with pytest.raises(StorageError, match="disk full"):
-        save_model(folder, classifier, facts)
+        save_model(folder, classifier, facts, overwrite=True)
     assert torch.equal(load_saved_model(folder).logits(images), expected)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
@@ -207,8 +207,19 @@ def test_a_newer_model_takes_the_place_of_the_older_one(folder, classifier, fact
 
     other = copy.deepcopy(classifier)
     nn.init.zeros_(other.head.weight)
-    save_model(folder, other, facts)
+    with pytest.raises(RunDirectoryError, match="holds a saved model already"):
+        save_model(folder, other, facts)
+    save_model(folder, other, facts, overwrite=True)
     assert torch.equal(load_saved_model(folder).logits(images), other.head.bias.detach().expand(5, 2))
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "weights.safetensors", "model.json"])
+def test_what_is_no_saved_model_is_never_replaced(name, tmp_path, classifier, facts):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / name).write_text("{}")
+    with pytest.raises(RunDirectoryError, match="mine"):
+        save_model(tmp_path / "mine", classifier, facts, overwrite=True)
+    assert (tmp_path / "mine" / name).read_text() == "{}"
 
 
 def test_a_model_of_a_version_that_knew_fewer_fields_is_read_and_one_that_lost_them_is_not(tmp_path, classifier):

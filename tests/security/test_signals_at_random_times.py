@@ -1,0 +1,40 @@
+"""A few of the trials of ``support.random_signals``, which sends any number: ``python -m support.random_signals FOLDER``.
+
+``CROSSGRAFT_SIGNALS`` is how many each test sends; 6 by default.
+"""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+NUMBER = int(os.environ.get("CROSSGRAFT_SIGNALS", "6"))
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork") or not hasattr(signal, "SIGHUP"), reason="signals of POSIX, to forks"),
+]
+
+
+@pytest.mark.parametrize("start", ["fork", "program"])
+def test_a_command_ends_with_the_code_of_its_signal_and_the_same_command_makes_up_for_it(start, tmp_path):
+    number = NUMBER if start == "fork" else max(1, NUMBER // 3)
+    places = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-m", "support.random_signals", str(tmp_path), "--trials", str(number), "--start", start],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": places},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    with (tmp_path / "rows.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == number
+    assert not [row for row in rows if row["wrong"]]
