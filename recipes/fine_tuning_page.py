@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from studies import Difference, difference_of, verdict
 
-from crossgraft.records import MetricRecord, TuningRecord
+from crossgraft.records.tuning import MetricRecord, TuningRecord
 
 METRICS = {"auc": "AUC", "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy"}
 FOLDED_METRICS = {**METRICS, "calibration_error": "Calibration error"}

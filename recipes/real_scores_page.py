@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from crossgraft.records import RankingRecord, RunRecord
+from crossgraft.records.ranking import RankingRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.scores import SCORES, ZooScore
 
 GRADIENT_SCORES = ("gradient_ratio", "nca_gradient")

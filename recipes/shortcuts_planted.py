@@ -43,7 +43,7 @@ from crossgraft.data import Dataset
 from crossgraft.metrics import MetricValue, auc, auc_difference
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.progress import Reporter
-from crossgraft.records import AuditEntry
+from crossgraft.records.audit import AuditEntry
 from crossgraft.seeding import generator
 from crossgraft.storage.atomic import write_atomically
 

@@ -12,7 +12,8 @@ from typing import Any, TypeVar, get_type_hints
 import numpy as np
 
 from crossgraft.metrics import MetricRow, evaluate_predictions
-from crossgraft.records import InterpolationRecord, MetricRecord, TuningRecord
+from crossgraft.records.interpolation import InterpolationRecord
+from crossgraft.records.tuning import MetricRecord, TuningRecord
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.words.csv_cells import csv_rows
 

@@ -17,7 +17,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, create_model
 
 from crossgraft.errors import UnknownNameError, UsageError, located
-from crossgraft.options import Options, Terminal, options_of, value_of
+from crossgraft.options._option import Options, options_of
+from crossgraft.options._values import value_of
+from crossgraft.options.showing import Terminal
 from crossgraft.paths import shortened
 
 CONSENTS = {"allow_code": "--code", "allow_outside": "--allow-outside"}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from crossgraft.errors import UsageError
-from crossgraft.records import Record
+from crossgraft.records.base import Record
 from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from crossgraft.records import DataCheckRecord
+from crossgraft.records.checks import DataCheckRecord
 
 
 @pytest.fixture

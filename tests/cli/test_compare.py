@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord, RunRecord
+from crossgraft.records.runs import RunRecord
+from crossgraft.records.tuning_comparison import ComparisonPlanRecord, FineTuningComparisonRecord
 from crossgraft.tune.variants import curves
 from support.few_pages import leave_out_pages
 

@@ -12,7 +12,7 @@ from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.geometry import interpolation_path, parameter_distance, sharpness
 from crossgraft.models import Backbone, load_backbone, read_zoo
 from crossgraft.models.recipe import network_recipe
-from crossgraft.records import ModelComparisonRecord
+from crossgraft.records.model_comparison import ModelComparisonRecord
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.types import Preprocessing
 from support.tiny import make_images

@@ -16,7 +16,7 @@ from crossgraft.audit.catalogue import edits_by_place
 from crossgraft.audit.confounders import CONFOUNDERS
 from crossgraft.audit.confounders._confounder import Confounder, Painted
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
-from crossgraft.records import ContactSheetsRecord
+from crossgraft.records.contact_sheets import ContactSheetsRecord
 from crossgraft.verbs import show_confounders as verb_module
 from support.tiny import make_images
 

@@ -11,7 +11,7 @@ from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError, OtherRunError, UsageError
 from crossgraft.fewshot.universal.held_out import seen_elsewhere
 from crossgraft.models import load_backbone, read_zoo
-from crossgraft.records import DistillationRecord
+from crossgraft.records.distillation import DistillationRecord
 from support.tiny import make_images
 
 CODE = ("--code", "tiny_models.py", "--workers", "1")

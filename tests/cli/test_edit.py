@@ -11,7 +11,7 @@ import crossgraft as package
 from crossgraft.audit.confounders import Tag
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.records import EditRecord
+from crossgraft.records.editing import EditRecord
 from support.tiny import make_images
 
 

@@ -10,7 +10,7 @@ from crossgraft.cli.command import typed_as
 from crossgraft.cli.commands import COMMANDS
 from crossgraft.cli.parsing import parse
 from crossgraft.errors import UsageError
-from crossgraft.options import options_of
+from crossgraft.options._option import options_of
 
 VERBS = {
     name: each for name in package.__all__ if hasattr(each := getattr(package, name), "options") and callable(each)

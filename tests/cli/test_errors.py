@@ -20,7 +20,8 @@ from safetensors.torch import save_file
 
 from crossgraft import compute
 from crossgraft.data.medical import dicom_file
-from crossgraft.runs import known_results_file, open_run
+from crossgraft.runs.known_results import known_results_file
+from crossgraft.runs.run_directory import open_run
 from support.medical import ct_slice, dicom_dataset, write_ct, write_nifti
 from support.tiny import make_images
 

@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 import crossgraft as package
 from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot, TipAdapterHead
-from crossgraft.records import FewshotRecord, PredictionRecord
+from crossgraft.records.fewshot import FewshotRecord
+from crossgraft.records.prediction import PredictionRecord
 from crossgraft.runs import workers
 from support import forked
 from support.tiny import make_images

@@ -11,7 +11,8 @@ from sklearn.neighbors import KNeighborsClassifier
 import crossgraft as package
 from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.fewshot import MetaDataset, TipAdapterHead
-from crossgraft.records import FewshotRecord, PredictionRecord
+from crossgraft.records.fewshot import FewshotRecord
+from crossgraft.records.prediction import PredictionRecord
 from crossgraft.report.sections.prediction_caveats import FEWEST_WAYS
 
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}

@@ -14,18 +14,14 @@ from crossgraft.cli.commands import COMMANDS
 from crossgraft.cli.help_pages import command_page
 from crossgraft.cli.parsing import parse
 from crossgraft.config import settings_model
-from crossgraft.options import (
-    CheckOptions,
-    CompareOptions,
-    ExportOptions,
-    PredictOptions,
-    RankOptions,
-    Terminal,
-    TuneOptions,
-    configuration,
-    options_of,
-)
-from crossgraft.options._option import option, options
+from crossgraft.options._option import configuration, option, options, options_of
+from crossgraft.options.checking import CheckOptions
+from crossgraft.options.comparing import CompareOptions
+from crossgraft.options.exporting import ExportOptions
+from crossgraft.options.predicting import PredictOptions
+from crossgraft.options.ranking import RankOptions
+from crossgraft.options.showing import Terminal
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.verbs._verb import verb
 
 VERBS = {
@@ -79,7 +75,7 @@ def test_every_option_of_a_verb_is_a_flag_a_key_and_a_keyword(name):
 
 def test_options_of_the_demo_are_keywords_of_its_function():
     from crossgraft.demo import write_demo
-    from crossgraft.options import DemoOptions
+    from crossgraft.options.showing import DemoOptions
 
     assert set(options_of(DemoOptions)) == set(inspect.signature(write_demo).parameters)
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from crossgraft.records import PredictionRecord
+from crossgraft.records.prediction import PredictionRecord
 from support.tiny import make_images
 
 TUNE = (

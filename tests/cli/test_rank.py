@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.records import RankingRecord, RunRecord
+from crossgraft.records.ranking import RankingRecord
+from crossgraft.records.runs import RunRecord
 
 FLAGS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "leep,logme,knn_probe", "--workers", "1")
 

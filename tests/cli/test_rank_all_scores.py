@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from crossgraft.records import KnownResult, RankingRecord
-from crossgraft.runs import add_known_results
+from crossgraft.records.prior import KnownResult
+from crossgraft.records.ranking import RankingRecord
+from crossgraft.runs.known_results import add_known_results
 from support.few_rounds import leave_out_rounds
 
 FLAGS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--workers", "1", "--quiet")

@@ -3,7 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from crossgraft.records import PlanRecord, RunRecord, TuningRecord
+from crossgraft.records.runs import RunRecord
+from crossgraft.records.tuning import PlanRecord, TuningRecord
 from crossgraft.words.metric_words import metric_in_words
 
 FAST = ("--model", "tiny_models:tiny", "--epochs", "2", "--workers", "1")

@@ -7,8 +7,11 @@ import pytest
 
 import crossgraft as package
 from crossgraft.errors import DataError
-from crossgraft.records import FineTuningComparisonRecord, PredictionRecord, RunRecord, TuningRecord
-from crossgraft.runs import read_known_results
+from crossgraft.records.prediction import PredictionRecord
+from crossgraft.records.runs import RunRecord
+from crossgraft.records.tuning import TuningRecord
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
+from crossgraft.runs.known_results import read_known_results
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.tune.variants import curves
 from support.few_pages import leave_out_pages

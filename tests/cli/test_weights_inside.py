@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file
 
 from crossgraft.cli.commands import COMMANDS
-from crossgraft.options import options_of
+from crossgraft.options._option import options_of
 
 INSIDE = ("--weights-key", "teacher", "--weights-prefix", "backbone.")
 COMMON = ("--code", "tiny_models.py", "--device", "cpu", "--workers", "1")

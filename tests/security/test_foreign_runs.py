@@ -13,10 +13,10 @@ from crossgraft.data import Split
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.records import SavedModelRecord
 from crossgraft.records.data import DatasetRecord
+from crossgraft.records.saved_model import SavedModelRecord
 from crossgraft.report.source import read_run
-from crossgraft.runs import open_run
+from crossgraft.runs.run_directory import open_run
 from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model

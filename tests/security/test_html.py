@@ -13,7 +13,7 @@ import pytest
 
 from crossgraft import write_report
 from crossgraft.cli.main import main
-from crossgraft.records import RunRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.words.notebook import facts_table
 from support.audit_records import audit_record

@@ -10,9 +10,10 @@ import pytest
 
 from crossgraft.errors import RunDirectoryError
 from crossgraft.features.store import FeatureStore
-from crossgraft.records import KnownResult
-from crossgraft.runs import add_known_results, open_run, write_atomically
-from crossgraft.storage.atomic import folder_beside, replace_folder
+from crossgraft.records.prior import KnownResult
+from crossgraft.runs.known_results import add_known_results
+from crossgraft.runs.run_directory import open_run
+from crossgraft.storage.atomic import folder_beside, replace_folder, write_atomically
 from crossgraft.storage.temporaries import ABANDONED_SECONDS, remove_leftovers, scratch_folder, temporary_beside
 from crossgraft.tune.exporting.new_folder import RECORD_FILE, refuse_existing
 

@@ -13,8 +13,9 @@ import pytest
 
 from crossgraft.cli.main import main
 from crossgraft.errors import CrossgraftWarning
-from crossgraft.records import FineTuningComparisonRecord, RankingRecord
-from crossgraft.runs import known_results_file, read_known_results
+from crossgraft.records.ranking import RankingRecord
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
+from crossgraft.runs.known_results import known_results_file, read_known_results
 from crossgraft.storage import atomic
 from crossgraft.tune.variants import curves
 from crossgraft.verbs import publish as finish

@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 import crossgraft
 from crossgraft.cli.main import main
 from crossgraft.progress import Reporter
-from crossgraft.records import KnownResult
+from crossgraft.records.prior import KnownResult
 from crossgraft.runs.known_results import add_known_results, read_known_results
 from crossgraft.words.visible import storable, visible
 from support.hostile import PLANTED, RAW, SHOWN

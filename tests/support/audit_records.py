@@ -1,6 +1,5 @@
 """What an audit leaves."""
 
-from crossgraft.records import Reference
 from crossgraft.records.audit import (
     AuditCell,
     AuditDifference,
@@ -12,6 +11,7 @@ from crossgraft.records.audit import (
     ConfounderRecord,
     GateRecord,
 )
+from crossgraft.records.base import Reference
 
 SHARES = (0.0, 0.5, 1.0)
 

@@ -1,12 +1,11 @@
 """A comparison of fine-tunings as a record, with a name that would break a page."""
 
-from crossgraft.records import (
+from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
+from crossgraft.records.tuning_comparison import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
     DifferenceRecord,
     FineTuningComparisonRecord,
-    InterpolationPoint,
-    InterpolationRecord,
     ValueRecord,
 )
 from support.tuning_records import SIMILARITY, metric, tuning_record

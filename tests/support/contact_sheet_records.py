@@ -1,6 +1,7 @@
 """What ``crossgraft list confounders --data`` leaves."""
 
-from crossgraft.records import ContactSheetRow, ContactSheetsRecord, Reference, ShownImageRow
+from crossgraft.records.base import Reference
+from crossgraft.records.contact_sheets import ContactSheetRow, ContactSheetsRecord, ShownImageRow
 
 
 def sheet_row(edit="tag", **changed):

@@ -1,6 +1,7 @@
 """What a distillation leaves."""
 
-from crossgraft.records import DistillationRecord, DistilledDomainRecord, DistilledStepsRecord, Reference
+from crossgraft.records.base import Reference
+from crossgraft.records.distillation import DistillationRecord, DistilledDomainRecord, DistilledStepsRecord
 from support.tuning_records import metric, tuning_record
 
 

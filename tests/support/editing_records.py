@@ -1,6 +1,7 @@
 """What an edit of a data set leaves."""
 
-from crossgraft.records import EditedClassRow, EditRecord, EditRow, Reference
+from crossgraft.records.base import Reference
+from crossgraft.records.editing import EditedClassRow, EditRecord, EditRow
 
 
 def edit_row(edit="tag", **changed):

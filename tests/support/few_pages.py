@@ -1,6 +1,6 @@
 """Pages of the trainings of a comparison take half the time of a test that is about something else."""
 
-from crossgraft.runs import PAGE_FILE
+from crossgraft.runs.publish import PAGE_FILE
 from crossgraft.tune.variants.study import TRAININGS_FOLDER
 from crossgraft.verbs import publish as finish
 

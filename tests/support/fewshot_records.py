@@ -1,6 +1,7 @@
 """What a run of few-shot episodes leaves."""
 
-from crossgraft.records import FewshotRecord, HeadRow, Reference, SizeRow
+from crossgraft.records.base import Reference
+from crossgraft.records.fewshot import FewshotRecord, HeadRow, SizeRow
 
 
 def head(name, accuracy, difference=None, **changed):

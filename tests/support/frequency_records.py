@@ -1,6 +1,6 @@
 """Frequencies of an audit."""
 
-from crossgraft.records import (
+from crossgraft.records.audit_frequency import (
     ArtefactFrequencies,
     AuditFrequencies,
     BandPoint,

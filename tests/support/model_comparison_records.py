@@ -1,12 +1,12 @@
 """What a comparison of two models leaves."""
 
-from crossgraft.records import (
+from crossgraft.records.base import Reference
+from crossgraft.records.model_comparison import (
     ComparedModel,
     LayerGrid,
     MeasuredFeatures,
     ModelComparisonRecord,
     ModelPair,
-    Reference,
 )
 
 

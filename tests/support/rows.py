@@ -1,6 +1,6 @@
 """Data with every row's part, as a fine-tuning opens them."""
 
-from crossgraft.options import TuneOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.tune.planning.rows import open_rows
 

@@ -1,6 +1,7 @@
 """What a selection leaves."""
 
-from crossgraft.records import CandidateRecord, PlannedModel, Reference, SelectionPlanRecord, SelectionRecord
+from crossgraft.records.base import Reference
+from crossgraft.records.selection import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
 from support.tuning_records import metric, tuning_record
 
 

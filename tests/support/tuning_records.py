@@ -2,24 +2,22 @@
 
 import numpy as np
 
-from crossgraft.records import (
-    BatchNormRecord,
+from crossgraft.records.base import Reference
+from crossgraft.records.checks import CheckRecord
+from crossgraft.records.data import DatasetRecord
+from crossgraft.records.epochs import EpochRow
+from crossgraft.records.keeping import BatchNormRecord, KeepRecord
+from crossgraft.records.models import PreprocessingRecord
+from crossgraft.records.plugins import PluginRecord
+from crossgraft.records.prediction import PredictionRecord, PredictionRow
+from crossgraft.records.tuning import (
     CalibrationRecord,
-    CheckRecord,
     ConfusionRecord,
-    DatasetRecord,
-    EpochRow,
     FoldRecord,
     GridPointRecord,
-    KeepRecord,
     MetricRecord,
     PlanRecord,
     PlanRow,
-    PluginRecord,
-    PredictionRecord,
-    PredictionRow,
-    PreprocessingRecord,
-    Reference,
     ReliabilityBin,
     RocRecord,
     SplitRow,

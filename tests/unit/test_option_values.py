@@ -12,7 +12,13 @@ import torch
 import crossgraft
 from crossgraft.cli.commands import COMMANDS
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.options import CompareOptions, OpenOptions, PageOptions, RankOptions, TuneOptions, options_of, value_of
+from crossgraft.options._option import options_of
+from crossgraft.options._values import value_of
+from crossgraft.options.comparing import CompareOptions
+from crossgraft.options.opening import OpenOptions
+from crossgraft.options.ranking import RankOptions
+from crossgraft.options.showing import PageOptions
+from crossgraft.options.tuning import TuneOptions
 from support.tiny import make_images
 
 FUNCTIONS = [name for name in crossgraft.__all__ if getattr(getattr(crossgraft, name), "options", None) is not None]

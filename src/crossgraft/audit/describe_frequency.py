@@ -9,8 +9,14 @@ import numpy as np
 from crossgraft.audit.band_accuracy import BandAccuracy
 from crossgraft.audit.frequency import EditFrequencies, FrequencyAudit, NetworkPriority
 from crossgraft.audit.spectral_overlap import spectral_overlap
-from crossgraft.records import ArtefactFrequencies, BandPoint, BandRecord, ModelFrequencies, PriorityRecord
-from crossgraft.records.audit_frequency import WhichNetwork
+from crossgraft.records.audit_frequency import (
+    ArtefactFrequencies,
+    BandPoint,
+    BandRecord,
+    ModelFrequencies,
+    PriorityRecord,
+    WhichNetwork,
+)
 
 
 def frequencies_record(name: str, found: FrequencyAudit, network: WhichNetwork) -> ModelFrequencies:

@@ -18,11 +18,13 @@ from crossgraft.audit.rows import AuditFold
 from crossgraft.audit.sweep import Sweep
 from crossgraft.audit.trainings import AuditTrainings, AuditTurn, audit_turns, fold_scores
 from crossgraft.models import Backbone, ModelSpec
-from crossgraft.options import TuneOptions, from_mapping, options_of
+from crossgraft.options._option import from_mapping, options_of
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.records.audit import AuditEntry, AuditTrainingRecord
-from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import Job, run_jobs
 from crossgraft.runs.names import portable_name
+from crossgraft.runs.publish import Publish
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.planning.request import Request
 
 _TRAINED_BY = (

@@ -17,7 +17,7 @@ from crossgraft.audit.probing import sweep_features
 from crossgraft.audit.sweep import Sweep
 from crossgraft.errors import UsageError
 from crossgraft.models import Backbone
-from crossgraft.records import AuditEntry, AuditMetric
+from crossgraft.records.audit import AuditEntry, AuditMetric
 from crossgraft.tune.choice import spell
 from crossgraft.words.formatting import joined
 

@@ -18,7 +18,7 @@ from crossgraft.audit.reach import Reach
 from crossgraft.audit.rows import AuditFold, AuditRows, Mask
 from crossgraft.audit.summary import IidDraw, Reliance, reliance_of
 from crossgraft.models import Backbone
-from crossgraft.options import AuditOptions
+from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.audit import AuditEntry
 

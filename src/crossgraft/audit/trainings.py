@@ -18,8 +18,9 @@ from crossgraft.data.edits import Edit
 from crossgraft.data.splits import PARTS
 from crossgraft.progress import Reporter
 from crossgraft.records.audit import AuditTrainingRecord
-from crossgraft.runs import Publish, RunDirectory
 from crossgraft.runs.jobs import Job, Work
+from crossgraft.runs.publish import Publish
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.preparation import prepare

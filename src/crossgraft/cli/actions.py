@@ -10,26 +10,17 @@ import json
 from crossgraft.cli.call import Call
 from crossgraft.cli.output import print_json, show
 from crossgraft.errors import UsageError
-from crossgraft.options import (
-    CompareModelsOptions,
-    CompareOptions,
-    DistilOptions,
-    EditOptions,
-    FewshotOptions,
-    ListOptions,
-    Published,
-    PublishedOptions,
-    RankOptions,
-    Replay,
-    ReplayOptions,
-    ReportOptions,
-    SelectOptions,
-    SheetOptions,
-    SplitOptions,
-    SupportOptions,
-    TuneOptions,
-    options_of,
-)
+from crossgraft.options._option import options_of
+from crossgraft.options.comparing import CompareOptions
+from crossgraft.options.comparing_models import CompareModelsOptions
+from crossgraft.options.distilling import DistilOptions
+from crossgraft.options.editing import EditOptions
+from crossgraft.options.fewshot import FewshotOptions, SupportOptions
+from crossgraft.options.ranking import Published, PublishedOptions, RankOptions
+from crossgraft.options.selecting import Replay, ReplayOptions, SelectOptions
+from crossgraft.options.showing import ListOptions, ReportOptions, SheetOptions
+from crossgraft.options.splitting import SplitOptions
+from crossgraft.options.tuning import TuneOptions
 
 _OF_EVERY_COMMAND = ("json", "quiet", "debug", "config")
 
@@ -162,7 +153,7 @@ def report(call: Call) -> int:
 def list_plugins(call: Call) -> int:
     """``crossgraft list``, as a table or, of confounders, on images."""
     from crossgraft.cli.listing import after_models, rows_as_text, rows_of
-    from crossgraft.records import SCHEMA_VERSION
+    from crossgraft.records.base import SCHEMA_VERSION
 
     kind = call.inputs["what"]
     if asked := {*call.typed} & {*options_of(SheetOptions)}:

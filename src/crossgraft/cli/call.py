@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossgraft.cli.output import print_json, show
 from crossgraft.errors import OtherRunError, UsageError
-from crossgraft.options import Options, options_of, refuse_empty
+from crossgraft.options._option import Options, options_of
+from crossgraft.options.empty import refuse_empty
 from crossgraft.options.running import Output
 
 if TYPE_CHECKING:
     from crossgraft.progress import Reporter
-    from crossgraft.records import Record
+    from crossgraft.records.base import Record
     from crossgraft.result import Result
 
 T = TypeVar("T")

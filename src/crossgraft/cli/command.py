@@ -12,7 +12,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
-from crossgraft.options import Option, Options, options_of
+from crossgraft.options._option import Option, Options, options_of
 
 if TYPE_CHECKING:
     from crossgraft.cli.call import Call

@@ -9,33 +9,30 @@ from crossgraft.cli.call import Call
 from crossgraft.cli.command import Command, Input, Shell
 from crossgraft.cli.listing import Listed
 from crossgraft.cli.output import show
-from crossgraft.options import (
-    AuditOptions,
-    CheckOptions,
-    CompareModelsOptions,
-    CompareOptions,
+from crossgraft.options.auditing import AuditOptions
+from crossgraft.options.checking import CheckOptions
+from crossgraft.options.comparing import CompareOptions
+from crossgraft.options.comparing_models import CompareModelsOptions
+from crossgraft.options.distilling import DistilOptions
+from crossgraft.options.editing import EditOptions
+from crossgraft.options.exporting import ExportOptions
+from crossgraft.options.fewshot import FewshotOptions, SupportOptions
+from crossgraft.options.interpolating import InterpolateOptions
+from crossgraft.options.predicting import PredictOptions
+from crossgraft.options.ranking import Published, RankOptions
+from crossgraft.options.selecting import Replay, SelectOptions
+from crossgraft.options.showing import (
     Debug,
     DemoOptions,
-    DistilOptions,
-    EditOptions,
-    ExportOptions,
-    FewshotOptions,
-    InterpolateOptions,
     Json,
     ListOptions,
-    PredictOptions,
-    Published,
     Quiet,
-    RankOptions,
-    Replay,
     ReportOptions,
-    SelectOptions,
     SheetOptions,
-    SplitOptions,
-    SupportOptions,
     Terminal,
-    TuneOptions,
 )
+from crossgraft.options.splitting import SplitOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.registry import Registry
 
 _DATA = "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits."

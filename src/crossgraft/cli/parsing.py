@@ -20,7 +20,9 @@ from cyclopts import (
 
 from crossgraft.cli.command import Command, Input, Shell, typed_as
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option, refuse_empty, value_of
+from crossgraft.options._option import Option
+from crossgraft.options._values import value_of
+from crossgraft.options.empty import refuse_empty
 
 
 def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, NotApplicable, UnknownNameError
 from crossgraft.models.trusted_code import TrustedCode
 from crossgraft.progress import Reporter
-from crossgraft.records import LayerCca, ModelPair, PairOf, SharedMistakes
+from crossgraft.records.model_comparison import LayerCca, ModelPair, PairOf, SharedMistakes
 from crossgraft.words.formatting import counted
 
 FEWEST_IMAGES = 4

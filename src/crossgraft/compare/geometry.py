@@ -12,7 +12,7 @@ from crossgraft.compare.geometry_subjects import Features, Later, Say, SeenImage
 from crossgraft.compare.how_to_compare import AskedGeometry
 from crossgraft.compare.kept_images import KeptImages
 from crossgraft.errors import NotApplicable, UsageError
-from crossgraft.records import GeometryName, ModelGeometry
+from crossgraft.records.model_comparison_geometry import GeometryName, ModelGeometry
 
 _MEASURES: dict[GeometryName, Callable[[Subjects, Say], Later]] = {
     "feature_map": geometry_of_images.common_plane,

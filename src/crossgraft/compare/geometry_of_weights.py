@@ -26,7 +26,9 @@ from crossgraft.geometry.describe import path_record, sharpness_record, weight_d
 from crossgraft.geometry.describe_maps import filters_record
 from crossgraft.geometry.weight_interpolation import refuse_other_network
 from crossgraft.models.classifier import Classifier, make_classifier
-from crossgraft.records import FiltersRecord, InterpolationPathRecord, SharpnessRecord, WeightsApart
+from crossgraft.records.geometry import InterpolationPathRecord, SharpnessRecord
+from crossgraft.records.geometry_maps import FiltersRecord
+from crossgraft.records.model_comparison_geometry import WeightsApart
 from crossgraft.tasks import recorded_task
 
 STEPS = 10

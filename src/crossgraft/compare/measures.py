@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from crossgraft.errors import NotApplicable
-from crossgraft.records import MeasuredFeatures
-from crossgraft.records.model_comparison import Measure
+from crossgraft.records.model_comparison import Measure, MeasuredFeatures
 from crossgraft.seeding import generator
 from crossgraft.similarity import cca, linear_cka, procrustes, pwcca, rbf_cka, rsa, svcca
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from crossgraft.data.rows import ImageRows
 from crossgraft.metrics import share_of_images
-from crossgraft.records import SharedMistakes
+from crossgraft.records.model_comparison import SharedMistakes
 from crossgraft.similarity import prediction_similarity
 
 _ITERATIONS = 2000

@@ -17,7 +17,7 @@ from crossgraft.data.listing import look_at_rows
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import refuse_empty
+from crossgraft.options.empty import refuse_empty
 from crossgraft.words.formatting import counted
 
 _CLASSES_SHOWN = 10

@@ -9,7 +9,7 @@ import numpy as np
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
-from crossgraft.records import DatasetRecord, FileCountRecord, Thumbnail
+from crossgraft.records.data import DatasetRecord, FileCountRecord, Thumbnail
 
 THUMBNAILS_PER_CLASS = 4
 THUMBNAIL_CLASSES = 12

@@ -11,7 +11,7 @@ from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.listing import list_rows, look_at_rows, make_request, warn_of_unreadable
 from crossgraft.errors import DataError
-from crossgraft.options import Options, narrowed
+from crossgraft.options._option import Options, narrowed
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
 from crossgraft.progress import Reporter
 from crossgraft.seeding import generator

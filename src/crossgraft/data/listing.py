@@ -22,11 +22,11 @@ from crossgraft.data.sources._locations import location_error
 from crossgraft.data.sources._one_image import ONE_IMAGE
 from crossgraft.data.sources._split_names import notices_of_other_splits
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import refuse_empty
 from crossgraft.options.data import SourceOptions
+from crossgraft.options.empty import refuse_empty
 from crossgraft.paths import refuse_impossible
 from crossgraft.progress import Reporter
-from crossgraft.records import Record
+from crossgraft.records.base import Record
 from crossgraft.words.visible import storable
 
 

@@ -16,8 +16,10 @@ from crossgraft.data.selection import RowSelection
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import Split
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import OpenOptions, checked, options_of
+from crossgraft.options._option import options_of
+from crossgraft.options._values import checked
 from crossgraft.options.data import VAL_SHARE, DatasetOptions, SourceOptions
+from crossgraft.options.opening import OpenOptions
 from crossgraft.plain_types import Uncertain
 from crossgraft.progress import Reporter
 from crossgraft.tasks import task_of

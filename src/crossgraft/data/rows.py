@@ -17,7 +17,7 @@ from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint
 from crossgraft.data.inspection import InspectedImages, summarise_kinds
 from crossgraft.data.transforms import resize_alone
 from crossgraft.errors import DataError, UsageError
-from crossgraft.records import Record
+from crossgraft.records.base import Record
 from crossgraft.tasks import Task, task_of
 from crossgraft.types import Preprocessing
 

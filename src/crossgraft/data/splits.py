@@ -28,8 +28,7 @@ from crossgraft.data._split_rules import (
 from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DataError, OtherImagesError, UsageError
 from crossgraft.paths import read_whole, shortened
-from crossgraft.records import SCHEMA_VERSION, Record
-from crossgraft.records.base import Count
+from crossgraft.records.base import SCHEMA_VERSION, Count, Record
 from crossgraft.seeding import derive_seed
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.storage.replacing import refuse_to_replace

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from crossgraft.progress import Reporter
-from crossgraft.records import BestModelRecord
-from crossgraft.records.demo import AuditedModelRecord
+from crossgraft.records.demo import AuditedModelRecord, BestModelRecord
 from crossgraft.verbs.audit_model import audit_model
 
 CONFOUNDERS = ("low_pass:0.2", "intensity_shift:1.0,offset=0.15", "jpeg:10")

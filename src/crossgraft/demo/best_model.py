@@ -20,14 +20,10 @@ from crossgraft.demo.target_task import DemoData
 from crossgraft.errors import DataError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.records import (
-    BestModelRecord,
-    ComparedModelRecord,
-    DemoPrediction,
-    FineTuningComparisonRecord,
-    RankingRecord,
-    TuningRecord,
-)
+from crossgraft.records.demo import BestModelRecord, ComparedModelRecord, DemoPrediction
+from crossgraft.records.ranking import RankingRecord
+from crossgraft.records.tuning import TuningRecord
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.variants.trainings import read_finished
 from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings

@@ -14,8 +14,8 @@ from PIL import Image
 from crossgraft.data import Dataset
 from crossgraft.demo.target_task import DemoData
 from crossgraft.models import ModelSpec
-from crossgraft.runs import write_atomically
 from crossgraft.seeding import generator
+from crossgraft.storage.atomic import write_atomically
 
 DATA_FILE = "digits_5_to_9.npz"
 UNSEEN_FOLDER = "unseen_digits"

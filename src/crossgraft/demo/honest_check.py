@@ -14,7 +14,7 @@ from crossgraft.demo.training import TrainingRecipe
 from crossgraft.metrics import accuracy
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.progress import Reporter
-from crossgraft.records import FineTunedRow
+from crossgraft.records.demo import FineTunedRow
 from crossgraft.runs.jobs import Executor, Job, results_of, run_jobs
 from crossgraft.seeding import derive_seed
 

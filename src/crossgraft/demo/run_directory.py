@@ -15,11 +15,12 @@ from crossgraft.demo.files import DATA_FILE, UNSEEN_FOLDER
 from crossgraft.demo.selected import SELECT_FOLDER, ZOO_FILE
 from crossgraft.demo.steps import run_demo
 from crossgraft.demo.target_task import divide_digits
-from crossgraft.options import refuse_empty
+from crossgraft.options.empty import refuse_empty
 from crossgraft.progress import Reporter
-from crossgraft.records import DemoRecord, Thumbnail
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.demo import DemoRecord
 from crossgraft.result import Result
-from crossgraft.runs import open_run
+from crossgraft.runs.run_directory import open_run
 from crossgraft.verbs.publish import publish
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from crossgraft.data import Dataset
 from crossgraft.data.splits import k_folds
 from crossgraft.errors import DataError
 from crossgraft.metrics import accuracy, accuracy_difference
-from crossgraft.records import SplitComparison
+from crossgraft.records.demo import SplitComparison
 from crossgraft.statistics import Estimate
 
 NUM_FOLDS = 5

@@ -24,9 +24,9 @@ from crossgraft.demo.toy_zoo import FAMILIES, Family, build_zoo, default_cache_d
 from crossgraft.demo.training import TrainingRecipe
 from crossgraft.models import read_zoo
 from crossgraft.progress import Reporter
-from crossgraft.records import DemoRecord, FineTunedRow
-from crossgraft.runs import write_atomically
+from crossgraft.records.demo import DemoRecord, FineTunedRow
 from crossgraft.runs.workers import worker_pool
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.verbs.rank_models import rank_models
 from crossgraft.words.csv_cells import csv_text

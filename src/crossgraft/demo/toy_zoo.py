@@ -21,8 +21,8 @@ from crossgraft.config import config_hash
 from crossgraft.demo.pretrain import PRETRAINING, Pretraining, PretrainJob
 from crossgraft.demo.training import SourceTask, TrainingRecipe
 from crossgraft.progress import Reporter
-from crossgraft.runs import write_atomically
 from crossgraft.runs.jobs import Executor, Job, run_jobs
+from crossgraft.storage.atomic import write_atomically
 
 ZOO_VERSION = 1
 """Raise it when the networks or the training loop change."""

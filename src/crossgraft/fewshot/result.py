@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from crossgraft.fewshot.evaluate import EpisodeTable
-from crossgraft.records import FewshotRecord
+from crossgraft.records.fewshot import FewshotRecord
 from crossgraft.result import Result
 from crossgraft.words.fewshot_words import answer_in_words
 

@@ -12,7 +12,7 @@ from crossgraft.geometry.interpolation_path import InterpolationPath
 from crossgraft.geometry.parameter_distance import CentreDistances, ParameterDistance
 from crossgraft.geometry.sharpness import Sharpness
 from crossgraft.geometry.weight_interpolation import BatchNormRule
-from crossgraft.records import (
+from crossgraft.records.geometry import (
     CentreTaskRow,
     DistanceRow,
     ForgettingRecord,

@@ -14,7 +14,7 @@ from crossgraft.geometry.attention_map import TOP_MASS, AttentionMaps, attention
 from crossgraft.geometry.feature_map import FeatureMap
 from crossgraft.geometry.filters import FirstLayerFilters, pattern_of
 from crossgraft.geometry.tsne_map import TsneMap
-from crossgraft.records import (
+from crossgraft.records.geometry_maps import (
     AttentionRecord,
     AttentionRow,
     FeatureMapRecord,

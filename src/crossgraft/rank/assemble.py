@@ -12,15 +12,10 @@ from crossgraft.rank.ground_truth import agreement
 from crossgraft.rank.order import order_models
 from crossgraft.rank.prior_record import check_prior, describe_prior
 from crossgraft.rank.results_store import KnownTable
-from crossgraft.records import (
-    STATIC_PRIOR,
-    CheckRecord,
-    GroundTruthRecord,
-    PriorRecord,
-    RankingRecord,
-    Role,
-    ScoreCell,
-)
+from crossgraft.records.checks import CheckRecord
+from crossgraft.records.models import Role
+from crossgraft.records.prior import STATIC_PRIOR, PriorRecord
+from crossgraft.records.ranking import GroundTruthRecord, RankingRecord, ScoreCell
 from crossgraft.scores import AnyScore
 
 

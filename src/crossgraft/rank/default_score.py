@@ -19,7 +19,7 @@ from crossgraft.rank.published.sources import (
     thesis_architectures,
     thesis_datasets,
 )
-from crossgraft.records import MeanRecord
+from crossgraft.records.published import MeanRecord
 from crossgraft.words.formatting import NumberFormat, joined
 
 DEFAULT_PRIMARY = "logme"

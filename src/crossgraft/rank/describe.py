@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from crossgraft.models import Backbone
 from crossgraft.models.preprocessing import describe_preprocessing
-from crossgraft.records import ModelRecord, Reference, Role, ScoreRecord
+from crossgraft.records.base import Reference
+from crossgraft.records.models import ModelRecord, Role
+from crossgraft.records.ranking import ScoreRecord
 from crossgraft.scores import SCORES, AnyScore
 
 

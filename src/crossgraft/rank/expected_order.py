@@ -30,7 +30,7 @@ from crossgraft.rank.model_history import group_of_target
 from crossgraft.rank.published.tables import imagenet_results
 from crossgraft.rank.results_store import one_metric, published_results
 from crossgraft.rank.static_prior import static_prior
-from crossgraft.records import KnownResult
+from crossgraft.records.prior import KnownResult
 
 LEAST_SHARED = 10
 """Weights that pairs of publications have in common at least; below, ρ is not known and taken as 0."""

@@ -9,7 +9,7 @@ from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.rank.published.aliases import architecture_name, naming_table, timm_name
 from crossgraft.rank.published.sources import thesis_datasets
 from crossgraft.rank.published.tables import imagenet_results, published_table, published_tables
-from crossgraft.records import KnownResult
+from crossgraft.records.prior import KnownResult
 
 THESIS, ITM = "thesis-architectures", "itm"
 

@@ -24,7 +24,9 @@ from crossgraft.rank.results_store import (
     published_results,
     results_of,
 )
-from crossgraft.records import CheckRecord, KnownResult, ModelRecord
+from crossgraft.records.checks import CheckRecord
+from crossgraft.records.models import ModelRecord
+from crossgraft.records.prior import KnownResult
 
 _PREFIXES: Mapping[str, str] = {**TARGETS, "chestmnist": "Chest"}
 """How names of data begin that are of a target of MedMNIST (``bloodmnist_64``)."""

@@ -16,12 +16,12 @@ from crossgraft.data.transforms import prepare_batch
 from crossgraft.features import FeatureSet, extract_features
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control
 from crossgraft.models.spec import RANDOM
-from crossgraft.options import RankOptions
+from crossgraft.options.ranking import RankOptions
 from crossgraft.progress import Reporter, Stage
 from crossgraft.rank.resampling import Resampling
 from crossgraft.rank.zoo_options import Options
-from crossgraft.records import Role
-from crossgraft.runs import RunDirectory
+from crossgraft.records.models import Role
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.scores import AnyScore, ScoreInputs
 from crossgraft.types import Preprocessing
 from crossgraft.version import __version__

@@ -8,7 +8,8 @@ import numpy as np
 
 from crossgraft.progress import Stage
 from crossgraft.rank.resampling import Resampling
-from crossgraft.records import Record, Role
+from crossgraft.records.base import Record
+from crossgraft.records.models import Role
 from crossgraft.scores import AnyScore, ScoreInputs, ZooOption
 from crossgraft.tasks import task_of
 from crossgraft.types import LabelMatrix

@@ -21,7 +21,9 @@ from crossgraft.rank.published.contenders import held_out_prior
 from crossgraft.rank.published.means import MIN_GROUPS, mean_over_targets
 from crossgraft.rank.published.tables import imagenet_results, published_table
 from crossgraft.rank.results_store import published_results
-from crossgraft.records import KnownResult, MeanRecord, OrderRow, Reference, ReplayRecord, ReplayRow
+from crossgraft.records.base import Reference
+from crossgraft.records.prior import KnownResult
+from crossgraft.records.published import MeanRecord, OrderRow, ReplayRecord, ReplayRow
 from crossgraft.replay.ways import METHODS, ROUNDING, case_of, cheap_share, regrets_of
 from crossgraft.result import Result
 from crossgraft.seeding import generator

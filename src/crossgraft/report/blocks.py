@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
-from crossgraft.records import CheckRecord, Reference
+from crossgraft.records.base import Reference
+from crossgraft.records.checks import CheckRecord
 from crossgraft.report.tables import Table
 
 Part = Literal["verdict", "evidence", "checks", "how it was made", "references"]

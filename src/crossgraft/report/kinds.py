@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossgraft.records import Record
+from crossgraft.records.base import Record
 from crossgraft.registry import Registry
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source

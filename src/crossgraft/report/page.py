@@ -16,15 +16,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from crossgraft.errors import UsageError
-from crossgraft.options import PageOptions, checked
+from crossgraft.options._values import checked
+from crossgraft.options.showing import PageOptions
 from crossgraft.paths import real_path
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.report.typesetting import breakable, code_line, prose
-from crossgraft.runs import write_atomically
 from crossgraft.runs.inputs import refuse_file_of_a_run
 from crossgraft.runs.written_files import is_page
+from crossgraft.storage.atomic import write_atomically
 from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible

@@ -14,7 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from crossgraft.errors import DataError, RunDirectoryError
 from crossgraft.paths import read_whole
-from crossgraft.records import SCHEMA_VERSION, DemoRecord, RankingRecord, Record, RunRecord, Thumbnail
+from crossgraft.records.base import SCHEMA_VERSION, Record
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.demo import DemoRecord
+from crossgraft.records.ranking import RankingRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.report.paths import without_absolute_paths
 from crossgraft.runs.typed_command import TypedCommand
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crossgraft.records import CheckRecord, Record
+from crossgraft.records.base import Record
+from crossgraft.records.checks import CheckRecord
 from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Heading, Items, Paragraph, Section, Verdict
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table

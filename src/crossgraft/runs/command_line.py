@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, cast
 
-from crossgraft.options import Option, Options, options_of
+from crossgraft.options._option import Option, Options, options_of
 from crossgraft.paths import is_file, is_folder
 from crossgraft.runs.typed_command import DATA
 from crossgraft.words.visible import storable

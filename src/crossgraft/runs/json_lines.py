@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from crossgraft.errors import DataError, StorageError
 from crossgraft.paths import read_whole
-from crossgraft.records import Record
+from crossgraft.records.base import Record
 from crossgraft.storage.atomic import describe_os_error, write_atomically
 
 LOCK_SECONDS = 60.0

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crossgraft.errors import DataError
-from crossgraft.records import KnownResult
+from crossgraft.records.prior import KnownResult
 from crossgraft.runs.json_lines import JsonLines, user_file
 
 FILE_NAME = "known_results.jsonl"

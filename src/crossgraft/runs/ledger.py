@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from crossgraft.progress import Reporter
-from crossgraft.records import Look, LooksRecord
+from crossgraft.records.looks import Look, LooksRecord
 from crossgraft.runs.json_lines import JsonLines, user_file
 from crossgraft.runs.secondary import secondary
 from crossgraft.statistics.expected_maximum import expected_maximum

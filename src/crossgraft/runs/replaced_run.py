@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from crossgraft.errors import StorageError
-from crossgraft.records import RunRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.runs.written_files import BEFORE, RUN_FILE, UNFINISHED, WRITTEN, written_in
 from crossgraft.storage.atomic import describe_os_error
 from crossgraft.storage.temporaries import temporary_beside

@@ -24,7 +24,8 @@ from crossgraft.config import config_hash
 from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, StorageError
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
-from crossgraft.records import Record, RunRecord, StageRecord
+from crossgraft.records.base import Record, StageRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.runs.replaced_run import done_record, is_replaced, let_go, put_back, replace_run, set_one_aside, settle
 from crossgraft.runs.written_files import (
     BEFORE,

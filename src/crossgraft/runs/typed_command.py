@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from crossgraft.options import Options, options_of
+from crossgraft.options._option import Options, options_of
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
 from crossgraft.options.running import Page, Seed
@@ -107,7 +107,7 @@ class TypedCommand:
             flags: Its own flags.
             carried: Options whose flags it gets; only ``CodeOptions`` for other images, of which columns say nothing.
 
-        >>> from crossgraft.options import TuneOptions
+        >>> from crossgraft.options.tuning import TuneOptions
         >>> typed = TypedCommand.read("crossgraft rank images --models a,b --group-column patient --out runs/rank")
         >>> typed.then("tune", typed.data, options=TuneOptions, flags=[("--model", "a")])
         'crossgraft tune images --model a --group-column patient'

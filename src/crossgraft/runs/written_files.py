@@ -9,7 +9,7 @@ from pathlib import Path
 
 from crossgraft.errors import DataError, OtherRunError, StorageError
 from crossgraft.paths import read_whole, shortened
-from crossgraft.records import RunRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.storage.atomic import describe_os_error
 
 WRITTEN = ".files"

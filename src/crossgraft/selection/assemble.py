@@ -6,14 +6,9 @@ from dataclasses import replace
 from typing import Literal
 
 from crossgraft.data.describe import describe_dataset
-from crossgraft.records import (
-    CandidateRecord,
-    PlannedModel,
-    Reference,
-    SelectionPlanRecord,
-    SelectionRecord,
-    TuningRecord,
-)
+from crossgraft.records.base import Reference
+from crossgraft.records.selection import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.selection.planning import candidates_of
 from crossgraft.selection.preference import Preference, chance_better, expected_regret
 from crossgraft.selection.rule import Selected, Trial, in_order, planned

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 
-from crossgraft.records import SelectionPlanRecord
-from crossgraft.runs import Publish, RunDirectory
+from crossgraft.records.selection import SelectionPlanRecord
+from crossgraft.runs.publish import Publish
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.selection.study import TRAININGS_FOLDER, SelectionStudy
 from crossgraft.tune.planning.plan import PLAN_FILE, make_plan
 from crossgraft.tune.result import FineTuningResult

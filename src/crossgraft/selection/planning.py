@@ -12,8 +12,10 @@ from crossgraft.rank.expected_order import ExpectedOrder, expected_order
 from crossgraft.rank.known_names import weights_of
 from crossgraft.rank.published.aliases import weights_called
 from crossgraft.rank.results_store import published_results
-from crossgraft.records import KnownResult, PlannedModel, PlanRecord, SelectionPlanRecord
 from crossgraft.records.base import Record
+from crossgraft.records.prior import KnownResult
+from crossgraft.records.selection import PlannedModel, SelectionPlanRecord
+from crossgraft.records.tuning import PlanRecord
 from crossgraft.runs.jobs import Executor, Job, Work, run_jobs
 from crossgraft.selection.budget import Budget
 from crossgraft.selection.rule import Candidate, equal_costs, planned, refuse_small_budget, seconds_of_all

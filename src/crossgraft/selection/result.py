@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.records import Record, SelectionPlanRecord, SelectionRecord
+from crossgraft.records.base import Record
+from crossgraft.records.selection import SelectionPlanRecord, SelectionRecord
 from crossgraft.result import EXIT_PARTIAL, Result
 from crossgraft.tune.predictions import Predictions
 from crossgraft.tune.result import FineTuningResult

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
-from crossgraft.options import Options, TuneOptions, from_mapping, options_of
+from crossgraft.options._option import Options, from_mapping, options_of
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import CheckRecord
-from crossgraft.runs import RunDirectory
+from crossgraft.records.checks import CheckRecord
 from crossgraft.runs.names import portable_name
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.jobs import TrainingWork
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.preparation import Preparation, prepare

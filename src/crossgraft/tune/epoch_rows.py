@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from crossgraft.records import EpochRow
+from crossgraft.records.epochs import EpochRow
 from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.planning.grid import GridTraining
 

@@ -20,8 +20,10 @@ from crossgraft.data.dataset import Dataset, dataset_from_arrays
 from crossgraft.data.unlabelled import images_of_arrays
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
-from crossgraft.options import FitOptions, TuneOptions, from_mapping, options_of, value_of
+from crossgraft.options._option import from_mapping, options_of
+from crossgraft.options._values import value_of
 from crossgraft.options.data import VAL_SHARE
+from crossgraft.options.tuning import FitOptions, TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.runs.jobs import results_of
 from crossgraft.tasks import Task, task_of

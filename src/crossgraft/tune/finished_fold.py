@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
-from crossgraft.records import SavedModelRecord, TuningRecord
-from crossgraft.runs import RunDirectory
+from crossgraft.records.saved_model import SavedModelRecord
+from crossgraft.records.tuning import TuningRecord
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.assemble import record_of_fold
 from crossgraft.tune.jobs import Trained
 from crossgraft.tune.looks import fingerprint_of_tested

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from crossgraft.data import Dataset
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Piece, Reporter
-from crossgraft.records import PlanRecord
-from crossgraft.runs import RunDirectory
+from crossgraft.records.tuning import PlanRecord
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.jobs import is_trained
 from crossgraft.tune.measuring.look_cost import (
     MeasuringCost,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crossgraft.data.describe import describe_dataset
 from crossgraft.progress import Reporter
-from crossgraft.records import InterpolationRecord
+from crossgraft.records.interpolation import InterpolationRecord
 from crossgraft.result import Result
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.parts import TuningRows

@@ -19,7 +19,8 @@ from crossgraft.geometry.weight_interpolation import interpolate as interpolate
 from crossgraft.geometry.weight_interpolation import with_body_of as with_body_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
-from crossgraft.records import InterpolationPoint, InterpolationRecord, Reference
+from crossgraft.records.base import Reference
+from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.forecast import NETWORKS, foresee_networks
 from crossgraft.tune.measuring.drift import Compared, similarity_to_source

@@ -16,10 +16,12 @@ import safetensors.torch
 from torch import Tensor
 
 from crossgraft.models.classifier import Classifier
-from crossgraft.records import EpochRow, GridPointRecord, Record
-from crossgraft.runs import RunDirectory
+from crossgraft.records.base import Record
+from crossgraft.records.epochs import EpochRow
+from crossgraft.records.tuning import GridPointRecord
 from crossgraft.runs.jobs import Job, Outcome, Work
 from crossgraft.runs.names import portable_name
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.engine.contract import TrainingResult
 from crossgraft.tune.engine.gradient_norms import FILE_NAME, GradientNorms, read_gradient_norms
 from crossgraft.tune.engine.keep import Keep

@@ -11,7 +11,8 @@ from jaxtyping import Int
 from crossgraft.data.fingerprint import dataset_fingerprint
 from crossgraft.data.rows import ImageRows
 from crossgraft.progress import Reporter
-from crossgraft.records import Look, LooksRecord, MetricRecord
+from crossgraft.records.looks import Look, LooksRecord
+from crossgraft.records.tuning import MetricRecord
 from crossgraft.runs.ledger import count_looks
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crossgraft.records import PredictionRecord, PredictionRow
+from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.result import Result
 
 if TYPE_CHECKING:

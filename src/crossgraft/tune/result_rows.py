@@ -7,10 +7,12 @@ from statistics import fmean
 
 from crossgraft.errors import DataError
 from crossgraft.models import ModelSpec
-from crossgraft.options import TuneOptions, options_of
+from crossgraft.options._option import options_of
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import KnownResult, TuningRecord
-from crossgraft.runs import add_known_results, read_known_results
+from crossgraft.records.prior import KnownResult
+from crossgraft.records.tuning import TuningRecord
+from crossgraft.runs.known_results import add_known_results, read_known_results
 from crossgraft.runs.secondary import secondary
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.grid import KEEP_FACTOR

@@ -11,9 +11,12 @@ from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails, thumbnails_of_rows
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
-from crossgraft.records import LooksRecord, Thumbnail, TuningRecord
-from crossgraft.runs import Publish, RunDirectory
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.looks import LooksRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.runs.jobs import num_read_back, results_of
+from crossgraft.runs.publish import Publish
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.assemble import assemble_record, prediction_table
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.finished_fold import FinishedFold, model_in_memory, save_models

@@ -18,7 +18,8 @@ from crossgraft.audit.subjects import Subject
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError
 from crossgraft.models import Backbone
-from crossgraft.records import AuditEntry, AuditFrequencies, AuditRecord, ModelFrequencies, RiskPoint, RiskRankRecord
+from crossgraft.records.audit import AuditEntry, AuditRecord
+from crossgraft.records.audit_frequency import AuditFrequencies, ModelFrequencies, RiskPoint, RiskRankRecord
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.types import Preprocessing
 from crossgraft.verbs._audited import AuditCall

@@ -12,7 +12,7 @@ from crossgraft.audit.subjects import Subject
 from crossgraft.data import Dataset
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
-from crossgraft.options import AuditOptions
+from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.verbs._pretrained_start import pretrained_start

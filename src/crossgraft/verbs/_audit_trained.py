@@ -31,9 +31,11 @@ from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.edits import without_name
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import AuditOptions, refuse_given
+from crossgraft.options._values import refuse_given
+from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import CheckRecord, Reference
+from crossgraft.records.base import Reference
+from crossgraft.records.checks import CheckRecord
 from crossgraft.tasks import DEFAULT_THRESHOLD
 from crossgraft.tune.choice import spell
 from crossgraft.tune.result import FineTuningResult

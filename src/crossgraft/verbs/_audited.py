@@ -12,11 +12,15 @@ import pandas as pd
 from crossgraft.audit._image_edit import ImageEdit
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.data import Dataset
-from crossgraft.options import AuditOptions
+from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import AuditFrequencies, CheckRecord, ModelRecord, Reference, Thumbnail
 from crossgraft.records.audit import AuditDifference, AuditEntry, AuditMode, ConfounderRecord, FileFactRow, ImagesNeeded
-from crossgraft.runs import RunDirectory
+from crossgraft.records.audit_frequency import AuditFrequencies
+from crossgraft.records.base import Reference
+from crossgraft.records.checks import CheckRecord
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.models import ModelRecord
+from crossgraft.runs.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,8 @@ from crossgraft.errors import DataError, OtherImagesError, RunDirectoryError, Us
 from crossgraft.models import Backbone, ModelSpec, load_as_asked
 from crossgraft.models.trusted_code import TrustedCode
 from crossgraft.models.zoo import inside_checkpoint
-from crossgraft.options import CompareModelsOptions, from_mapping, options_of
+from crossgraft.options._option import from_mapping, options_of
+from crossgraft.options.comparing_models import CompareModelsOptions
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.tune.planning.starting_model import find_model

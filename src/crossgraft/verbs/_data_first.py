@@ -9,7 +9,7 @@ from pathlib import Path
 from crossgraft.data import Dataset
 from crossgraft.data.listing import list_rows, make_request
 from crossgraft.errors import CrossgraftError, UntrustedCodeError
-from crossgraft.options import Options, from_mapping, options_of
+from crossgraft.options._option import Options, from_mapping, options_of
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
 

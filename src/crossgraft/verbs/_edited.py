@@ -15,11 +15,12 @@ from crossgraft.audit.injection import draw_carriers
 from crossgraft.data import Dataset
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import TuneOptions, given, options_of
+from crossgraft.options._option import given, options_of
 from crossgraft.options.editing import EditsBefore
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import EditedImagesRecord, EditedPartRow, EditRow, Reference
-from crossgraft.records.editing import ALL_PARTS
+from crossgraft.records.base import Reference
+from crossgraft.records.editing import ALL_PARTS, EditedImagesRecord, EditedPartRow, EditRow
 from crossgraft.tune.choice import spell
 from crossgraft.tune.parts import TuningRows
 from crossgraft.words.editing_words import edited_images_in_words

@@ -19,7 +19,7 @@ from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.identity import identity_of_head
 from crossgraft.fewshot.parts import EpisodeWork
 from crossgraft.models import Backbone
-from crossgraft.options import FewshotOptions
+from crossgraft.options.fewshot import FewshotOptions
 from crossgraft.tune.choice import spell
 from crossgraft.version import __version__
 

@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError
-from crossgraft.options import TuneOptions
 from crossgraft.options.data import VAL_SHARE
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.paths import read_whole
 from crossgraft.progress import Reporter
-from crossgraft.records import RunRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.saving.saved_model import find_saved_model, read_facts

@@ -17,7 +17,7 @@ from crossgraft.features import extract_features
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.models import Backbone
-from crossgraft.options import SupportOptions
+from crossgraft.options.fewshot import SupportOptions
 from crossgraft.progress import Reporter
 from crossgraft.verbs._heard_warnings import heard_warnings
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec, read_zoo
-from crossgraft.options import DistilOptions, FewshotOptions, SupportOptions
+from crossgraft.options.distilling import DistilOptions
+from crossgraft.options.fewshot import FewshotOptions, SupportOptions
 from crossgraft.progress import Reporter
 
 

@@ -10,7 +10,8 @@ from crossgraft.compare import OtherImages
 from crossgraft.data import Dataset
 from crossgraft.data.opening import open_divided
 from crossgraft.data.rows import ImageRows
-from crossgraft.options import CompareModelsOptions, from_mapping, options_of
+from crossgraft.options._option import from_mapping, options_of
+from crossgraft.options.comparing_models import CompareModelsOptions
 from crossgraft.options.data import DatasetOptions
 from crossgraft.options.predicting import ImageOptions
 from crossgraft.progress import Reporter

@@ -13,8 +13,9 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.errors import OtherRunError
 from crossgraft.progress import Reporter
-from crossgraft.records import PredictionRecord, PredictionRow, Thumbnail
-from crossgraft.runs import RunDirectory
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.prediction import PredictionRecord, PredictionRow
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets
 from crossgraft.tune.looks import count_test_look

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from crossgraft.compare import ComparedNetwork, network_of_backbone
 from crossgraft.models import load_as_asked
-from crossgraft.options import CompareModelsOptions
+from crossgraft.options.comparing_models import CompareModelsOptions
 from crossgraft.progress import Reporter
 from crossgraft.verbs._compared import Given
 

@@ -13,10 +13,10 @@ from crossgraft.errors import CrossgraftError, MissingWeightsError, RunDirectory
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.models.spec import PRETRAINED, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, trusted_code
-from crossgraft.options import AuditOptions
+from crossgraft.options.auditing import AuditOptions
 from crossgraft.paths import read_whole
 from crossgraft.progress import Reporter
-from crossgraft.records import RunRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.runs.typed_command import TypedCommand
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.saved_model import SavedModel

@@ -9,12 +9,13 @@ from pydantic import ValidationError
 from crossgraft.config import CONSENTS, first_refusal, settings_model
 from crossgraft.data import DATA_OPTIONS, Dataset, Split
 from crossgraft.errors import DataError, RunDirectoryError, UsageError
-from crossgraft.options import TuneOptions, from_mapping, options_of
+from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options.data import Splits
 from crossgraft.options.models import Download
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.paths import read_whole, real_path
 from crossgraft.progress import Reporter
-from crossgraft.records import RunRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, read_facts

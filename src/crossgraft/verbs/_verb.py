@@ -12,13 +12,16 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 
 from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import Option, Options, checked, options_of, refuse_alone, refuse_empty
+from crossgraft.options._option import Option, Options, options_of
+from crossgraft.options._values import checked, refuse_alone
+from crossgraft.options.empty import refuse_empty
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
-from crossgraft.runs import RunDirectory, open_command_run
 from crossgraft.runs.command_line import said_again, typed_command
+from crossgraft.runs.command_run import open_command_run
 from crossgraft.runs.inputs import refuse_to_replace_inputs
 from crossgraft.runs.publish import PAGE
+from crossgraft.runs.run_directory import RunDirectory
 
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT", bound=Options)

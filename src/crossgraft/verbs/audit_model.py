@@ -19,12 +19,15 @@ from crossgraft.audit.subjects import Subject
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.errors import UsageError
-from crossgraft.options import AuditOptions, configuration, refuse_given
+from crossgraft.options._option import configuration
+from crossgraft.options._values import refuse_given
+from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import LooksRecord, Thumbnail
 from crossgraft.records.audit import AuditRecord
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.looks import LooksRecord
 from crossgraft.result import Result
-from crossgraft.runs import RunDirectory
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.selection.result import SelectionResult
 from crossgraft.tune.choice import choose, pieces, spell
 from crossgraft.tune.looks import count_test_look

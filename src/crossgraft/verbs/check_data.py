@@ -15,11 +15,12 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.data.listing import location_text
 from crossgraft.data.selection import RowSelection
 from crossgraft.errors import UsageError
-from crossgraft.options import CheckOptions, configuration, narrowed, options_of
+from crossgraft.options._option import configuration, narrowed, options_of
+from crossgraft.options.checking import CheckOptions
 from crossgraft.options.data import OpeningOptions, SourceOptions, Splits
 from crossgraft.progress import Reporter
-from crossgraft.records import DataCheckRecord
-from crossgraft.runs import RunDirectory
+from crossgraft.records.checks import DataCheckRecord
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 

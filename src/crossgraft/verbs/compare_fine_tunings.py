@@ -10,10 +10,13 @@ from pathlib import Path
 from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset, make_thumbnails
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options import CompareOptions, TuneOptions, given, options_of
-from crossgraft.records import FineTuningComparisonRecord, Reference
-from crossgraft.runs import RunDirectory
+from crossgraft.options._option import given, options_of
+from crossgraft.options.comparing import CompareOptions
+from crossgraft.options.tuning import TuneOptions
+from crossgraft.records.base import Reference
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.runs.command_line import display_value
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.tune.planning.grid import point_name, read_grid
 from crossgraft.tune.planning.preparation import checks_of_rows

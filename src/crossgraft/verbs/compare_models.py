@@ -26,12 +26,16 @@ from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
-from crossgraft.options import CompareModelsOptions, configuration, options_of, refuse_given
+from crossgraft.options._option import configuration, options_of
+from crossgraft.options._values import refuse_given
+from crossgraft.options.comparing_models import CompareModelsOptions
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import LooksRecord, ModelComparisonRecord, Thumbnail
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.looks import LooksRecord
+from crossgraft.records.model_comparison import ModelComparisonRecord
 from crossgraft.result import Result
-from crossgraft.runs import RunDirectory
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.looks import count_test_look
 from crossgraft.verbs._compared import ComparedRows, Given, Rows, open_compared_rows, open_model
 from crossgraft.verbs._comparison_record import comparison_record, layers_frame

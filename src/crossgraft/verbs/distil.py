@@ -20,12 +20,12 @@ from crossgraft.fewshot.universal.history import REFERENCE, history_frame, summa
 from crossgraft.fewshot.universal.result import Distilled
 from crossgraft.models import Backbone, load_as_asked
 from crossgraft.models.trusted_code import trusted_code
-from crossgraft.options import DistillationSettings, DistilOptions, configuration, narrowed, options_of
-from crossgraft.options.distilling import Distilling
+from crossgraft.options._option import configuration, narrowed, options_of
+from crossgraft.options.distilling import DistillationSettings, Distilling, DistilOptions
 from crossgraft.progress import Reporter
 from crossgraft.rank.describe import describe_model
-from crossgraft.records import DistillationRecord, DistilledDomainRecord
-from crossgraft.runs import RunDirectory
+from crossgraft.records.distillation import DistillationRecord, DistilledDomainRecord
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.parts import TuningRows

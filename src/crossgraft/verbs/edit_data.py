@@ -15,12 +15,14 @@ from crossgraft.audit.writing import CLASSES, TABLE, labels_table, own_images, r
 from crossgraft.data import Dataset, open_dataset
 from crossgraft.data.describe import describe_dataset, thumbnails_of_rows
 from crossgraft.errors import DataError
-from crossgraft.options import EditOptions, configuration, options_of
+from crossgraft.options._option import configuration, options_of
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
+from crossgraft.options.editing import EditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import EditedClassRow, EditRecord, Thumbnail
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.editing import EditedClassRow, EditRecord
 from crossgraft.result import Result
-from crossgraft.runs import RunDirectory
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.choice import spell
 from crossgraft.verbs._edited import AskedEdits, EditedImages
 from crossgraft.verbs._given_images import refuse_opening

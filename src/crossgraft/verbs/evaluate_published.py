@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.errors import UnknownNameError
-from crossgraft.options import PublishedOptions
+from crossgraft.options.ranking import PublishedOptions
 from crossgraft.rank.published.errata import itm_errata, thesis_errata
 from crossgraft.rank.published.evaluate import evaluate_benchmark
 from crossgraft.rank.published.questions import fig_6_4_answers
@@ -22,9 +22,10 @@ from crossgraft.rank.published.sources import (
 )
 from crossgraft.rank.published.tables import COMPRESSED, published_tables
 from crossgraft.rank.published.user_table import read_benchmark_table
-from crossgraft.records import PublishedRecord, Reference
+from crossgraft.records.base import Reference
+from crossgraft.records.published import PublishedRecord
 from crossgraft.replay import replay, replay_published
-from crossgraft.runs import open_run
+from crossgraft.runs.run_directory import open_run
 from crossgraft.selection.budget import parse_budget
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from crossgraft.errors import RunDirectoryError, UsageError
-from crossgraft.options import ExportOptions
+from crossgraft.options.exporting import ExportOptions
 from crossgraft.paths import real_path
-from crossgraft.records import ExportedFileRecord, ExportRecord
+from crossgraft.records.export import ExportedFileRecord, ExportRecord
 from crossgraft.runs.secondary import secondary
 from crossgraft.selection.result import SelectionResult
 from crossgraft.storage.atomic import write_atomically

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.data import Dataset
-from crossgraft.options import TuneOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.preparation import prepare
 from crossgraft.tune.planning.request import Request

@@ -14,9 +14,11 @@ from crossgraft.errors import UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.trusted_code import NOTHING, trusted_code
-from crossgraft.options import InterpolateOptions, TuneOptions, configuration
+from crossgraft.options._option import configuration
+from crossgraft.options.interpolating import InterpolateOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.runs import RunDirectory
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.interpolated import Interpolated, about_images, with_look
 from crossgraft.tune.interpolation import interpolation_curve, read_alphas, with_body_of
 from crossgraft.tune.planning.starting_model import find_model, load_start

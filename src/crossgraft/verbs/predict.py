@@ -14,9 +14,11 @@ from crossgraft.data.describe import describe_files_of
 from crossgraft.data.part_of_run import part_of_run
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import PredictOptions, configuration
+from crossgraft.options._option import configuration
+from crossgraft.options.predicting import PredictOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import PredictionRecord, PredictionRow, SavedModelRecord
+from crossgraft.records.prediction import PredictionRecord, PredictionRow
+from crossgraft.records.saved_model import SavedModelRecord
 from crossgraft.selection.result import SelectionResult
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes

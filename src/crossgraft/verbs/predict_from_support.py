@@ -17,11 +17,13 @@ from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.describe import cite, notes_of_head
 from crossgraft.models import Backbone, load_as_asked
 from crossgraft.models.preprocessing import describe_preprocessing
-from crossgraft.options import SupportOptions, configuration, options_of
+from crossgraft.options._option import configuration, options_of
 from crossgraft.options.data import SourceOptions, TableOptions, Unreadable
+from crossgraft.options.fewshot import SupportOptions
 from crossgraft.options.predicting import Rows
 from crossgraft.progress import Reporter
-from crossgraft.records import PredictionRecord, TunedModelRecord
+from crossgraft.records.prediction import PredictionRecord
+from crossgraft.records.tuning import TunedModelRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import measure, true_classes
 from crossgraft.tune.predictions import Predictions

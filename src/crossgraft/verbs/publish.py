@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from crossgraft.progress import Reporter
-from crossgraft.records import Record, Thumbnail
+from crossgraft.records.base import Record
+from crossgraft.records.data import Thumbnail
 from crossgraft.report.page import write_report
-from crossgraft.runs import THUMBNAILS_FILE, RunDirectory
-from crossgraft.runs.publish import PAGE
+from crossgraft.runs.publish import PAGE, THUMBNAILS_FILE
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.runs.secondary import secondary
 from crossgraft.words.csv_cells import frame_csv
 

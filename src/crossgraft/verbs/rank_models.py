@@ -14,8 +14,9 @@ from crossgraft.data.describe import make_thumbnails
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
-from crossgraft.options import RankOptions, configuration, narrowed
+from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
+from crossgraft.options.ranking import RankOptions
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import assemble_record
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
@@ -26,7 +27,7 @@ from crossgraft.rank.resampling import plan_resampling
 from crossgraft.rank.score_names import score_name, score_names
 from crossgraft.rank.sweep import evaluate_zoo
 from crossgraft.rank.zoo import Zoo
-from crossgraft.runs import RunDirectory
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore
 from crossgraft.types import ResizePolicy
 from crossgraft.verbs._data_first import data_errors_first

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.errors import UnknownNameError
-from crossgraft.options import ReplayOptions
+from crossgraft.options.selecting import ReplayOptions
 from crossgraft.rank.published.tables import published_tables
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.replay import ReplayResult, known_rows, replay, replay_published
-from crossgraft.runs import open_run
+from crossgraft.runs.run_directory import open_run
 from crossgraft.selection.budget import parse_budget
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish

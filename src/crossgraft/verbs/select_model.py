@@ -13,13 +13,15 @@ from crossgraft.data import Dataset
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
-from crossgraft.options import SelectOptions, TuneOptions, configuration
+from crossgraft.options._option import configuration
+from crossgraft.options.selecting import SelectOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.rank.expected_order import ExpectedOrder
 from crossgraft.rank.model_history import look_up_known_results
 from crossgraft.rank.shared_images import shared_share
-from crossgraft.records import SelectionPlanRecord
-from crossgraft.runs import RunDirectory
+from crossgraft.records.selection import SelectionPlanRecord
 from crossgraft.runs.jobs import Executor
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.runs.workers import MAX_WORKERS, worker_pool
 from crossgraft.selection.assemble import assemble_selection
 from crossgraft.selection.budget import Budget, parse_budget

@@ -22,13 +22,16 @@ from crossgraft.data.describe import describe_dataset
 from crossgraft.data.examples import open_examples
 from crossgraft.data.thumbnails import THUMBNAIL_PIXELS, thumbnail_png
 from crossgraft.errors import UsageError
-from crossgraft.options import SheetOptions, configuration
+from crossgraft.options._option import configuration
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
+from crossgraft.options.showing import SheetOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import ContactSheetRow, ContactSheetsRecord, Reference, ShownImageRow, Thumbnail
+from crossgraft.records.base import Reference
+from crossgraft.records.contact_sheets import ContactSheetRow, ContactSheetsRecord, ShownImageRow
+from crossgraft.records.data import Thumbnail
 from crossgraft.result import Result
-from crossgraft.runs import RunDirectory
 from crossgraft.runs.names import portable_name
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.verbs._contact_sheet_picture import coloured_change, sheet_png
 from crossgraft.verbs._given_images import location_of, refuse_opening
 from crossgraft.verbs._verb import Run, verb

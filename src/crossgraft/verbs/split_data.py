@@ -11,8 +11,9 @@ from crossgraft.data.listing import list_rows, make_request
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.split_result import DataSplit, describe_split
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import SplitOptions, narrowed
+from crossgraft.options._option import narrowed
 from crossgraft.options.data import SourceOptions
+from crossgraft.options.splitting import SplitOptions
 from crossgraft.runs.inputs import refuse_file_of_a_run
 from crossgraft.tasks import task_of
 from crossgraft.verbs._verb import Run, verb

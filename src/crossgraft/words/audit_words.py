@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import AuditDifference, AuditEntry, AuditOutcome, AuditRecord
+from crossgraft.records.audit import AuditDifference, AuditEntry, AuditOutcome, AuditRecord
 from crossgraft.words.formatting import NumberFormat, joined
 
 NUMBERS = NumberFormat(decimals=3)

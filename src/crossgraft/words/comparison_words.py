@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from crossgraft.records import (
+from crossgraft.records.tuning import MetricRecord
+from crossgraft.records.tuning_comparison import (
     ComparedVariantRecord,
     DifferenceRecord,
     FineTuningComparisonRecord,
-    MetricRecord,
     ValueRecord,
 )
 from crossgraft.tasks import recorded_task

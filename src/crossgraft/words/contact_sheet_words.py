@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from crossgraft.records import ContactSheetsRecord
+from crossgraft.records.contact_sheets import ContactSheetsRecord
 from crossgraft.words.editing_words import LEAST_RMS
 from crossgraft.words.formatting import counted, small_percent
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import DistillationRecord, DistilledDomainRecord
+from crossgraft.records.distillation import DistillationRecord, DistilledDomainRecord
 from crossgraft.words.formatting import NumberFormat, counted, joined
 from crossgraft.words.metric_words import metric_format, metric_name_in_words
 

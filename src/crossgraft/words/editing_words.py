@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import EditedImagesRecord, EditRecord, EditRow
-from crossgraft.records.editing import ALL_PARTS
+from crossgraft.records.editing import ALL_PARTS, EditedImagesRecord, EditRecord, EditRow
 from crossgraft.words.formatting import counted, joined
 
 LEAST_RMS = 0.3

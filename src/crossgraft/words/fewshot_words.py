@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import FewshotRecord, HeadRow
+from crossgraft.records.fewshot import FewshotRecord, HeadRow
 from crossgraft.words.formatting import counted
 
 

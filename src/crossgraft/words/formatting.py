@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from crossgraft.records import DatasetRecord
+from crossgraft.records.data import DatasetRecord
 from crossgraft.tasks import recorded_task
 
 MISSING = "—"

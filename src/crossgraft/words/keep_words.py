@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import BatchNormRecord, KeepRecord
+from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.words.formatting import NumberFormat
 
 _NUMBERS = NumberFormat(decimals=3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import LooksRecord
+from crossgraft.records.looks import LooksRecord
 from crossgraft.words.metric_words import metric_name_in_words
 
 NOT_SEEN = "Predict images that had no part in it"

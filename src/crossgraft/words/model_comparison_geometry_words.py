@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from crossgraft.records import (
-    FeatureMapRecord,
-    FiltersRecord,
-    ForgettingRecord,
-    InterpolationPathRecord,
-    ModelGeometry,
-    SharpnessRecord,
-    TsneRecord,
-    WeightsApart,
-)
+from crossgraft.records.geometry import ForgettingRecord, InterpolationPathRecord, SharpnessRecord
+from crossgraft.records.geometry_maps import FeatureMapRecord, FiltersRecord, TsneRecord
+from crossgraft.records.model_comparison_geometry import ModelGeometry, WeightsApart
 from crossgraft.words.formatting import NumberFormat, counted
 
 _TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import ModelComparisonRecord, ModelPair
-from crossgraft.records.model_comparison import Measure
+from crossgraft.records.model_comparison import Measure, ModelComparisonRecord, ModelPair
 from crossgraft.words.formatting import NumberFormat
 from crossgraft.words.model_comparison_geometry_words import forgetting_in_words
 

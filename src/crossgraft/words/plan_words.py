@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from crossgraft.records import PlanRecord, PluginRecord
+from crossgraft.records.plugins import PluginRecord
+from crossgraft.records.tuning import PlanRecord
 from crossgraft.words.formatting import count, counted, duration, size, small_percent
 
 _KINDS = {"regularizer": "regulariser"}  # options are spelled as in other tools, words as in these pages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import PlannedModel, SelectionPlanRecord, SelectionRecord
+from crossgraft.records.selection import PlannedModel, SelectionPlanRecord, SelectionRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted, duration, joined, small_percent
 from crossgraft.words.metric_words import guessing, metric_in_words, metric_name_in_words

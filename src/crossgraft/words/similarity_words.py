@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crossgraft.records import BatchNormRecord
+from crossgraft.records.keeping import BatchNormRecord
 from crossgraft.words.formatting import NumberFormat, counted
 
 NUMBERS = NumberFormat(decimals=3)

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossgraft.records import SCHEMA_VERSION, Record
+from crossgraft.records.base import SCHEMA_VERSION, Record
 from crossgraft.report.blocks import Heading, Paragraph, Section
 from crossgraft.report.tables import Column, Table, whole, words
 from crossgraft.words.formatting import counted

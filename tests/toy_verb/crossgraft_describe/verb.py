@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from crossgraft.data import open_dataset
-from crossgraft.options import configuration
+from crossgraft.options._option import configuration
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.result import Result

@@ -16,10 +16,11 @@ from crossgraft.audit.thresholds import best_threshold
 from crossgraft.audit.trainings import FOLDER, AuditTurn, audit_turns, fold_scores
 from crossgraft.data import dataset_from_arrays
 from crossgraft.models import ModelSpec, load_backbone
-from crossgraft.options import AuditOptions, from_mapping
+from crossgraft.options._option import from_mapping
+from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.audit import AuditTrainingRecord
-from crossgraft.runs import open_run
+from crossgraft.runs.run_directory import open_run
 from crossgraft.verbs.publish import publish
 
 SIDE = 20

@@ -30,7 +30,8 @@ from crossgraft.audit.thresholds import best_threshold
 from crossgraft.data import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.options import AuditOptions, from_mapping
+from crossgraft.options._option import from_mapping
+from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 

@@ -18,7 +18,7 @@ from crossgraft.data.listing import list_rows
 from crossgraft.data.sources import SourceRequest
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
-from crossgraft.records import DatasetRecord
+from crossgraft.records.data import DatasetRecord
 
 HIDDEN = ("Thumbs.db", "desktop.ini", "DICOMDIR")
 

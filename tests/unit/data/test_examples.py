@@ -9,7 +9,7 @@ from crossgraft.data import open_dataset
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.examples import example_rows, open_examples
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
-from crossgraft.options import SheetOptions
+from crossgraft.options.showing import SheetOptions
 from crossgraft.progress import Reporter
 from support.tiny import make_images
 

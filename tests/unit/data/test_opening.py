@@ -10,7 +10,7 @@ from PIL import Image
 from crossgraft.data import DATA_OPTIONS, SOURCES, Split, open_dataset
 from crossgraft.data.sources import DataSource, SourceRows
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
-from crossgraft.options import options_of
+from crossgraft.options._option import options_of
 from crossgraft.options.data import DatasetOptions
 
 

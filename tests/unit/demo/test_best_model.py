@@ -16,8 +16,9 @@ from crossgraft.demo.toy_models import toy_cnn
 from crossgraft.demo.training import seeded_initialisation
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.records import FineTuningComparisonRecord, RankingByScore, RankRow
-from crossgraft.runs import known_results_file
+from crossgraft.records.ranking import RankingByScore, RankRow
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
+from crossgraft.runs.known_results import known_results_file
 from crossgraft.tune.variants import curves
 from unit.demo.test_limits import make_ranking
 

@@ -4,7 +4,8 @@ import pytest
 
 from crossgraft.demo import run_directory, write_demo
 from crossgraft.errors import RunDirectoryError
-from crossgraft.records import DemoRecord, RunRecord
+from crossgraft.records.demo import DemoRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.report.terminal import result_as_text
 
 from .test_steps import STEPS

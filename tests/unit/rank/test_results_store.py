@@ -5,8 +5,8 @@ from crossgraft.cli.main import main
 from crossgraft.rank.published import itm_benchmark
 from crossgraft.rank.published.tables import published_table
 from crossgraft.rank.results_store import known_results, published_results, results_of
-from crossgraft.records import KnownResult
-from crossgraft.runs import add_known_results
+from crossgraft.records.prior import KnownResult
+from crossgraft.runs.known_results import add_known_results
 
 
 @pytest.fixture(scope="module")

@@ -11,36 +11,23 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from crossgraft.records import (
+from crossgraft.records.base import Record, Reference, StageRecord
+from crossgraft.records.checks import CheckRecord, ColumnRecord, DataCheckRecord, FindingRecord, SplitDifferenceRecord
+from crossgraft.records.data import DatasetRecord, Thumbnail
+from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
+from crossgraft.records.models import ModelRecord, PreprocessingRecord
+from crossgraft.records.ranking import (
     AgreementRecord,
-    BestModelRecord,
-    CheckRecord,
-    ColumnRecord,
-    DataCheckRecord,
-    DatasetRecord,
-    DemoPrediction,
-    DemoRecord,
-    FindingRecord,
-    FineTunedRow,
     GroundTruthRecord,
-    MetricRecord,
-    ModelRecord,
     PairRecord,
-    PreprocessingRecord,
     RankingByScore,
     RankingRecord,
     RankRow,
-    Record,
-    Reference,
-    RunRecord,
     ScoreCell,
     ScoreRecord,
-    SplitComparison,
-    SplitDifferenceRecord,
-    SplitRow,
-    StageRecord,
-    Thumbnail,
 )
+from crossgraft.records.runs import RunRecord
+from crossgraft.records.tuning import MetricRecord, SplitRow
 
 EVIL = "<script>alert(1)</script>"
 FAMILIES = ("MobileNet v1", "MobileNet v2", "Vision transformer")

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from crossgraft.errors import DataError, RunDirectoryError
-from crossgraft.records import DemoRecord, RankingRecord
+from crossgraft.records.demo import DemoRecord
+from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.source import read_run
 
 RECORD_TYPES = {"ranking": RankingRecord, "demo": DemoRecord}

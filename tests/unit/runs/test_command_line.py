@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crossgraft.options import RankOptions, TuneOptions
+from crossgraft.options.ranking import RankOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.runs.command_line import said_again, typed_command
 
 

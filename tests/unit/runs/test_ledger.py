@@ -8,7 +8,7 @@ import pytest
 
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
-from crossgraft.records import Look, LooksRecord
+from crossgraft.records.looks import Look, LooksRecord
 from crossgraft.runs.ledger import add_look, count_looks
 from crossgraft.statistics.expected_maximum import expected_maximum
 from crossgraft.words.looks_words import looks_in_words

@@ -10,8 +10,10 @@ import pytest
 
 from crossgraft.errors import DataError, RunDirectoryError, StorageError
 from crossgraft.progress import Reporter
-from crossgraft.records import RunRecord, StageRecord
-from crossgraft.runs import open_run, write_atomically
+from crossgraft.records.base import StageRecord
+from crossgraft.records.runs import RunRecord
+from crossgraft.runs.run_directory import open_run
+from crossgraft.storage.atomic import write_atomically
 
 
 @contextmanager

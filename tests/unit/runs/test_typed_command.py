@@ -2,7 +2,9 @@
 
 import pytest
 
-from crossgraft.options import CheckOptions, RankOptions, TuneOptions
+from crossgraft.options.checking import CheckOptions
+from crossgraft.options.ranking import RankOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.runs.typed_command import TypedCommand
 
 RANKED = TypedCommand.read(

@@ -14,7 +14,7 @@ from crossgraft import types
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.losses import LOSSES, activate
 from crossgraft.metrics import METRICS
-from crossgraft.records import DatasetRecord
+from crossgraft.records.data import DatasetRecord
 from crossgraft.tasks import (
     TASKS,
     BinaryTask,

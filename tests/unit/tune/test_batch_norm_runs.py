@@ -15,7 +15,7 @@ from crossgraft.errors import OtherRunError, UsageError
 from crossgraft.geometry.batch_norm import with_estimated_statistics
 from crossgraft.models.adapted import write_peft_adapter
 from crossgraft.progress import Reporter
-from crossgraft.records import PlanRecord, TuningRecord
+from crossgraft.records.tuning import PlanRecord, TuningRecord
 from crossgraft.tune import jobs
 from crossgraft.tune.engine import trainer
 from crossgraft.tune.feed.images import TrainingImages

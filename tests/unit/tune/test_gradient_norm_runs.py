@@ -9,7 +9,7 @@ import pytest
 from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import OtherRunError, UsageError
-from crossgraft.records import TuningRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.tune.engine.gradient_norms import SMOOTHING, GradientNorms
 from crossgraft.tune.measuring.gradients import describe_gradient_norms
 

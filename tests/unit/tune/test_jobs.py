@@ -14,10 +14,10 @@ from crossgraft.errors import DataError, DivergedError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.options import TuneOptions
-from crossgraft.records import GridPointRecord
-from crossgraft.runs import open_run
+from crossgraft.options.tuning import TuneOptions
+from crossgraft.records.tuning import GridPointRecord
 from crossgraft.runs.jobs import run_jobs
+from crossgraft.runs.run_directory import open_run
 from crossgraft.tasks import BinaryTask
 from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.keep import Keep

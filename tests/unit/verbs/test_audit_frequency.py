@@ -16,9 +16,10 @@ from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.edits import Editing, choose_edits
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.models import Backbone, ModelSpec, load_backbone
-from crossgraft.options import AuditOptions, from_mapping
+from crossgraft.options._option import from_mapping
+from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import AuditRecord
+from crossgraft.records.audit import AuditRecord
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.verbs import _audit_frequency
 from crossgraft.verbs._audit_frequency import FrequencySweep, frequency_frame, of_trained, rank_risks

@@ -8,9 +8,10 @@ import pytest
 from crossgraft.audit.confounders import LowPass, Tag
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.options import TuneOptions, configuration
+from crossgraft.options._option import configuration
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import TrainingDataRecord
+from crossgraft.records.saved_model import TrainingDataRecord
 from crossgraft.tune.planning.preparation import checks_of_rows
 from crossgraft.verbs._edited import edit_rows, edited_again, read_edits
 from support.rows import rows_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.records import BatchNormRecord, KeepRecord
+from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.words.keep_words import kept_in_words, missed_in_words
 
 

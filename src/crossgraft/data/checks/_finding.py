@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from crossgraft.records import FindingRecord, Severity
+from crossgraft.records.checks import FindingRecord, Severity
 from crossgraft.words.formatting import counted
 
 MOST_LISTED = 1000

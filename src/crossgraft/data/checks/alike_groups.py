@@ -12,7 +12,7 @@ from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
-from crossgraft.records import FindingRecord
+from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import counted, joined
 
 ADVICE = "If they are one, correct the column: a split by group puts images of one into several parts."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records import FindingRecord
+from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import counted
 
 

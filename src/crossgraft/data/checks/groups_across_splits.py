@@ -7,7 +7,7 @@ import numpy as np
 from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.alike_groups import ADVICE, find_alike_groups
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records import FindingRecord
+from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count, counted
 
 _NAME, _TITLE = "groups_across_splits", "Patient leakage"

@@ -6,7 +6,7 @@ import numpy as np
 
 from crossgraft.data.checks._finding import finding, pictures, tallied
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records import FindingRecord
+from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count, counted
 
 

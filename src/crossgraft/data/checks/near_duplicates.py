@@ -13,7 +13,7 @@ from crossgraft.data.checks._banded_search import BUCKET_CAP, Pairs, find_near_p
 from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks._perceptual_hash import VIEWS, Normalised, hash_views, normalise
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records import FindingRecord
+from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count, counted
 
 MOST_DIFFERENT_BITS = 20

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.inspection import describe_dark
-from crossgraft.records import FindingRecord
+from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count, counted
 
 _MOST_REASONS = 3

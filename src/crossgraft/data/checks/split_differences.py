@@ -12,7 +12,7 @@ from crossgraft.data.checks.survey import Survey
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension
 from crossgraft.data.splits import Split
-from crossgraft.records import FindingRecord, SplitDifferenceRecord
+from crossgraft.records.checks import FindingRecord, SplitDifferenceRecord
 from crossgraft.statistics import (
     Quantity,
     holm,

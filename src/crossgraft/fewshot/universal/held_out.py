@@ -15,7 +15,7 @@ from crossgraft.features import extract_features
 from crossgraft.metrics import evaluate_predictions
 from crossgraft.models import Backbone
 from crossgraft.progress import Reporter
-from crossgraft.records import MetricRecord
+from crossgraft.records.tuning import MetricRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.measuring.metric_records import metric_records

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crossgraft.fewshot.universal.domains import DistilledStep
-from crossgraft.records import DistilledStepsRecord, Reference
+from crossgraft.records.base import Reference
+from crossgraft.records.distillation import DistilledStepsRecord
 
 if TYPE_CHECKING:
     import pandas as pd

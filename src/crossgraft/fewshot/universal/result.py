@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crossgraft.fewshot.universal.student import UniversalBackbone
-from crossgraft.records import DistillationRecord
+from crossgraft.records.distillation import DistillationRecord
 from crossgraft.result import Result
 from crossgraft.words.distillation_words import answer_in_words
 

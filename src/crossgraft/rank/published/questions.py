@@ -9,7 +9,7 @@ from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.sources import shipped
 from crossgraft.rank.published.verdict import estimate
 from crossgraft.rank.static_prior import relative_ranks
-from crossgraft.records import AnswerRecord
+from crossgraft.records.published import AnswerRecord
 from crossgraft.statistics import spearman
 from crossgraft.words.formatting import NumberFormat, count
 

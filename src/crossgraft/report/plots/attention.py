@@ -6,25 +6,25 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from crossgraft.records import AttentionRecord
+from crossgraft.records.geometry_maps import AttentionRecord
 from crossgraft.report.plots._cells import draw_cells
 from crossgraft.report.plots.style import OKABE_ITO, PIXELS_PER_CHARACTER, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
 
 _WIDE, _NARROW = 828, 340  # pixels
 _LARGEST, _GAP, _TOP, _BELOW, _LEFT = 150, 12, 26, 20, 70
-MOST_NETWORKS = 6
+MOST_DRAWN_NETWORKS = 6
 
 
 def attention_figure(record: AttentionRecord, *, identifier: str, is_wide: bool = True) -> Markup:
     """Draw the attention of each network to each image; below a map its overlap with the reference.
 
     Args:
-        record: Attention of the networks, of which the first ``MOST_NETWORKS`` are drawn.
+        record: Attention of the networks, of which the first ``MOST_DRAWN_NETWORKS`` are drawn.
         identifier: Unique on the page.
         is_wide: Whether there is room for large maps.
     """
-    networks = record.networks[:MOST_NETWORKS]
+    networks = record.networks[:MOST_DRAWN_NETWORKS]
     room = (_WIDE if is_wide else _NARROW) - _LEFT
     side = min(_LARGEST, room / len(networks) - _GAP)
     width = _LEFT + len(networks) * (side + _GAP)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from crossgraft.records import DatasetRecord
+from crossgraft.records.data import DatasetRecord
 from crossgraft.report.plots.style import FONT_PIXELS, INK, OKABE_ITO, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
 from crossgraft.tasks import recorded_task

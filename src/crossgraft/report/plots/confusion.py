@@ -7,11 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from crossgraft.records import ConfusionRecord
+from crossgraft.records.tuning import ConfusionRecord
 from crossgraft.report.plots.style import FONT_PIXELS, INK, OKABE_ITO, PIXELS_PER_CHARACTER, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
 
-MOST_CLASSES = 20
+MOST_CONFUSED_CLASSES = 20
 _LONGEST_NAME = 18
 _LONGEST_IF_NARROW = 10
 _SMALL_SCREEN = 340
@@ -25,7 +25,7 @@ def confusion_figure(confusion: ConfusionRecord, *, identifier: str, is_narrow: 
     The stronger the colour of a cell, the larger its share of its row.
 
     Args:
-        confusion: Confusion matrix of at most ``MOST_CLASSES`` classes.
+        confusion: Confusion matrix of at most ``MOST_CONFUSED_CLASSES`` classes.
         identifier: Unique on the page.
         is_narrow: For the screen of a phone: shorter names, and cells as small as that needs and their numbers allow.
     """

@@ -14,7 +14,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
-from crossgraft.records import EpisodeLookRecord, HeadLookRecord
+from crossgraft.records.fewshot import EpisodeLookRecord, HeadLookRecord
 from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES
 from crossgraft.report.plots.style import (
     INK,

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from crossgraft.records import FeatureMapRecord, MappedNetworkRow, TsneRecord, TsneRow
+from crossgraft.records.geometry_maps import FeatureMapRecord, MappedNetworkRow, TsneRecord, TsneRow
 from crossgraft.report.plots.style import INK, OKABE_ITO, PIXELS_PER_CHARACTER, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
 

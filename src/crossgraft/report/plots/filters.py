@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from crossgraft.records import FilterRow
+from crossgraft.records.geometry_maps import FilterRow
 from crossgraft.report.plots._cells import draw_cells
 from crossgraft.report.plots.style import OKABE_ITO, PIXELS_PER_CHARACTER, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw

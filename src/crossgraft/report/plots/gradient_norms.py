@@ -21,7 +21,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 28, 46
 _PLOT_HEIGHT = 270
 _NAME_HEIGHT, _NAMES_WIDTH = 16, 190
 _NAMES_IN_ROW = 2  # on a narrow screen
-MOST_NAMES = 24
+MOST_NAMED_BLOCKS = 24
 """Blocks that are named; with more, those at regular distances."""
 _BLUE, _RED, _GREEN, _, _ORANGE, _ = OKABE_ITO
 _DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1.5, 1.5)))
@@ -42,7 +42,7 @@ def gradient_norms_figure(
     Colours run from the first block to the last, and neighbours differ in their dashes.
 
     Args:
-        curves: Curves from the first block to the last; of more than ``MOST_NAMES``, some have no name.
+        curves: Curves from the first block to the last; of more than ``MOST_NAMED_BLOCKS``, some have no name.
         steps: Steps of the values.
         y_label: Quantity.
         identifier: Unique on the page.
@@ -89,7 +89,7 @@ def _styles(number: int) -> list[tuple[str, Any]]:
 
 
 def _named(number: int) -> list[int]:
-    step = math.ceil(number / MOST_NAMES)
+    step = math.ceil(number / MOST_NAMED_BLOCKS)
     return list(range(0, number, step))
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from crossgraft.records import InterpolationPathRecord
+from crossgraft.records.geometry import InterpolationPathRecord
 from crossgraft.report.plots.scatter import TICK_STEPS
 from crossgraft.report.plots.style import INK, OKABE_ITO, PAPER
 from crossgraft.report.plots.svg import draw

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import Affine2D, Transform, blended_transform_factory
 
-from crossgraft.records import RankingByScore, RankingRecord, RankRow, ScoreCell
+from crossgraft.records.ranking import RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.report.plots._frame import frame
 from crossgraft.report.plots.style import (
     CONTROL,

@@ -25,7 +25,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "network": {"color": OKABE_ITO[0], "linewidth": 2},
     "network before": {"color": OKABE_ITO[0], "linewidth": 1.6, "linestyle": (0, (4, 2))},
 }
-MOST_ARTEFACTS = len(OKABE_ITO) - 1
+MOST_DRAWN_ARTEFACTS = len(OKABE_ITO) - 1
 """Curves of artefacts that have a colour of their own."""
 
 
@@ -71,7 +71,7 @@ def spectra_figure(
     Args:
         title: Name of the model.
         frequencies: Cycles per pixel of the input, by ring.
-        curves: Curves, at most ``MOST_ARTEFACTS`` of artefacts.
+        curves: Curves, at most ``MOST_DRAWN_ARTEFACTS`` of artefacts.
         identifier: Unique on the page.
         width: Width in CSS pixels.
         height: Height in CSS pixels without the legend.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from crossgraft.records import SplitComparison
+from crossgraft.records.demo import SplitComparison
 from crossgraft.report.plots.style import OKABE_ITO, PAPER, SMALL_PIXELS
 from crossgraft.report.plots.svg import draw
 

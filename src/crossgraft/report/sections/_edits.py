@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import EditedImagesRecord, EditRow
+from crossgraft.records.editing import EditedImagesRecord, EditRow
 from crossgraft.report.blocks import Block, Facts
 from crossgraft.report.sections._verdict import Caveat
 from crossgraft.report.tables import Column, Table, number, table_of, whole, words

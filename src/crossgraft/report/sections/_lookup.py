@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from crossgraft.records import STATIC_PRIOR, RankingRecord, ScoreCell
+from crossgraft.records.prior import STATIC_PRIOR
+from crossgraft.records.ranking import RankingRecord, ScoreCell
 from crossgraft.words.formatting import NumberFormat
 from crossgraft.words.formatting import joined as joined
 

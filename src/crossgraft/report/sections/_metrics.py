@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from crossgraft.records import MetricRecord
+from crossgraft.records.tuning import MetricRecord
 from crossgraft.report.blocks import Block, Figure
-from crossgraft.report.plots import Interval, IntervalRow, intervals_figure
+from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
 from crossgraft.words.formatting import count, joined
 from crossgraft.words.metric_words import metric_format

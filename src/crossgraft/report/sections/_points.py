@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crossgraft.records import RankingRecord, ScoreCell
-from crossgraft.report.plots import Interval, Point, family_marks
+from crossgraft.records.ranking import RankingRecord, ScoreCell
+from crossgraft.report.plots.scatter import Interval, Point
+from crossgraft.report.plots.style import family_marks
 from crossgraft.report.sections._lookup import cells_by_model
 
 

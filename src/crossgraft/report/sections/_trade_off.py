@@ -7,15 +7,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from crossgraft.records import (
-    ComparedVariantRecord,
-    FineTuningComparisonRecord,
-    InterpolationPoint,
-    InterpolationRecord,
-    ValueRecord,
-)
+from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
+from crossgraft.records.tuning_comparison import ComparedVariantRecord, FineTuningComparisonRecord, ValueRecord
 from crossgraft.report.blocks import Block, Figure, Folded
-from crossgraft.report.plots import Interval, TradeOff, trade_off_figure
+from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.plots.trade_off import TradeOff, trade_off_figure
 
 _SMALL_SCREEN = 340
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crossgraft.records import AgreementRecord, GroundTruthRecord, RankingRecord
+from crossgraft.records.ranking import AgreementRecord, GroundTruthRecord, RankingRecord
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
-from crossgraft.report.plots import Interval, is_drawable, scatter_figure
+from crossgraft.report.plots.scatter import Interval, is_drawable, scatter_figure
 from crossgraft.report.sections._lookup import joined, score_title
 from crossgraft.report.sections._points import against_primary
 from crossgraft.report.source import Source

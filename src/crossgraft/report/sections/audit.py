@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from crossgraft.records import AuditEntry, AuditMetric, AuditPoint, AuditRecord
+from crossgraft.records.audit import AuditEntry, AuditMetric, AuditPoint, AuditRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import Interval, RelianceCurve, reliance_figure
+from crossgraft.report.plots.reliance import RelianceCurve, reliance_figure
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.sections._metrics import reasons_of_no_interval
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.audit_caveats import AUDIT_CAVEATS, after_audit

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from crossgraft.options import EditOptions, SheetOptions
-from crossgraft.records import AuditRecord
+from crossgraft.options.editing import EditOptions
+from crossgraft.options.showing import SheetOptions
+from crossgraft.records.audit import AuditRecord
 from crossgraft.report.sections._on_this_machine import new_folder
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.report.source import Source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import AuditDifference, AuditDifferencePoint, AuditMetric, AuditRecord
+from crossgraft.records.audit import AuditDifference, AuditDifferencePoint, AuditMetric, AuditRecord
 from crossgraft.report.blocks import Block, Folded, Items, Paragraph, Section
 from crossgraft.report.sections.audit_numbers import metric_cell
 from crossgraft.report.source import Source

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from crossgraft.records import (
+from crossgraft.records.audit import AuditRecord
+from crossgraft.records.audit_frequency import (
     ArtefactFrequencies,
     AuditFrequencies,
-    AuditRecord,
+    Band,
     BandRecord,
     ModelFrequencies,
     PriorityRecord,
     RiskRankRecord,
 )
-from crossgraft.records.audit_frequency import Band
 from crossgraft.report.blocks import Block, Figure, Items, Section
-from crossgraft.report.plots import (
-    MOST_DRAWN_ARTEFACTS,
-    BandCurve,
-    Interval,
-    Point,
-    SpectrumCurve,
-    bands_figure,
-    family_marks,
-    scatter_figure,
-    spectra_figure,
-)
+from crossgraft.report.plots.scatter import Interval, Point, scatter_figure
+from crossgraft.report.plots.spectra import MOST_DRAWN_ARTEFACTS, BandCurve, SpectrumCurve, bands_figure, spectra_figure
+from crossgraft.report.plots.style import family_marks
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.audit_words import NUMBERS

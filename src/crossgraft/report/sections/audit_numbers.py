@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import AuditCell, AuditEntry, AuditMetric, AuditPoint, AuditRecord
+from crossgraft.records.audit import AuditCell, AuditEntry, AuditMetric, AuditPoint, AuditRecord
 from crossgraft.report.blocks import Block, Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, words

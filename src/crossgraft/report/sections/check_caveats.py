@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from crossgraft.options import CheckOptions, RankOptions
-from crossgraft.records import DataCheckRecord
+from crossgraft.options.checking import CheckOptions
+from crossgraft.options.ranking import RankOptions
+from crossgraft.records.checks import DataCheckRecord
 from crossgraft.report.sections._on_this_machine import with_models_here
 from crossgraft.report.sections._verdict import (
     Caveat,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from crossgraft.records import CheckRecord, RankingRecord, RunRecord, Severity
+from crossgraft.records.checks import CheckRecord, Severity
+from crossgraft.records.ranking import RankingRecord
+from crossgraft.records.runs import RunRecord
 from crossgraft.report.blocks import Checks, Items, Paragraph, Section
 from crossgraft.report.sections._lookup import joined, score_title
 from crossgraft.report.source import Source

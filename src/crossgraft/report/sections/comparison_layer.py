@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from crossgraft.records import FineTuningComparisonRecord, LayerPcaRecord
+from crossgraft.records.layer_pca import LayerPcaRecord
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.report.blocks import Block, Figure, Items, Section
-from crossgraft.report.plots import MOST_NAMED_CLASSES, Panel, layer_pca_figure
+from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES, Panel, layer_pca_figure
 from crossgraft.report.source import Source
 from crossgraft.words.formatting import counted
 

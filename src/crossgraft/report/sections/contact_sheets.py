@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from urllib.parse import quote
 
-from crossgraft.options import EditOptions
-from crossgraft.records import ContactSheetRow, ContactSheetsRecord, ShownImageRow
+from crossgraft.options.editing import EditOptions
+from crossgraft.records.contact_sheets import ContactSheetRow, ContactSheetsRecord, ShownImageRow
 from crossgraft.report.blocks import Block, Facts, Gallery, Heading, Paragraph, Section, Subheading
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._on_this_machine import new_folder

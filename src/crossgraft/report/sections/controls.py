@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import RankingByScore, RankingRecord, ScoreCell
+from crossgraft.records.ranking import RankingByScore, RankingRecord, ScoreCell
 from crossgraft.report.blocks import Block, Paragraph, Section
 from crossgraft.report.sections._lookup import cells_by_model, joined, score_format, score_title
 from crossgraft.report.source import Source

@@ -6,9 +6,10 @@ import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 
-from crossgraft.records import DatasetRecord, RankingRecord, Thumbnail
+from crossgraft.records.data import DatasetRecord, Thumbnail
+from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Items, Paragraph, Section
-from crossgraft.report.plots import class_balance_figure
+from crossgraft.report.plots.class_balance import class_balance_figure
 from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.tasks import recorded_task

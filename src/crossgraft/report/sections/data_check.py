@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from crossgraft.records import ColumnRecord, DataCheckRecord, FindingRecord
+from crossgraft.records.checks import ColumnRecord, DataCheckRecord, FindingRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import class_balance_figure, split_counts_figure
+from crossgraft.report.plots.class_balance import class_balance_figure
+from crossgraft.report.plots.split_counts import split_counts_figure
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.check_caveats import CHECK_CAVEATS, after_check
 from crossgraft.report.sections.data import split_in_words

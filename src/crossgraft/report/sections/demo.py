@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from crossgraft.records import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, RankingRecord, SplitComparison
+from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
+from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.blocks import Block, Code, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, Verdict
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import Interval, scatter_figure, split_figure
+from crossgraft.report.plots.scatter import Interval, scatter_figure
+from crossgraft.report.plots.split_comparison import split_figure
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.sections._metrics import metrics_table
 from crossgraft.report.sections._points import against_primary

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import DemoRecord
 from crossgraft.records.audit import AuditEntry, AuditMetric
-from crossgraft.records.demo import AuditedModelRecord
+from crossgraft.records.demo import AuditedModelRecord, DemoRecord
 from crossgraft.report.blocks import Block, Paragraph, Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, words

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import DemoRecord
-from crossgraft.records.demo import DemoSelectionRecord
+from crossgraft.records.demo import DemoRecord, DemoSelectionRecord
 from crossgraft.report.blocks import Block, Code, Paragraph, Section
 from crossgraft.report.sections.selection import val_section
 from crossgraft.report.sections.selection_caveats import nothing_known

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from crossgraft.options import SupportOptions
+from crossgraft.options.fewshot import SupportOptions
 from crossgraft.options.models import CodeOptions
-from crossgraft.records import DistillationRecord, DistilledDomainRecord, MetricRecord
+from crossgraft.records.distillation import DistillationRecord, DistilledDomainRecord
+from crossgraft.records.tuning import MetricRecord
 from crossgraft.report.blocks import Facts, Figure, Heading, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import (
-    Interval,
-    IntervalRow,
-    LearningCurve,
-    intervals_figure,
-    learning_curves_figure,
-)
+from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.learning_curves import LearningCurve, learning_curves_figure
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.sections._verdict import (
     PREDICT_IMAGES,
     Caveat,

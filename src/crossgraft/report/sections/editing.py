@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crossgraft.options import RankOptions
-from crossgraft.records import EditRecord
+from crossgraft.options.ranking import RankOptions
+from crossgraft.records.editing import EditRecord
 from crossgraft.report.blocks import Block, Facts, Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._edits import edits_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import ExportRecord
+from crossgraft.records.export import ExportRecord
 from crossgraft.report.blocks import Block, Facts, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._verdict import Caveat, Following, verdict_blocks

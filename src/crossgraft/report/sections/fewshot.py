@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from crossgraft.options import CheckOptions, TuneOptions
-from crossgraft.records import FewshotRecord, HeadRow
+from crossgraft.options.checking import CheckOptions
+from crossgraft.options.tuning import TuneOptions
+from crossgraft.records.fewshot import FewshotRecord, HeadRow
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import Interval, IntervalRow, intervals_figure
+from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.sections._verdict import (
     Caveat,
     CaveatOf,

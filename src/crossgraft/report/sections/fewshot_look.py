@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from crossgraft.records import EpisodeLookRecord, FewshotRecord, HeadLookRecord
+from crossgraft.records.fewshot import EpisodeLookRecord, FewshotRecord, HeadLookRecord
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
-from crossgraft.report.plots import MOST_NAMED_CLASSES, episode_look_figure
+from crossgraft.report.plots.episode_look import episode_look_figure
+from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, words
 from crossgraft.words.formatting import NumberFormat, counted

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from crossgraft.records import FeatureMapRecord, ForgettingRecord, MappedNetworkRow, ProbeRow, TsneRecord
+from crossgraft.records.geometry import ForgettingRecord, ProbeRow
+from crossgraft.records.geometry_maps import FeatureMapRecord, MappedNetworkRow, TsneRecord
 from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section
-from crossgraft.report.plots import (
-    Interval,
-    IntervalRow,
-    feature_map_figure,
-    intervals_figure,
-    tsne_figure,
-)
+from crossgraft.report.plots.feature_map import feature_map_figure, tsne_figure
+from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, interval, number, table_of, words
 from crossgraft.words.formatting import NumberFormat, counted, joined

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from crossgraft.records import AttentionRecord, AttentionRow, FiltersRecord
+from crossgraft.records.geometry_maps import AttentionRecord, AttentionRow, FiltersRecord
 from crossgraft.report.blocks import Block, Figure, Gallery, Items, Section
-from crossgraft.report.plots import MOST_DRAWN_NETWORKS, attention_figure, filters_figure
+from crossgraft.report.plots.attention import MOST_DRAWN_NETWORKS, attention_figure
+from crossgraft.report.plots.filters import filters_figure
 from crossgraft.report.sections._metrics import reasons_of_no_interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, interval, number, table_of, whole, words

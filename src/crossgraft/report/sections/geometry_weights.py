@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crossgraft.records import (
+from crossgraft.records.geometry import (
     CentreTaskRow,
     DistanceRow,
     InterpolationPathRecord,
@@ -13,14 +13,10 @@ from crossgraft.records import (
     WeightDistance,
 )
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
-from crossgraft.report.plots import (
-    DotRow,
-    Interval,
-    IntervalRow,
-    dot_rows_figure,
-    interpolation_path_figure,
-    intervals_figure,
-)
+from crossgraft.report.plots.dot_rows import DotRow, dot_rows_figure
+from crossgraft.report.plots.interpolation_path import interpolation_path_figure
+from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.sections._metrics import reasons_of_no_interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, table_of, words

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from crossgraft.records import InterpolationPoint, InterpolationRecord
+from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import Interval, TradeOff, trade_off_figure
+from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.plots.trade_off import TradeOff, trade_off_figure
 from crossgraft.report.sections._trade_off import curve_of, joined_in
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.data import data_facts

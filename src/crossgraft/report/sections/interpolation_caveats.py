@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crossgraft.options import PredictOptions
 from crossgraft.options.models import CodeOptions
-from crossgraft.records import InterpolationRecord
+from crossgraft.options.predicting import PredictOptions
+from crossgraft.records.interpolation import InterpolationRecord
 from crossgraft.report.sections._verdict import (
     PREDICT_IMAGES,
     Caveat,

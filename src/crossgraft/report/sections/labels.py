@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import RankingRecord
+from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.blocks import Block, Paragraph, Section
 from crossgraft.report.sections._lookup import cells_by_model, score_title
 from crossgraft.report.source import Source

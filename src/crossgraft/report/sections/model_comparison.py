@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import ComparedModel, MeasuredFeatures, ModelComparisonRecord, ModelPair
+from crossgraft.records.model_comparison import ComparedModel, MeasuredFeatures, ModelComparisonRecord, ModelPair
 from crossgraft.report.blocks import Block, Checks, Facts, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crossgraft.options import InterpolateOptions, RankOptions
-from crossgraft.records import ComparedModel, ModelComparisonRecord
+from crossgraft.options.interpolating import InterpolateOptions
+from crossgraft.options.ranking import RankOptions
+from crossgraft.records.model_comparison import ComparedModel, ModelComparisonRecord
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.report.source import Source
 from crossgraft.runs.typed_command import DATA, RUN, Flag, TypedCommand

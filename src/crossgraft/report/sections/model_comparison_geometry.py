@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from crossgraft.records import ModelComparisonRecord, ModelGeometry, WeightsApart
+from crossgraft.records.model_comparison import ModelComparisonRecord
+from crossgraft.records.model_comparison_geometry import ModelGeometry, WeightsApart
 from crossgraft.report.blocks import Block, Items, Paragraph, Section
 from crossgraft.report.kinds import SectionBuilder
 from crossgraft.report.sections.geometry_features import feature_map_section, forgetting_section, tsne_section

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from crossgraft.records import LayerGrid, ModelComparisonRecord, ModelPair
+from crossgraft.records.model_comparison import LayerGrid, ModelComparisonRecord, ModelPair
 from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section, Subheading
-from crossgraft.report.plots import LayerCurve, layer_curves_figure, layer_grid_figure
+from crossgraft.report.plots.layer_curves import LayerCurve, layer_curves_figure
+from crossgraft.report.plots.layer_grid import layer_grid_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, whole, words
 from crossgraft.words.formatting import counted

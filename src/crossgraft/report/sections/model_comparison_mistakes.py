@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from crossgraft.records import ModelComparisonRecord, SharedMistakes
+from crossgraft.records.model_comparison import ModelComparisonRecord, SharedMistakes
 from crossgraft.report.blocks import Block, Figure, Section
-from crossgraft.report.plots import Interval, IntervalRow, intervals_figure
+from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, words
 from crossgraft.words.model_comparison_words import NUMBERS, pair_in_words

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import ModelRecord, RankingRecord
+from crossgraft.records.models import ModelRecord
+from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.blocks import Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, counts, number, table_of, whole, words

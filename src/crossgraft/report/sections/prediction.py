@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import CheckRecord, PredictionRecord, PredictionRow
+from crossgraft.records.checks import CheckRecord
+from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import certainty_figure
+from crossgraft.report.plots.certainty import certainty_figure
 from crossgraft.report.sections._metrics import metrics_by_class, metrics_table
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.prediction_caveats import (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from crossgraft.options import ExportOptions, FewshotOptions, PredictOptions
+from crossgraft.options.exporting import ExportOptions
+from crossgraft.options.fewshot import FewshotOptions
 from crossgraft.options.models import CodeOptions
-from crossgraft.records import PredictionRecord
+from crossgraft.options.predicting import PredictOptions
+from crossgraft.records.prediction import PredictionRecord
 from crossgraft.report.sections._verdict import Caveat, CaveatOf, Following
 from crossgraft.report.source import Source
 from crossgraft.runs.typed_command import DATA, RUN, TypedCommand

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from crossgraft.records import PriorRecord, RankingRecord
+from crossgraft.records.prior import PriorRecord
+from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.blocks import Paragraph, Section
 from crossgraft.report.sections._lookup import score_title
 from crossgraft.report.source import Source

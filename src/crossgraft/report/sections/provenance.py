@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import yaml
 
-from crossgraft.records import Record, RunRecord
+from crossgraft.records.base import Record
+from crossgraft.records.runs import RunRecord
 from crossgraft.report.blocks import Block, Code, Facts, Folded, Paragraph, Section
 from crossgraft.report.paths import configuration_without_absolute_paths, without_absolute_paths
 from crossgraft.report.source import Source

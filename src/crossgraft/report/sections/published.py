@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import (
+from crossgraft.records.published import (
     CitedTable,
     FriedmanRecord,
     MeanRecord,
@@ -13,7 +13,7 @@ from crossgraft.records import (
 )
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import critical_difference_figure
+from crossgraft.report.plots.critical_difference import critical_difference_figure
 from crossgraft.report.sections._verdict import BEGIN, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import RankingRecord
+from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.kinds import Kind, SectionBuilder
 from crossgraft.report.sections.agreement import agreement_section
 from crossgraft.report.sections.checks import checks_section, warnings_section

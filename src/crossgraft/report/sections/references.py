@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records import RankingRecord
+from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.blocks import Literature, Section
 from crossgraft.report.source import Source
 

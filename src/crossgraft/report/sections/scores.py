@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from crossgraft.records import RankingByScore, RankingRecord, RankRow, ScoreCell
+from crossgraft.records.ranking import RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.report.blocks import Block, Figure, Folded, Section
-from crossgraft.report.plots import is_drawable, scatter_figure
+from crossgraft.report.plots.scatter import is_drawable, scatter_figure
 from crossgraft.report.sections._lookup import cells_by_model, joined, score_format, score_title
 from crossgraft.report.sections._points import against_primary, as_interval
 from crossgraft.report.source import Source

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from crossgraft.records import CandidateRecord, SelectionRecord
+from crossgraft.records.selection import CandidateRecord, SelectionRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import Interval, IntervalRow, intervals_figure
+from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.sections._edits import edited_with
 from crossgraft.report.sections._verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.report.sections.provenance import provenance_section

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from crossgraft.options import PredictOptions
 from crossgraft.options.models import CodeOptions
-from crossgraft.records import SelectionRecord
+from crossgraft.options.predicting import PredictOptions
+from crossgraft.records.selection import SelectionRecord
 from crossgraft.report.sections._verdict import (
     PREDICT_IMAGES,
     Caveat,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import MetricRecord, TuningRecord
+from crossgraft.records.tuning import MetricRecord, TuningRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.plots import MOST_CONFUSED_CLASSES, IntervalRow, confusion_figure, roc_figure
+from crossgraft.report.plots.confusion import MOST_CONFUSED_CLASSES, confusion_figure
+from crossgraft.report.plots.intervals import IntervalRow
+from crossgraft.report.plots.roc import roc_figure
 from crossgraft.report.sections._edits import edited_with
 from crossgraft.report.sections._metrics import (
     interval_of,

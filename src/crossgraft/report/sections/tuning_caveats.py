@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crossgraft.options import PredictOptions
 from crossgraft.options.models import CodeOptions
-from crossgraft.records import MetricRecord, TuningRecord
+from crossgraft.options.predicting import PredictOptions
+from crossgraft.records.tuning import MetricRecord, TuningRecord
 from crossgraft.report.sections._edits import edited_caveat
 from crossgraft.report.sections._verdict import (
     PREDICT_IMAGES,

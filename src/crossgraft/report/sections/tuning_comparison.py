@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from crossgraft.records import (
+from crossgraft.records.interpolation import InterpolationRecord
+from crossgraft.records.tuning import MetricRecord
+from crossgraft.records.tuning_comparison import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
     FineTuningComparisonRecord,
-    InterpolationRecord,
-    MetricRecord,
     ValueRecord,
 )
 from crossgraft.report.blocks import Block, Folded, Heading, Items, Paragraph, Section

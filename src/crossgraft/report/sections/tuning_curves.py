@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from crossgraft.records import EpochRow, TuningRecord
+from crossgraft.records.epochs import EpochRow
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Section
-from crossgraft.report.plots import LearningCurve, learning_curves_figure
+from crossgraft.report.plots.learning_curves import LearningCurve, learning_curves_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, whole, words
 from crossgraft.words.formatting import NumberFormat, counted

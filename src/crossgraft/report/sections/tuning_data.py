@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from crossgraft.records import CheckRecord, FineTuningComparisonRecord, SelectionRecord, TuningRecord
+from crossgraft.records.checks import CheckRecord
+from crossgraft.records.selection import SelectionRecord
+from crossgraft.records.tuning import TuningRecord
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Items, Paragraph, Section
-from crossgraft.report.plots import split_counts_figure
+from crossgraft.report.plots.split_counts import split_counts_figure
 from crossgraft.report.sections._edits import edited_blocks
 from crossgraft.report.sections.checks import checks_section
 from crossgraft.report.sections.data import data_facts, data_gallery

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import CalibrationRecord, ThresholdRecord, TuningRecord
+from crossgraft.records.tuning import CalibrationRecord, ThresholdRecord, TuningRecord
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
-from crossgraft.report.plots import reliability_figure
+from crossgraft.report.plots.reliability import reliability_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, table_of, whole, words
 from crossgraft.words.formatting import NumberFormat, counted

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import GradientNormsRecord, TuningRecord
+from crossgraft.records.gradients import GradientNormsRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Section
-from crossgraft.report.plots import MOST_NAMED_BLOCKS, BlockCurve, gradient_norms_figure
+from crossgraft.report.plots.gradient_norms import MOST_NAMED_BLOCKS, BlockCurve, gradient_norms_figure
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, table_of, whole, words
 from crossgraft.words.formatting import NumberFormat, counted

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records import MistakeRecord, TuningRecord
+from crossgraft.records.mistakes import MistakeRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.report.blocks import Block, Gallery, Paragraph, Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, table_of, whole, words

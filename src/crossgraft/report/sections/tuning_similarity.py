@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crossgraft.records import TuningRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.report.blocks import Block, Paragraph, Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, number, words

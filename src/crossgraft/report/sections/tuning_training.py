@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from crossgraft.records import FoldRecord, GridPointRecord, PlanRow, TuningRecord
+from crossgraft.records.tuning import FoldRecord, GridPointRecord, PlanRow, TuningRecord
 from crossgraft.report.blocks import Block, Facts, Folded, Items, Paragraph, Section
-from crossgraft.report.plots import Interval, IntervalRow
+from crossgraft.report.plots.intervals import IntervalRow
+from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.sections._metrics import metrics_figure
 from crossgraft.report.sections.tuning_curves import selection_title
 from crossgraft.report.source import Source

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from crossgraft.options import CheckOptions, TuneOptions
-from crossgraft.records import DatasetRecord, RankingRecord
+from crossgraft.options.checking import CheckOptions
+from crossgraft.options.tuning import TuneOptions
+from crossgraft.records.data import DatasetRecord
+from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.blocks import Figure, Heading, Paragraph, Section
-from crossgraft.report.plots import ranking_figure
+from crossgraft.report.plots.ranking import ranking_figure
 from crossgraft.report.sections._lookup import joined, score_title
 from crossgraft.report.sections._verdict import (
     Caveat,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from crossgraft.data.transforms import normalise_images
 from crossgraft.errors import ExportError
 from crossgraft.features.passes import collect
-from crossgraft.records import OutputAgreementRecord
+from crossgraft.records.export import OutputAgreementRecord
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.exporting.source_model import SourceModel
 from crossgraft.tune.logits import logits_of_batches

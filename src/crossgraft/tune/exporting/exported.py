@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crossgraft.records import ExportRecord
+from crossgraft.records.export import ExportRecord
 from crossgraft.result import Result
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError
-from crossgraft.records import ExportRecord
+from crossgraft.records.export import ExportRecord
 from crossgraft.storage.atomic import describe_os_error, folder_beside
 from crossgraft.storage.temporaries import remove_leftovers
 

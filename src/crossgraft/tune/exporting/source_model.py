@@ -11,7 +11,8 @@ from crossgraft.models.adapted import merged_copy
 from crossgraft.models.adapters.insertion import why_not_mergeable
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.preprocessing import describe_preprocessing
-from crossgraft.records import ExportedModelRecord, SavedModelRecord
+from crossgraft.records.export import ExportedModelRecord
+from crossgraft.records.saved_model import SavedModelRecord
 from crossgraft.tasks import Task, recorded_task
 from crossgraft.tune.saving.inference import named_thresholds
 from crossgraft.tune.saving.saved_model import SavedModel

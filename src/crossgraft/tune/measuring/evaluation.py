@@ -13,11 +13,11 @@ from crossgraft.errors import NotApplicable
 from crossgraft.features.passes import collect
 from crossgraft.metrics import calibration_error, evaluate_predictions
 from crossgraft.models.classifier import Classifier
-from crossgraft.records import (
+from crossgraft.records.mistakes import MistakesRecord
+from crossgraft.records.tuning import (
     CalibrationRecord,
     ConfusionRecord,
     MetricRecord,
-    MistakesRecord,
     ReliabilityBin,
     RocRecord,
     ThresholdRecord,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from crossgraft.records import BlockGradientRecord, GradientNormsRecord
+from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
 from crossgraft.tune.engine.gradient_norms import SMOOTHING, GradientNorms
 
 SPIKE = 2.0

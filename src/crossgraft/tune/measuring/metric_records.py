@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from crossgraft.metrics import MetricRow
-from crossgraft.records import MetricRecord
+from crossgraft.records.tuning import MetricRecord
 
 
 def metric_records(rows: Iterable[MetricRow], *, split: str) -> list[MetricRecord]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crossgraft.records import MistakeRecord, MistakesRecord
+from crossgraft.records.mistakes import MistakeRecord, MistakesRecord
 from crossgraft.tasks import Decisions, Probabilities, Task
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.types import Targets

@@ -9,8 +9,8 @@ from typing import Any
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import LOSSES, Loss
-from crossgraft.options import TuneOptions
-from crossgraft.records import PluginRecord
+from crossgraft.options.tuning import TuneOptions
+from crossgraft.records.plugins import PluginRecord
 from crossgraft.registry import Registry
 from crossgraft.tasks import Task
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation

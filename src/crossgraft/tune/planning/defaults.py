@@ -9,7 +9,8 @@ from typing import Any
 
 from crossgraft.compute import resolve_device
 from crossgraft.errors import UnknownNameError
-from crossgraft.options import TuneOptions, options_of
+from crossgraft.options._option import options_of
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import AddsAdapters
 from crossgraft.tune.planning.choices import Plugins

@@ -10,8 +10,8 @@ from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
-from crossgraft.records import PlanRecord, PlanRow
-from crossgraft.runs import RunDirectory
+from crossgraft.records.tuning import PlanRecord, PlanRow
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.modes import selection_applied
 from crossgraft.tune.methods._method import Selection

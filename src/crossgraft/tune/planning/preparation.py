@@ -14,10 +14,11 @@ from crossgraft.geometry.batch_norm import batch_norms_of
 from crossgraft.models import Backbone
 from crossgraft.models.adapted import base_model
 from crossgraft.models.classifier import Classifier, make_classifier
-from crossgraft.options import TuneOptions, given
+from crossgraft.options._option import given
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records import CheckRecord
-from crossgraft.runs import RunDirectory
+from crossgraft.records.checks import CheckRecord
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tasks import Task
 from crossgraft.tune.engine.gradient_norms import trained_blocks
 from crossgraft.tune.engine.keep import Keep

@@ -9,7 +9,8 @@ from typing import Any
 
 from crossgraft.models import ModelSpec
 from crossgraft.models.adapters.peft_format import PeftFiles
-from crossgraft.options import TuneOptions, configuration
+from crossgraft.options._option import configuration
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.choice import spell
 from crossgraft.tune.measuring.thresholds import parse_threshold_rule

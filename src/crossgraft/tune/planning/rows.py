@@ -14,8 +14,9 @@ from crossgraft.data.opening import open_divided
 from crossgraft.data.selection import RowSelection
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options import TuneOptions, narrowed
+from crossgraft.options._option import narrowed
 from crossgraft.options.data import VAL_SHARE, DatasetOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.tune.parts import FoldRows, Rows, TuningRows
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from crossgraft.errors import DataError
-from crossgraft.records import SavedModelRecord
+from crossgraft.records.saved_model import SavedModelRecord
 
 _FIELD = "checksums"
 

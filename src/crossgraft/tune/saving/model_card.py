@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from crossgraft.records import MetricRecord, TunedModelRecord
 from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
+from crossgraft.records.tuning import MetricRecord, TunedModelRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.words.editing_words import edited_images_in_words, predicted_unedited
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, short_fingerprint

@@ -9,7 +9,8 @@ import safetensors.torch
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
-from crossgraft.records import SavedModelRecord, TrainingDataRecord, TuningRecord
+from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.storage.atomic import replace_folder
 from crossgraft.storage.replacing import refuse_to_replace_folder
 from crossgraft.tune.saving.checksums import checksums_of

@@ -31,8 +31,10 @@ from crossgraft.models.sources.local_checkpoint import check_fit
 from crossgraft.models.surgery import forget_caches
 from crossgraft.models.trusted_code import TrustedCode, trusted_code
 from crossgraft.paths import read_whole
-from crossgraft.records import RunRecord, SavedModelRecord, TuningRecord
 from crossgraft.records.base import SCHEMA_VERSION
+from crossgraft.records.runs import RunRecord
+from crossgraft.records.saved_model import SavedModelRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.logits import logits_of_batches
 from crossgraft.tune.saving.checksums import refuse_changes

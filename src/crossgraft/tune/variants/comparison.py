@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crossgraft.records import ComparisonPlanRecord, FineTuningComparisonRecord, Record
+from crossgraft.records.base import Record
+from crossgraft.records.tuning_comparison import ComparisonPlanRecord, FineTuningComparisonRecord
 from crossgraft.result import EXIT_PARTIAL, Result
 from crossgraft.tune.variants.study import plans_in_words
 from crossgraft.words.comparison_words import answer_in_words

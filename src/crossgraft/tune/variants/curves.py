@@ -13,8 +13,9 @@ from safetensors import SafetensorError
 from crossgraft.compute import limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, StorageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.records import DifferenceRecord, InterpolationRecord
-from crossgraft.runs import RunDirectory
+from crossgraft.records.interpolation import InterpolationRecord
+from crossgraft.records.tuning_comparison import DifferenceRecord
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.interpolation import ALPHAS, interpolation_curve, with_body_of
 from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.saving.saved_model import load_saved_model

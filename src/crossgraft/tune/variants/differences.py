@@ -17,7 +17,7 @@ from scipy import special
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
 from crossgraft.metrics import MetricValue, auc, auc_combination, balanced_accuracy, balanced_accuracy_combination
-from crossgraft.records import DifferenceRecord
+from crossgraft.records.tuning_comparison import DifferenceRecord
 from crossgraft.tune.variants.trainings import Answers
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from crossgraft.errors import UsageError
-from crossgraft.options import TuneOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.tune.regularizers._regularizer import keeps_reference
 from crossgraft.tune.variants.variant import Variant
 from crossgraft.words.formatting import joined

@@ -20,7 +20,7 @@ from crossgraft.features.batches import Images
 from crossgraft.features.passes import Tap, collect, run_pass, through_taps
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.taps import named_layer
-from crossgraft.records import LayerPcaPanel, LayerPcaRecord
+from crossgraft.records.layer_pca import LayerPcaPanel, LayerPcaRecord
 from crossgraft.seeding import generator
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages

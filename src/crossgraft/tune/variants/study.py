@@ -9,12 +9,14 @@ from typing import Any, cast
 from crossgraft.compute import available_cores
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier, make_classifier
-from crossgraft.options import TuneOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Piece, Reporter
-from crossgraft.records import CheckRecord, ComparedPlan, ComparisonPlanRecord, PlanRecord
-from crossgraft.runs import PAGE_FILE, RunDirectory
+from crossgraft.records.checks import CheckRecord
+from crossgraft.records.tuning import PlanRecord
+from crossgraft.records.tuning_comparison import ComparedPlan, ComparisonPlanRecord
 from crossgraft.runs.names import portable_name
-from crossgraft.runs.publish import PAGE
+from crossgraft.runs.publish import PAGE, PAGE_FILE
+from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, training_pieces
 from crossgraft.tune.interpolation import ALPHAS

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossgraft.records import (
+from crossgraft.records.keeping import BatchNormMode
+from crossgraft.records.tuning import MetricRecord
+from crossgraft.records.tuning_comparison import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
     DifferenceRecord,
-    MetricRecord,
     ValueRecord,
 )
-from crossgraft.records.keeping import BatchNormMode
 from crossgraft.statistics import mean_interval
 from crossgraft.tune.choice import spell
 from crossgraft.tune.variants.curves import MixedCurve, above_curve

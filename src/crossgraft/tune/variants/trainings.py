@@ -13,18 +13,15 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from crossgraft.errors import DataError
-from crossgraft.options import TuneOptions, configuration
-from crossgraft.records import (
-    ComparedTrainingRecord,
-    ComparisonPlanRecord,
-    PlanRecord,
-    RunRecord,
-    TuningRecord,
-)
-from crossgraft.runs import PAGE_FILE, THUMBNAILS_FILE, Publish, RunDirectory
+from crossgraft.options._option import configuration
+from crossgraft.options.tuning import TuneOptions
+from crossgraft.records.runs import RunRecord
+from crossgraft.records.tuning import PlanRecord, TuningRecord
+from crossgraft.records.tuning_comparison import ComparedTrainingRecord, ComparisonPlanRecord
 from crossgraft.runs.command_line import display_value
 from crossgraft.runs.jobs import Job, Outcome, Work, results_of, run_jobs
-from crossgraft.runs.run_directory import open_run
+from crossgraft.runs.publish import PAGE_FILE, THUMBNAILS_FILE, Publish
+from crossgraft.runs.run_directory import RunDirectory, open_run
 from crossgraft.tune.planning.plan import PLAN_FILE
 from crossgraft.tune.planning.request import as_typed
 from crossgraft.tune.result_rows import keep_known_result

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from crossgraft.config import first_refusal, parse_yaml, settings_model
 from crossgraft.errors import UnknownNameError, UsageError, located
-from crossgraft.options import TuneOptions, VariantOptions, options_of
+from crossgraft.options._option import options_of
+from crossgraft.options.tuning import TuneOptions, VariantOptions
 
 
 def read_variant_file(path: Path) -> list[Mapping[str, object]]:

@@ -5,16 +5,11 @@ from __future__ import annotations
 import math
 import re
 
-from crossgraft.records import ConfusionRecord
-from crossgraft.report.plots import (
-    Interval,
-    Point,
-    class_balance_figure,
-    confusion_figure,
-    is_drawable,
-    scatter_figure,
-    split_figure,
-)
+from crossgraft.records.tuning import ConfusionRecord
+from crossgraft.report.plots.class_balance import class_balance_figure
+from crossgraft.report.plots.confusion import confusion_figure
+from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure
+from crossgraft.report.plots.split_comparison import split_figure
 from crossgraft.report.plots.style import Mark
 
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from crossgraft.report.plots import ranking_figure, scatter_figure
 from crossgraft.report.plots._frame import frame
-from crossgraft.report.plots.scatter import Interval, Point
+from crossgraft.report.plots.ranking import ranking_figure
+from crossgraft.report.plots.scatter import Interval, Point, scatter_figure
 from crossgraft.report.plots.style import CONTROL
 
 

@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from crossgraft.records import RankRow
-from crossgraft.report.plots import ranking_figure
-from crossgraft.report.plots.ranking import _lanes, inseparable_runs
+from crossgraft.records.ranking import RankRow
+from crossgraft.report.plots.ranking import _lanes, inseparable_runs, ranking_figure
 
 
 def rows(*not_separable_from: list[int]) -> list[RankRow]:

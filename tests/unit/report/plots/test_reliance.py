@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from crossgraft.report.plots import Interval, RelianceCurve, reliance, reliance_figure
+from crossgraft.report.plots import reliance
+from crossgraft.report.plots.reliance import RelianceCurve, reliance_figure
+from crossgraft.report.plots.scatter import Interval
 
 SHARES = (0.0, 0.5, 1.0)
 IID = [Interval(0.8, 0.7, 0.9), Interval(0.9, 0.8, 0.95), Interval(0.95, 0.9, 1.04)]

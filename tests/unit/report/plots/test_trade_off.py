@@ -4,7 +4,9 @@ import math
 import pytest
 from matplotlib.figure import Figure
 
-from crossgraft.report.plots import Interval, TradeOff, trade_off, trade_off_figure
+from crossgraft.report.plots import trade_off
+from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.plots.trade_off import TradeOff, trade_off_figure
 
 LABELS = {"x_label": "Similarity", "y_label": "Accuracy", "identifier": "figure"}
 SWEEP = [TradeOff(f"hcs:{value}", Interval(value), Interval(0.5), "hcs", value) for value in (0.2, 0.8)]

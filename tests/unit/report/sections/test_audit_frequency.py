@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.records import AuditRecord
+from crossgraft.records.audit import AuditRecord
 from crossgraft.report.blocks import Figure, Items
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.audit_frequency import frequency_section, frequency_text_section

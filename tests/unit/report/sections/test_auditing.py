@@ -2,8 +2,8 @@
 
 import pytest
 
-from crossgraft.records import AuditMetric, CheckRecord
-from crossgraft.records.audit import GateRecord
+from crossgraft.records.audit import AuditMetric, GateRecord
+from crossgraft.records.checks import CheckRecord
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.audit import (

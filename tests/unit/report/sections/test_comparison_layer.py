@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from crossgraft.records import LayerPcaPanel, LayerPcaRecord
+from crossgraft.records.layer_pca import LayerPcaPanel, LayerPcaRecord
 from crossgraft.report.blocks import Figure, Items
-from crossgraft.report.plots import MOST_NAMED_CLASSES
+from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES
 from crossgraft.report.sections.comparison_layer import layer_section
 from support.comparison_records import EVIL, comparison_record
 

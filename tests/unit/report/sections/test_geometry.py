@@ -4,26 +4,28 @@ import re
 
 import pytest
 
-from crossgraft.records import (
-    AttentionRecord,
-    AttentionRow,
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.geometry import (
     CentreTaskRow,
     DistanceRow,
-    FeatureMapRecord,
-    FilterRow,
-    FiltersRecord,
     ForgettingRecord,
     InterpolationPathRecord,
-    MappedNetworkRow,
     ParameterDistanceRecord,
     PathPointRow,
     ProbeRow,
     SharpnessRecord,
     SharpnessRow,
-    Thumbnail,
+    WeightDistance,
+)
+from crossgraft.records.geometry_maps import (
+    AttentionRecord,
+    AttentionRow,
+    FeatureMapRecord,
+    FilterRow,
+    FiltersRecord,
+    MappedNetworkRow,
     TsneRecord,
     TsneRow,
-    WeightDistance,
 )
 from crossgraft.report.blocks import Figure, Gallery, Items, Paragraph
 from crossgraft.report.sections.geometry_features import feature_map_section, forgetting_section, tsne_section

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from crossgraft.records import InterpolationPoint, InterpolationRecord, LooksRecord
+from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
+from crossgraft.records.looks import LooksRecord
 from crossgraft.report.blocks import Figure, Folded, Verdict
 from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.records import LooksRecord
+from crossgraft.records.looks import LooksRecord
 from crossgraft.report.blocks import Folded, Paragraph, Verdict
 from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source

@@ -1,7 +1,8 @@
 """The gallery of mistakes on the page of a fine-tuning."""
 
 from crossgraft import write_report
-from crossgraft.records import MistakeRecord, MistakesRecord, Thumbnail
+from crossgraft.records.data import Thumbnail
+from crossgraft.records.mistakes import MistakeRecord, MistakesRecord
 from crossgraft.report.blocks import Gallery
 from crossgraft.report.sections.data import data_gallery
 from crossgraft.report.sections.tuning_mistakes import mistakes_section

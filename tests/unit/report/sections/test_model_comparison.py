@@ -4,16 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from crossgraft.records import (
-    ForgettingRecord,
-    LayerCca,
-    LooksRecord,
-    ModelGeometry,
-    ProbeRow,
-    SharedMistakes,
-    WeightDistance,
-    WeightsApart,
-)
+from crossgraft.records.geometry import ForgettingRecord, ProbeRow, WeightDistance
+from crossgraft.records.looks import LooksRecord
+from crossgraft.records.model_comparison import LayerCca, SharedMistakes
+from crossgraft.records.model_comparison_geometry import ModelGeometry, WeightsApart
 from crossgraft.report.blocks import Figure, Items, Paragraph
 from crossgraft.report.sections.model_comparison_caveats import (
     MODEL_COMPARISON_CAVEATS,

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from crossgraft import evaluate_published
-from crossgraft.records import CheckRecord
+from crossgraft.records.checks import CheckRecord
 from crossgraft.replay import replay_published
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
 from crossgraft.report.sections import KINDS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.records import FineTuningComparisonRecord
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.report.blocks import Figure, Folded, Items
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.tuning_comparison import (

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from crossgraft.records import BlockGradientRecord, GradientNormsRecord
+from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
 from crossgraft.report.blocks import Figure, Folded
-from crossgraft.report.plots import MOST_NAMED_BLOCKS
+from crossgraft.report.plots.gradient_norms import MOST_NAMED_BLOCKS
 from crossgraft.report.sections.tuning_gradients import gradients_section
 from support.tuning_records import tuning_record
 

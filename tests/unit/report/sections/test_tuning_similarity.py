@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.records import BatchNormRecord
+from crossgraft.records.keeping import BatchNormRecord
 from crossgraft.report.blocks import Facts, Figure, Folded, Paragraph
 from crossgraft.report.sections.tuning import TUNING
 from crossgraft.report.sections.tuning_curves import curves_section

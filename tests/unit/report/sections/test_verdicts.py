@@ -2,16 +2,10 @@
 
 import pytest
 
-from crossgraft.records import (
-    CheckRecord,
-    ConfusionRecord,
-    ExportRecord,
-    FindingRecord,
-    MetricRecord,
-    PublishedRecord,
-    ScenarioRecord,
-    SplitRow,
-)
+from crossgraft.records.checks import CheckRecord, FindingRecord
+from crossgraft.records.export import ExportRecord
+from crossgraft.records.published import PublishedRecord, ScenarioRecord
+from crossgraft.records.tuning import ConfusionRecord, MetricRecord, SplitRow
 from crossgraft.report.blocks import Folded, Verdict
 from crossgraft.report.markdown import blocks_as_markdown
 from crossgraft.report.sections import KINDS
@@ -352,7 +346,7 @@ def test_an_export_ends_with_the_line_that_loads_it(gives_probabilities):
 
 
 def _agreement(probability):
-    from crossgraft.records import OutputAgreementRecord
+    from crossgraft.records.export import OutputAgreementRecord
 
     return OutputAgreementRecord(
         checked_with="timm", num_images=8, batch_sizes=[1, 2], largest_logit_difference=1e-7, allowed_logit_difference=1e-5,

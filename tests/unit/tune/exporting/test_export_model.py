@@ -18,7 +18,7 @@ from crossgraft.errors import (
     UnknownNameError,
     UsageError,
 )
-from crossgraft.records import ExportRecord
+from crossgraft.records.export import ExportRecord
 from crossgraft.tune.exporting import checking
 from crossgraft.tune.exporting.checking import Outputs, check_agreement, example_images
 from crossgraft.tune.exporting.source_model import prepare_source

@@ -7,7 +7,7 @@ import pytest
 
 from crossgraft import export_model
 from crossgraft.errors import ExportError, UsageError
-from crossgraft.records import BatchNormRecord
+from crossgraft.records.keeping import BatchNormRecord
 from crossgraft.tune.exporting import peft_adapter
 from support.exported import own_classifier, saved
 from support.peft_networks import adapted

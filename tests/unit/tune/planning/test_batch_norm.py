@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.errors import UsageError
-from crossgraft.options import TuneOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.methods import put_adapters_in

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.options import TuneOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.parts import FoldRows

@@ -9,7 +9,7 @@ import torch
 from crossgraft.data import dataset_from_arrays
 from crossgraft.models.adapters import without_adapters
 from crossgraft.models.fingerprint import weights_fingerprint
-from crossgraft.options import TuneOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods import LoRA

@@ -10,7 +10,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.options import TuneOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import task_named
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule

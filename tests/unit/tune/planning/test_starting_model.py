@@ -6,7 +6,7 @@ import pytest
 
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
-from crossgraft.options import TuneOptions
+from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.tune.planning import starting_model
 from crossgraft.tune.planning.starting_model import find_model, load_start

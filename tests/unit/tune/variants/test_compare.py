@@ -9,7 +9,9 @@ import pytest
 import crossgraft
 from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.records import FineTuningComparisonRecord, RunRecord, TuningRecord
+from crossgraft.records.runs import RunRecord
+from crossgraft.records.tuning import TuningRecord
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.tune.variants import trainings as module
 
 pytestmark = pytest.mark.usefixtures("tiny_models")

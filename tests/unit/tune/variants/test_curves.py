@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.records import BatchNormRecord, ComparedTrainingRecord
+from crossgraft.records.keeping import BatchNormRecord
+from crossgraft.records.tuning_comparison import ComparedTrainingRecord
 from crossgraft.tune.variants.curves import MixedCurve, above_curve
 from crossgraft.tune.variants.differences import MeasuredImages
 from crossgraft.tune.variants.summary import Measured, summarise

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crossgraft import compare_fine_tunings
-from crossgraft.records import TuningRecord
+from crossgraft.records.tuning import TuningRecord
 from support import forked
 from unit.tune.variants.test_compare import FAST, without_time
 

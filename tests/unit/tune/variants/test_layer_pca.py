@@ -8,7 +8,7 @@ import torch
 from crossgraft import compare_fine_tunings
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.records import FineTuningComparisonRecord
+from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.tune.variants.layer_pca import principal_components, with_signs_of

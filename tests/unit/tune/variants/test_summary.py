@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from crossgraft.records import BatchNormRecord, ComparedTrainingRecord, KeepRecord
+from crossgraft.records.keeping import BatchNormRecord, KeepRecord
+from crossgraft.records.tuning_comparison import ComparedTrainingRecord
 from crossgraft.tune.variants.summary import Measured, missed_targets
 from crossgraft.tune.variants.trainings import DoneTraining
 from crossgraft.tune.variants.variant import Variant
