@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from studies import Difference, difference_of, verdict
 
-from crossgraft.records.tuning import MetricRecord, TuningRecord
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.records.tuning import TuningRecord
 
 METRICS = {"auc": "AUC", "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy"}
 FOLDED_METRICS = {**METRICS, "calibration_error": "Calibration error"}

@@ -13,7 +13,8 @@ import numpy as np
 
 from crossgraft.metrics import MetricRow, evaluate_predictions
 from crossgraft.records.interpolation import InterpolationRecord
-from crossgraft.records.tuning import MetricRecord, TuningRecord
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.words.csv_cells import csv_rows
 

@@ -29,9 +29,10 @@ from crossgraft.audit import (
 )
 from crossgraft.audit._fourier import ring_numbers, within
 from crossgraft.audit.confounders.low_pass import LowPass
+from crossgraft.audit.injection import num_edited
 from crossgraft.audit.learning_priority import _SummedLoss
 from crossgraft.audit.micro_auc import micro_auc
-from crossgraft.audit.reliance import num_edited, pair_auc
+from crossgraft.audit.reliance import pair_auc
 from crossgraft.features.input_gradients import input_gradients
 from crossgraft.statistics import mean_interval, sign_flip, two_sample_permutation
 

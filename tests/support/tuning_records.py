@@ -2,29 +2,22 @@
 
 import numpy as np
 
-from crossgraft.records.base import Reference
-from crossgraft.records.checks import CheckRecord
-from crossgraft.records.data import DatasetRecord
+from crossgraft.metrics.record import (
+    CalibrationRecord,
+    ConfusionRecord,
+    MetricRecord,
+    ReliabilityBin,
+    RocRecord,
+    ThresholdRecord,
+)
+from crossgraft.records.base import CheckRecord, Reference
+from crossgraft.records.data import DatasetRecord, SplitRow
 from crossgraft.records.epochs import EpochRow
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.records.models import PreprocessingRecord
 from crossgraft.records.plugins import PluginRecord
 from crossgraft.records.prediction import PredictionRecord, PredictionRow
-from crossgraft.records.tuning import (
-    CalibrationRecord,
-    ConfusionRecord,
-    FoldRecord,
-    GridPointRecord,
-    MetricRecord,
-    PlanRecord,
-    PlanRow,
-    ReliabilityBin,
-    RocRecord,
-    SplitRow,
-    ThresholdRecord,
-    TunedModelRecord,
-    TuningRecord,
-)
+from crossgraft.records.tuning import FoldRecord, GridPointRecord, PlanRecord, PlanRow, TunedModelRecord, TuningRecord
 
 EVIL = "<script>alert(1)</script>"
 GUO = Reference(key="Guo 2017", text="C. Guo et al. On calibration of modern neural networks. ICML 2017.")

@@ -1,7 +1,7 @@
 """Opening images that need no labels by the keywords of ``open_dataset``, for tests that open data both ways."""
 
 from crossgraft.data.unlabelled import open_images as open_by_options
-from crossgraft.options.predicting import ImageOptions
+from crossgraft.options.data import ImageOptions
 
 
 def open_images(location, *, known_classes=(), several_labels=False, reporter=None, **options):

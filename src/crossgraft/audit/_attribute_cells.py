@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from crossgraft.audit.injection import draw_carriers
-from crossgraft.audit.reliance import num_edited
+from crossgraft.audit.injection import draw_carriers, num_edited
 from crossgraft.data import make_split
 from crossgraft.errors import DataError
 from crossgraft.seeding import derive_seed

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from crossgraft.audit.reliance import num_edited
+from crossgraft.audit.injection import num_edited
+from crossgraft.errors import DataError
 
 Mask = Bool[np.ndarray, " num_images"]
 
@@ -55,3 +56,14 @@ def draw_carriers(
 
 def _key(seed: int, name: str) -> bytes:
     return hashlib.sha256(f"{seed}\x1f{name}".encode()).digest()
+
+
+def num_edited(number: int, share: float) -> int:
+    """round(share · number), halves to the even number, as the released code draws them.
+
+    Raises:
+        DataError: The share is not in [0, 1].
+    """
+    if not 0 <= share <= 1:
+        raise DataError(f"A share of images must lie in [0, 1], got {share!r}.")
+    return round(share * number)

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Int64, Num
 from scipy.integrate import trapezoid
 
+from crossgraft.audit.injection import num_edited
 from crossgraft.errors import DataError
 from crossgraft.metrics import auc
 
@@ -90,17 +91,6 @@ class ExactTestScores(NamedTuple):
             return found
         with_clean_positives, with_edited_ones = self.ood - self.clean, self.both - self.aligned
         return found + negatives * ((1 - carrying) * with_clean_positives + carrying * with_edited_ones)
-
-
-def num_edited(number: int, share: float) -> int:
-    """round(share · number), halves to the even number, as the released code draws them.
-
-    Raises:
-        DataError: The share is not in [0, 1].
-    """
-    if not 0 <= share <= 1:
-        raise DataError(f"A share of images must lie in [0, 1], got {share!r}.")
-    return round(share * number)
 
 
 def pair_auc(positives: Scores, negatives: Scores) -> float:

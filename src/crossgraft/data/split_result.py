@@ -14,8 +14,8 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Split
 from crossgraft.errors import DataError, UsageError
+from crossgraft.records.data import SplitRow
 from crossgraft.records.data_split import DataSplitRecord
-from crossgraft.records.tuning import SplitRow
 from crossgraft.result import Result
 from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.tasks import task_of

@@ -17,7 +17,7 @@ from crossgraft.data.part_of_run import FindSplit, list_part
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources._source import NO_LABEL
 from crossgraft.errors import DataError
-from crossgraft.options.predicting import ImageOptions
+from crossgraft.options.data import ImageOptions
 from crossgraft.progress import Reporter
 
 if TYPE_CHECKING:

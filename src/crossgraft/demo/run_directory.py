@@ -17,7 +17,7 @@ from crossgraft.demo.steps import run_demo
 from crossgraft.demo.target_task import divide_digits
 from crossgraft.options.empty import refuse_empty
 from crossgraft.progress import Reporter
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.records.demo import DemoRecord
 from crossgraft.result import Result
 from crossgraft.runs.run_directory import open_run

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from crossgraft.options._objects import Method
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.data import ClassOptions, SourceOptions, Subsets, Unreadable
+from crossgraft.options.data import AuditSplit, ClassOptions, SourceOptions, Subsets, Unreadable
 from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
 from crossgraft.options.ranking import Extraction
 from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Workers
@@ -117,18 +116,6 @@ class AuditPlanning(Options):
         "Only say how many images a verdict needs, and how many there are: no model is asked and nothing is written.",
         default=False,
         decides=False,
-    )
-
-
-@options
-class AuditSplit(Options):
-    """The test part."""
-
-    group: ClassVar[str] = "Rows"
-
-    split: str | Path | None = option("JSON file of a saved split.", default=None)
-    holdout: float | None = option(
-        "Share of the images to hold out as test where the data have no split.", default=None, default_text="0.2"
     )
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.auditing import AuditSplit
-from crossgraft.options.data import ClassOptions, SourceOptions, Subsets, Unreadable
+from crossgraft.options.data import AuditSplit, ClassOptions, SourceOptions, Subsets, Unreadable
 from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Thumbnails, Workers
 

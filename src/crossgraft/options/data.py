@@ -135,3 +135,45 @@ class OpeningOptions(Splits, ClassOptions, SourceOptions):
 @options
 class DatasetOptions(Seed, Subsets, Unreadable, OpeningOptions):
     """What may be said when a data set is opened."""
+
+
+@options
+class AuditSplit(Options):
+    """The test part."""
+
+    group: ClassVar[str] = "Rows"
+
+    split: str | Path | None = option("JSON file of a saved split.", default=None)
+    holdout: float | None = option(
+        "Share of the images to hold out as test where the data have no split.", default=None, default_text="0.2"
+    )
+
+
+@options
+class Validating(Options):
+    """The part of the data that picks the model."""
+
+    group: ClassVar[str] = "Selection and metrics"
+
+    val_fraction: float = option(
+        "Share of the training rows that becomes val where there is none; 0: no val.", default=VAL_SHARE
+    )
+
+
+@options
+class Rows(Options):
+    """Which images are looked at."""
+
+    group: ClassVar[str] = "Rows"
+
+    use_split: str | None = option(
+        "Split whose rows are used: of the data, or else of the fine-tuning.",
+        default=None,
+        default_text="all rows",
+        is_common=True,
+    )
+
+
+@options
+class ImageOptions(Unreadable, SourceOptions, Rows):
+    """What belongs to opening images, and means nothing for images that are open."""

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
+from crossgraft.options.data import ClassOptions, ImageOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
-from crossgraft.options.predicting import ImageOptions
 from crossgraft.options.ranking import Extraction
 from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Workers
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from crossgraft.options._objects import Reporter
 from crossgraft.options._option import option, options
-from crossgraft.options.data import DatasetOptions
-from crossgraft.options.tuning import Validating
+from crossgraft.options.data import DatasetOptions, Validating
 
 
 @options

@@ -5,28 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.data import SourceOptions, Unreadable
+from crossgraft.options.data import ImageOptions
 from crossgraft.options.models import CodeOptions
 from crossgraft.options.running import Device, Looking, Output, Page, Workers
-
-
-@options
-class Rows(Options):
-    """Which images are looked at."""
-
-    group: ClassVar[str] = "Rows"
-
-    use_split: str | None = option(
-        "Split whose rows are used: of the data, or else of the fine-tuning.",
-        default=None,
-        default_text="all rows",
-        is_common=True,
-    )
-
-
-@options
-class ImageOptions(Unreadable, SourceOptions, Rows):
-    """What belongs to opening images, and means nothing for images that are open."""
 
 
 @options

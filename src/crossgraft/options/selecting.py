@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
+from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Validating, Volumes
 from crossgraft.options.editing import EditsBefore
 from crossgraft.options.models import Candidates, CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
-from crossgraft.options.tuning import Choosing, Deciding, Execution, Slots, Subgroups, TrainingOptions, Validating
+from crossgraft.options.tuning import Choosing, Deciding, Execution, Slots, Subgroups, TrainingOptions
 
 Prefer = Literal["accurate", "small", "fast"]
 

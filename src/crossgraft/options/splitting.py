@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from crossgraft.options._objects import Reporter
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.data import ClassOptions, Splits, TableOptions, Volumes
+from crossgraft.options.data import ClassOptions, Splits, TableOptions, Validating, Volumes
 from crossgraft.options.models import Download
 from crossgraft.options.running import Seed
-from crossgraft.options.tuning import Validating
 
 
 @options

@@ -8,7 +8,15 @@ from typing import ClassVar, Literal
 
 from crossgraft.options._objects import Augmentation, BatchTransform, Loss, Method, ModelSpec, Regularizer
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.data import VAL_SHARE, ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
+from crossgraft.options.data import (
+    ClassOptions,
+    Splits,
+    Subsets,
+    TableOptions,
+    Unreadable,
+    Validating,
+    Volumes,
+)
 from crossgraft.options.editing import EditsBefore
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
@@ -188,17 +196,6 @@ class Deciding(Options):
         "Decision threshold of two classes or of each label: youden, sensitivity:0.95, specificity:0.9.",
         default=None,
         default_text="youden",
-    )
-
-
-@options
-class Validating(Options):
-    """The part of the data that picks the model."""
-
-    group: ClassVar[str] = "Selection and metrics"
-
-    val_fraction: float = option(
-        "Share of the training rows that becomes val where there is none; 0: no val.", default=VAL_SHARE
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from crossgraft.data import Dataset
 from crossgraft.rank.order import difference, separable
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.records.models import ModelRecord
 from crossgraft.records.ranking import RankingByScore, ScoreCell
 from crossgraft.statistics.jackknife import MIN_BLOCKS

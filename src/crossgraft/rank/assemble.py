@@ -12,7 +12,7 @@ from crossgraft.rank.ground_truth import agreement
 from crossgraft.rank.order import order_models
 from crossgraft.rank.prior_record import check_prior, describe_prior
 from crossgraft.rank.results_store import KnownTable
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.records.models import Role
 from crossgraft.records.prior import STATIC_PRIOR, PriorRecord
 from crossgraft.records.ranking import GroundTruthRecord, RankingRecord, ScoreCell

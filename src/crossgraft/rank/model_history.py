@@ -24,7 +24,7 @@ from crossgraft.rank.results_store import (
     published_results,
     results_of,
 )
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.records.models import ModelRecord
 from crossgraft.records.prior import KnownResult
 

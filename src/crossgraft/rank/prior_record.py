@@ -8,7 +8,7 @@ import numpy as np
 
 from crossgraft.rank.results_store import KnownTable
 from crossgraft.rank.static_prior import static_prior
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.records.models import ModelRecord
 from crossgraft.records.prior import PriorRecord, PriorRow
 from crossgraft.words.formatting import counted, joined

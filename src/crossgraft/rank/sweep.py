@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from crossgraft.models import Backbone, ModelSpec
-from crossgraft.rank.describe import describe_model
+from crossgraft.models.describe import describe_model
 from crossgraft.rank.evaluate import ModelEvaluation, evaluate_scores
 from crossgraft.rank.forecast import LOADING, LOOKING, MEASURING, ROUNDS, SCORING, foresee
 from crossgraft.rank.zoo import Member, Zoo, score_inputs, with_controls

@@ -5,6 +5,14 @@ a run directory. ``None`` means "there is no number", and a text field beside it
 field changes its meaning. One file holds the records of one topic; all names are imported from here.
 """
 
+from crossgraft.metrics.record import (
+    CalibrationRecord,
+    ConfusionRecord,
+    MetricRecord,
+    ReliabilityBin,
+    RocRecord,
+    ThresholdRecord,
+)
 from crossgraft.records.audit import AuditCell as AuditCell
 from crossgraft.records.audit import AuditDifference as AuditDifference
 from crossgraft.records.audit import AuditDifferencePoint as AuditDifferencePoint
@@ -26,19 +34,12 @@ from crossgraft.records.audit_frequency import ModelFrequencies as ModelFrequenc
 from crossgraft.records.audit_frequency import PriorityRecord as PriorityRecord
 from crossgraft.records.audit_frequency import RiskPoint as RiskPoint
 from crossgraft.records.audit_frequency import RiskRankRecord as RiskRankRecord
-from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageRecord
-from crossgraft.records.checks import (
-    CheckRecord,
-    ColumnRecord,
-    DataCheckRecord,
-    FindingRecord,
-    Severity,
-    SplitDifferenceRecord,
-)
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference, Severity, StageRecord, Thumbnail
+from crossgraft.records.checks import ColumnRecord, DataCheckRecord, FindingRecord, SplitDifferenceRecord
 from crossgraft.records.contact_sheets import ContactSheetRow as ContactSheetRow
 from crossgraft.records.contact_sheets import ContactSheetsRecord as ContactSheetsRecord
 from crossgraft.records.contact_sheets import ShownImageRow as ShownImageRow
-from crossgraft.records.data import DatasetRecord, FileCountRecord, Thumbnail
+from crossgraft.records.data import DatasetRecord, FileCountRecord, SplitRow
 from crossgraft.records.data_split import DataSplitRecord
 from crossgraft.records.demo import (
     BestModelRecord,
@@ -112,14 +113,11 @@ from crossgraft.records.published import (
     FriedmanRecord,
     MeanRecord,
     MethodRecord,
-    OrderRow,
-    PublishedRecord,
-    ReplayRecord,
-    ReplayRow,
     ReproductionRecord,
     ScenarioRecord,
     SlipRecord,
 )
+from crossgraft.records.published_again import PublishedRecord
 from crossgraft.records.ranking import (
     AgreementRecord,
     GroundTruthRecord,
@@ -130,24 +128,11 @@ from crossgraft.records.ranking import (
     ScoreCell,
     ScoreRecord,
 )
+from crossgraft.records.replay import OrderRow, ReplayRecord, ReplayRow
 from crossgraft.records.runs import RunRecord
 from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
 from crossgraft.records.selection import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
-from crossgraft.records.tuning import (
-    CalibrationRecord,
-    ConfusionRecord,
-    FoldRecord,
-    GridPointRecord,
-    MetricRecord,
-    PlanRecord,
-    PlanRow,
-    ReliabilityBin,
-    RocRecord,
-    SplitRow,
-    ThresholdRecord,
-    TunedModelRecord,
-    TuningRecord,
-)
+from crossgraft.records.tuning import FoldRecord, GridPointRecord, PlanRecord, PlanRow, TunedModelRecord, TuningRecord
 from crossgraft.records.tuning_comparison import (
     ComparedPlan,
     ComparedTrainingRecord,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,3 +32,22 @@ class StageRecord(Record):
 
     name: str
     seconds: float
+
+
+Severity = Literal["unsound", "warning", "notice", "passed", "not assessed"]
+
+
+class CheckRecord(Record):
+    """One thing that was looked at, and what was found."""
+
+    title: str
+    severity: Severity
+    text: str
+
+
+class Thumbnail(Record):
+    """One small image for the report, at most 96 pixels a side."""
+
+    class_name: str = Field(default="", description="What it is an example of.")
+    row: int | None = Field(default=None, description="Number of the image, from 1, where it is shown for itself.")
+    png_base64: str

@@ -6,18 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference
 from crossgraft.records.data import DatasetRecord
-
-Severity = Literal["unsound", "warning", "notice", "passed", "not assessed"]
-
-
-class CheckRecord(Record):
-    """One thing that was looked at, and what was found."""
-
-    title: str
-    severity: Severity
-    text: str
 
 
 class FindingRecord(CheckRecord):

@@ -55,9 +55,11 @@ class DatasetRecord(Record):
         return self
 
 
-class Thumbnail(Record):
-    """One small image for the report, at most 96 pixels a side."""
+class SplitRow(Record):
+    """The rows of one part of the data."""
 
-    class_name: str = Field(default="", description="What it is an example of.")
-    row: int | None = Field(default=None, description="Number of the image, from 1, where it is shown for itself.")
-    png_base64: str
+    name: str
+    num_images: Count
+    num_groups: int | None
+    class_counts: list[Count] = Field(description="Images of each class (or label).")
+    origin: str = Field(description="Where the part comes from, for example 'given with the data'.")

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record
-from crossgraft.records.tuning import SplitRow
+from crossgraft.records.data import SplitRow
 from crossgraft.types import RecordedTask
 
 

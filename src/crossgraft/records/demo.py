@@ -8,11 +8,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.records.audit import AuditRecord
 from crossgraft.records.base import Record
+from crossgraft.records.data import SplitRow
 from crossgraft.records.ranking import RankingRecord
 from crossgraft.records.selection import SELECTION_VERSION, SelectionRecord
-from crossgraft.records.tuning import MetricRecord, SplitRow
 from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 
 

@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.looks import LooksRecord
 from crossgraft.records.models import ModelRecord
-from crossgraft.records.tuning import MetricRecord
 
 
 class DistilledDomainRecord(Record):

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.models import ModelRecord
 

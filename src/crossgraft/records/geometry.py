@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from crossgraft.geometry.joined_points import may_be_joined
 from crossgraft.records.base import Count, Record, Share
-from crossgraft.records.interpolation import may_be_joined
 
 
 class SharpnessRow(Record):

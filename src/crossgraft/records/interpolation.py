@@ -7,14 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from crossgraft.geometry.joined_points import may_be_joined
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.looks import LooksRecord
-from crossgraft.records.tuning import MetricRecord
-
-_ROUNDING = 1e-9
-LARGEST_STEP = 0.25
-"""Largest change of a CKA from one measured network to the next that a line may cross: a quarter of its range."""
 
 
 class InterpolationPoint(Record):
@@ -87,10 +84,3 @@ class InterpolationRecord(Record):
     def picked(self) -> InterpolationPoint | None:
         """The point that was picked on val."""
         return next((point for point in self.points if point.alpha == self.picked_alpha), None)
-
-
-def may_be_joined(alphas: tuple[float, float], similarities: tuple[float, float], *, has_jumps: bool) -> bool:
-    """Whether a line may join two neighbours on the way: not across a large or unknown change, nor at an end with a jump."""
-    step = abs(similarities[0] - similarities[1])
-    at_an_end = alphas[0] == 0 or alphas[1] == 1
-    return step <= LARGEST_STEP + _ROUNDING and not (has_jumps and at_an_end)

@@ -7,10 +7,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from crossgraft.metrics.record import MetricRecord, ThresholdRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
 from crossgraft.records.data import FileCountRecord
 from crossgraft.records.looks import LooksRecord
-from crossgraft.records.tuning import MetricRecord, ThresholdRecord, TunedModelRecord
+from crossgraft.records.tuning import TunedModelRecord
 from crossgraft.types import RecordedTask
 
 

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference
 from crossgraft.records.data import DatasetRecord
 from crossgraft.records.models import ModelRecord, Role
 from crossgraft.records.prior import PriorRecord

@@ -6,11 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from crossgraft.metrics.record import MetricRecord, ThresholdRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
+from crossgraft.records.data import SplitRow
 from crossgraft.records.editing import MayBeEdited
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.records.plugins import PluginRecord
-from crossgraft.records.tuning import MetricRecord, SplitRow, ThresholdRecord, TunedModelRecord
+from crossgraft.records.tuning import TunedModelRecord
 from crossgraft.types import RecordedTask
 
 

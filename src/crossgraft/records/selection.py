@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from crossgraft.records.base import Record, Reference
-from crossgraft.records.checks import CheckRecord
-from crossgraft.records.data import DatasetRecord
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.records.base import CheckRecord, Record, Reference
+from crossgraft.records.data import DatasetRecord, SplitRow
 from crossgraft.records.editing import MayBeEdited
 from crossgraft.records.looks import LooksRecord
-from crossgraft.records.tuning import MetricRecord, PlanRecord, SplitRow, TunedModelRecord
+from crossgraft.records.tuning import PlanRecord, TunedModelRecord
 
 SELECTION_VERSION = 2
 """Schema of a selection and of what holds one; 1 decided by beliefs and cheap trials."""

@@ -6,9 +6,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
-from crossgraft.records.checks import CheckRecord
-from crossgraft.records.data import DatasetRecord
+from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord, RocRecord, ThresholdRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference
+from crossgraft.records.data import DatasetRecord, SplitRow
 from crossgraft.records.editing import MayBeEdited
 from crossgraft.records.epochs import EpochRow
 from crossgraft.records.gradients import GradientNormsRecord
@@ -82,26 +82,6 @@ class PlanRecord(Record):
         return ", ".join(f"{slot} {self.settings[slot]}" for slot in slots if slot in self.settings)
 
 
-class MetricRecord(Record):
-    """One measure of one part of the data, with its 95 % interval."""
-
-    metric: str
-    title: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = Field(default=None, description="Why there is no value.")
-    no_interval_reason: str | None = None
-    split: str = Field(default="test", description="The rows it was measured on: 'test', 'val', 'out of fold'.")
-    num_images: int
-    num_groups: int | None = Field(default=None, description="None: images were taken as independent.")
-    class_name: str | None = Field(default=None, description="The class (or label) it is about; None: all of them.")
-    attribute: str | None = Field(default=None, description="The column that makes the subgroup; None: all images.")
-    attribute_value: str | None = None
-    higher_is_better: bool = True
-    explanation: str = ""
-
-
 class GridPointRecord(Record):
     """One point of the grid in one fold: what was tried, and what selection saw of it."""
 
@@ -136,53 +116,6 @@ class FoldRecord(Record):
     reason: str | None = None
 
 
-class ReliabilityBin(Record):
-    """Test images whose highest probability (or probability of the label) lies in one bin."""
-
-    low: float
-    high: float
-    num_images: int
-    mean_probability: float | None
-    share_right: float | None
-
-
-class CalibrationRecord(Record):
-    """The temperature, and what it did to the calibration error of rows that it was not fitted on."""
-
-    temperature: float | None
-    reason: str | None = Field(default=None, description="Why there is no temperature.")
-    fitted_on: str
-    num_images: int
-    error_raw: float | None = Field(description="Expected calibration error before.")
-    error_calibrated: float | None = Field(description="Expected calibration error after.")
-    bins_raw: list[ReliabilityBin] = []
-    bins_calibrated: list[ReliabilityBin] = []
-    temperatures: list[float] = Field(default=[], description="With folds: of each one.")
-
-
-class ThresholdRecord(Record):
-    """From which probability on a class, or a label, is decided for."""
-
-    class_name: str
-    threshold: float | None
-    rule: str
-    fitted_on: str
-    num_positive: int | None = None
-    sensitivity: float | None = Field(default=None, description="On the rows it was fitted on.")
-    specificity: float | None = None
-    reason: str | None = Field(default=None, description="Why there is no threshold.")
-
-
-class SplitRow(Record):
-    """The rows of one part of the data."""
-
-    name: str
-    num_images: Count
-    num_groups: int | None
-    class_counts: list[Count] = Field(description="Images of each class (or label).")
-    origin: str = Field(description="Where the part comes from, for example 'given with the data'.")
-
-
 class TunedModelRecord(Record):
     """The pretrained network that was fine-tuned."""
 
@@ -197,40 +130,6 @@ class TunedModelRecord(Record):
     weights_fingerprint: str = Field(description="Of the pretrained weights.")
     preprocessing: PreprocessingRecord
     from_scratch: bool = False
-
-
-class ConfusionRecord(Record):
-    """How many images of each class were taken for each class."""
-
-    class_names: list[str] = Field(min_length=1)
-    counts: list[list[Count]] = Field(description="Row: the true class, column: the predicted one.")
-    split: str = "test"
-
-    @model_validator(mode="after")
-    def _one_row_and_column_per_class(self) -> Self:
-        num_classes = len(self.class_names)
-        if [len(row) for row in self.counts] != [num_classes] * num_classes:
-            raise ValueError(f"counts needs {num_classes} rows and columns, one per name in class_names")
-        return self
-
-
-class RocRecord(Record):
-    """Sensitivity and false alarms of one class against all others, for every threshold; at most 200 points."""
-
-    class_name: str
-    false_positive_rates: list[Share]
-    true_positive_rates: list[Share]
-    at_threshold: tuple[float, float] | None = Field(
-        default=None, description="False and true positive rate at the threshold that was fitted."
-    )
-    split: str = "test"
-
-    @model_validator(mode="after")
-    def _one_point_per_pair(self) -> Self:
-        found = len(self.false_positive_rates), len(self.true_positive_rates)
-        if found[0] != found[1]:
-            raise ValueError(f"{found[0]} false_positive_rates for {found[1]} true_positive_rates")
-        return self
 
 
 class TuningRecord(MayBeEdited):

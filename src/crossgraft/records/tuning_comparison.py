@@ -6,15 +6,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
-from crossgraft.records.checks import CheckRecord
-from crossgraft.records.data import DatasetRecord
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference
+from crossgraft.records.data import DatasetRecord, SplitRow
 from crossgraft.records.editing import MayBeEdited
 from crossgraft.records.interpolation import InterpolationRecord
 from crossgraft.records.keeping import BatchNormMode
 from crossgraft.records.layer_pca import LayerPcaRecord
 from crossgraft.records.looks import LooksRecord
-from crossgraft.records.tuning import MetricRecord, PlanRecord, SplitRow, TunedModelRecord
+from crossgraft.records.tuning import PlanRecord, TunedModelRecord
 
 IntervalOf = Literal["seeds", "test images"]
 """What an interval says: how much another seed would change, or other test images from the same place."""

@@ -23,7 +23,8 @@ from crossgraft.rank.published.tables import imagenet_results, published_table
 from crossgraft.rank.results_store import published_results
 from crossgraft.records.base import Reference
 from crossgraft.records.prior import KnownResult
-from crossgraft.records.published import MeanRecord, OrderRow, ReplayRecord, ReplayRow
+from crossgraft.records.published import MeanRecord
+from crossgraft.records.replay import OrderRow, ReplayRecord, ReplayRow
 from crossgraft.replay.ways import METHODS, ROUNDING, case_of, cheap_share, regrets_of
 from crossgraft.result import Result
 from crossgraft.seeding import generator

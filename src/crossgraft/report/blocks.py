@@ -8,8 +8,7 @@ from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
-from crossgraft.records.base import Reference
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.report.tables import Table
 
 Part = Literal["verdict", "evidence", "checks", "how it was made", "references"]

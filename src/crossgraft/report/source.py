@@ -14,8 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from crossgraft.errors import DataError, RunDirectoryError
 from crossgraft.paths import read_whole
-from crossgraft.records.base import SCHEMA_VERSION, Record
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import SCHEMA_VERSION, Record, Thumbnail
 from crossgraft.records.demo import DemoRecord
 from crossgraft.records.ranking import RankingRecord
 from crossgraft.records.runs import RunRecord

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crossgraft.records.base import Record
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord, Record
 from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Heading, Items, Paragraph, Section, Verdict
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from crossgraft.progress import Piece, Reporter
-from crossgraft.records.base import Record
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Record, Thumbnail
 from crossgraft.runs.run_directory import RunDirectory
 
 if TYPE_CHECKING:

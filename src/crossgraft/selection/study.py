@@ -11,7 +11,7 @@ from crossgraft.models import ModelSpec
 from crossgraft.options._option import Options, from_mapping, options_of
 from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.runs.names import portable_name
 from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.jobs import TrainingWork

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 
 from crossgraft.data.describe import describe_dataset
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records.base import Reference
 from crossgraft.records.keeping import BatchNormRecord, KeepRecord
 from crossgraft.records.plugins import PluginRecord
-from crossgraft.records.tuning import FoldRecord, MetricRecord, PlanRecord, TunedModelRecord, TuningRecord
+from crossgraft.records.tuning import FoldRecord, PlanRecord, TunedModelRecord, TuningRecord
 from crossgraft.runs.jobs import results_of
 from crossgraft.tasks import Task
 from crossgraft.tune.engine.keep import TOLERANCE

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int, Shaped
 
 from crossgraft.data.rows import ImageRows
 from crossgraft.metrics import evaluate_predictions
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.progress import Reporter
-from crossgraft.records.tuning import MetricRecord
 from crossgraft.tasks import recorded_task, task_of
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.saving.inference import Answering, in_words, thresholds_of

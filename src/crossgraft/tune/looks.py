@@ -10,9 +10,9 @@ from jaxtyping import Int
 
 from crossgraft.data.fingerprint import dataset_fingerprint
 from crossgraft.data.rows import ImageRows
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.progress import Reporter
 from crossgraft.records.looks import Look, LooksRecord
-from crossgraft.records.tuning import MetricRecord
 from crossgraft.runs.ledger import count_looks
 
 

@@ -10,8 +10,8 @@ from jaxtyping import Int64
 from crossgraft.data import Dataset, Split
 from crossgraft.data.leakage import count_shared_groups, is_leakage_known, leakage_in_words
 from crossgraft.data.splits import PARTS, Part
+from crossgraft.records.data import SplitRow
 from crossgraft.records.editing import EditedImagesRecord
-from crossgraft.records.tuning import SplitRow
 from crossgraft.words.formatting import joined
 
 Rows = Int64[np.ndarray, " _"]

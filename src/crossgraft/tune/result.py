@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from crossgraft.errors import UsageError
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.models.classifier import Classifier
 from crossgraft.records.base import Record
 from crossgraft.records.epochs import EpochRow
-from crossgraft.records.tuning import MetricRecord, TuningRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.result import EXIT_PARTIAL, Result
 from crossgraft.tune.engine.gradient_norms import FILE_NAME as NORMS_FILE
 from crossgraft.tune.engine.gradient_norms import GradientNorms

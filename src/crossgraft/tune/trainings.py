@@ -11,7 +11,7 @@ from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails, thumbnails_of_rows
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.records.looks import LooksRecord
 from crossgraft.records.tuning import TuningRecord
 from crossgraft.runs.jobs import num_read_back, results_of

@@ -33,16 +33,14 @@ from crossgraft.data.edits import without_name
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
+from crossgraft.models.describe import describe_model
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options._values import refuse_given
 from crossgraft.options.auditing import AuditOptions, FullTraining
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.rank.describe import describe_model
 from crossgraft.records.audit import FileFactRow
-from crossgraft.records.base import Reference
-from crossgraft.records.checks import CheckRecord
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import CheckRecord, Reference, Thumbnail
 from crossgraft.tune.choice import spell
 from crossgraft.verbs._audit_frequency import FrequencySweep
 from crossgraft.verbs._audited import AuditCall, Audited

@@ -34,8 +34,7 @@ from crossgraft.errors import DataError, UsageError
 from crossgraft.options._values import refuse_given
 from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.base import Reference
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.tasks import DEFAULT_THRESHOLD
 from crossgraft.tune.choice import spell
 from crossgraft.tune.result import FineTuningResult

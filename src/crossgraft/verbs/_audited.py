@@ -16,9 +16,7 @@ from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.audit import AuditDifference, AuditEntry, AuditMode, ConfounderRecord, FileFactRow, ImagesNeeded
 from crossgraft.records.audit_frequency import AuditFrequencies
-from crossgraft.records.base import Reference
-from crossgraft.records.checks import CheckRecord
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import CheckRecord, Reference, Thumbnail
 from crossgraft.records.models import ModelRecord
 from crossgraft.runs.run_directory import RunDirectory
 

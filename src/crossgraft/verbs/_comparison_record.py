@@ -9,8 +9,7 @@ import pandas as pd
 from crossgraft.compare import ComparedModels, StoredFeatures
 from crossgraft.data.describe import describe_dataset
 from crossgraft.options.comparing_models import CompareModelsOptions
-from crossgraft.records.base import Reference
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.records.model_comparison import ComparedModel, ModelComparisonRecord
 from crossgraft.report.paths import configuration_without_absolute_paths
 from crossgraft.verbs._compared import ComparedRows, Given

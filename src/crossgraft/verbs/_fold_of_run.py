@@ -15,10 +15,10 @@ from crossgraft.options.tuning import TuneOptions
 from crossgraft.paths import read_whole
 from crossgraft.progress import Reporter
 from crossgraft.records.runs import RunRecord
+from crossgraft.tune.edited_rows import edited_again
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.saving.saved_model import find_saved_model, read_facts
-from crossgraft.verbs._edited import edited_again
 
 _NAME = re.compile(r"fold-(\d{1,4})")
 

@@ -16,8 +16,7 @@ from crossgraft.data.splits import PARTS
 from crossgraft.data.unlabelled import images_of_arrays, open_images
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._option import Options, narrowed, options_of
-from crossgraft.options.data import SourceOptions, Unreadable
-from crossgraft.options.predicting import ImageOptions
+from crossgraft.options.data import ImageOptions, SourceOptions, Unreadable
 from crossgraft.progress import Reporter
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from crossgraft.data.opening import open_divided
 from crossgraft.data.rows import ImageRows
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options.comparing_models import CompareModelsOptions
-from crossgraft.options.data import DatasetOptions
-from crossgraft.options.predicting import ImageOptions
+from crossgraft.options.data import DatasetOptions, ImageOptions
 from crossgraft.progress import Reporter
 from crossgraft.verbs._given_images import open_given
 

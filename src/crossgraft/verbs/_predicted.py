@@ -13,7 +13,7 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.errors import OtherRunError
 from crossgraft.progress import Reporter
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tasks import recorded_task

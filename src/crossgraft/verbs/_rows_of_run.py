@@ -16,10 +16,10 @@ from crossgraft.options.tuning import TuneOptions
 from crossgraft.paths import read_whole, real_path
 from crossgraft.progress import Reporter
 from crossgraft.records.runs import RunRecord
+from crossgraft.tune.edited_rows import edited_again
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.saving.saved_model import SavedModel, find_saved_model, read_facts
-from crossgraft.verbs._edited import edited_again
 
 _READING = {*DATA_OPTIONS} - {*CONSENTS, *options_of(Download), *options_of(Splits)}
 _FOLLOWED = _READING | {"image_size", "resize_policy", "threshold_rule", "val_fraction"}

@@ -24,7 +24,7 @@ from crossgraft.options._values import refuse_given
 from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.audit import AuditRecord
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.records.looks import LooksRecord
 from crossgraft.result import Result
 from crossgraft.runs.run_directory import RunDirectory

@@ -18,6 +18,7 @@ from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.runs.command_line import display_value
 from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.storage.temporaries import scratch_folder
+from crossgraft.tune.edited_rows import edit_rows, read_edits
 from crossgraft.tune.planning.grid import point_name, read_grid
 from crossgraft.tune.planning.preparation import checks_of_rows
 from crossgraft.tune.planning.request import Request, as_typed, refuse_unknown_names
@@ -41,7 +42,6 @@ from crossgraft.tune.variants.summary import (
 from crossgraft.tune.variants.trainings import DoneTraining, train_all
 from crossgraft.tune.variants.variant import Entry, Variant, read_variants
 from crossgraft.verbs._data_first import data_errors_first
-from crossgraft.verbs._edited import edit_rows, read_edits
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.publish import publish
 

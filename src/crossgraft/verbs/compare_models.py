@@ -31,7 +31,7 @@ from crossgraft.options._values import refuse_given
 from crossgraft.options.comparing_models import CompareModelsOptions
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.records.looks import LooksRecord
 from crossgraft.records.model_comparison import ModelComparisonRecord
 from crossgraft.result import Result

@@ -19,11 +19,11 @@ from crossgraft.fewshot.universal.held_out import metrics_of_student, metrics_of
 from crossgraft.fewshot.universal.history import REFERENCE, history_frame, summarise
 from crossgraft.fewshot.universal.result import Distilled
 from crossgraft.models import Backbone, load_as_asked
+from crossgraft.models.describe import describe_model
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.options._option import configuration, narrowed, options_of
 from crossgraft.options.distilling import DistillationSettings, Distilling, DistilOptions
 from crossgraft.progress import Reporter
-from crossgraft.rank.describe import describe_model
 from crossgraft.records.distillation import DistillationRecord, DistilledDomainRecord
 from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tasks import recorded_task

@@ -19,7 +19,7 @@ from crossgraft.options._option import configuration, options_of
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
 from crossgraft.options.editing import EditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.records.editing import EditedClassRow, EditRecord
 from crossgraft.result import Result
 from crossgraft.runs.run_directory import RunDirectory

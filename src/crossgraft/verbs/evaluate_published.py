@@ -23,7 +23,7 @@ from crossgraft.rank.published.sources import (
 from crossgraft.rank.published.tables import COMPRESSED, published_tables
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records.base import Reference
-from crossgraft.records.published import PublishedRecord
+from crossgraft.records.published_again import PublishedRecord
 from crossgraft.replay import replay, replay_published
 from crossgraft.runs.run_directory import open_run
 from crossgraft.selection.budget import parse_budget

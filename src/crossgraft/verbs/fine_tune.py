@@ -7,6 +7,7 @@ from pathlib import Path
 
 from crossgraft.data import Dataset
 from crossgraft.options.tuning import TuneOptions
+from crossgraft.tune.edited_rows import edit_rows, read_edits
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.preparation import prepare
 from crossgraft.tune.planning.request import Request
@@ -16,7 +17,6 @@ from crossgraft.tune.result_rows import look_at_known_results
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 from crossgraft.verbs._data_first import data_errors_first
-from crossgraft.verbs._edited import edit_rows, read_edits
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.predict import predict
 from crossgraft.verbs.publish import publish

@@ -18,9 +18,8 @@ from crossgraft.fewshot.describe import cite, notes_of_head
 from crossgraft.models import Backbone, load_as_asked
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.options._option import configuration, options_of
-from crossgraft.options.data import SourceOptions, TableOptions, Unreadable
+from crossgraft.options.data import Rows, SourceOptions, TableOptions, Unreadable
 from crossgraft.options.fewshot import SupportOptions
-from crossgraft.options.predicting import Rows
 from crossgraft.progress import Reporter
 from crossgraft.records.prediction import PredictionRecord
 from crossgraft.records.tuning import TunedModelRecord

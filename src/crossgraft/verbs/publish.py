@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from crossgraft.progress import Reporter
-from crossgraft.records.base import Record
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Record, Thumbnail
 from crossgraft.report.page import write_report
 from crossgraft.runs.publish import PAGE, THUMBNAILS_FILE
 from crossgraft.runs.run_directory import RunDirectory

@@ -33,12 +33,12 @@ from crossgraft.fewshot.look import look_at_episode
 from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
 from crossgraft.fewshot.result import FewshotResult
 from crossgraft.models import Backbone, load_as_asked
+from crossgraft.models.describe import describe_model
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.options.fewshot import FewshotOptions
 from crossgraft.progress import Piece, Reporter
-from crossgraft.rank.describe import describe_model
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.records.fewshot import EpisodeLookRecord, FewshotRecord
 from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tune.choice import choose, spell

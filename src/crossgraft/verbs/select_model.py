@@ -33,12 +33,13 @@ from crossgraft.selection.rule import Trial, run_selection
 from crossgraft.selection.study import SelectionStudy, tune_options
 from crossgraft.selection.training import limit_of_val, train_models
 from crossgraft.storage.temporaries import scratch_folder
+from crossgraft.tune.edited_rows import edit_rows, read_edits
 from crossgraft.tune.planning.preparation import checks_of_rows
 from crossgraft.tune.planning.request import Request, as_typed
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.verbs._data_first import data_errors_first
-from crossgraft.verbs._edited import AskedEdits, edit_rows, read_edits
+from crossgraft.verbs._edited import AskedEdits
 from crossgraft.verbs._verb import Run, verb
 from crossgraft.verbs.predict import predict
 from crossgraft.verbs.publish import publish

@@ -26,9 +26,8 @@ from crossgraft.options._option import configuration
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
 from crossgraft.options.showing import SheetOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.base import Reference
+from crossgraft.records.base import Reference, Thumbnail
 from crossgraft.records.contact_sheets import ContactSheetRow, ContactSheetsRecord, ShownImageRow
-from crossgraft.records.data import Thumbnail
 from crossgraft.result import Result
 from crossgraft.runs.names import portable_name
 from crossgraft.runs.run_directory import RunDirectory

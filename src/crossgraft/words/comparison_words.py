@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from crossgraft.records.tuning import MetricRecord
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.records.tuning_comparison import (
     ComparedVariantRecord,
     DifferenceRecord,

@@ -11,9 +11,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from crossgraft.records.data import DatasetRecord
-from crossgraft.tasks import recorded_task
-
 MISSING = "—"
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
@@ -182,10 +179,3 @@ def _exponent(size: float) -> int:
 
 def _finite(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
-
-
-def describe_classes(dataset: DatasetRecord, *, labels_left_out: int = 0) -> str:
-    """How many classes, or how many labels and how many of them were scored."""
-    number, task = len(dataset.class_names), recorded_task(dataset)
-    scored = f" ({number - labels_left_out} scored)" if labels_left_out else ""
-    return counted(number, task.noun, task.nouns) + scored + (" in an order" if task.in_order else "")

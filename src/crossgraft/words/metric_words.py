@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records.tuning import MetricRecord
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.words.formatting import NumberFormat, counted
 
 _ABBREVIATIONS = ("auc", "f1")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crossgraft.records.published import MeanRecord, ReplayRecord, ReplayRow
+from crossgraft.records.published import MeanRecord
+from crossgraft.records.replay import ReplayRecord, ReplayRow
 from crossgraft.words.formatting import NumberFormat, joined
 
 METHOD_TITLES: Mapping[str, str] = {

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from crossgraft.audit.injection import num_edited
 from crossgraft.audit.reliance import (
     ExactTestScores,
     early_gap,
     flip_effect,
     flip_share,
-    num_edited,
     ood_drop_area,
     pair_auc,
     pure_shortcut,

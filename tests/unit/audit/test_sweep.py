@@ -16,13 +16,14 @@ from crossgraft.audit.confounders import Gamma, Tag
 from crossgraft.audit.edits import Editing
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.group_metrics import group_metrics
+from crossgraft.audit.injection import num_edited
 from crossgraft.audit.micro_auc import micro_auc
 from crossgraft.audit.mitigated import sweep_mitigated
 from crossgraft.audit.mitigation import EmpiricalRisk, GroupWeights, Mitigation
 from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.probing import realised_share, sweep_features
 from crossgraft.audit.reach import input_rms
-from crossgraft.audit.reliance import num_edited, pair_auc
+from crossgraft.audit.reliance import pair_auc
 from crossgraft.audit.rows import AuditRows, divide_rows, positive_class
 from crossgraft.audit.summary import IidDraw, reliance_of
 from crossgraft.audit.sweep import Sweep

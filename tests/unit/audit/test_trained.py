@@ -19,9 +19,9 @@ from crossgraft.audit.start_heads import features_of
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError
+from crossgraft.metrics.record import ThresholdRecord
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.progress import Reporter
-from crossgraft.records.tuning import ThresholdRecord
 from crossgraft.verbs._audit_trained import own_threshold
 
 TAG = Tag(size=0.4, xy=(0.05, 0.05))

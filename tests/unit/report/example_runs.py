@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from crossgraft.records.base import Record, Reference, StageRecord
-from crossgraft.records.checks import CheckRecord, ColumnRecord, DataCheckRecord, FindingRecord, SplitDifferenceRecord
-from crossgraft.records.data import DatasetRecord, Thumbnail
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.records.base import CheckRecord, Record, Reference, StageRecord, Thumbnail
+from crossgraft.records.checks import ColumnRecord, DataCheckRecord, FindingRecord, SplitDifferenceRecord
+from crossgraft.records.data import DatasetRecord, SplitRow
 from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
 from crossgraft.records.models import ModelRecord, PreprocessingRecord
 from crossgraft.records.ranking import (
@@ -27,7 +28,6 @@ from crossgraft.records.ranking import (
     ScoreRecord,
 )
 from crossgraft.records.runs import RunRecord
-from crossgraft.records.tuning import MetricRecord, SplitRow
 
 EVIL = "<script>alert(1)</script>"
 FAMILIES = ("MobileNet v1", "MobileNet v2", "Vision transformer")

@@ -1,7 +1,6 @@
 """Blocks of a page as Markdown."""
 
-from crossgraft.records.base import Reference
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Literature, Paragraph, Section
 from crossgraft.report.markdown import sections_as_markdown
 from crossgraft.report.tables import Column, Table, whole, words

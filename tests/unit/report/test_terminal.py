@@ -1,6 +1,6 @@
 """What the terminal shows of the blocks of a page."""
 
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
 from crossgraft.report.tables import Column, Table, whole, words
 from crossgraft.report.terminal import sections_as_text

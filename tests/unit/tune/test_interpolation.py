@@ -14,8 +14,8 @@ from crossgraft.errors import UsageError
 from crossgraft.geometry.batch_norm import with_estimated_statistics
 from crossgraft.geometry.parameter_distance import parameter_distance
 from crossgraft.metrics import auc
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.records.interpolation import InterpolationPoint
-from crossgraft.records.tuning import MetricRecord
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.interpolation import (

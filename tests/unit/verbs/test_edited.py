@@ -12,8 +12,8 @@ from crossgraft.options._option import configuration
 from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.saved_model import TrainingDataRecord
+from crossgraft.tune.edited_rows import edit_rows, edited_again, read_edits
 from crossgraft.tune.planning.preparation import checks_of_rows
-from crossgraft.verbs._edited import edit_rows, edited_again, read_edits
 from support.rows import rows_of
 from support.tuning_records import tuning_record
 

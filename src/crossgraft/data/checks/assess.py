@@ -25,8 +25,8 @@ from crossgraft.data.checks.split_differences import check_split_differences, me
 from crossgraft.data.checks.survey import Survey, survey_rows
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.describe import describe_dataset
-from crossgraft.records.base import Reference
-from crossgraft.records.checks import DataCheckRecord, FindingRecord, Severity
+from crossgraft.records.base import Reference, Severity
+from crossgraft.records.checks import DataCheckRecord, FindingRecord
 from crossgraft.words.formatting import counted
 
 MOST_SEVERE_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")

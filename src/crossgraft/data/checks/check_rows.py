@@ -8,7 +8,8 @@ from crossgraft.data.checks.assess import findings_across_splits, findings_of_ro
 from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
-from crossgraft.records.checks import CheckRecord, FindingRecord
+from crossgraft.records.base import CheckRecord
+from crossgraft.records.checks import FindingRecord
 
 
 def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter, part: str = "") -> list[CheckRecord]:

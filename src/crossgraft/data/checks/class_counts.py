@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from crossgraft.data.checks._finding import finding, listed
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records.checks import FindingRecord, Severity
+from crossgraft.records.base import Severity
+from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count
 
 FEW_IMAGES = 10

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.thumbnails import thumbnail_png
+from crossgraft.records.base import Thumbnail
 from crossgraft.records.checks import FindingRecord
-from crossgraft.records.data import Thumbnail
 
 _MOST_GROUPS = 12
 _MOST_IMAGES = 2

@@ -13,9 +13,9 @@ from torch import nn
 from crossgraft.data import Dataset
 from crossgraft.features import extract_features
 from crossgraft.metrics import evaluate_predictions
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.models import Backbone
 from crossgraft.progress import Reporter
-from crossgraft.records.tuning import MetricRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.measuring.metric_records import metric_records

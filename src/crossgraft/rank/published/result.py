@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crossgraft.records.published import PublishedRecord
+from crossgraft.records.published_again import PublishedRecord
 from crossgraft.result import Result
 
 if TYPE_CHECKING:

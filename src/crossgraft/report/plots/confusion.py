@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from crossgraft.records.tuning import ConfusionRecord
+from crossgraft.metrics.record import ConfusionRecord
 from crossgraft.report.plots.style import FONT_PIXELS, INK, OKABE_ITO, PIXELS_PER_CHARACTER, SMALL_PIXELS, shortened
 from crossgraft.report.plots.svg import draw
 

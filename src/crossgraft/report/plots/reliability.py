@@ -8,7 +8,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from crossgraft.records.tuning import ReliabilityBin
+from crossgraft.metrics.record import ReliabilityBin
 from crossgraft.report.plots.style import INK, OKABE_ITO, PAPER
 from crossgraft.report.plots.svg import draw
 

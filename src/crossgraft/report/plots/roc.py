@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from crossgraft.records.tuning import RocRecord
+from crossgraft.metrics.record import RocRecord
 from crossgraft.report.plots.style import INK, MARKERS, OKABE_ITO, PAPER, shortened
 from crossgraft.report.plots.svg import draw
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from crossgraft.records.tuning import MetricRecord
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.report.blocks import Block, Figure
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from crossgraft.records.base import Record
-from crossgraft.records.checks import CheckRecord, Severity
+from crossgraft.records.base import CheckRecord, Record, Severity
 from crossgraft.report.blocks import Block, Folded, Items, Verdict
 from crossgraft.report.source import Source
 from crossgraft.runs.typed_command import DATA

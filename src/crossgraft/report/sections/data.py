@@ -6,11 +6,12 @@ import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 
-from crossgraft.records.data import DatasetRecord, Thumbnail
+from crossgraft.data.summary import describe_groups
+from crossgraft.records.base import Thumbnail
+from crossgraft.records.data import DatasetRecord
 from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Items, Paragraph, Section
 from crossgraft.report.plots.class_balance import class_balance_figure
-from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted, short_fingerprint

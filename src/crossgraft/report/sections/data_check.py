@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from crossgraft.data.summary import describe_classes, describe_groups
 from crossgraft.records.checks import ColumnRecord, DataCheckRecord, FindingRecord
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
@@ -14,11 +15,10 @@ from crossgraft.report.sections.check_caveats import CHECK_CAVEATS, after_check
 from crossgraft.report.sections.data import split_in_words
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
-from crossgraft.report.sections.verdict import describe_groups
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, counts, number, table_of, whole, words
 from crossgraft.tasks import recorded_task
-from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, short_fingerprint
+from crossgraft.words.formatting import NumberFormat, count, counted, short_fingerprint
 
 _MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
 _ADVISORY = ("unsound", "warning", "notice")

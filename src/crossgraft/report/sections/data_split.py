@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from crossgraft.options.data import Splits
 from crossgraft.options.ranking import RankOptions
+from crossgraft.records.data import SplitRow
 from crossgraft.records.data_split import DataSplitRecord
-from crossgraft.records.tuning import SplitRow
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._on_this_machine import with_models_here

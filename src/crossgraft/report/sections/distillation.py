@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.options.fewshot import SupportOptions
 from crossgraft.options.models import CodeOptions
 from crossgraft.records.distillation import DistillationRecord, DistilledDomainRecord
-from crossgraft.records.tuning import MetricRecord
 from crossgraft.report.blocks import Facts, Figure, Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from crossgraft.data.summary import known_split
 from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
@@ -16,7 +17,6 @@ from crossgraft.report.sections.data import data_facts
 from crossgraft.report.sections.interpolation_caveats import INTERPOLATION_CAVEATS, after_interpolation, guess_of
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
-from crossgraft.report.sections.verdict import known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, words
 from crossgraft.words.formatting import NumberFormat, counted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind

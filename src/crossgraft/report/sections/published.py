@@ -7,10 +7,10 @@ from crossgraft.records.published import (
     FriedmanRecord,
     MeanRecord,
     MethodRecord,
-    PublishedRecord,
     ReproductionRecord,
     ScenarioRecord,
 )
+from crossgraft.records.published_again import PublishedRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.critical_difference import critical_difference_figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.kinds import Kind, SectionBuilder
 from crossgraft.report.sections.agreement import agreement_section
-from crossgraft.report.sections.checks import checks_section, warnings_section
+from crossgraft.report.sections.checks import checks_section
 from crossgraft.report.sections.controls import controls_section
 from crossgraft.report.sections.data import data_section
 from crossgraft.report.sections.labels import labels_section
@@ -13,6 +13,7 @@ from crossgraft.report.sections.models import models_section
 from crossgraft.report.sections.prior import prior_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.score_warnings import warnings_section
 from crossgraft.report.sections.scores import rankings_section, scores_section
 from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 

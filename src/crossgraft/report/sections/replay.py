@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from crossgraft.records.published import MeanRecord, OrderRow, ReplayRecord, ReplayRow
+from crossgraft.records.published import MeanRecord
+from crossgraft.records.replay import OrderRow, ReplayRecord, ReplayRow
 from crossgraft.report.blocks import Block, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.sections._verdict import BEGIN, verdict_blocks

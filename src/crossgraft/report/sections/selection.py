@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crossgraft.data.summary import describe_classes, describe_groups, known_split
 from crossgraft.records.selection import CandidateRecord, SelectionRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
@@ -13,10 +14,9 @@ from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.selection_caveats import SELECTION_CAVEATS, after_selection
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
-from crossgraft.report.sections.verdict import describe_groups, known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, number, table_of, whole, words
-from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, duration, percent
+from crossgraft.words.formatting import NumberFormat, count, counted, duration, percent
 from crossgraft.words.metric_words import metric_name_in_words
 from crossgraft.words.selection_words import (
     cost_in_words,

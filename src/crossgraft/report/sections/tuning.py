@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records.tuning import MetricRecord, TuningRecord
+from crossgraft.data.summary import describe_classes, describe_groups, known_split
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.confusion import MOST_CONFUSED_CLASSES, confusion_figure
@@ -30,11 +32,10 @@ from crossgraft.report.sections.tuning_gradients import gradients_section
 from crossgraft.report.sections.tuning_mistakes import mistakes_section
 from crossgraft.report.sections.tuning_similarity import similarity_section
 from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
-from crossgraft.report.sections.verdict import describe_groups, known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.tasks import recorded_task
-from crossgraft.words.formatting import counted, describe_classes, joined
+from crossgraft.words.formatting import counted, joined
 from crossgraft.words.metric_words import guessing, metric_format, metric_in_words, overall, rows_in_words
 from crossgraft.words.plan_words import kind_in_words
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.options.models import CodeOptions
 from crossgraft.options.predicting import PredictOptions
-from crossgraft.records.tuning import MetricRecord, TuningRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.report.sections._edits import edited_caveat
 from crossgraft.report.sections._verdict import (
     PREDICT_IMAGES,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from crossgraft.data.summary import describe_classes, describe_groups, known_split
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.records.interpolation import InterpolationRecord
-from crossgraft.records.tuning import MetricRecord
 from crossgraft.records.tuning_comparison import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
@@ -23,7 +24,6 @@ from crossgraft.report.sections.comparison_layer import layer_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
 from crossgraft.report.sections.tuning_data import parts_in_words, tuning_checks_section, tuning_data_section
-from crossgraft.report.sections.verdict import describe_groups, known_split
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.comparison_words import (
@@ -33,7 +33,7 @@ from crossgraft.words.comparison_words import (
     details_in_words,
     untouched_similarity,
 )
-from crossgraft.words.formatting import NumberFormat, count, counted, describe_classes, duration, joined
+from crossgraft.words.formatting import NumberFormat, count, counted, duration, joined
 from crossgraft.words.metric_words import metric_name_in_words
 from crossgraft.words.similarity_words import ADAPTED, CKA, untouched_in_words
 

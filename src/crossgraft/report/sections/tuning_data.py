@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.records.selection import SelectionRecord
 from crossgraft.records.tuning import TuningRecord
 from crossgraft.records.tuning_comparison import FineTuningComparisonRecord

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossgraft.records.tuning import CalibrationRecord, ThresholdRecord, TuningRecord
+from crossgraft.metrics.record import CalibrationRecord, ThresholdRecord
+from crossgraft.records.tuning import TuningRecord
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
 from crossgraft.report.plots.reliability import reliability_figure
 from crossgraft.report.source import Source

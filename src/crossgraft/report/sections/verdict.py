@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from crossgraft.data.summary import describe_data
 from crossgraft.options.checking import CheckOptions
 from crossgraft.options.tuning import TuneOptions
-from crossgraft.records.data import DatasetRecord
 from crossgraft.records.ranking import RankingRecord
 from crossgraft.report.blocks import Figure, Heading, Paragraph, Section
 from crossgraft.report.plots.ranking import ranking_figure
@@ -22,10 +22,7 @@ from crossgraft.report.sections._verdict import (
 )
 from crossgraft.report.source import Source
 from crossgraft.runs.typed_command import DATA
-from crossgraft.tasks import recorded_task
-from crossgraft.words.formatting import count, counted, describe_classes
-
-_MOST_CLASSES = 8
+from crossgraft.words.formatting import counted
 
 
 def verdict_section(source: Source[RankingRecord]) -> Section:
@@ -104,31 +101,6 @@ def ranking_heading(source: Source[RankingRecord]) -> Heading:
         summary=summary,
         advice=in_one_line(record.advice, caveats_of(source, RANKING_CAVEATS)),
     )
-
-
-def known_split(dataset: DatasetRecord) -> list[str]:
-    """What its split is known by, as one part of a summary; nothing where rows have no parts, or one for each fold.
-
-    >>> known_split(DatasetRecord.model_construct(split_fingerprint="50ac68173c71"))
-    ['split 50ac68173c71']
-    """
-    return [] if dataset.split_fingerprint is None else [f"split {dataset.split_fingerprint}"]
-
-
-def describe_groups(dataset: DatasetRecord) -> str:
-    """Groups of the data in words, or that leakage between patients was not checked."""
-    if dataset.group_column is None:
-        return "patient leakage not checked (no group column)"
-    return f"{counted(dataset.num_groups or 0, 'group')} by {dataset.group_column}"
-
-
-def describe_data(dataset: DatasetRecord, *, labels_left_out: int = 0) -> str:
-    """Images, split, classes (or labels, and how many were scored) and groups in one line."""
-    images = f"{counted(dataset.num_images, 'image')}, {dataset.rows_used}"
-    classes = describe_classes(dataset, labels_left_out=labels_left_out)
-    if recorded_task(dataset).partitions and len(dataset.class_counts) <= _MOST_CLASSES:
-        classes += f" ({' / '.join(map(count, dataset.class_counts))})"
-    return " · ".join([images, *known_split(dataset), classes, describe_groups(dataset)])
 
 
 def _sentence(text: str) -> str:

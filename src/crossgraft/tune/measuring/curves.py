@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from crossgraft.metrics.calibration_error import NUM_BINS
-from crossgraft.records.tuning import ConfusionRecord, ReliabilityBin, RocRecord
+from crossgraft.metrics.record import ConfusionRecord, ReliabilityBin, RocRecord
 from crossgraft.tasks import Probabilities, Task, Thresholds, task_of
 from crossgraft.types import ClassIndices, Targets
 

@@ -12,9 +12,7 @@ from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
 from crossgraft.features.passes import collect
 from crossgraft.metrics import calibration_error, evaluate_predictions
-from crossgraft.models.classifier import Classifier
-from crossgraft.records.mistakes import MistakesRecord
-from crossgraft.records.tuning import (
+from crossgraft.metrics.record import (
     CalibrationRecord,
     ConfusionRecord,
     MetricRecord,
@@ -22,6 +20,8 @@ from crossgraft.records.tuning import (
     RocRecord,
     ThresholdRecord,
 )
+from crossgraft.models.classifier import Classifier
+from crossgraft.records.mistakes import MistakesRecord
 from crossgraft.tasks import DEFAULT_THRESHOLD, Task
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from crossgraft.metrics import MetricRow
-from crossgraft.records.tuning import MetricRecord
+from crossgraft.metrics.record import MetricRecord
 
 
 def metric_records(rows: Iterable[MetricRow], *, split: str) -> list[MetricRecord]:

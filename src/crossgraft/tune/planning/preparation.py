@@ -17,7 +17,7 @@ from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options._option import given
 from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.runs.run_directory import RunDirectory
 from crossgraft.tasks import Task
 from crossgraft.tune.engine.gradient_norms import trained_blocks

@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Float64
 
+from crossgraft.metrics.record import ThresholdRecord
 from crossgraft.records.saved_model import SavedModelRecord
-from crossgraft.records.tuning import ThresholdRecord
 from crossgraft.tasks import DEFAULT_THRESHOLD, recorded_task
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.types import RecordedTask

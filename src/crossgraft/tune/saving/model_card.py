@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
-from crossgraft.records.tuning import MetricRecord, TunedModelRecord
+from crossgraft.records.tuning import TunedModelRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.words.editing_words import edited_images_in_words, predicted_unedited
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, short_fingerprint

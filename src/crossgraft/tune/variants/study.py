@@ -11,7 +11,7 @@ from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Piece, Reporter
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.records.tuning import PlanRecord
 from crossgraft.records.tuning_comparison import ComparedPlan, ComparisonPlanRecord
 from crossgraft.runs.names import portable_name

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crossgraft.metrics.record import MetricRecord
 from crossgraft.records.keeping import BatchNormMode
-from crossgraft.records.tuning import MetricRecord
 from crossgraft.records.tuning_comparison import (
     ComparedTrainingRecord,
     ComparedVariantRecord,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from crossgraft.records.tuning import ConfusionRecord
+from crossgraft.metrics.record import ConfusionRecord
 from crossgraft.report.plots.class_balance import class_balance_figure
 from crossgraft.report.plots.confusion import confusion_figure
 from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure

@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.records.audit import AuditMetric, GateRecord
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.audit import (

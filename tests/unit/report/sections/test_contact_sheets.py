@@ -11,7 +11,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from crossgraft import write_report
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Folded, Gallery, Paragraph, Subheading, Verdict
 from crossgraft.report.sections import KINDS, contact_sheets
 from crossgraft.report.source import Source

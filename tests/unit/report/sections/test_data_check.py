@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft import write_report
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Checks, Figure, Gallery
 from crossgraft.report.sections.data_check import (
     alike_section,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.records.geometry import (
     CentreTaskRow,
     DistanceRow,

@@ -1,7 +1,7 @@
 """The gallery of mistakes on the page of a fine-tuning."""
 
 from crossgraft import write_report
-from crossgraft.records.data import Thumbnail
+from crossgraft.records.base import Thumbnail
 from crossgraft.records.mistakes import MistakeRecord, MistakesRecord
 from crossgraft.report.blocks import Gallery
 from crossgraft.report.sections.data import data_gallery

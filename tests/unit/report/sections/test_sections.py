@@ -10,12 +10,12 @@ from urllib.parse import unquote
 import pytest
 
 from crossgraft import evaluate_published
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.replay import replay_published
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
 from crossgraft.report.sections import KINDS
 from crossgraft.report.sections.agreement import agreement_section
-from crossgraft.report.sections.checks import checks_section, warnings_section
+from crossgraft.report.sections.checks import checks_section
 from crossgraft.report.sections.controls import controls_section
 from crossgraft.report.sections.data import data_section
 from crossgraft.report.sections.demo import (
@@ -28,6 +28,7 @@ from crossgraft.report.sections.demo import (
 from crossgraft.report.sections.models import models_section
 from crossgraft.report.sections.provenance import provenance_section
 from crossgraft.report.sections.references import references_section
+from crossgraft.report.sections.score_warnings import warnings_section
 from crossgraft.report.sections.scores import rankings_section, scores_section
 from crossgraft.report.sections.verdict import ranking_heading, verdict_section
 from crossgraft.report.tables import Table

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.records.checks import CheckRecord
+from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Paragraph
 from crossgraft.report.sections.tuning import (
     classes_section,

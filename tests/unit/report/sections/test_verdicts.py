@@ -2,10 +2,13 @@
 
 import pytest
 
-from crossgraft.records.checks import CheckRecord, FindingRecord
+from crossgraft.metrics.record import ConfusionRecord, MetricRecord
+from crossgraft.records.base import CheckRecord
+from crossgraft.records.checks import FindingRecord
+from crossgraft.records.data import SplitRow
 from crossgraft.records.export import ExportRecord
-from crossgraft.records.published import PublishedRecord, ScenarioRecord
-from crossgraft.records.tuning import ConfusionRecord, MetricRecord, SplitRow
+from crossgraft.records.published import ScenarioRecord
+from crossgraft.records.published_again import PublishedRecord
 from crossgraft.report.blocks import Folded, Verdict
 from crossgraft.report.markdown import blocks_as_markdown
 from crossgraft.report.sections import KINDS
