@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from crossgraft.audit.injection import num_edited
 from crossgraft.errors import DataError
 
 Mask = Bool[np.ndarray, " num_images"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from crossgraft.data.summary import describe_classes
 from crossgraft.records.data import DatasetRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted
