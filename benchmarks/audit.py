@@ -22,7 +22,7 @@ from skimage.data import shepp_logan_phantom
 from skimage.transform import iradon, radon, resize
 
 from crossgraft.audit import learning_priority
-from crossgraft.audit.confounders import CONFOUNDERS, PoissonProjection
+from crossgraft.edit.confounders import CONFOUNDERS, PoissonProjection
 from crossgraft.compute import limit_threads, reuse_freed_memory
 
 SLICES = 500

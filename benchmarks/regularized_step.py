@@ -32,7 +32,7 @@ from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.memory_format import put_channels_last
 from crossgraft.tune.augmentations import NoAugmentation
-from crossgraft.tune.choice import choose
+from crossgraft.choice import choose
 from crossgraft.tune.engine.fabric import make_fabric
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import make_optimizer

@@ -78,7 +78,7 @@ def fewshot_page() -> str:
 
 def confounders_page() -> str:
     """Every edit by its place in MICCAT."""
-    from crossgraft.audit.catalogue import edits_by_place, options_with_units
+    from crossgraft.edit.catalogue import edits_by_place, options_with_units
 
     parts = [NOTE, "# Confounders and edits", ""]
     parts += [
@@ -138,9 +138,9 @@ def published_page() -> str:
     """The published benchmarks, evaluated again."""
     from crossgraft import evaluate_published
     from crossgraft.report.markdown import sections_as_markdown
-    from crossgraft.report.sections.published import published_sections
+    from crossgraft.published.page import published_sections
     from crossgraft.report.source import Source
-    from crossgraft.verbs.evaluate_published import PUBLISHED
+    from crossgraft.published.verb import PUBLISHED
 
     parts = [NOTE, "# Published benchmarks, evaluated again", ""]
     for name in PUBLISHED:

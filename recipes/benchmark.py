@@ -28,8 +28,8 @@ from crossgraft.rank.published import Benchmark, thesis_datasets
 from crossgraft.rank.published.contenders import fitted, held_out_prior
 from crossgraft.rank.published.tables import published_table, published_tables
 from crossgraft.rank.results_store import one_metric, published_results
-from crossgraft.records.prior import KnownResult
-from crossgraft.replay import known_rows
+from crossgraft.rank.known_record import KnownResult
+from crossgraft.select.replay import known_rows
 from crossgraft.statistics import top_1_regret, weighted_kendall
 
 SMOKE = ("dart",)

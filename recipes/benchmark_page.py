@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from crossgraft.rank.published.means import mean_over_targets
-from crossgraft.records.published import MeanRecord
+from crossgraft.rank.published.record import MeanRecord
 
 CONTROL = "Static prior"
 ORDER, COLD = "Order of select", "Cold start"

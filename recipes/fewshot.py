@@ -36,7 +36,7 @@ from crossgraft.fewshot.episodes import SAMPLERS
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.models import Backbone, ModelSpec, load_backbone, read_zoo
-from crossgraft.tune.choice import choose
+from crossgraft.choice import choose
 
 ROWS = Path(__file__).parents[1] / "docs" / "results" / "fewshot"
 NETWORKS = {

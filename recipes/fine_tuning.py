@@ -25,7 +25,7 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DivergedError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.records.tuning import TuningRecord
+from crossgraft.tune.record import TuningRecord
 
 SIDE = 64
 METHODS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from studies import Difference, difference_of, verdict
 
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.records.tuning import TuningRecord
+from crossgraft.tune.record import TuningRecord
 
 METRICS = {"auc": "AUC", "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy"}
 FOLDED_METRICS = {**METRICS, "calibration_error": "Calibration error"}

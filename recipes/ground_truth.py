@@ -45,8 +45,8 @@ from crossgraft.data import Dataset
 from crossgraft.errors import DivergedError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.progress import Reporter
-from crossgraft.runs.jobs import Job, Work, run_jobs
-from crossgraft.selection.val_error import standard_error
+from crossgraft.running.jobs import Job, Work, run_jobs
+from crossgraft.select.val_error import standard_error
 from crossgraft.tune import FineTuningResult
 from crossgraft.tune.logits import compute_logits
 

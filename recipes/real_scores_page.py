@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from crossgraft.records.ranking import RankingRecord
+from crossgraft.rank.record import RankingRecord
 from crossgraft.records.runs import RunRecord
 from crossgraft.scores import SCORES, ZooScore
 

@@ -47,7 +47,7 @@ from crossgraft import interpolate
 from crossgraft.compute import limit_threads
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.models.classifier import make_classifier
-from crossgraft.runs.jobs import Job
+from crossgraft.running.jobs import Job
 from crossgraft.tune import FineTuningResult
 
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

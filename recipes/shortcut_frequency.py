@@ -28,7 +28,7 @@ from shortcuts import SETS, SMOKE_SETS, STRENGTHS, AuditedSet, models
 from studies import smoke_specs
 
 from crossgraft.audit import EditSpectrum, edit_spectrum, learning_priority, mean_psd, normalized_psd, spectral_overlap
-from crossgraft.audit.edits import Editing, choose_edits
+from crossgraft.edit.edits import Editing, choose_edits
 from crossgraft.audit.frequency import MOST_IMAGES, draw_rows
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset

@@ -31,7 +31,7 @@ from crossgraft import audit_model
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
 from crossgraft.models import ModelSpec
-from crossgraft.records.audit import AuditEntry, AuditRecord
+from crossgraft.audit.record import AuditEntry, AuditRecord
 from crossgraft.storage.atomic import write_atomically
 
 ROWS = Path(__file__).parents[1] / "docs" / "results" / "shortcut_sources"

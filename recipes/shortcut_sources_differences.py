@@ -13,8 +13,8 @@ import numpy as np
 from crossgraft.audit.reliance import ExactTestScores, shortcut_reliance_index
 from crossgraft.data import Dataset
 from crossgraft.metrics import MetricValue, auc_combination
-from crossgraft.records.audit import AuditTrainingRecord
-from crossgraft.runs.names import portable_name
+from crossgraft.audit.record import AuditTrainingRecord
+from crossgraft.running.names import portable_name
 from crossgraft.statistics import mean_interval
 
 MEAN = "mean"

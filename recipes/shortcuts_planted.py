@@ -29,9 +29,9 @@ from shortcuts import ROWS
 from studies import EXAMPLES, noise, smoke_specs
 
 import crossgraft
-from crossgraft.audit.confounders import Tag
+from crossgraft.edit.confounders import Tag
 from crossgraft.audit.detectability import detectability
-from crossgraft.audit.edits import Editing
+from crossgraft.edit.edits import Editing
 from crossgraft.audit.mitigation import GroupedRows
 from crossgraft.audit.mitigation._logistic import logistic_scorer
 from crossgraft.audit.pull import Pull, beside_shams, beside_start, pull_of, shifts
@@ -43,7 +43,7 @@ from crossgraft.data import Dataset
 from crossgraft.metrics import MetricValue, auc, auc_difference
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.progress import Reporter
-from crossgraft.records.audit import AuditEntry
+from crossgraft.audit.record import AuditEntry
 from crossgraft.seeding import generator
 from crossgraft.storage.atomic import write_atomically
 

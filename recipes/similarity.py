@@ -46,7 +46,7 @@ from crossgraft import compare_models
 from crossgraft.compute import limit_threads
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.runs.jobs import Job, Work, run_jobs
+from crossgraft.running.jobs import Job, Work, run_jobs
 from crossgraft.similarity import prediction_similarity
 from crossgraft.tune import FineTuningResult
 

@@ -29,7 +29,7 @@ from crossgraft.geometry import (
 )
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.models.classifier import Classifier
-from crossgraft.runs.jobs import Job, Work, run_jobs
+from crossgraft.running.jobs import Job, Work, run_jobs
 from crossgraft.similarity import both_linear_cka
 from crossgraft.tune.engine.cached_features import features_of
 from crossgraft.tune.feed.images import TrainingImages

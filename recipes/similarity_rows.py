@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from study_rows import as_csv, read_rows
 
-from crossgraft.records.model_comparison import ModelComparisonRecord, ModelPair, SharedMistakes
-from crossgraft.records.model_comparison import LayerGrid
+from crossgraft.compare.record import ModelComparisonRecord, ModelPair, SharedMistakes
+from crossgraft.compare.record import LayerGrid
 from crossgraft.storage.atomic import write_atomically
 
 PENULTIMATE = "penultimate"

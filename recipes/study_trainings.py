@@ -20,7 +20,7 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DivergedError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.runs.jobs import Job, Outcome, Work, run_jobs
+from crossgraft.running.jobs import Job, Outcome, Work, run_jobs
 from crossgraft.tune import FineTuningResult
 
 SIDE, EPOCHS, BATCH_SIZE = 64, 15, 64

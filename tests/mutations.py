@@ -255,8 +255,8 @@ MUTATIONS = {
         ("tune/engine/phase_run.py", "self._write_gradient_norms()  #", "#"),
     ],
     "unit/tune/variants/test_layer_pca.py": [
-        ("tune/variants/layer_pca.py", "< 0, -1.0, 1.0)", "< 0, 1.0, 1.0)"),
-        ("tune/variants/layer_pca.py", "    _features(classifier, layer, [black])", "    del black"),
+        ("variants/layer_pca.py", "< 0, -1.0, 1.0)", "< 0, 1.0, 1.0)"),
+        ("variants/layer_pca.py", "    _features(classifier, layer, [black])", "    del black"),
     ],
     "unit/tune/engine/test_step.py": [
         ("tune/engine/step.py", "term_weight=sizes[rank] / total", "term_weight=1.0"),
@@ -294,14 +294,14 @@ MUTATIONS = {
         ("features/store.py", "== str(checksum(array)) and", "is not None and")
     ],
     "unit/runs/test_jobs.py": [
-        ("runs/jobs.py", "work.do(job) if found is None else found", "work.do(job)"),
-        ("runs/jobs.py", "            if not keep_going:", "            if keep_going:"),
+        ("running/jobs.py", "work.do(job) if found is None else found", "work.do(job)"),
+        ("running/jobs.py", "            if not keep_going:", "            if keep_going:"),
     ],
-    "unit/runs/test_run_directory.py": [("runs/run_directory.py", "earlier.config_hash != digest", "False")],
+    "unit/runs/test_run_directory.py": [("running/run_directory.py", "earlier.config_hash != digest", "False")],
     "security/test_foreign_runs.py security/test_overwrite.py": [
-        ("runs/run_directory.py", "refuse_strange_folder(path)\n    try", "\n    try")
+        ("running/run_directory.py", "refuse_strange_folder(path)\n    try", "\n    try")
     ],
-    "unit/runs/test_known_results.py": [("runs/known_results.py", "if not math.isfinite(row.value):", "if False:")],
+    "unit/runs/test_known_results.py": [("rank/results_file.py", "if not math.isfinite(row.value):", "if False:")],
     "unit/runs/test_atomic.py": [
         ("storage/atomic.py", "replace_file(temporary, path)\n", "path.write_bytes(data)\n"),
         ("storage/temporaries.py", "    finally:\n        _discard(temporary, path)", "    finally:\n        pass"),

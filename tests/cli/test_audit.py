@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 import crossgraft as package
+from crossgraft.audit.record import AuditRecord
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.records.audit import AuditRecord
 
 CODE = ("--code", "tiny_models.py")
 FAST = ("--workers", "1", "--device", "cpu", "--quiet")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from crossgraft.records.audit import AuditRecord
+from crossgraft.audit.record import AuditRecord
 
 CODE = ("--code", "tiny_models.py")
 FAST = ("--workers", "1", "--device", "cpu", "--quiet")

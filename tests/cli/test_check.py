@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from crossgraft.records.checks import DataCheckRecord
+from crossgraft.data.checks.record import DataCheckRecord
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from crossgraft.records.runs import RunRecord
-from crossgraft.records.tuning_comparison import ComparisonPlanRecord, FineTuningComparisonRecord
-from crossgraft.tune.variants import curves
+from crossgraft.variants import curves
+from crossgraft.variants.record import ComparisonPlanRecord, FineTuningComparisonRecord
 from support.few_pages import leave_out_pages
 
 FAST = ("--model", "tiny_models:tiny", "--epochs", "1", "--workers", "1", "--no-store")

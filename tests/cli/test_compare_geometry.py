@@ -6,13 +6,13 @@ import timm
 import torch
 
 import crossgraft as package
+from crossgraft.compare.record import ModelComparisonRecord
 from crossgraft.data import Split
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.geometry import interpolation_path, parameter_distance, sharpness
 from crossgraft.models import Backbone, load_backbone, read_zoo
 from crossgraft.models.recipe import network_recipe
-from crossgraft.records.model_comparison import ModelComparisonRecord
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.types import Preprocessing
 from support.tiny import make_images

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import crossgraft as package
+from crossgraft.compare.record import ModelComparisonRecord
 from crossgraft.data import Split
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.models import load_backbone, read_zoo
-from crossgraft.records.model_comparison import ModelComparisonRecord
 from crossgraft.similarity import linear_cka, prediction_similarity
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.few_pages import leave_out_pages

@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from crossgraft.cli.command import Shell
 from crossgraft.cli.commands import COMMANDS
+from crossgraft.options.command import Shell
 
 CALL = """
 source "$1"; shift

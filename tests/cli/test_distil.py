@@ -8,10 +8,10 @@ import pytest
 
 import crossgraft as package
 from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.distil.held_out import seen_elsewhere
+from crossgraft.distil.record import DistillationRecord
 from crossgraft.errors import DataError, OtherRunError, UsageError
-from crossgraft.fewshot.universal.held_out import seen_elsewhere
 from crossgraft.models import load_backbone, read_zoo
-from crossgraft.records.distillation import DistillationRecord
 from support.tiny import make_images
 
 CODE = ("--code", "tiny_models.py", "--workers", "1")
@@ -71,7 +71,7 @@ def test_the_student_is_what_model_reads(teachers, crossgraft):
 def test_a_stopped_run_goes_on_with_the_same_bits(teachers, crossgraft, monkeypatch):
     assert crossgraft(*DISTIL, "--out", "whole").code == 0
     monkeypatch.setattr(
-        "crossgraft.fewshot.universal.student.batch_rbf_cka", _stops_after(9, "crossgraft.similarity.batch_rbf_cka")
+        "crossgraft.distil.student.batch_rbf_cka", _stops_after(9, "crossgraft.similarity.batch_rbf_cka")
     )
     assert crossgraft(*DISTIL, "--out", "run").code == 130
     monkeypatch.undo()

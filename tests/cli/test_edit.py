@@ -8,10 +8,10 @@ import pytest
 from PIL import Image
 
 import crossgraft as package
-from crossgraft.audit.confounders import Tag
 from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.edit.confounders import Tag
+from crossgraft.edit.record import EditRecord
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.records.editing import EditRecord
 from support.tiny import make_images
 
 
@@ -127,7 +127,7 @@ def test_python_goes_on_with_the_data(workspace):
 
 
 def test_a_stopped_command_is_done_again(study, workspace, crossgraft, monkeypatch):
-    from crossgraft.audit import writing
+    from crossgraft.edit import writing
 
     written = []
 

@@ -6,11 +6,11 @@ from typing import Literal, get_args, get_origin
 import pytest
 
 import crossgraft as package
-from crossgraft.cli.command import typed_as
 from crossgraft.cli.commands import COMMANDS
 from crossgraft.cli.parsing import parse
 from crossgraft.errors import UsageError
 from crossgraft.options._option import options_of
+from crossgraft.options.command import typed_as
 
 VERBS = {
     name: each for name in package.__all__ if hasattr(each := getattr(package, name), "options") and callable(each)

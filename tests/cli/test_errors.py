@@ -20,8 +20,8 @@ from safetensors.torch import save_file
 
 from crossgraft import compute
 from crossgraft.data.medical import dicom_file
-from crossgraft.runs.known_results import known_results_file
-from crossgraft.runs.run_directory import open_run
+from crossgraft.rank.results_file import known_results_file
+from crossgraft.running.run_directory import open_run
 from support.medical import ct_slice, dicom_dataset, write_ct, write_nifti
 from support.tiny import make_images
 
@@ -823,7 +823,7 @@ def report_is_a_device(folder, _):
 
 def export_other_outputs(folder, monkeypatch):
     from crossgraft.cli.main import main
-    from crossgraft.tune.exporting import checking
+    from crossgraft.export import checking
 
     assert main([*TUNE, "--quiet"]) == 0
     monkeypatch.setattr(checking, "TOLERANCE", -1.0)

@@ -11,9 +11,9 @@ from sklearn.neighbors import KNeighborsClassifier
 import crossgraft as package
 from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.fewshot import MetaDataset, TipAdapterHead
-from crossgraft.records.fewshot import FewshotRecord
-from crossgraft.records.prediction import PredictionRecord
-from crossgraft.report.sections.prediction_caveats import FEWEST_WAYS
+from crossgraft.fewshot.record import FewshotRecord
+from crossgraft.predict.caveats import FEWEST_WAYS
+from crossgraft.tune.prediction_record import PredictionRecord
 
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
 WIDTH = 8

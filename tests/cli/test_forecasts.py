@@ -6,7 +6,7 @@ import pytest
 
 from crossgraft.progress import Forecast
 from crossgraft.tune import forecast
-from crossgraft.tune.variants import curves
+from crossgraft.variants import curves
 from support.few_pages import leave_out_pages
 
 RANK = ("rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--workers", "1")

@@ -8,8 +8,8 @@ import pytest
 from crossgraft import check_data, fine_tune, rank_models, split_data
 from crossgraft.data import Split, open_dataset
 from crossgraft.errors import StorageError
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.rows import open_rows
 from support.tiny import make_images
 

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 import crossgraft as package
-from crossgraft.cli.command import Command, Input
+from crossgraft.check.options import CheckOptions
 from crossgraft.cli.commands import COMMANDS
 from crossgraft.cli.help_pages import command_page
 from crossgraft.cli.parsing import parse
 from crossgraft.config import settings_model
+from crossgraft.export.options import ExportOptions
 from crossgraft.options._option import configuration, option, options, options_of
-from crossgraft.options.checking import CheckOptions
-from crossgraft.options.comparing import CompareOptions
-from crossgraft.options.exporting import ExportOptions
-from crossgraft.options.predicting import PredictOptions
-from crossgraft.options.ranking import RankOptions
+from crossgraft.options.command import Command, Input
 from crossgraft.options.showing import Terminal
-from crossgraft.options.tuning import TuneOptions
-from crossgraft.verbs._verb import verb
+from crossgraft.predict.options import PredictOptions
+from crossgraft.rank.options import RankOptions
+from crossgraft.running.verb import verb
+from crossgraft.tune.options import TuneOptions
+from crossgraft.variants.options import CompareOptions
 
 VERBS = {
     "check": ("check_data", CheckOptions),

@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from crossgraft.verbs import _data_first
+from crossgraft.data import errors_first as _data_first
 
 COMMANDS = {
     "rank": ("rank", "{data}", "--models", "{model}", "--scores", "logme"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.records.ranking import RankingRecord
+from crossgraft.rank.record import RankingRecord
 from crossgraft.records.runs import RunRecord
 
 FLAGS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "leep,logme,knn_probe", "--workers", "1")
@@ -282,7 +282,7 @@ def test_an_open_dataset_with_a_test_split_is_ranked_as_if_it_had_none(workspace
 
 def test_python_refuses_what_the_command_line_refuses():
     import crossgraft
-    from crossgraft.verbs.rank_models import check_settings
+    from crossgraft.rank.verb import check_settings
 
     with pytest.raises(UsageError, match="workers must be at least 1, not 0"):
         crossgraft.rank_models("images", models="zoo.yaml", allow_code="tiny_models.py", workers=0)

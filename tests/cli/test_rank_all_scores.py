@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from crossgraft.records.prior import KnownResult
-from crossgraft.records.ranking import RankingRecord
-from crossgraft.runs.known_results import add_known_results
+from crossgraft.rank.known_record import KnownResult
+from crossgraft.rank.record import RankingRecord
+from crossgraft.rank.results_file import add_known_results
 from support.few_rounds import leave_out_rounds
 
 FLAGS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--workers", "1", "--quiet")

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
+from crossgraft.metrics.words import metric_in_words
 from crossgraft.records.runs import RunRecord
-from crossgraft.records.tuning import PlanRecord, TuningRecord
-from crossgraft.words.metric_words import metric_in_words
+from crossgraft.tune.record import PlanRecord, TuningRecord
 
 FAST = ("--model", "tiny_models:tiny", "--epochs", "2", "--workers", "1")
 

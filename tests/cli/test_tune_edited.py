@@ -7,13 +7,13 @@ import pytest
 
 import crossgraft as package
 from crossgraft.errors import DataError
-from crossgraft.records.prediction import PredictionRecord
+from crossgraft.rank.results_file import read_known_results
 from crossgraft.records.runs import RunRecord
-from crossgraft.records.tuning import TuningRecord
-from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
-from crossgraft.runs.known_results import read_known_results
+from crossgraft.tune.prediction_record import PredictionRecord
+from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.tune.variants import curves
+from crossgraft.variants import curves
+from crossgraft.variants.record import FineTuningComparisonRecord
 from support.few_pages import leave_out_pages
 from support.tiny import make_images
 
@@ -162,7 +162,7 @@ def test_other_images_than_those_of_the_run_are_still_refused(workspace, crossgr
 
 
 def test_python_takes_edits_as_objects(workspace):
-    from crossgraft.audit.confounders import Tag
+    from crossgraft.edit.confounders import Tag
 
     fast = {"model": "tiny_models:tiny", "epochs": 1, "workers": 1, "device": "cpu", "store": False}
     tuned = package.fine_tune("images", edits=[Tag(size=0.4)], edit_among=["benign"], out="run", **fast)

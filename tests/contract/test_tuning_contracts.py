@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 import torch
 
+from crossgraft.choice import choose
 from crossgraft.losses import LOSSES, CrossEntropy, Loss
 from crossgraft.models.adapters import adapters_of
 from crossgraft.testing import (
@@ -32,7 +33,6 @@ from crossgraft.testing import (
 )
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation, Light
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform, Mixup
-from crossgraft.tune.choice import choose
 from crossgraft.tune.methods import METHODS, Full, Linear, LoRA, Method, Partial
 from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer, RepSim, SelfIdentityMapping
 from support.small_classifiers import small_classifier

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from crossgraft.audit.verb import EXIT_GATE
 from crossgraft.cli.main import main
-from crossgraft.runs.jobs import Executor
-from crossgraft.verbs.audit_model import EXIT_GATE
+from crossgraft.running.jobs import Executor
 from support.documented import fill_hub_cache, forget_examples, make_documented_workspace
 from support.few_rounds import leave_out_rounds
 from support.short_demo import shorten

@@ -135,7 +135,7 @@ def test_without_data_it_runs_and_does_nothing_twice(recipe, tmp_path, capsys, m
 
 @pytest.mark.slow
 def test_only_artefacts_of_the_whole_image_are_compared(recipe):
-    from crossgraft.audit.edits import choose_edits
+    from crossgraft.edit.edits import choose_edits
 
     scopes = {name: choose_edits(f"{name}:{several[0]}")[0].scope for name, several in recipe.STRENGTHS.items()}
     assert sum(scope == "global" for scope in scopes.values()) == 11

@@ -37,14 +37,14 @@ def test_the_page_is_that_of_its_rows(recipe, tmp_path):
 
 
 def test_every_confounder_is_tried_but_that_of_tomograms(recipe):
-    from crossgraft.audit.confounders import CONFOUNDERS
+    from crossgraft.edit.confounders import CONFOUNDERS
 
     assert set(CONFOUNDERS.names()) - set(recipe.STRENGTHS) == {"poisson_projection"}
 
 
 @pytest.mark.slow
 def test_every_artefact_has_options_that_it_knows(recipe):
-    from crossgraft.audit.edits import choose_edits
+    from crossgraft.edit.edits import choose_edits
 
     for name, strengths in recipe.STRENGTHS.items():
         for options in strengths:

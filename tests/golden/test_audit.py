@@ -27,12 +27,12 @@ from crossgraft.audit import (
     spectral_overlap,
     whiten_spectrum,
 )
-from crossgraft.audit._fourier import ring_numbers, within
-from crossgraft.audit.confounders.low_pass import LowPass
-from crossgraft.audit.injection import num_edited
 from crossgraft.audit.learning_priority import _SummedLoss
 from crossgraft.audit.micro_auc import micro_auc
 from crossgraft.audit.reliance import pair_auc
+from crossgraft.edit._fourier import ring_numbers, within
+from crossgraft.edit.confounders.low_pass import LowPass
+from crossgraft.edit.injection import num_edited
 from crossgraft.features.input_gradients import input_gradients
 from crossgraft.statistics import mean_interval, sign_flip, two_sample_permutation
 

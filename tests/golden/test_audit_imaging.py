@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from skimage.transform import radon
 
-from crossgraft.audit.confounders._projection import counted_integrals, filtered_back_projection, line_integrals
-from crossgraft.audit.confounders.nlm_denoising import noise_sigma
-from crossgraft.audit.confounders.poisson_image import PoissonImage, noise_in_grey_levels
+from crossgraft.edit.confounders._projection import counted_integrals, filtered_back_projection, line_integrals
+from crossgraft.edit.confounders.nlm_denoising import noise_sigma
+from crossgraft.edit.confounders.poisson_image import PoissonImage, noise_in_grey_levels
 
 MU_AIR = {"ref": 0.1662, "phys": 0.1662 * 1.205e-3}
 """Of the thesis, and by the density of real air."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli.main import main
-from crossgraft.records.ranking import RankingRecord
+from crossgraft.rank.record import RankingRecord
 
 ZOO = Path(__file__).parents[2] / "examples" / "own_models" / "mobilenets.yaml"
 DATA_SETS = {"breastmnist": (2, 20), "retinamnist": (5, 8)}

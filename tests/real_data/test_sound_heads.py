@@ -11,13 +11,13 @@ import torch
 from PIL import Image
 
 from crossgraft.audit import audit_trained, subject_of
-from crossgraft.audit.confounders import Tag
 from crossgraft.audit.explained import Start
 from crossgraft.audit.mitigation import GroupedRows
 from crossgraft.audit.mitigation._logistic import logistic_scorer
 from crossgraft.audit.start_heads import features_of
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
+from crossgraft.edit.confounders import Tag
 from crossgraft.models import load_backbone, read_zoo
 from crossgraft.progress import Reporter
 

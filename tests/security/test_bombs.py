@@ -6,10 +6,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from crossgraft.choice import choose
 from crossgraft.config import parse_yaml
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UsageError
 from crossgraft.models import ModelSpec, building_limits, load_backbone, read_zoo
-from crossgraft.tune.choice import choose
 from crossgraft.tune.regularizers import REGULARIZERS
 
 HALVES = "\n".join(

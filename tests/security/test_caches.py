@@ -14,7 +14,7 @@ from crossgraft.features import extract_features
 from crossgraft.features._tensor_file import checksum, map_tensors, write_tensors
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.runs.known_results import known_results_file, read_known_results
+from crossgraft.rank.results_file import known_results_file, read_known_results
 from crossgraft.tune.regularizers import _kept_moments
 from crossgraft.tune.regularizers._covariance import Moments
 

@@ -10,7 +10,7 @@ from crossgraft.compute import nothing_imported_unasked
 from crossgraft.tune.engine import launch
 
 POOL = """
-from crossgraft.runs import workers
+from crossgraft.running import workers
 
 workers.prepare_worker = int  # imports torch otherwise
 with workers.worker_pool(1) as pool:

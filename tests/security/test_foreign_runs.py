@@ -10,18 +10,18 @@ import torch
 
 from crossgraft import export_model
 from crossgraft.data import Split
+from crossgraft.data.record import DatasetRecord
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.records.data import DatasetRecord
-from crossgraft.records.saved_model import SavedModelRecord
 from crossgraft.report.source import read_run
-from crossgraft.runs.run_directory import open_run
+from crossgraft.running.run_directory import open_run
 from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkpoint, write_checkpoint
+from crossgraft.tune.rows_of_run import options_of_run, refuse_root_outside
 from crossgraft.tune.saving.model_card import model_card
+from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.verbs._rows_of_run import options_of_run, refuse_root_outside
 from support.tampering import exchange_weights
 from support.training import train_one
 from support.tuning_records import tuning_record

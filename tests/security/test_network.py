@@ -20,7 +20,7 @@ RUN_ALL = """
 import json, sys
 from types import SimpleNamespace
 from crossgraft.cli.main import main
-from crossgraft.runs.jobs import Executor
+from crossgraft.running.jobs import Executor
 from support.few_figures import leave_out_figures_for_good
 from support.few_looks import leave_out_looks_for_good
 from support.short_demo import shorten

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crossgraft.errors import CrossgraftError, DataError
-from crossgraft.runs.run_directory import open_run
-from crossgraft.runs.written_files import WRITTEN
+from crossgraft.running.run_directory import open_run
+from crossgraft.running.written_files import WRITTEN
 from support.guard import guarded
 
 

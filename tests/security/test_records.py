@@ -15,9 +15,9 @@ from crossgraft.models.adapters.peft_format import CONFIG_FILE, _check_config
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.preprocessing import resolve_preprocessing
 from crossgraft.models.spec import ModelSpec
-from crossgraft.records.tuning import TuningRecord
 from crossgraft.report.source import read_run
 from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, _digest, read_checkpoint, write_checkpoint
+from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.types import Preprocessing

@@ -13,12 +13,12 @@ import pytest
 
 from crossgraft.cli.main import main
 from crossgraft.errors import CrossgraftWarning
-from crossgraft.records.ranking import RankingRecord
-from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
-from crossgraft.runs.known_results import known_results_file, read_known_results
+from crossgraft.rank.record import RankingRecord
+from crossgraft.rank.results_file import known_results_file, read_known_results
+from crossgraft.running import publish as finish
 from crossgraft.storage import atomic
-from crossgraft.tune.variants import curves
-from crossgraft.verbs import publish as finish
+from crossgraft.variants import curves
+from crossgraft.variants.record import FineTuningComparisonRecord
 from support.tiny import make_workspace
 
 COMMON = ("--workers", "1", "--device", "cpu")
@@ -142,7 +142,7 @@ def test_a_store_without_locks_keeps_the_training(workspace, command, monkeypatc
     def acquire(_):
         raise NotImplementedError("FileSystem does not appear to support flock")
 
-    monkeypatch.setattr("crossgraft.runs.json_lines.FileLock.__enter__", acquire)
+    monkeypatch.setattr("crossgraft.running.json_lines.FileLock.__enter__", acquire)
     outcome = command(*TUNE)
     assert outcome.code == 0, outcome.err
     assert "its file system has no locks" in outcome.err
@@ -264,7 +264,7 @@ def test_a_full_disk_hides_no_interruption(workspace, command, full_disk, monkey
 
 
 def test_a_run_that_can_not_be_marked_as_done_is_not_said_to_be(workspace, command, monkeypatch):
-    from crossgraft.runs.run_directory import RunDirectory
+    from crossgraft.running.run_directory import RunDirectory
 
     update = RunDirectory.update
 
@@ -327,7 +327,7 @@ def test_a_tracker_that_fails_is_a_warning(workspace, command, monkeypatch, brok
 
 
 def test_an_export_that_was_sent_is_not_undone_by_its_own_record(workspace, command, full_disk, monkeypatch):
-    module = importlib.import_module("crossgraft.verbs.export_model")
+    module = importlib.import_module("crossgraft.export.verb")
 
     def sent(folder, push_to, *, private):
         full_disk("export.json")

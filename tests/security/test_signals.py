@@ -200,7 +200,7 @@ import sys, time
 from pathlib import Path
 from unittest.mock import Mock
 from crossgraft.cli import main as cli
-from crossgraft.runs.workers import worker_pool
+from crossgraft.running.workers import worker_pool
 
 def work(_):
     with worker_pool(2) as pool:

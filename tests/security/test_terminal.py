@@ -21,8 +21,8 @@ from safetensors.torch import save_file
 import crossgraft
 from crossgraft.cli.main import main
 from crossgraft.progress import Reporter
-from crossgraft.records.prior import KnownResult
-from crossgraft.runs.known_results import add_known_results, read_known_results
+from crossgraft.rank.known_record import KnownResult
+from crossgraft.rank.results_file import add_known_results, read_known_results
 from crossgraft.words.visible import storable, visible
 from support.hostile import PLANTED, RAW, SHOWN
 from support.tiny import TINY_MODELS, make_images
@@ -300,7 +300,7 @@ def test_an_internal_error_is_escaped_as_well(folder, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError(f"first {PLANTED}\nsecond")
 
-    monkeypatch.setattr("crossgraft.verbs.check_data.check_data", broken)
+    monkeypatch.setattr("crossgraft.check.verb.check_data", broken)
     code, _, err = run("check", "images", "--debug")
     assert code == 1
     assert "Traceback" in err

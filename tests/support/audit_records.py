@@ -1,6 +1,6 @@
 """What an audit leaves."""
 
-from crossgraft.records.audit import (
+from crossgraft.audit.record import (
     AuditCell,
     AuditDifference,
     AuditDifferencePoint,

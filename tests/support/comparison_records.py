@@ -1,7 +1,7 @@
 """A comparison of fine-tunings as a record, with a name that would break a page."""
 
-from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
-from crossgraft.records.tuning_comparison import (
+from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord
+from crossgraft.variants.record import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
     DifferenceRecord,

@@ -1,7 +1,7 @@
 """What ``crossgraft list confounders --data`` leaves."""
 
+from crossgraft.edit.contact_sheets_record import ContactSheetRow, ContactSheetsRecord, ShownImageRow
 from crossgraft.records.base import Reference
-from crossgraft.records.contact_sheets import ContactSheetRow, ContactSheetsRecord, ShownImageRow
 
 
 def sheet_row(edit="tag", **changed):

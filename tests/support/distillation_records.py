@@ -1,7 +1,7 @@
 """What a distillation leaves."""
 
+from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord, DistilledStepsRecord
 from crossgraft.records.base import Reference
-from crossgraft.records.distillation import DistillationRecord, DistilledDomainRecord, DistilledStepsRecord
 from support.tuning_records import metric, tuning_record
 
 

@@ -1,7 +1,7 @@
 """What an edit of a data set leaves."""
 
+from crossgraft.edit.record import EditedClassRow, EditRecord, EditRow
 from crossgraft.records.base import Reference
-from crossgraft.records.editing import EditedClassRow, EditRecord, EditRow
 
 
 def edit_row(edit="tag", **changed):

@@ -1,8 +1,8 @@
 """Pages of the trainings of a comparison take half the time of a test that is about something else."""
 
-from crossgraft.runs.publish import PAGE_FILE
-from crossgraft.tune.variants.study import TRAININGS_FOLDER
-from crossgraft.verbs import publish as finish
+from crossgraft.running import publish as finish
+from crossgraft.running.ending import PAGE_FILE
+from crossgraft.variants.study import TRAININGS_FOLDER
 
 
 def leave_out_pages(monkeypatch, *, of_comparisons):

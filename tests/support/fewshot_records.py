@@ -1,7 +1,7 @@
 """What a run of few-shot episodes leaves."""
 
+from crossgraft.fewshot.record import FewshotRecord, HeadRow, SizeRow
 from crossgraft.records.base import Reference
-from crossgraft.records.fewshot import FewshotRecord, HeadRow, SizeRow
 
 
 def head(name, accuracy, difference=None, **changed):

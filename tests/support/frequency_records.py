@@ -1,6 +1,6 @@
 """Frequencies of an audit."""
 
-from crossgraft.records.audit_frequency import (
+from crossgraft.audit.frequency_record import (
     ArtefactFrequencies,
     AuditFrequencies,
     BandPoint,

@@ -43,7 +43,7 @@ def die_at(number):
 
 
 def main():
-    import crossgraft.verbs.select_model  # noqa: F401 - imported once, for all forks
+    import crossgraft.select.verb  # noqa: F401 - imported once, for all forks
 
     folder = Path(sys.argv[1])
     sys.path.insert(0, str(folder))

@@ -1,13 +1,13 @@
 """What a comparison of two models leaves."""
 
-from crossgraft.records.base import Reference
-from crossgraft.records.model_comparison import (
+from crossgraft.compare.record import (
     ComparedModel,
     LayerGrid,
     MeasuredFeatures,
     ModelComparisonRecord,
     ModelPair,
 )
+from crossgraft.records.base import Reference
 
 
 def compared(label, name, **changed):

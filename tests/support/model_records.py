@@ -1,6 +1,6 @@
 """Records of models for tests that need no network."""
 
-from crossgraft.records.models import ModelRecord, PreprocessingRecord
+from crossgraft.models.record import ModelRecord, PreprocessingRecord
 
 PREPROCESSING = PreprocessingRecord(
     height_pixels=8,

@@ -1,7 +1,7 @@
 """Data with every row's part, as a fine-tuning opens them."""
 
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.rows import open_rows
 
 

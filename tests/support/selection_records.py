@@ -1,7 +1,7 @@
 """What a selection leaves."""
 
 from crossgraft.records.base import Reference
-from crossgraft.records.selection import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
+from crossgraft.select.record import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
 from support.tuning_records import metric, tuning_record
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from crossgraft.data import open_dataset
 from crossgraft.demo import audited, steps
-from crossgraft.tune.variants import curves
+from crossgraft.variants import curves
 
 EVERY = 3
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.metrics.record import (
     CalibrationRecord,
     ConfusionRecord,
@@ -10,14 +11,13 @@ from crossgraft.metrics.record import (
     RocRecord,
     ThresholdRecord,
 )
+from crossgraft.models.record import PreprocessingRecord
 from crossgraft.records.base import CheckRecord, Reference
-from crossgraft.records.data import DatasetRecord, SplitRow
-from crossgraft.records.epochs import EpochRow
-from crossgraft.records.keeping import BatchNormRecord, KeepRecord
-from crossgraft.records.models import PreprocessingRecord
-from crossgraft.records.plugins import PluginRecord
-from crossgraft.records.prediction import PredictionRecord, PredictionRow
-from crossgraft.records.tuning import FoldRecord, GridPointRecord, PlanRecord, PlanRow, TunedModelRecord, TuningRecord
+from crossgraft.tune.epochs_record import EpochRow
+from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
+from crossgraft.tune.plugins_record import PluginRecord
+from crossgraft.tune.prediction_record import PredictionRecord, PredictionRow
+from crossgraft.tune.record import FoldRecord, GridPointRecord, PlanRecord, PlanRow, TunedModelRecord, TuningRecord
 
 EVIL = "<script>alert(1)</script>"
 GUO = Reference(key="Guo 2017", text="C. Guo et al. On calibration of modern neural networks. ICML 2017.")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crossgraft.errors import StorageError
-from crossgraft.runs.jobs import Work
+from crossgraft.running.jobs import Work
 
 
 @dataclass

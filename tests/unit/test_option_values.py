@@ -14,11 +14,11 @@ from crossgraft.cli.commands import COMMANDS
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.options._option import options_of
 from crossgraft.options._values import value_of
-from crossgraft.options.comparing import CompareOptions
 from crossgraft.options.opening import OpenOptions
-from crossgraft.options.ranking import RankOptions
 from crossgraft.options.showing import PageOptions
-from crossgraft.options.tuning import TuneOptions
+from crossgraft.rank.options import RankOptions
+from crossgraft.tune.options import TuneOptions
+from crossgraft.variants.options import CompareOptions
 from support.tiny import make_images
 
 FUNCTIONS = [name for name in crossgraft.__all__ if getattr(getattr(crossgraft, name), "options", None) is not None]
@@ -199,7 +199,7 @@ def test_objects_of_a_program_are_left_as_they_are():
 
 def test_the_hash_of_a_whole_number_from_python_stays(monkeypatch):
     """1 is not made 1.0: folders of earlier runs would be those of another run."""
-    from crossgraft.verbs._verb import verb
+    from crossgraft.running.verb import verb
 
     seen = verb("tune", TuneOptions)(lambda data, options, run: options)("x", model="m", learning_rate=1)
     assert type(seen.learning_rate) is int

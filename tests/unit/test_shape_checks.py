@@ -69,8 +69,8 @@ def test_real_data_are_looked_at_closely():
 
 
 def test_an_audit_is_checked_too_and_an_int_is_a_float():
-    from crossgraft.audit.confounders import Gamma
     from crossgraft.audit.micro_auc import micro_auc
+    from crossgraft.edit.confounders import Gamma
 
     with pytest.raises(jaxtyping.TypeCheckError):
         micro_auc(np.ones(1), np.ones(2, dtype=np.int64))

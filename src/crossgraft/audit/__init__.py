@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from crossgraft.audit.band_accuracy import BandAccuracy as BandAccuracy
 from crossgraft.audit.band_accuracy import band_accuracy as band_accuracy
-from crossgraft.audit.confounders.low_pass import low_pass as low_pass
 from crossgraft.audit.detectability import Detectability as Detectability
 from crossgraft.audit.detectability import detectability as detectability
 from crossgraft.audit.edit_spectrum import EditSpectrum as EditSpectrum
@@ -13,7 +12,6 @@ from crossgraft.audit.frequency import FrequencyAudit as FrequencyAudit
 from crossgraft.audit.frequency import frequency_audit as frequency_audit
 from crossgraft.audit.group_metrics import GroupMetrics as GroupMetrics
 from crossgraft.audit.group_metrics import group_metrics as group_metrics
-from crossgraft.audit.high_pass import high_pass as high_pass
 from crossgraft.audit.learning_priority import LearningPriority as LearningPriority
 from crossgraft.audit.learning_priority import learning_priority as learning_priority
 from crossgraft.audit.reliance import Curves as Curves
@@ -26,14 +24,16 @@ from crossgraft.audit.reliance import pure_shortcut as pure_shortcut
 from crossgraft.audit.reliance import shortcut_reliance_index as shortcut_reliance_index
 from crossgraft.audit.risk_rank import RiskRank as RiskRank
 from crossgraft.audit.risk_rank import risk_rank as risk_rank
-from crossgraft.audit.source_editing import merge_labels as merge_labels
-from crossgraft.audit.source_editing import whiten_spectrum as whiten_spectrum
 from crossgraft.audit.spectral_overlap import SpectralOverlap as SpectralOverlap
 from crossgraft.audit.spectral_overlap import spectral_overlap as spectral_overlap
-from crossgraft.audit.spectrum import mean_psd as mean_psd
-from crossgraft.audit.spectrum import normalized_psd as normalized_psd
-from crossgraft.audit.spectrum import radial_psd as radial_psd
 from crossgraft.audit.subjects import Subject as Subject
 from crossgraft.audit.subjects import subject_of as subject_of
 from crossgraft.audit.trained import TrainedAudit as TrainedAudit
 from crossgraft.audit.trained import audit_trained as audit_trained
+from crossgraft.edit.confounders.low_pass import low_pass as low_pass
+from crossgraft.edit.high_pass import high_pass as high_pass
+from crossgraft.edit.source_editing import merge_labels as merge_labels
+from crossgraft.edit.source_editing import whiten_spectrum as whiten_spectrum
+from crossgraft.edit.spectrum import mean_psd as mean_psd
+from crossgraft.edit.spectrum import normalized_psd as normalized_psd
+from crossgraft.edit.spectrum import radial_psd as radial_psd

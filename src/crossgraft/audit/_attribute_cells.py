@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from crossgraft.audit.injection import draw_carriers, num_edited
 from crossgraft.data import make_split
+from crossgraft.edit.injection import draw_carriers, num_edited
 from crossgraft.errors import DataError
 from crossgraft.seeding import derive_seed
 

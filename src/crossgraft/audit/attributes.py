@@ -12,8 +12,8 @@ from crossgraft.audit._attribute_cells import CELLS, N0, CellRows, Mask, by_cell
 from crossgraft.audit._attribute_columns import BinaryAttribute as BinaryAttribute
 from crossgraft.audit._attribute_columns import Column
 from crossgraft.audit._attribute_columns import binary_attribute as binary_attribute
-from crossgraft.audit.injection import num_edited
 from crossgraft.audit.reliance import pair_auc
+from crossgraft.edit.injection import num_edited
 from crossgraft.errors import DataError, UsageError
 
 REMARK = "An attribute may carry clinical signal: a gap is not proof of a wrong model."

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Integer
 
-from crossgraft.audit.confounders.low_pass import LowPass
-from crossgraft.audit.edits import EditFacts, Editing
-from crossgraft.audit.high_pass import HighPass
 from crossgraft.audit.subjects import Subject
 from crossgraft.data import Dataset
+from crossgraft.edit.confounders.low_pass import LowPass
+from crossgraft.edit.edits import EditFacts, Editing
+from crossgraft.edit.high_pass import HighPass
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics import MetricValue, auc, balanced_accuracy
 from crossgraft.progress import Reporter

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.audit._image_edit import ImageEdit
-from crossgraft.audit.confounders._lettering import Lettering
-from crossgraft.audit.edits import EditFacts, Editing
 from crossgraft.audit.rows import AuditRows
+from crossgraft.choice import spell
 from crossgraft.data import Dataset
-from crossgraft.tune.choice import spell
+from crossgraft.edit._image_edit import ImageEdit
+from crossgraft.edit.confounders._lettering import Lettering
+from crossgraft.edit.edits import EditFacts, Editing
 from crossgraft.types import Preprocessing
 
 LEAST_LETTER_PIXELS = 6.0

@@ -8,16 +8,11 @@ import numpy as np
 
 from crossgraft.audit.attributes import REMARK
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.edits import EditFacts
 from crossgraft.audit.file_facts import FactRow
 from crossgraft.audit.group_metrics import GroupMetrics
 from crossgraft.audit.outcomes import Concluded
 from crossgraft.audit.reach import Reach
-from crossgraft.audit.summary import Reliance, SharePoint
-from crossgraft.audit.trained import TrainedAudit
-from crossgraft.audit.trained_attribute import TrainedAttributeAudit
-from crossgraft.metrics import MetricValue
-from crossgraft.records.audit import (
+from crossgraft.audit.record import (
     AuditCell,
     AuditEntry,
     AuditMetric,
@@ -26,6 +21,11 @@ from crossgraft.records.audit import (
     ConfounderRecord,
     FileFactRow,
 )
+from crossgraft.audit.summary import Reliance, SharePoint
+from crossgraft.audit.trained import TrainedAudit
+from crossgraft.audit.trained_attribute import TrainedAttributeAudit
+from crossgraft.edit.edits import EditFacts
+from crossgraft.metrics import MetricValue
 from crossgraft.statistics import MeanInterval
 from crossgraft.words.formatting import counted
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from crossgraft.audit.band_accuracy import BandAccuracy
 from crossgraft.audit.frequency import EditFrequencies, FrequencyAudit, NetworkPriority
-from crossgraft.audit.spectral_overlap import spectral_overlap
-from crossgraft.records.audit_frequency import (
+from crossgraft.audit.frequency_record import (
     ArtefactFrequencies,
     BandPoint,
     BandRecord,
@@ -17,6 +16,7 @@ from crossgraft.records.audit_frequency import (
     PriorityRecord,
     WhichNetwork,
 )
+from crossgraft.audit.spectral_overlap import spectral_overlap
 
 
 def frequencies_record(name: str, found: FrequencyAudit, network: WhichNetwork) -> ModelFrequencies:

@@ -11,8 +11,8 @@ from jaxtyping import Float64
 
 from crossgraft.audit._network_inputs import network_inputs, shorter_side
 from crossgraft.audit._network_priority import exceeds_rounding
-from crossgraft.audit.spectrum import normalized_psd, radial_psd
 from crossgraft.data.rows import ImageRows
+from crossgraft.edit.spectrum import normalized_psd, radial_psd
 from crossgraft.errors import DataError
 from crossgraft.types import Preprocessing
 

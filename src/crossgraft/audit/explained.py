@@ -9,19 +9,19 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from crossgraft.audit.edits import Editing
 from crossgraft.audit.pull import Pull, beside_shams, beside_start, pull_of, shifts
 from crossgraft.audit.reliance import logits_of
 from crossgraft.audit.shams import IN_WORDS, NUM_SHAMS, Sham, refuse_misfits
 from crossgraft.audit.start_heads import NUM_HEADS, FittingRows, StartHeads, features_of, fit_heads
 from crossgraft.audit.subjects import Subject
+from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.edits import without_name
+from crossgraft.edit.edits import Editing
 from crossgraft.errors import DataError
 from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
-from crossgraft.tune.choice import spell
 from crossgraft.words.formatting import counted
 
 NO_START = "Which network it started from is not known: name it with --start."

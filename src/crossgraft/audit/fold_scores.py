@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from crossgraft.audit.injection import draw_carriers, num_edited
 from crossgraft.audit.micro_auc import KERAS_THRESHOLDS, micro_auc
 from crossgraft.audit.reliance import ExactTestScores, pair_auc
 from crossgraft.audit.rows import Unit
+from crossgraft.edit.injection import draw_carriers, num_edited
 from crossgraft.seeding import derive_seed
 from crossgraft.types import Groups
 

@@ -8,23 +8,23 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Integer
 
-from crossgraft.audit._image_edit import ImageEdit
 from crossgraft.audit._network_inputs import network_inputs, prepared_batches, shorter_side
 from crossgraft.audit._network_priority import NetworkPriority as NetworkPriority
 from crossgraft.audit._network_priority import Objective, Outputs, fitting_objective, network_priority
 from crossgraft.audit.edit_spectrum import EditSpectrum, Scope, edit_spectrum
-from crossgraft.audit.edits import Editing
 from crossgraft.audit.spectral_overlap import SpectralOverlap, spectral_overlap
-from crossgraft.audit.spectrum import normalized_psd, radial_psd
+from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.sampling import limit_rows
+from crossgraft.edit._image_edit import ImageEdit
+from crossgraft.edit.edits import Editing
+from crossgraft.edit.spectrum import normalized_psd, radial_psd
 from crossgraft.errors import UsageError
 from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.progress.reporter import Stage
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.choice import spell
 from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.types import Preprocessing
 

@@ -9,10 +9,10 @@ from jaxtyping import Float
 
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.detectability import detectability
-from crossgraft.audit.edits import Editing
 from crossgraft.audit.reach import Reach, input_rms
 from crossgraft.audit.sweep import Sweep
 from crossgraft.data import Dataset
+from crossgraft.edit.edits import Editing
 from crossgraft.features import extract_features
 from crossgraft.models import Backbone
 

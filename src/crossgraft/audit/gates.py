@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from crossgraft.audit.record import AuditEntry, AuditMetric, AuditOutcome, GateRecord
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.records.audit import AuditEntry, AuditMetric, AuditOutcome, GateRecord
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,

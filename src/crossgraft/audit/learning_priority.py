@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 
-from crossgraft.audit.spectrum import normalized_psd, radial_psd
+from crossgraft.edit.spectrum import normalized_psd, radial_psd
 from crossgraft.errors import DataError, UsageError
 from crossgraft.features.input_gradients import input_gradients
 from crossgraft.models import Backbone

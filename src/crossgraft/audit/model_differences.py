@@ -9,8 +9,8 @@ import numpy as np
 
 from crossgraft.audit._area_terms import ByShare, difference_of_areas, ood_terms, reliance_terms, scores_by_share
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
+from crossgraft.audit.record import AuditDifference, AuditDifferencePoint, AuditEntry, AuditMetric
 from crossgraft.metrics import MetricValue
-from crossgraft.records.audit import AuditDifference, AuditDifferencePoint, AuditEntry, AuditMetric
 from crossgraft.statistics import ExactTest, holm, two_sample_permutation
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from crossgraft.audit._attribute_cells import CELLS, by_cell, cell_in_words
 from crossgraft.audit.attributes import BinaryAttribute
+from crossgraft.audit.record import ImagesNeeded
 from crossgraft.audit.trained import LARGEST_DROP
 from crossgraft.metrics import MetricValue
-from crossgraft.records.audit import ImagesNeeded
 from crossgraft.types import Groups
 
 UNCHANGED = math.floor(math.log(0.025) / math.log(1 - LARGEST_DROP)) + 1

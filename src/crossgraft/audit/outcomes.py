@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from crossgraft.audit.detectability import LEAST_DETECTABILITY, Detectability
 from crossgraft.audit.needed import more_images
+from crossgraft.audit.record import AuditMode, AuditOutcome
 from crossgraft.audit.summary import Reliance
 from crossgraft.audit.trained import LARGEST_DROP, LEAST_AUC, TrainedAudit
 from crossgraft.audit.trained_attribute import TrainedAttributeAudit
 from crossgraft.metrics import MetricValue
-from crossgraft.records.audit import AuditMode, AuditOutcome
 
 LARGEST_RELIANCE = 0.05
 """A model passes where both intervals of its SRI lie below this; one that sees nothing but the artefact has 0.725."""

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from crossgraft.audit.attribute_sweep import AttributeDesign, sweep_attribute
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.describe import impossible_entry
-from crossgraft.audit.edits import Editing
 from crossgraft.audit.fold_scores import FoldScores
 from crossgraft.audit.frozen_features import BothFeatures, both_features, frozen_features
 from crossgraft.audit.mitigated import sweep_mitigated
 from crossgraft.audit.mitigation import EmpiricalRisk, Mitigation, SourceEditing, suited
 from crossgraft.audit.probing import sweep_features
+from crossgraft.audit.record import AuditEntry, AuditMetric
 from crossgraft.audit.sweep import Sweep
+from crossgraft.choice import spell
+from crossgraft.edit.edits import Editing
 from crossgraft.errors import UsageError
 from crossgraft.models import Backbone
-from crossgraft.records.audit import AuditEntry, AuditMetric
-from crossgraft.tune.choice import spell
 from crossgraft.words.formatting import joined
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Int64, Num
 from scipy.integrate import trapezoid
 
-from crossgraft.audit.injection import num_edited
+from crossgraft.edit.injection import num_edited
 from crossgraft.errors import DataError
 from crossgraft.metrics import auc
 

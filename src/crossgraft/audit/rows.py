@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from sklearn.model_selection import GroupShuffleSplit
 
-from crossgraft.audit.injection import draw_carriers
 from crossgraft.data import Dataset, k_folds
+from crossgraft.edit.injection import draw_carriers
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.seeding import derive_seed
 from crossgraft.words.formatting import counted

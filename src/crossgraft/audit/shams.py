@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.audit._image_edit import ImageEdit, ShamKind
+from crossgraft.choice import spell
+from crossgraft.edit._image_edit import ImageEdit, ShamKind
 from crossgraft.errors import DataError
 from crossgraft.seeding import generator
-from crossgraft.tune.choice import spell
 
 NUM_SHAMS = 8
 """Draws of a sham that a verdict is made of."""

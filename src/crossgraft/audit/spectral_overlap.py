@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from crossgraft.audit.spectrum import normalized_psd
+from crossgraft.edit.spectrum import normalized_psd
 from crossgraft.errors import DataError
 from crossgraft.statistics import spearman
 

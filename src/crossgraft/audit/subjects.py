@@ -16,11 +16,11 @@ from crossgraft import optional
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, UsageError
+from crossgraft.export.onnx_model import INPUT, METADATA_KEY, OUTPUTS
+from crossgraft.export.record import ExportedModelRecord
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
-from crossgraft.records.export import ExportedModelRecord
 from crossgraft.tasks import recorded_task
-from crossgraft.tune.exporting.onnx_model import INPUT, METADATA_KEY, OUTPUTS
 from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.saving.inference import answer

@@ -13,14 +13,14 @@ from crossgraft.audit.describe import sweep_entry
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.model_differences import SweptModel
+from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.reach import Reach
+from crossgraft.audit.record import AuditEntry
 from crossgraft.audit.rows import AuditFold, AuditRows, Mask
 from crossgraft.audit.summary import IidDraw, Reliance, reliance_of
 from crossgraft.models import Backbone
-from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.audit import AuditEntry
 
 PLAIN = "erm"
 """How a model is trained that no mitigation is used with."""

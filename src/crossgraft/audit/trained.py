@@ -8,9 +8,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool
 
-from crossgraft.audit._image_edit import ImageEdit
 from crossgraft.audit.detectability import Detectability, detectability
-from crossgraft.audit.edits import EditFacts, Editing
 from crossgraft.audit.explained import NO_START, Explained, Start, explain
 from crossgraft.audit.group_metrics import GroupMetrics, group_metrics
 from crossgraft.audit.pull import Pull
@@ -18,6 +16,8 @@ from crossgraft.audit.reliance import ExactTestScores, flip_effect
 from crossgraft.audit.subjects import Probabilities, Subject
 from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
+from crossgraft.edit._image_edit import ImageEdit
+from crossgraft.edit.edits import EditFacts, Editing
 from crossgraft.errors import DataError
 from crossgraft.features.passes import run_pass
 from crossgraft.metrics import MetricValue, auc, auc_difference

@@ -10,6 +10,7 @@ import numpy as np
 
 from crossgraft.audit.fold_scores import FoldScores
 from crossgraft.audit.probing import realised_share
+from crossgraft.audit.record import AuditTrainingRecord
 from crossgraft.audit.rows import AuditFold, AuditRows, Mask
 from crossgraft.audit.subjects import subject_of
 from crossgraft.audit.thresholds import best_threshold
@@ -17,10 +18,9 @@ from crossgraft.data import Dataset
 from crossgraft.data.edits import Edit
 from crossgraft.data.splits import PARTS
 from crossgraft.progress import Reporter
-from crossgraft.records.audit import AuditTrainingRecord
-from crossgraft.runs.jobs import Job, Work
-from crossgraft.runs.publish import Publish
-from crossgraft.runs.run_directory import RunDirectory
+from crossgraft.running.ending import Publish
+from crossgraft.running.jobs import Job, Work
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.preparation import prepare

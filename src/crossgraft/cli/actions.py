@@ -9,18 +9,18 @@ import json
 
 from crossgraft.cli.call import Call
 from crossgraft.cli.output import print_json, show
+from crossgraft.compare.options import CompareModelsOptions
+from crossgraft.distil.options import DistilOptions
+from crossgraft.edit.options import EditOptions
 from crossgraft.errors import UsageError
+from crossgraft.fewshot.options import FewshotOptions, SupportOptions
 from crossgraft.options._option import options_of
-from crossgraft.options.comparing import CompareOptions
-from crossgraft.options.comparing_models import CompareModelsOptions
-from crossgraft.options.distilling import DistilOptions
-from crossgraft.options.editing import EditOptions
-from crossgraft.options.fewshot import FewshotOptions, SupportOptions
-from crossgraft.options.ranking import Published, PublishedOptions, RankOptions
-from crossgraft.options.selecting import Replay, ReplayOptions, SelectOptions
 from crossgraft.options.showing import ListOptions, ReportOptions, SheetOptions
-from crossgraft.options.splitting import SplitOptions
-from crossgraft.options.tuning import TuneOptions
+from crossgraft.rank.options import Published, PublishedOptions, RankOptions
+from crossgraft.select.options import Replay, ReplayOptions, SelectOptions
+from crossgraft.split.options import SplitOptions
+from crossgraft.tune.options import TuneOptions
+from crossgraft.variants.options import CompareOptions
 
 _OF_EVERY_COMMAND = ("json", "quiet", "debug", "config")
 
@@ -37,11 +37,11 @@ def rank(call: Call) -> int:
         if data is not None or surplus:
             what = "DATA" if data is not None else _flag(min(surplus))
             raise UsageError(f"--published evaluates results that are there already; it cannot be used with {what}.")
-        verb = "crossgraft.verbs.evaluate_published:evaluate_published"
+        verb = "crossgraft.published.verb:evaluate_published"
         return call.do(verb, PublishedOptions, call.typed["published"], named="rank")
     if data is None:
         raise UsageError("Name the images to rank for, for example: crossgraft rank digits (or --published thesis).")
-    return call.do("crossgraft.verbs.rank_models:rank_models", RankOptions, data, named="rank")
+    return call.do("crossgraft.rank.verb:rank_models", RankOptions, data, named="rank")
 
 
 def select(call: Call) -> int:
@@ -52,7 +52,7 @@ def select(call: Call) -> int:
         if data is not None or surplus:
             what = "DATA" if data is not None else _flag(min(surplus))
             raise UsageError(f"--replay looks results up and trains nothing; it cannot be used with {what}.")
-        verb = "crossgraft.verbs.replay_selection:replay_selection"
+        verb = "crossgraft.select.replay.verb:replay_selection"
         return call.do(verb, ReplayOptions, call.typed["replay"], named="select")
     surplus = {"known", "cold"} & {*call.typed}
     if surplus:
@@ -62,13 +62,13 @@ def select(call: Call) -> int:
             "Name the images to select a model for, for example: crossgraft select digits --models zoo.yaml (or --replay "
             "TABLE.csv)."
         )
-    return call.do("crossgraft.verbs.select_model:select_model", SelectOptions, data, named="select")
+    return call.do("crossgraft.select.verb:select_model", SelectOptions, data, named="select")
 
 
 def split(call: Call) -> int:
     """``crossgraft split``, to split.json where no file was named."""
     asked = {"out": "split.json", **call.asked(SplitOptions)}
-    verb = "crossgraft.verbs.split_data:split_data"
+    verb = "crossgraft.split.verb:split_data"
     return call.do(verb, SplitOptions, call.inputs["data"], named="split", asked=asked)
 
 
@@ -78,7 +78,7 @@ def tune(call: Call) -> int:
         raise UsageError("Name the model to fine-tune, for example: --model mobilenetv2_100.")
     data, asked = call.inputs["data"], call.asked(CompareOptions)
     if asked.get("compare") is not None:
-        verb = "crossgraft.verbs.compare_fine_tunings:compare_fine_tunings"
+        verb = "crossgraft.variants.verb:compare_fine_tunings"
         return call.do(verb, CompareOptions, data, named="tune-compare", asked=asked, once="compare")
     if asked.get("seeds") is not None:
         raise UsageError(
@@ -86,14 +86,14 @@ def tune(call: Call) -> int:
         )
     if asked.get("layer_pca") is not None:
         raise UsageError("--layer-pca draws a layer in each way of --compare. Give --compare too, or leave it out.")
-    return call.do("crossgraft.verbs.fine_tune:fine_tune", TuneOptions, data, named="tune", asked=asked)
+    return call.do("crossgraft.tune.verb:fine_tune", TuneOptions, data, named="tune", asked=asked)
 
 
 def compare(call: Call) -> int:
     """``crossgraft compare``, in a directory named after the data, or after the features."""
     a, b, asked = call.inputs["a"], call.inputs["b"], call.asked(CompareModelsOptions)
     about = str(asked.get("data") or a)
-    verb = "crossgraft.verbs.compare_models:compare_models"
+    verb = "crossgraft.compare.verb:compare_models"
     return call.do(verb, CompareModelsOptions, a, b, named="compare", about=about, asked=asked)
 
 
@@ -111,7 +111,7 @@ def fewshot(call: Call) -> int:
         surplus = {*call.typed} - {*options_of(FewshotOptions), *_OF_EVERY_COMMAND}
         if surplus:
             raise UsageError(f"{_flag(min(surplus))} is for --support and --query, and tasks are drawn from {data}.")
-        verb = "crossgraft.verbs.run_episodes:run_episodes"
+        verb = "crossgraft.fewshot.verb:run_episodes"
         return call.do(verb, FewshotOptions, data, named="fewshot")
     surplus = {*call.typed} - {*options_of(SupportOptions), *_OF_EVERY_COMMAND}
     if data is not None or surplus:
@@ -120,7 +120,7 @@ def fewshot(call: Call) -> int:
     for name in ("support", "query", "model"):
         if name not in asked:
             raise UsageError(f"One task needs --support, --query and --model; there is no --{name}.")
-    verb = "crossgraft.verbs.predict_from_support:predict_from_support"
+    verb = "crossgraft.fewshot.predict_from_support:predict_from_support"
     return call.do(verb, SupportOptions, named="fewshot", about=str(asked["query"]), asked=asked)
 
 
@@ -128,7 +128,7 @@ def distil(call: Call) -> int:
     """``crossgraft distil``, of any number of runs."""
     runs = call.inputs["runs"]
     about = "-".join(run.name for run in runs)
-    return call.do("crossgraft.verbs.distil:distil", DistilOptions, runs, named="distil", about=about)
+    return call.do("crossgraft.distil.verb:distil", DistilOptions, runs, named="distil", about=about)
 
 
 def edit(call: Call) -> int:
@@ -137,7 +137,7 @@ def edit(call: Call) -> int:
     if (folder is None) == (asked.get("out") is None):
         raise UsageError("Name one folder to write, for example: crossgraft edit digits edited --with tag.")
     asked = {**asked, "out": folder or asked["out"]}
-    return call.do("crossgraft.verbs.edit_data:edit_data", EditOptions, call.inputs["data"], named="edit", asked=asked)
+    return call.do("crossgraft.edit.verb:edit_data", EditOptions, call.inputs["data"], named="edit", asked=asked)
 
 
 def report(call: Call) -> int:
@@ -176,4 +176,4 @@ def _contact_sheets(call: Call, kind: str, asked: set[str]) -> int:
         raise UsageError(f"Name the images that confounders are shown on, for example: {example}.")
     if "out" not in asked:
         raise UsageError(f"Name the folder that contact sheets are written to, for example: {example}.")
-    return call.do("crossgraft.verbs.show_confounders:show_confounders", SheetOptions, named="list")
+    return call.do("crossgraft.edit.show_confounders:show_confounders", SheetOptions, named="list")

@@ -117,7 +117,7 @@ class Call:
         Raises:
             CrossgraftError: What the verb raises.
         """
-        from crossgraft.runs.command_line import typed_command
+        from crossgraft.running.command_line import typed_command
 
         values = self.values(kind, asked)
         module, _, name = verb.partition(":")
@@ -169,7 +169,7 @@ def _run_directories(out: str | Path | None, command: str, data: str, once: str 
     if out is not None:
         yield Path(out)
         return
-    from crossgraft.runs.names import portable_name
+    from crossgraft.running.names import portable_name
 
     about = portable_name(Path(data).stem) or "data"
     if once is not None:

@@ -1,26 +1,22 @@
-"""The commands of this package, in the order of a first visit, and then those of others: see ``crossgraft.cli.command``."""
+"""The commands of this package, in the order of a first visit, and then those of others: see ``crossgraft.options.command``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from crossgraft.audit.options import AuditOptions
+from crossgraft.check.options import CheckOptions
 from crossgraft.cli import actions
 from crossgraft.cli.call import Call
-from crossgraft.cli.command import Command, Input, Shell
 from crossgraft.cli.listing import Listed
 from crossgraft.cli.output import show
-from crossgraft.options.auditing import AuditOptions
-from crossgraft.options.checking import CheckOptions
-from crossgraft.options.comparing import CompareOptions
-from crossgraft.options.comparing_models import CompareModelsOptions
-from crossgraft.options.distilling import DistilOptions
-from crossgraft.options.editing import EditOptions
-from crossgraft.options.exporting import ExportOptions
-from crossgraft.options.fewshot import FewshotOptions, SupportOptions
-from crossgraft.options.interpolating import InterpolateOptions
-from crossgraft.options.predicting import PredictOptions
-from crossgraft.options.ranking import Published, RankOptions
-from crossgraft.options.selecting import Replay, SelectOptions
+from crossgraft.compare.options import CompareModelsOptions
+from crossgraft.distil.options import DistilOptions
+from crossgraft.edit.options import EditOptions
+from crossgraft.export.options import ExportOptions
+from crossgraft.fewshot.options import FewshotOptions, SupportOptions
+from crossgraft.interpolate.options import InterpolateOptions
+from crossgraft.options.command import Command, Input, Shell
 from crossgraft.options.showing import (
     Debug,
     DemoOptions,
@@ -31,9 +27,13 @@ from crossgraft.options.showing import (
     SheetOptions,
     Terminal,
 )
-from crossgraft.options.splitting import SplitOptions
-from crossgraft.options.tuning import TuneOptions
+from crossgraft.predict.options import PredictOptions
+from crossgraft.rank.options import Published, RankOptions
 from crossgraft.registry import Registry
+from crossgraft.select.options import Replay, SelectOptions
+from crossgraft.split.options import SplitOptions
+from crossgraft.tune.options import TuneOptions
+from crossgraft.variants.options import CompareOptions
 
 _DATA = "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits."
 _RUN = Input("run", "Run directory of crossgraft tune, or the folder model of one.", type=Path)
@@ -62,7 +62,7 @@ _ALL = (
         example="check digits",
         inputs=(Input("data", _DATA),),
         options=(CheckOptions, Terminal),
-        verb="crossgraft.verbs.check_data:check_data",
+        verb="crossgraft.check.verb:check_data",
         notes="All rows of all splits are looked at. The exit code is 3 if something unsound was found, and 0 if there are "
         "only warnings and notices.",
     ),
@@ -114,7 +114,7 @@ _ALL = (
         example="predict runs/tune-breast new_images/",
         inputs=(_RUN, Input("images", "Image file, folder of images, CSV or TSV table of paths, .npz file …")),
         options=(PredictOptions, Terminal),
-        verb="crossgraft.verbs.predict:predict",
+        verb="crossgraft.predict.verb:predict",
         notes="Images need no labels. Where they have some (folders, or a column, named as the classes of the model), metrics "
         "with intervals are measured as well. predictions.csv in the run directory has one row per image.",
     ),
@@ -146,7 +146,7 @@ _ALL = (
         example="interpolate runs/tune-breast breast.npz --linear runs/probe-breast",
         inputs=(_RUN, Input("data", "The images that the run was made on.")),
         options=(InterpolateOptions, Terminal),
-        verb="crossgraft.verbs.interpolate:interpolate",
+        verb="crossgraft.interpolate.verb:interpolate",
         notes="Quality and similarity to the pretrained features of networks whose weights are mixed (WiSE-FT): a free way to "
         "keep more of what the model knew. Rows are those of the run; val picks the mixture.",
     ),
@@ -176,7 +176,7 @@ _ALL = (
             ),
         ),
         options=(AuditOptions, Terminal),
-        verb="crossgraft.verbs.audit_model:audit_model",
+        verb="crossgraft.audit.verb:audit_model",
         notes="A trained model is asked about test images without the artefact and with it. Pretrained models are trained where "
         "a share of the positives carries it, and tested where it goes with the class and where it goes against it. Exit code 5: "
         "a condition of --fail-on holds, or nothing could be assessed.",
@@ -197,7 +197,7 @@ _ALL = (
         example="export runs/tune-breast --format onnx",
         inputs=(_RUN,),
         options=(ExportOptions, Json, Quiet, Debug),
-        verb="crossgraft.verbs.export_model:export_model",
+        verb="crossgraft.export.verb:export_model",
         notes="safetensors is what timm or torchvision loads, laid out as on the hub of Hugging Face; torch (torch.export) "
         "and onnx hold the whole way from an image in [0, 1] to calibrated probabilities, for any batch size. Each is loaded "
         "again and compared with the model before it is kept. Nothing is sent anywhere without --push-to.",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, get_origin
 
-from crossgraft.cli.command import Command, Input, typed_as
 from crossgraft.options._option import Option
+from crossgraft.options.command import Command, Input, typed_as
 from crossgraft.words.text_table import sentence_width
 
 _INDENT = "  "

@@ -18,10 +18,10 @@ from cyclopts import (
     UnusedCliTokensError,
 )
 
-from crossgraft.cli.command import Command, Input, Shell, typed_as
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._option import Option
 from crossgraft.options._values import value_of
+from crossgraft.options.command import Command, Input, Shell, typed_as
 from crossgraft.options.empty import refuse_empty
 
 

@@ -18,13 +18,13 @@ from crossgraft.compare.map_draws import MapDraws
 from crossgraft.compare.measures import measure_features
 from crossgraft.compare.mistakes import Predicted, own_predictions, probe_predictions, shared_mistakes
 from crossgraft.compare.networks import ComparedNetwork, untrained
+from crossgraft.compare.record import LayerCca, ModelPair, PairOf, SharedMistakes
 from crossgraft.compare.stored_features import StoredFeatures
 from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, NotApplicable, UnknownNameError
 from crossgraft.models.trusted_code import TrustedCode
 from crossgraft.progress import Reporter
-from crossgraft.records.model_comparison import LayerCca, ModelPair, PairOf, SharedMistakes
 from crossgraft.words.formatting import counted
 
 FEWEST_IMAGES = 4

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from crossgraft.compare import geometry_of_images, geometry_of_weights
+from crossgraft.compare.geometry_record import GeometryName, ModelGeometry
 from crossgraft.compare.geometry_subjects import Features, Later, Say, SeenImages, Subjects
 from crossgraft.compare.how_to_compare import AskedGeometry
 from crossgraft.compare.kept_images import KeptImages
 from crossgraft.errors import NotApplicable, UsageError
-from crossgraft.records.model_comparison_geometry import GeometryName, ModelGeometry
 
 _MEASURES: dict[GeometryName, Callable[[Subjects, Say], Later]] = {
     "feature_map": geometry_of_images.common_plane,

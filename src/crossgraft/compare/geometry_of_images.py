@@ -19,9 +19,9 @@ from crossgraft.geometry import AttentionMaps, attention_map, feature_map, forge
 from crossgraft.geometry.attention_map import attention_layers
 from crossgraft.geometry.describe import forgetting_record
 from crossgraft.geometry.describe_maps import attention_record, feature_map_record, tsne_record
+from crossgraft.geometry.maps_record import AttentionRecord, FeatureMapRecord, TsneRecord
+from crossgraft.geometry.record import ForgettingRecord
 from crossgraft.geometry.tsne_map import FEWEST_POINTS
-from crossgraft.records.geometry import ForgettingRecord
-from crossgraft.records.geometry_maps import AttentionRecord, FeatureMapRecord, TsneRecord
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import counted
 

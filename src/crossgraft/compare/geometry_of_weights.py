@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from torch import nn
 
+from crossgraft.compare.geometry_record import WeightsApart
 from crossgraft.compare.geometry_subjects import Later, Say, SeenImages, Subjects
 from crossgraft.compare.kept_images import KeptImages
 from crossgraft.compare.networks import ComparedNetwork
@@ -24,11 +25,10 @@ from crossgraft.geometry import (
 )
 from crossgraft.geometry.describe import path_record, sharpness_record, weight_distance
 from crossgraft.geometry.describe_maps import filters_record
+from crossgraft.geometry.maps_record import FiltersRecord
+from crossgraft.geometry.record import InterpolationPathRecord, SharpnessRecord
 from crossgraft.geometry.weight_interpolation import refuse_other_network
 from crossgraft.models.classifier import Classifier, make_classifier
-from crossgraft.records.geometry import InterpolationPathRecord, SharpnessRecord
-from crossgraft.records.geometry_maps import FiltersRecord
-from crossgraft.records.model_comparison_geometry import WeightsApart
 from crossgraft.tasks import recorded_task
 
 STEPS = 10

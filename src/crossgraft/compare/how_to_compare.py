@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
+from crossgraft.compare.geometry_record import GeometryName, ModelGeometry
+from crossgraft.compare.record import ModelPair
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.records.model_comparison import ModelPair
-from crossgraft.records.model_comparison_geometry import GeometryName, ModelGeometry
 
 GEOMETRY: tuple[GeometryName, ...] = get_args(GeometryName)
 """Everything that can be measured of weights and features, in the order of the page."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from torch import Tensor
 
+from crossgraft.compare.record import LayerGrid
 from crossgraft.errors import NotApplicable
-from crossgraft.records.model_comparison import LayerGrid
 from crossgraft.similarity import LayerCka, LayerSimilarity, MinibatchCka
 from crossgraft.words.formatting import counted
 

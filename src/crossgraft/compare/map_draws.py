@@ -8,8 +8,8 @@ import numpy as np
 from torch import Tensor
 
 from crossgraft.compare.layer_choice import spread
+from crossgraft.compare.record import LayerCca
 from crossgraft.errors import NotApplicable
-from crossgraft.records.model_comparison import LayerCca
 from crossgraft.similarity import Similarity
 from crossgraft.similarity.thesis_cca import POSITIONS, Draw, channels_last, draws_of, thesis_mean
 

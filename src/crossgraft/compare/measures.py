@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from crossgraft.compare.record import Measure, MeasuredFeatures
 from crossgraft.errors import NotApplicable
-from crossgraft.records.model_comparison import Measure, MeasuredFeatures
 from crossgraft.seeding import generator
 from crossgraft.similarity import cca, linear_cka, procrustes, pwcca, rbf_cka, rsa, svcca
 

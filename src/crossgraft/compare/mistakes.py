@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from crossgraft.compare.record import SharedMistakes
 from crossgraft.data.rows import ImageRows
 from crossgraft.metrics import share_of_images
-from crossgraft.records.model_comparison import SharedMistakes
 from crossgraft.similarity import prediction_similarity
 
 _ITERATIONS = 2000

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.record import DatasetRecord, FileCountRecord
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.records.base import Thumbnail
-from crossgraft.records.data import DatasetRecord, FileCountRecord
 
 THUMBNAILS_PER_CLASS = 4
 THUMBNAIL_CLASSES = 12

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.records.data import DatasetRecord
+from crossgraft.data.record import DatasetRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count, counted
 

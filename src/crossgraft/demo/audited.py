@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crossgraft.audit.verb import audit_model
+from crossgraft.demo.record import AuditedModelRecord, BestModelRecord
 from crossgraft.progress import Reporter
-from crossgraft.records.demo import AuditedModelRecord, BestModelRecord
-from crossgraft.verbs.audit_model import audit_model
 
 CONFOUNDERS = ("low_pass:0.2", "intensity_shift:1.0,offset=0.15", "jpeg:10")
 """Another resolution, another exposure, and strong compression: what a digit of 8 × 8 pixels has room for."""

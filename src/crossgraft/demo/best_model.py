@@ -16,19 +16,19 @@ import numpy as np
 
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.demo.files import DATA_FILE, UNSEEN_FOLDER, write_model, write_unseen
+from crossgraft.demo.record import BestModelRecord, ComparedModelRecord, DemoPrediction
 from crossgraft.demo.target_task import DemoData
 from crossgraft.errors import DataError
+from crossgraft.metrics.words import overall
 from crossgraft.models import ModelSpec
+from crossgraft.predict.verb import predict
 from crossgraft.progress import Reporter
-from crossgraft.records.demo import BestModelRecord, ComparedModelRecord, DemoPrediction
-from crossgraft.records.ranking import RankingRecord
-from crossgraft.records.tuning import TuningRecord
-from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
+from crossgraft.rank.record import RankingRecord
 from crossgraft.tune.predictions import Predictions
-from crossgraft.tune.variants.trainings import read_finished
-from crossgraft.verbs.compare_fine_tunings import compare_fine_tunings
-from crossgraft.verbs.predict import predict
-from crossgraft.words.metric_words import overall
+from crossgraft.tune.record import TuningRecord
+from crossgraft.variants.record import FineTuningComparisonRecord
+from crossgraft.variants.trainings import read_finished
+from crossgraft.variants.verb import compare_fine_tunings
 
 MODEL_FILE, OTHER_MODEL_FILE = "best_model.yaml", "other_model.yaml"
 COMPARED = "full,linear,repsim"

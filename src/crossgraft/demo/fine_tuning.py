@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from crossgraft.demo.toy_models import TOY_MODELS, ToyBackbone
 from crossgraft.demo.training import ToyImages, ToyLabels, TrainingRecipe, seeded_initialisation, train
-from crossgraft.runs.jobs import Job, Work
+from crossgraft.running.jobs import Job, Work
 
 FINE_TUNING = TrainingRecipe(steps=80, batch_size=25, learning_rate=2e-3)
 PROBE_PENALTY = 0.01

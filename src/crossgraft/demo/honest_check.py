@@ -10,12 +10,12 @@ from jaxtyping import Float
 
 from crossgraft.data import Dataset, prepare_batch
 from crossgraft.demo.fine_tuning import FINE_TUNING, FineTuneBoth, FineTuned, FineTuneJob, TargetTask
+from crossgraft.demo.record import FineTunedRow
 from crossgraft.demo.training import TrainingRecipe
 from crossgraft.metrics import accuracy
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.progress import Reporter
-from crossgraft.records.demo import FineTunedRow
-from crossgraft.runs.jobs import Executor, Job, results_of, run_jobs
+from crossgraft.running.jobs import Executor, Job, results_of, run_jobs
 from crossgraft.seeding import derive_seed
 
 NUM_SEEDS = 3

@@ -10,7 +10,7 @@ from crossgraft.data import Dataset
 from crossgraft.demo.honest_check import HonestCheck
 from crossgraft.demo.source_tasks import SHUFFLED_LABELS
 from crossgraft.metrics import accuracy_difference
-from crossgraft.records.ranking import AgreementRecord, RankingRecord
+from crossgraft.rank.record import AgreementRecord, RankingRecord
 from crossgraft.words.formatting import MINUS
 
 

@@ -10,7 +10,7 @@ from safetensors.torch import save
 
 from crossgraft.demo.toy_models import TOY_MODELS
 from crossgraft.demo.training import SourceTask, TrainingRecipe, seeded_initialisation, train
-from crossgraft.runs.jobs import Job, Work
+from crossgraft.running.jobs import Job, Work
 from crossgraft.storage.atomic import write_atomically
 
 PRETRAINING = TrainingRecipe(steps=200, batch_size=64, learning_rate=3e-3)

@@ -12,16 +12,16 @@ from crossgraft.data.describe import make_thumbnails
 from crossgraft.demo.audited import AUDIT_FOLDER
 from crossgraft.demo.best_model import COMPARE_FOLDER, MODEL_FILE, OTHER_FOLDER, OTHER_MODEL_FILE, PREDICT_FOLDER
 from crossgraft.demo.files import DATA_FILE, UNSEEN_FOLDER
+from crossgraft.demo.record import DemoRecord
 from crossgraft.demo.selected import SELECT_FOLDER, ZOO_FILE
 from crossgraft.demo.steps import run_demo
 from crossgraft.demo.target_task import divide_digits
 from crossgraft.options.empty import refuse_empty
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Thumbnail
-from crossgraft.records.demo import DemoRecord
 from crossgraft.result import Result
-from crossgraft.runs.run_directory import open_run
-from crossgraft.verbs.publish import publish
+from crossgraft.running.publish import publish
+from crossgraft.running.run_directory import open_run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,11 +8,11 @@ from pathlib import Path
 from crossgraft.demo.best_model import BestModelOptions
 from crossgraft.demo.files import DATA_FILE, write_zoo
 from crossgraft.demo.honest_check import HonestCheck
+from crossgraft.demo.record import DemoSelectionRecord
 from crossgraft.metrics import accuracy_difference
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.records.demo import DemoSelectionRecord
-from crossgraft.verbs.select_model import select_model
+from crossgraft.select.verb import select_model
 
 ZOO_FILE = "zoo.yaml"
 SELECT_FOLDER = "select"

@@ -11,9 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
 from crossgraft.data.splits import k_folds
+from crossgraft.demo.record import SplitComparison
 from crossgraft.errors import DataError
 from crossgraft.metrics import accuracy, accuracy_difference
-from crossgraft.records.demo import SplitComparison
 from crossgraft.statistics import Estimate
 
 NUM_FOLDS = 5

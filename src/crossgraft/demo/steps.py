@@ -16,6 +16,7 @@ from crossgraft.demo.fine_tuning import FINE_TUNING
 from crossgraft.demo.honest_check import NUM_SEEDS, check_zoo
 from crossgraft.demo.limits import limits_of
 from crossgraft.demo.pretrain import PRETRAINING
+from crossgraft.demo.record import DemoRecord, FineTunedRow
 from crossgraft.demo.selected import select_from_zoo
 from crossgraft.demo.source_tasks import make_source_tasks
 from crossgraft.demo.split_comparison import compare_splits
@@ -24,11 +25,10 @@ from crossgraft.demo.toy_zoo import FAMILIES, Family, build_zoo, default_cache_d
 from crossgraft.demo.training import TrainingRecipe
 from crossgraft.models import read_zoo
 from crossgraft.progress import Reporter
-from crossgraft.records.demo import DemoRecord, FineTunedRow
-from crossgraft.runs.workers import worker_pool
+from crossgraft.rank.verb import rank_models
+from crossgraft.running.workers import worker_pool
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.storage.temporaries import scratch_folder
-from crossgraft.verbs.rank_models import rank_models
 from crossgraft.words.csv_cells import csv_text
 
 Timed = Callable[[str], AbstractContextManager[object]]

@@ -21,7 +21,7 @@ from crossgraft.config import config_hash
 from crossgraft.demo.pretrain import PRETRAINING, Pretraining, PretrainJob
 from crossgraft.demo.training import SourceTask, TrainingRecipe
 from crossgraft.progress import Reporter
-from crossgraft.runs.jobs import Executor, Job, run_jobs
+from crossgraft.running.jobs import Executor, Job, run_jobs
 from crossgraft.storage.atomic import write_atomically
 
 ZOO_VERSION = 1

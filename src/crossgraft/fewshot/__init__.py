@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from crossgraft.distil import DistillationSettings as DistillationSettings
+from crossgraft.distil import Domain as Domain
+from crossgraft.distil import UniversalBackbone as UniversalBackbone
+from crossgraft.distil import distil_domains as distil_domains
 from crossgraft.fewshot.episodes import SAMPLERS as SAMPLERS
 from crossgraft.fewshot.episodes import Description as Description
 from crossgraft.fewshot.episodes import Episode as Episode
@@ -30,7 +34,3 @@ from crossgraft.fewshot.heads import TipAdapterHead as TipAdapterHead
 from crossgraft.fewshot.heads import TsaAdapter as TsaAdapter
 from crossgraft.fewshot.heads import UrlHead as UrlHead
 from crossgraft.fewshot.source_weights import class_weights_from_head as class_weights_from_head
-from crossgraft.fewshot.universal import DistillationSettings as DistillationSettings
-from crossgraft.fewshot.universal import Domain as Domain
-from crossgraft.fewshot.universal import UniversalBackbone as UniversalBackbone
-from crossgraft.fewshot.universal import distil_domains as distil_domains

@@ -8,9 +8,9 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, is_classifier
 
+from crossgraft.choice import choose, pieces, spell, written
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.fewshot.heads import HEADS, reads_images
-from crossgraft.tune.choice import choose, pieces, spell, written
 
 ALL = "all"
 _OF_IMAGES = "trains inside the network, seconds per episode and not milliseconds; name it in --heads"

@@ -10,8 +10,8 @@ import numpy as np
 
 from crossgraft.fewshot.evaluate import EpisodeTable
 from crossgraft.fewshot.heads import HEADS
+from crossgraft.fewshot.record import HeadRow, SizeRow
 from crossgraft.records.base import Reference
-from crossgraft.records.fewshot import HeadRow, SizeRow
 from crossgraft.statistics import leaderboard_ranks
 
 _LEADERBOARD = Reference(

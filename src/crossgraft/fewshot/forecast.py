@@ -13,7 +13,7 @@ from crossgraft.errors import CrossgraftWarning
 from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.fewshot.parts import EpisodeSpan, EpisodeTask, EpisodeWork, num_processes
 from crossgraft.progress import Piece, TypicalClock
-from crossgraft.runs.jobs import Job
+from crossgraft.running.jobs import Job
 from crossgraft.seeding import generator
 
 EPISODES = "episodes"

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from crossgraft.choice import as_array
 from crossgraft.paths import is_file, read_whole
-from crossgraft.tune.choice import as_array
 
 
 def identity_of_head(head: Any) -> list[Any]:

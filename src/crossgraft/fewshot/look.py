@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from crossgraft.fewshot.episodes import Episode
 from crossgraft.fewshot.gap import gap
+from crossgraft.fewshot.record import BoundRecord, EpisodeLookRecord, HeadLookRecord
 from crossgraft.fewshot.theorems import Bounds, symmetric_cross_entropy, theorem_3_1, theorem_3_2, theorem_5_1
-from crossgraft.records.fewshot import BoundRecord, EpisodeLookRecord, HeadLookRecord
 from crossgraft.types import Features
 
 MOST_IMAGES = 100

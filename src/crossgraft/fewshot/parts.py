@@ -12,10 +12,10 @@ import numpy as np
 from crossgraft.fewshot.episodes import Sampler
 from crossgraft.fewshot.evaluate import EpisodeTable, episode_of, evaluate, joined
 from crossgraft.fewshot.images import EpisodeImages
-from crossgraft.records.fewshot import EpisodesPart
-from crossgraft.runs.jobs import Job, Outcome, Work, run_jobs
-from crossgraft.runs.run_directory import RunDirectory
-from crossgraft.runs.workers import worker_pool
+from crossgraft.fewshot.record import EpisodesPart
+from crossgraft.running.jobs import Job, Outcome, Work, run_jobs
+from crossgraft.running.run_directory import RunDirectory
+from crossgraft.running.workers import worker_pool
 
 EPISODES_A_PART = 10
 

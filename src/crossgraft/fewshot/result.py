@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from crossgraft.fewshot.evaluate import EpisodeTable
-from crossgraft.records.fewshot import FewshotRecord
+from crossgraft.fewshot.record import FewshotRecord
+from crossgraft.fewshot.words import answer_in_words
 from crossgraft.result import Result
-from crossgraft.words.fewshot_words import answer_in_words
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,9 +10,7 @@ from crossgraft.geometry.centre_quality import TaskAtCentre
 from crossgraft.geometry.forgetting import Forgetting
 from crossgraft.geometry.interpolation_path import InterpolationPath
 from crossgraft.geometry.parameter_distance import CentreDistances, ParameterDistance
-from crossgraft.geometry.sharpness import Sharpness
-from crossgraft.geometry.weight_interpolation import BatchNormRule
-from crossgraft.records.geometry import (
+from crossgraft.geometry.record import (
     CentreTaskRow,
     DistanceRow,
     ForgettingRecord,
@@ -24,6 +22,8 @@ from crossgraft.records.geometry import (
     SharpnessRow,
     WeightDistance,
 )
+from crossgraft.geometry.sharpness import Sharpness
+from crossgraft.geometry.weight_interpolation import BatchNormRule
 
 
 def sharpness_record(

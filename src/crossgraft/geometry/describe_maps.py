@@ -13,8 +13,7 @@ from crossgraft.geometry._density import density_on, grid_around
 from crossgraft.geometry.attention_map import TOP_MASS, AttentionMaps, attention_overlap
 from crossgraft.geometry.feature_map import FeatureMap
 from crossgraft.geometry.filters import FirstLayerFilters, pattern_of
-from crossgraft.geometry.tsne_map import TsneMap
-from crossgraft.records.geometry_maps import (
+from crossgraft.geometry.maps_record import (
     AttentionRecord,
     AttentionRow,
     FeatureMapRecord,
@@ -24,6 +23,7 @@ from crossgraft.records.geometry_maps import (
     TsneRecord,
     TsneRow,
 )
+from crossgraft.geometry.tsne_map import TsneMap
 from crossgraft.statistics.exact_tests import mean_interval
 
 MOST_POINTS = 300

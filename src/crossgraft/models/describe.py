@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crossgraft.models import Backbone
 from crossgraft.models.preprocessing import describe_preprocessing
-from crossgraft.records.models import ModelRecord, Role
+from crossgraft.models.record import ModelRecord, Role
 
 
 def describe_model(

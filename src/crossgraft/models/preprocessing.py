@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import cast, get_args
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.records.models import PreprocessingRecord
+from crossgraft.models.record import PreprocessingRecord
 from crossgraft.types import (
     LARGEST_INPUT_PIXELS,
     LEAST_CROP_FRACTION,

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from crossgraft.data import Dataset
+from crossgraft.models.record import ModelRecord
 from crossgraft.rank.order import difference, separable
+from crossgraft.rank.record import RankingByScore, ScoreCell
 from crossgraft.records.base import CheckRecord
-from crossgraft.records.models import ModelRecord
-from crossgraft.records.ranking import RankingByScore, ScoreCell
 from crossgraft.statistics.jackknife import MIN_BLOCKS
 from crossgraft.words.formatting import counted, joined
 

@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 
 from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset
+from crossgraft.models.record import Role
 from crossgraft.rank.advice import check_targets, write_advice, write_checks
 from crossgraft.rank.cells import build_cells
 from crossgraft.rank.describe import cite, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation
 from crossgraft.rank.ground_truth import agreement
+from crossgraft.rank.known_record import STATIC_PRIOR, PriorRecord
 from crossgraft.rank.order import order_models
 from crossgraft.rank.prior_record import check_prior, describe_prior
+from crossgraft.rank.record import GroundTruthRecord, RankingRecord, ScoreCell
 from crossgraft.rank.results_store import KnownTable
 from crossgraft.records.base import CheckRecord
-from crossgraft.records.models import Role
-from crossgraft.records.prior import STATIC_PRIOR, PriorRecord
-from crossgraft.records.ranking import GroundTruthRecord, RankingRecord, ScoreCell
 from crossgraft.scores import AnyScore
 
 

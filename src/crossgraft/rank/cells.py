@@ -7,7 +7,7 @@ import numpy as np
 
 from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation
 from crossgraft.rank.label_means import mean_over_labels
-from crossgraft.records.ranking import ScoreCell
+from crossgraft.rank.record import ScoreCell
 from crossgraft.scores import AnyScore, ZooScore
 from crossgraft.statistics import jackknife_interval
 

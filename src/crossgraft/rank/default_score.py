@@ -12,6 +12,7 @@ from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.contenders import contenders, held_out_prior
 from crossgraft.rank.published.evaluate import agreement_by_target
 from crossgraft.rank.published.means import mean_over_targets
+from crossgraft.rank.published.record import MeanRecord
 from crossgraft.rank.published.sources import (
     REVERSED,
     TITLES,
@@ -19,7 +20,6 @@ from crossgraft.rank.published.sources import (
     thesis_architectures,
     thesis_datasets,
 )
-from crossgraft.records.published import MeanRecord
 from crossgraft.words.formatting import NumberFormat, joined
 
 DEFAULT_PRIMARY = "logme"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from crossgraft.rank.record import ScoreRecord
 from crossgraft.records.base import Reference
-from crossgraft.records.ranking import ScoreRecord
 from crossgraft.scores import SCORES, AnyScore
 
 

@@ -26,11 +26,11 @@ from scipy import stats
 from crossgraft.errors import DataError
 from crossgraft.rank.aggregate import normal_scores
 from crossgraft.rank.known_names import full_name, names_of
+from crossgraft.rank.known_record import KnownResult
 from crossgraft.rank.model_history import group_of_target
 from crossgraft.rank.published.tables import imagenet_results
 from crossgraft.rank.results_store import one_metric, published_results
 from crossgraft.rank.static_prior import static_prior
-from crossgraft.records.prior import KnownResult
 
 LEAST_SHARED = 10
 """Weights that pairs of publications have in common at least; below, ρ is not known and taken as 0."""

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from crossgraft.errors import DataError, UsageError, nearest_names
-from crossgraft.records.models import ModelRecord
-from crossgraft.records.ranking import AgreementRecord, GroundTruthRecord, ScoreCell
+from crossgraft.models.record import ModelRecord
+from crossgraft.rank.record import AgreementRecord, GroundTruthRecord, ScoreCell
 from crossgraft.statistics import permutation_p_value, weighted_kendall, weighted_kendall_interval
 from crossgraft.words.csv_cells import csv_rows
 

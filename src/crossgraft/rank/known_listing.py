@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.models.spec import TORCHVISION_PREFIX
+from crossgraft.rank.known_record import KnownResult
 from crossgraft.rank.published.tables import imagenet_results
 from crossgraft.rank.results_store import PUBLISHED_WEIGHTS, known_results
-from crossgraft.records.prior import KnownResult
 from crossgraft.words.formatting import counted
 
 

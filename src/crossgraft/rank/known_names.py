@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from crossgraft.models.spec import TORCHVISION_PREFIX
+from crossgraft.rank.known_record import KnownResult
 from crossgraft.rank.published.aliases import architecture_name, naming_table, timm_name
 from crossgraft.rank.published.sources import thesis_datasets
 from crossgraft.rank.published.tables import imagenet_results, published_table, published_tables
-from crossgraft.records.prior import KnownResult
 
 THESIS, ITM = "thesis-architectures", "itm"
 

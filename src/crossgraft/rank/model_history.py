@@ -9,9 +9,11 @@ from functools import cache
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.models import ModelSpec
+from crossgraft.models.record import ModelRecord
 from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.rank.known_names import full_name, weights_of_identity
+from crossgraft.rank.known_record import KnownResult
 from crossgraft.rank.published.aliases import weights_called
 from crossgraft.rank.published.sources import TARGETS, shipped
 from crossgraft.rank.published.tables import COMPRESSED, compressed
@@ -25,8 +27,6 @@ from crossgraft.rank.results_store import (
     results_of,
 )
 from crossgraft.records.base import CheckRecord
-from crossgraft.records.models import ModelRecord
-from crossgraft.records.prior import KnownResult
 
 _PREFIXES: Mapping[str, str] = {**TARGETS, "chestmnist": "Chest"}
 """How names of data begin that are of a target of MedMNIST (``bloodmnist_64``)."""

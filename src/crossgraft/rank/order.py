@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from crossgraft.records.models import Role
-from crossgraft.records.ranking import PairRecord, RankingByScore, RankRow, ScoreCell
+from crossgraft.models.record import Role
+from crossgraft.rank.record import PairRecord, RankingByScore, RankRow, ScoreCell
 from crossgraft.statistics import Estimate, jackknife_interval
 
 FLOAT32_ROUNDING = 1e-6

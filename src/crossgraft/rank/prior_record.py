@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crossgraft.models.record import ModelRecord
+from crossgraft.rank.known_record import PriorRecord, PriorRow
 from crossgraft.rank.results_store import KnownTable
 from crossgraft.rank.static_prior import static_prior
 from crossgraft.records.base import CheckRecord
-from crossgraft.records.models import ModelRecord
-from crossgraft.records.prior import PriorRecord, PriorRow
 from crossgraft.words.formatting import counted, joined
 
 NO_HISTORY = (

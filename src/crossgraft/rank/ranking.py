@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.models import ModelSpec
-from crossgraft.records.ranking import RankingRecord
+from crossgraft.rank.record import RankingRecord
 from crossgraft.result import Result
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from crossgraft.rank.known_names import weights_of
+from crossgraft.rank.known_record import KnownResult
 from crossgraft.rank.published.aliases import timm_name
 from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.sources import itm_benchmark, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.tables import COMPRESSED, ITM_PROTOCOL, THESIS_PROTOCOL, PublishedTable, published_tables
-from crossgraft.records.prior import KnownResult
-from crossgraft.runs.known_results import read_known_results
+from crossgraft.rank.results_file import read_known_results
 from crossgraft.types import History
 
 PUBLISHED_WEIGHTS = "as published"

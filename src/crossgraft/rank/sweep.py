@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.describe import describe_model
+from crossgraft.models.record import Role
 from crossgraft.rank.evaluate import ModelEvaluation, evaluate_scores
 from crossgraft.rank.forecast import LOADING, LOOKING, MEASURING, ROUNDS, SCORING, foresee
 from crossgraft.rank.zoo import Member, Zoo, score_inputs, with_controls
 from crossgraft.rank.zoo_options import Measurements, Options, Rounds, choose_options, measure_rounds
-from crossgraft.records.models import Role
-from crossgraft.runs.jobs import Job, Work, num_read_back, results_of, run_jobs
+from crossgraft.running.jobs import Job, Work, num_read_back, results_of, run_jobs
 
 
 @dataclass(frozen=True)

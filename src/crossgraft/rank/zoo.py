@@ -15,13 +15,13 @@ from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.features import FeatureSet, extract_features
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control
+from crossgraft.models.record import Role
 from crossgraft.models.spec import RANDOM
-from crossgraft.options.ranking import RankOptions
 from crossgraft.progress import Reporter, Stage
+from crossgraft.rank.options import RankOptions
 from crossgraft.rank.resampling import Resampling
 from crossgraft.rank.zoo_options import Options
-from crossgraft.records.models import Role
-from crossgraft.runs.run_directory import RunDirectory
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.scores import AnyScore, ScoreInputs
 from crossgraft.types import Preprocessing
 from crossgraft.version import __version__

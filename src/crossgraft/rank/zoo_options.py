@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from crossgraft.models.record import Role
 from crossgraft.progress import Stage
 from crossgraft.rank.resampling import Resampling
 from crossgraft.records.base import Record
-from crossgraft.records.models import Role
 from crossgraft.scores import AnyScore, ScoreInputs, ZooOption
 from crossgraft.tasks import task_of
 from crossgraft.types import LabelMatrix

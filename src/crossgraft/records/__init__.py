@@ -5,6 +5,88 @@ a run directory. ``None`` means "there is no number", and a text field beside it
 field changes its meaning. One file holds the records of one topic; all names are imported from here.
 """
 
+from crossgraft.audit.frequency_record import ArtefactFrequencies as ArtefactFrequencies
+from crossgraft.audit.frequency_record import AuditFrequencies as AuditFrequencies
+from crossgraft.audit.frequency_record import BandPoint as BandPoint
+from crossgraft.audit.frequency_record import BandRecord as BandRecord
+from crossgraft.audit.frequency_record import ModelFrequencies as ModelFrequencies
+from crossgraft.audit.frequency_record import PriorityRecord as PriorityRecord
+from crossgraft.audit.frequency_record import RiskPoint as RiskPoint
+from crossgraft.audit.frequency_record import RiskRankRecord as RiskRankRecord
+from crossgraft.audit.record import AuditCell as AuditCell
+from crossgraft.audit.record import AuditDifference as AuditDifference
+from crossgraft.audit.record import AuditDifferencePoint as AuditDifferencePoint
+from crossgraft.audit.record import AuditEntry as AuditEntry
+from crossgraft.audit.record import AuditMetric as AuditMetric
+from crossgraft.audit.record import AuditMode as AuditMode
+from crossgraft.audit.record import AuditOutcome as AuditOutcome
+from crossgraft.audit.record import AuditPoint as AuditPoint
+from crossgraft.audit.record import AuditRecord as AuditRecord
+from crossgraft.audit.record import AuditTrainingRecord as AuditTrainingRecord
+from crossgraft.audit.record import ConfounderRecord as ConfounderRecord
+from crossgraft.audit.record import FileFactRow as FileFactRow
+from crossgraft.audit.record import GateRecord as GateRecord
+from crossgraft.compare.geometry_record import GeometryName as GeometryName
+from crossgraft.compare.geometry_record import ModelGeometry as ModelGeometry
+from crossgraft.compare.geometry_record import WeightsApart as WeightsApart
+from crossgraft.compare.record import ComparedKind as ComparedKind
+from crossgraft.compare.record import ComparedModel as ComparedModel
+from crossgraft.compare.record import LayerCca as LayerCca
+from crossgraft.compare.record import LayerGrid as LayerGrid
+from crossgraft.compare.record import MeasuredFeatures as MeasuredFeatures
+from crossgraft.compare.record import ModelComparisonRecord as ModelComparisonRecord
+from crossgraft.compare.record import ModelPair as ModelPair
+from crossgraft.compare.record import PairOf as PairOf
+from crossgraft.compare.record import SharedMistakes as SharedMistakes
+from crossgraft.data.checks.record import ColumnRecord, DataCheckRecord, FindingRecord, SplitDifferenceRecord
+from crossgraft.data.record import DatasetRecord, FileCountRecord, SplitRow
+from crossgraft.data.split_record import DataSplitRecord
+from crossgraft.demo.record import (
+    BestModelRecord,
+    ComparedModelRecord,
+    DemoPrediction,
+    DemoRecord,
+    FineTunedRow,
+    SplitComparison,
+)
+from crossgraft.distil.record import DistillationRecord as DistillationRecord
+from crossgraft.distil.record import DistilledDomainRecord as DistilledDomainRecord
+from crossgraft.distil.record import DistilledStepsRecord as DistilledStepsRecord
+from crossgraft.edit.contact_sheets_record import ContactSheetRow as ContactSheetRow
+from crossgraft.edit.contact_sheets_record import ContactSheetsRecord as ContactSheetsRecord
+from crossgraft.edit.contact_sheets_record import ShownImageRow as ShownImageRow
+from crossgraft.edit.record import EditedClassRow as EditedClassRow
+from crossgraft.edit.record import EditedImagesRecord as EditedImagesRecord
+from crossgraft.edit.record import EditedPartRow as EditedPartRow
+from crossgraft.edit.record import EditRecord as EditRecord
+from crossgraft.edit.record import EditRow as EditRow
+from crossgraft.export.record import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
+from crossgraft.fewshot.record import BoundRecord as BoundRecord
+from crossgraft.fewshot.record import EpisodeLookRecord as EpisodeLookRecord
+from crossgraft.fewshot.record import EpisodesPart as EpisodesPart
+from crossgraft.fewshot.record import FewshotRecord as FewshotRecord
+from crossgraft.fewshot.record import HeadLookRecord as HeadLookRecord
+from crossgraft.fewshot.record import HeadRow as HeadRow
+from crossgraft.fewshot.record import SizeRow as SizeRow
+from crossgraft.geometry.maps_record import AttentionRecord as AttentionRecord
+from crossgraft.geometry.maps_record import AttentionRow as AttentionRow
+from crossgraft.geometry.maps_record import FeatureMapRecord as FeatureMapRecord
+from crossgraft.geometry.maps_record import FilterRow as FilterRow
+from crossgraft.geometry.maps_record import FiltersRecord as FiltersRecord
+from crossgraft.geometry.maps_record import MappedNetworkRow as MappedNetworkRow
+from crossgraft.geometry.maps_record import TsneRecord as TsneRecord
+from crossgraft.geometry.maps_record import TsneRow as TsneRow
+from crossgraft.geometry.record import CentreTaskRow as CentreTaskRow
+from crossgraft.geometry.record import DistanceRow as DistanceRow
+from crossgraft.geometry.record import ForgettingRecord as ForgettingRecord
+from crossgraft.geometry.record import InterpolationPathRecord as InterpolationPathRecord
+from crossgraft.geometry.record import ParameterDistanceRecord as ParameterDistanceRecord
+from crossgraft.geometry.record import PathPointRow as PathPointRow
+from crossgraft.geometry.record import ProbeRow as ProbeRow
+from crossgraft.geometry.record import SharpnessRecord as SharpnessRecord
+from crossgraft.geometry.record import SharpnessRow as SharpnessRow
+from crossgraft.geometry.record import WeightDistance as WeightDistance
+from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord
 from crossgraft.metrics.record import (
     CalibrationRecord,
     ConfusionRecord,
@@ -13,101 +95,10 @@ from crossgraft.metrics.record import (
     RocRecord,
     ThresholdRecord,
 )
-from crossgraft.records.audit import AuditCell as AuditCell
-from crossgraft.records.audit import AuditDifference as AuditDifference
-from crossgraft.records.audit import AuditDifferencePoint as AuditDifferencePoint
-from crossgraft.records.audit import AuditEntry as AuditEntry
-from crossgraft.records.audit import AuditMetric as AuditMetric
-from crossgraft.records.audit import AuditMode as AuditMode
-from crossgraft.records.audit import AuditOutcome as AuditOutcome
-from crossgraft.records.audit import AuditPoint as AuditPoint
-from crossgraft.records.audit import AuditRecord as AuditRecord
-from crossgraft.records.audit import AuditTrainingRecord as AuditTrainingRecord
-from crossgraft.records.audit import ConfounderRecord as ConfounderRecord
-from crossgraft.records.audit import FileFactRow as FileFactRow
-from crossgraft.records.audit import GateRecord as GateRecord
-from crossgraft.records.audit_frequency import ArtefactFrequencies as ArtefactFrequencies
-from crossgraft.records.audit_frequency import AuditFrequencies as AuditFrequencies
-from crossgraft.records.audit_frequency import BandPoint as BandPoint
-from crossgraft.records.audit_frequency import BandRecord as BandRecord
-from crossgraft.records.audit_frequency import ModelFrequencies as ModelFrequencies
-from crossgraft.records.audit_frequency import PriorityRecord as PriorityRecord
-from crossgraft.records.audit_frequency import RiskPoint as RiskPoint
-from crossgraft.records.audit_frequency import RiskRankRecord as RiskRankRecord
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference, Severity, StageRecord, Thumbnail
-from crossgraft.records.checks import ColumnRecord, DataCheckRecord, FindingRecord, SplitDifferenceRecord
-from crossgraft.records.contact_sheets import ContactSheetRow as ContactSheetRow
-from crossgraft.records.contact_sheets import ContactSheetsRecord as ContactSheetsRecord
-from crossgraft.records.contact_sheets import ShownImageRow as ShownImageRow
-from crossgraft.records.data import DatasetRecord, FileCountRecord, SplitRow
-from crossgraft.records.data_split import DataSplitRecord
-from crossgraft.records.demo import (
-    BestModelRecord,
-    ComparedModelRecord,
-    DemoPrediction,
-    DemoRecord,
-    FineTunedRow,
-    SplitComparison,
-)
-from crossgraft.records.distillation import DistillationRecord as DistillationRecord
-from crossgraft.records.distillation import DistilledDomainRecord as DistilledDomainRecord
-from crossgraft.records.distillation import DistilledStepsRecord as DistilledStepsRecord
-from crossgraft.records.editing import EditedClassRow as EditedClassRow
-from crossgraft.records.editing import EditedImagesRecord as EditedImagesRecord
-from crossgraft.records.editing import EditedPartRow as EditedPartRow
-from crossgraft.records.editing import EditRecord as EditRecord
-from crossgraft.records.editing import EditRow as EditRow
-from crossgraft.records.epochs import EpochRow
-from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
-from crossgraft.records.fewshot import BoundRecord as BoundRecord
-from crossgraft.records.fewshot import EpisodeLookRecord as EpisodeLookRecord
-from crossgraft.records.fewshot import EpisodesPart as EpisodesPart
-from crossgraft.records.fewshot import FewshotRecord as FewshotRecord
-from crossgraft.records.fewshot import HeadLookRecord as HeadLookRecord
-from crossgraft.records.fewshot import HeadRow as HeadRow
-from crossgraft.records.fewshot import SizeRow as SizeRow
-from crossgraft.records.geometry import CentreTaskRow as CentreTaskRow
-from crossgraft.records.geometry import DistanceRow as DistanceRow
-from crossgraft.records.geometry import ForgettingRecord as ForgettingRecord
-from crossgraft.records.geometry import InterpolationPathRecord as InterpolationPathRecord
-from crossgraft.records.geometry import ParameterDistanceRecord as ParameterDistanceRecord
-from crossgraft.records.geometry import PathPointRow as PathPointRow
-from crossgraft.records.geometry import ProbeRow as ProbeRow
-from crossgraft.records.geometry import SharpnessRecord as SharpnessRecord
-from crossgraft.records.geometry import SharpnessRow as SharpnessRow
-from crossgraft.records.geometry import WeightDistance as WeightDistance
-from crossgraft.records.geometry_maps import AttentionRecord as AttentionRecord
-from crossgraft.records.geometry_maps import AttentionRow as AttentionRow
-from crossgraft.records.geometry_maps import FeatureMapRecord as FeatureMapRecord
-from crossgraft.records.geometry_maps import FilterRow as FilterRow
-from crossgraft.records.geometry_maps import FiltersRecord as FiltersRecord
-from crossgraft.records.geometry_maps import MappedNetworkRow as MappedNetworkRow
-from crossgraft.records.geometry_maps import TsneRecord as TsneRecord
-from crossgraft.records.geometry_maps import TsneRow as TsneRow
-from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
-from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
-from crossgraft.records.keeping import BatchNormRecord, KeepRecord
-from crossgraft.records.layer_pca import LayerPcaPanel, LayerPcaRecord
-from crossgraft.records.looks import Look, LooksRecord
-from crossgraft.records.mistakes import MistakeRecord as MistakeRecord
-from crossgraft.records.mistakes import MistakesRecord as MistakesRecord
-from crossgraft.records.model_comparison import ComparedKind as ComparedKind
-from crossgraft.records.model_comparison import ComparedModel as ComparedModel
-from crossgraft.records.model_comparison import LayerCca as LayerCca
-from crossgraft.records.model_comparison import LayerGrid as LayerGrid
-from crossgraft.records.model_comparison import MeasuredFeatures as MeasuredFeatures
-from crossgraft.records.model_comparison import ModelComparisonRecord as ModelComparisonRecord
-from crossgraft.records.model_comparison import ModelPair as ModelPair
-from crossgraft.records.model_comparison import PairOf as PairOf
-from crossgraft.records.model_comparison import SharedMistakes as SharedMistakes
-from crossgraft.records.model_comparison_geometry import GeometryName as GeometryName
-from crossgraft.records.model_comparison_geometry import ModelGeometry as ModelGeometry
-from crossgraft.records.model_comparison_geometry import WeightsApart as WeightsApart
-from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
-from crossgraft.records.plugins import PluginRecord
-from crossgraft.records.prediction import PredictionRecord, PredictionRow
-from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow
-from crossgraft.records.published import (
+from crossgraft.models.record import ModelRecord, PreprocessingRecord, Role
+from crossgraft.published.record import PublishedRecord
+from crossgraft.rank.known_record import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow
+from crossgraft.rank.published.record import (
     AnswerRecord,
     CitedTable,
     FriedmanRecord,
@@ -117,8 +108,7 @@ from crossgraft.records.published import (
     ScenarioRecord,
     SlipRecord,
 )
-from crossgraft.records.published_again import PublishedRecord
-from crossgraft.records.ranking import (
+from crossgraft.rank.record import (
     AgreementRecord,
     GroundTruthRecord,
     PairRecord,
@@ -128,12 +118,22 @@ from crossgraft.records.ranking import (
     ScoreCell,
     ScoreRecord,
 )
-from crossgraft.records.replay import OrderRow, ReplayRecord, ReplayRow
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference, Severity, StageRecord, Thumbnail
+from crossgraft.records.looks import Look, LooksRecord
 from crossgraft.records.runs import RunRecord
-from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
-from crossgraft.records.selection import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
-from crossgraft.records.tuning import FoldRecord, GridPointRecord, PlanRecord, PlanRow, TunedModelRecord, TuningRecord
-from crossgraft.records.tuning_comparison import (
+from crossgraft.select.record import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
+from crossgraft.select.replay.record import OrderRow, ReplayRecord, ReplayRow
+from crossgraft.tune.epochs_record import EpochRow
+from crossgraft.tune.gradients_record import BlockGradientRecord, GradientNormsRecord
+from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
+from crossgraft.tune.mistakes_record import MistakeRecord as MistakeRecord
+from crossgraft.tune.mistakes_record import MistakesRecord as MistakesRecord
+from crossgraft.tune.plugins_record import PluginRecord
+from crossgraft.tune.prediction_record import PredictionRecord, PredictionRow
+from crossgraft.tune.record import FoldRecord, GridPointRecord, PlanRecord, PlanRow, TunedModelRecord, TuningRecord
+from crossgraft.tune.saving.record import SavedModelRecord, TrainingDataRecord
+from crossgraft.variants.layer_pca_record import LayerPcaPanel, LayerPcaRecord
+from crossgraft.variants.record import (
     ComparedPlan,
     ComparedTrainingRecord,
     ComparedVariantRecord,

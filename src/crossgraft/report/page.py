@@ -23,8 +23,8 @@ from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.report.typesetting import breakable, code_line, prose
-from crossgraft.runs.inputs import refuse_file_of_a_run
-from crossgraft.runs.written_files import is_page
+from crossgraft.running.inputs import refuse_file_of_a_run
+from crossgraft.running.written_files import is_page
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.version import __version__

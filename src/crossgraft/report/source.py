@@ -12,14 +12,14 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from crossgraft.demo.record import DemoRecord
 from crossgraft.errors import DataError, RunDirectoryError
+from crossgraft.options.typed_command import TypedCommand
 from crossgraft.paths import read_whole
+from crossgraft.rank.record import RankingRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record, Thumbnail
-from crossgraft.records.demo import DemoRecord
-from crossgraft.records.ranking import RankingRecord
 from crossgraft.records.runs import RunRecord
 from crossgraft.report.paths import without_absolute_paths
-from crossgraft.runs.typed_command import TypedCommand
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)
 OtherT = TypeVar("OtherT", bound=Record)

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import ContractError as ContractError
 from crossgraft.registry import Registry
-from crossgraft.tune.choice import choose, spell
 
 Contract = Callable[..., None]
 

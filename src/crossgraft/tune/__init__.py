@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
+    from crossgraft.export import Exported as Exported
+    from crossgraft.interpolate.result import Interpolated as Interpolated
     from crossgraft.tune.augmentations import AUGMENTATIONS as AUGMENTATIONS
     from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORMS
     from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
     from crossgraft.tune.engine.trainer import train as train
     from crossgraft.tune.estimator import FineTunedClassifier as FineTunedClassifier
-    from crossgraft.tune.exporting import Exported as Exported
-    from crossgraft.tune.interpolated import Interpolated as Interpolated
     from crossgraft.tune.methods import METHODS as METHODS
     from crossgraft.tune.planning.plan import Plan as Plan
     from crossgraft.tune.predictions import Predictions as Predictions
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from crossgraft.tune.sim import forward_with_SIM as forward_with_SIM
     from crossgraft.tune.sim import init_SIM as init_SIM
     from crossgraft.tune.sim import strip as strip
-    from crossgraft.tune.variants import FineTuningComparison as FineTuningComparison
-    from crossgraft.tune.variants import Variant as Variant
+    from crossgraft.variants import FineTuningComparison as FineTuningComparison
+    from crossgraft.variants import Variant as Variant
 
 _VERBS = ["fine_tune", "predict", "compare_fine_tunings", "export_model", "interpolate_runs"]
 lazy_face(__name__, moved=dict.fromkeys(_VERBS, "crossgraft") | {"Tuned": "crossgraft.tune:FineTuningResult"})

@@ -10,22 +10,22 @@ import pandas as pd
 
 from crossgraft.data.describe import describe_dataset
 from crossgraft.metrics.record import MetricRecord
+from crossgraft.metrics.words import metric_name_in_words
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.records.base import Reference
-from crossgraft.records.keeping import BatchNormRecord, KeepRecord
-from crossgraft.records.plugins import PluginRecord
-from crossgraft.records.tuning import FoldRecord, PlanRecord, TunedModelRecord, TuningRecord
-from crossgraft.runs.jobs import results_of
+from crossgraft.running.jobs import results_of
 from crossgraft.tasks import Task
 from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
+from crossgraft.tune.keep_words import missed_in_words
+from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.measuring.gradients import describe_gradient_norms
 from crossgraft.tune.planning.grid import KEEP_FACTOR
 from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.plugins_record import PluginRecord
+from crossgraft.tune.record import FoldRecord, PlanRecord, TunedModelRecord, TuningRecord
 from crossgraft.words.formatting import counted
-from crossgraft.words.keep_words import missed_in_words
-from crossgraft.words.metric_words import metric_name_in_words
 
 _STATISTICS = (
     Reference(

@@ -8,17 +8,17 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from crossgraft.choice import spell
 from crossgraft.data.splits import PARTS
+from crossgraft.edit.asked_edits import AskedEdits, names_between_commas
+from crossgraft.edit.options import EditsBefore
+from crossgraft.edit.record import ALL_PARTS, EditedImagesRecord, EditedPartRow
+from crossgraft.edit.words import edited_images_in_words
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._option import given, options_of
-from crossgraft.options.editing import EditsBefore
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.editing import ALL_PARTS, EditedImagesRecord, EditedPartRow
-from crossgraft.tune.choice import spell
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import TuningRows
-from crossgraft.verbs._edited import AskedEdits, names_between_commas
-from crossgraft.words.editing_words import edited_images_in_words
 
 TuneT = TypeVar("TuneT", bound=TuneOptions)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from crossgraft.records.epochs import EpochRow
 from crossgraft.tune.engine.contract import TrainedEpoch
+from crossgraft.tune.epochs_record import EpochRow
 from crossgraft.tune.planning.grid import GridTraining
 
 

@@ -23,22 +23,22 @@ from crossgraft.models import ModelSpec
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options._values import value_of
 from crossgraft.options.data import VAL_SHARE
-from crossgraft.options.tuning import FitOptions, TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.runs.jobs import results_of
+from crossgraft.running.jobs import results_of
 from crossgraft.tasks import Task, task_of
 from crossgraft.tune.assemble import batch_norm_record, keep_record
 from crossgraft.tune.estimator_input import ValueRange, fitted_range, holds_images, in_unit_range, shape_of_rows
 from crossgraft.tune.jobs import TrainingWork, pick, trained_network
 from crossgraft.tune.keep_search import run_trainings
+from crossgraft.tune.keep_words import missed_in_words
 from crossgraft.tune.logits import compute_logits
 from crossgraft.tune.measuring.evaluation import calibrate
+from crossgraft.tune.options import FitOptions, TuneOptions
 from crossgraft.tune.planning.plan import make_plan
 from crossgraft.tune.planning.preparation import Preparation, prepare
 from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.rows import training_rows
 from crossgraft.tune.result import epoch_frame
-from crossgraft.words.keep_words import missed_in_words
 
 Images = Sequence[np.ndarray] | np.ndarray
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
-from crossgraft.records.saved_model import SavedModelRecord
-from crossgraft.records.tuning import TuningRecord
-from crossgraft.runs.run_directory import RunDirectory
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.assemble import record_of_fold
 from crossgraft.tune.jobs import Trained
 from crossgraft.tune.looks import fingerprint_of_tested
@@ -18,7 +16,9 @@ from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.fold_networks import FoldNetworks
 from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.known_images import IMAGES_FILE
+from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER, SavedModel
 

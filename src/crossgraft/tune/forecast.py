@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from crossgraft.data import Dataset
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Piece, Reporter
-from crossgraft.records.tuning import PlanRecord
-from crossgraft.runs.run_directory import RunDirectory
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.jobs import is_trained
 from crossgraft.tune.measuring.look_cost import (
     MeasuringCost,
@@ -21,6 +20,7 @@ from crossgraft.tune.measuring.look_cost import (
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.grid import GridPoint, GridTraining, first_factor, further_factors
 from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.record import PlanRecord
 from crossgraft.words.formatting import count, counted
 
 TRAINING, MEASURING, METRICS, NETWORKS = "training", "measuring", "metrics", "networks"

@@ -17,22 +17,22 @@ from torch import Tensor
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.records.base import Record
-from crossgraft.records.epochs import EpochRow
-from crossgraft.records.tuning import GridPointRecord
-from crossgraft.runs.jobs import Job, Outcome, Work
-from crossgraft.runs.names import portable_name
-from crossgraft.runs.run_directory import RunDirectory
+from crossgraft.running.jobs import Job, Outcome, Work
+from crossgraft.running.names import portable_name
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.engine.contract import TrainingResult
 from crossgraft.tune.engine.gradient_norms import FILE_NAME, GradientNorms, read_gradient_norms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.epoch_rows import epoch_rows, number_or_none
+from crossgraft.tune.epochs_record import EpochRow
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.kept_weights import read_weights
 from crossgraft.tune.planning.fold_data import FoldData, make_feed
 from crossgraft.tune.planning.grid import KEEP_FACTOR, GridPoint, GridTraining
 from crossgraft.tune.planning.preparation import Preparation, settings_at
+from crossgraft.tune.record import GridPointRecord
 
 
 class JobRecord(Record):

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from crossgraft.runs.jobs import Outcome, run_jobs
+from crossgraft.running.jobs import Outcome, run_jobs
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE, Keep
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork
 from crossgraft.tune.planning.grid import KEEP_FACTOR, GridPoint, GridTraining

@@ -9,6 +9,7 @@ from jaxtyping import Float, Int, Shaped
 
 from crossgraft.data.rows import ImageRows
 from crossgraft.metrics import evaluate_predictions
+from crossgraft.metrics.looks_words import NOT_SEEN
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.progress import Reporter
 from crossgraft.tasks import recorded_task, task_of
@@ -17,7 +18,6 @@ from crossgraft.tune.saving.inference import Answering, in_words, thresholds_of
 from crossgraft.tune.seen_images import AlreadySeen
 from crossgraft.types import Targets
 from crossgraft.words.formatting import counted, joined
-from crossgraft.words.looks_words import NOT_SEEN
 
 _UNKNOWN = -1
 MEASURED_ON = "these images"

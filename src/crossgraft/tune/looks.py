@@ -13,7 +13,7 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.progress import Reporter
 from crossgraft.records.looks import Look, LooksRecord
-from crossgraft.runs.ledger import count_looks
+from crossgraft.running.ledger import count_looks
 
 
 def count_test_look(

@@ -9,9 +9,9 @@ from jaxtyping import Int64
 
 from crossgraft.data import Dataset, Split
 from crossgraft.data.leakage import count_shared_groups, is_leakage_known, leakage_in_words
+from crossgraft.data.record import SplitRow
 from crossgraft.data.splits import PARTS, Part
-from crossgraft.records.data import SplitRow
-from crossgraft.records.editing import EditedImagesRecord
+from crossgraft.edit.record import EditedImagesRecord
 from crossgraft.words.formatting import joined
 
 Rows = Int64[np.ndarray, " _"]

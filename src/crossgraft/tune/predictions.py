@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crossgraft.records.prediction import PredictionRecord, PredictionRow
 from crossgraft.result import Result
+from crossgraft.tune.prediction_record import PredictionRecord, PredictionRow
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from crossgraft.errors import UsageError
 from crossgraft.metrics.record import MetricRecord
+from crossgraft.metrics.words import metric_in_words
 from crossgraft.models.classifier import Classifier
 from crossgraft.records.base import Record
-from crossgraft.records.epochs import EpochRow
-from crossgraft.records.tuning import TuningRecord
 from crossgraft.result import EXIT_PARTIAL, Result
 from crossgraft.tune.engine.gradient_norms import FILE_NAME as NORMS_FILE
 from crossgraft.tune.engine.gradient_norms import GradientNorms
+from crossgraft.tune.epochs_record import EpochRow
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.predictions import Predictions
+from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.saved_model import SavedModel
-from crossgraft.words.metric_words import metric_in_words
 
 if TYPE_CHECKING:
     import pandas as pd

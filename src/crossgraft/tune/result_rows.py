@@ -8,14 +8,14 @@ from statistics import fmean
 from crossgraft.errors import DataError
 from crossgraft.models import ModelSpec
 from crossgraft.options._option import options_of
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.prior import KnownResult
-from crossgraft.records.tuning import TuningRecord
-from crossgraft.runs.known_results import add_known_results, read_known_results
-from crossgraft.runs.secondary import secondary
+from crossgraft.rank.known_record import KnownResult
+from crossgraft.rank.results_file import add_known_results, read_known_results
+from crossgraft.running.secondary import secondary
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import TuningRows
 from crossgraft.tune.planning.grid import KEEP_FACTOR
+from crossgraft.tune.record import TuningRecord
 from crossgraft.words.formatting import counted
 
 _NOT_STATED = "not stated"

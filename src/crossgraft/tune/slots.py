@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from crossgraft.choice import option_fields
 from crossgraft.losses import LOSSES
 from crossgraft.registry import Registry
 from crossgraft.tune.augmentations import AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
-from crossgraft.tune.choice import option_fields
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.regularizers import REGULARIZERS
 

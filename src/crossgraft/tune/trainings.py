@@ -10,13 +10,13 @@ import numpy as np
 from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails, thumbnails_of_rows
 from crossgraft.errors import DataError
+from crossgraft.metrics.words import overall
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Thumbnail
 from crossgraft.records.looks import LooksRecord
-from crossgraft.records.tuning import TuningRecord
-from crossgraft.runs.jobs import num_read_back, results_of
-from crossgraft.runs.publish import Publish
-from crossgraft.runs.run_directory import RunDirectory
+from crossgraft.running.ending import Publish
+from crossgraft.running.jobs import num_read_back, results_of
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.assemble import assemble_record, prediction_table
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.finished_fold import FinishedFold, model_in_memory, save_models
@@ -31,12 +31,12 @@ from crossgraft.tune.planning.fold_networks import FoldNetworks
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import TuningRows, columns_of
+from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.result import FOLD_MODELS, FineTuningResult
 from crossgraft.tune.result_rows import keep_known_result
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import counted
-from crossgraft.words.metric_words import overall
 
 
 def train_and_evaluate(

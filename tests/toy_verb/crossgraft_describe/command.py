@@ -1,7 +1,7 @@
 """The command, which imports nothing heavy."""
 
-from crossgraft.cli.command import Command, Input
 from crossgraft.options._option import option, options
+from crossgraft.options.command import Command, Input
 from crossgraft.options.data import SourceOptions
 from crossgraft.options.running import Output
 from crossgraft.options.showing import Terminal

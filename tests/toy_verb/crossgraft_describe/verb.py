@@ -7,10 +7,10 @@ import pandas as pd
 from crossgraft.data import open_dataset
 from crossgraft.options._option import configuration
 from crossgraft.report.kinds import Kind
-from crossgraft.report.sections.provenance import provenance_section
+from crossgraft.report.provenance import provenance_section
 from crossgraft.result import Result
+from crossgraft.running.publish import publish
 from crossgraft.verbs import verb
-from crossgraft.verbs.publish import publish
 from crossgraft_describe.command import DescribeOptions
 from crossgraft_describe.counts import DescriptionRecord, answer, answer_section, count_classes, counts_section, heading
 

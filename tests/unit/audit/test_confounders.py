@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from crossgraft.audit.confounders import CONFOUNDERS
-from crossgraft.audit.confounders._confounder import Confounder
+from crossgraft.choice import choose, option_fields, spell
+from crossgraft.edit.confounders import CONFOUNDERS
+from crossgraft.edit.confounders._confounder import Confounder
 from crossgraft.errors import DataError, UsageError
-from crossgraft.tune.choice import choose, option_fields, spell
 
 SHAPES = [(40, 48), (48, 40, 1), (40, 48, 3), (3, 40, 48)]
 DTYPES = [np.uint8, np.uint16, np.float32, np.float64]

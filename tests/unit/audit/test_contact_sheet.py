@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from crossgraft.audit.confounders import Gamma, IntensityShift, Jpeg, LowPass, NlmDenoising, PoissonImage, Tag
-from crossgraft.audit.confounders._confounder import Confounder, Painted
-from crossgraft.audit.contact_sheet import Example, contact_sheet, shrink_change, shrink_picture, smaller
-from crossgraft.audit.edits import Editing
+from crossgraft.edit.confounders import Gamma, IntensityShift, Jpeg, LowPass, NlmDenoising, PoissonImage, Tag
+from crossgraft.edit.confounders._confounder import Confounder, Painted
+from crossgraft.edit.contact_sheet import Example, contact_sheet, shrink_change, shrink_picture, smaller
+from crossgraft.edit.edits import Editing
 from crossgraft.errors import MissingExtraError
 
 RANDOM = np.random.default_rng(0)

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.ndimage import binary_opening, label
 
-from crossgraft.audit.confounders._drawing import curve, distance_to, stroke_coverage
-from crossgraft.audit.confounders.chest_tube import ChestTube
-from crossgraft.audit.confounders.collimation import Collimation, margins
-from crossgraft.audit.confounders.ecg_lead import EcgLead
-from crossgraft.audit.confounders.pen_mark import PenMark
-from crossgraft.audit.confounders.ruler import Ruler
-from crossgraft.audit.confounders.tag import Tag
-from crossgraft.audit.confounders.text_annotation import TextAnnotation
+from crossgraft.choice import choose, option_fields, spell
+from crossgraft.edit.confounders._drawing import curve, distance_to, stroke_coverage
+from crossgraft.edit.confounders.chest_tube import ChestTube
+from crossgraft.edit.confounders.collimation import Collimation, margins
+from crossgraft.edit.confounders.ecg_lead import EcgLead
+from crossgraft.edit.confounders.pen_mark import PenMark
+from crossgraft.edit.confounders.ruler import Ruler
+from crossgraft.edit.confounders.tag import Tag
+from crossgraft.edit.confounders.text_annotation import TextAnnotation
 from crossgraft.errors import UsageError
 from crossgraft.registry import Registry
-from crossgraft.tune.choice import choose, option_fields, spell
 
 DRAWN = (Tag, TextAnnotation, PenMark, Ruler, ChestTube, EcgLead, Collimation)
 DRAWN_ANEW = (PenMark, ChestTube, EcgLead, Collimation)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFont
 from scipy.ndimage import label
 
-from crossgraft.audit.confounders.tag import Tag
-from crossgraft.audit.confounders.text_annotation import TextAnnotation
+from crossgraft.edit.confounders.tag import Tag
+from crossgraft.edit.confounders.text_annotation import TextAnnotation
 from crossgraft.errors import DataError, UsageError
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from crossgraft.audit import EditSpectrum, edit_spectrum, frequency_audit, normalized_psd, radial_psd
-from crossgraft.audit.edits import Editing, choose_edits
 from crossgraft.audit.frequency import draw_rows
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
+from crossgraft.edit.edits import Editing, choose_edits
 from crossgraft.errors import DataError, UsageError
 from crossgraft.types import Preprocessing
 from support.small_classifiers import small_classifier

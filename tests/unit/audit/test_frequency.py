@@ -15,16 +15,16 @@ from torch import nn
 
 import crossgraft
 from crossgraft.audit import learning_priority, low_pass, normalized_psd, spectral_overlap, subject_of
-from crossgraft.audit._image_edit import ImageEdit, Painted, measured_in
 from crossgraft.audit.band_accuracy import CUTOFFS, band_accuracy
-from crossgraft.audit.confounders import IntensityShift, LowPass, Tag
-from crossgraft.audit.confounders.poisson_image import PoissonImage
-from crossgraft.audit.edits import choose_edits
 from crossgraft.audit.frequency import frequency_audit
-from crossgraft.audit.high_pass import HighPass, high_pass
 from crossgraft.audit.risk_rank import risk_rank
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
+from crossgraft.edit._image_edit import ImageEdit, Painted, measured_in
+from crossgraft.edit.confounders import IntensityShift, LowPass, Tag
+from crossgraft.edit.confounders.poisson_image import PoissonImage
+from crossgraft.edit.edits import choose_edits
+from crossgraft.edit.high_pass import HighPass, high_pass
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier

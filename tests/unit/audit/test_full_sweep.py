@@ -7,21 +7,21 @@ import pytest
 
 import crossgraft.audit.trainings as trainings
 from crossgraft.audit.confounded import confound, without_artefact
-from crossgraft.audit.confounders import Gamma, Tag
 from crossgraft.audit.full_sweep import FullSweep
+from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.probing import realised_share
+from crossgraft.audit.record import AuditTrainingRecord
 from crossgraft.audit.rows import divide_rows
 from crossgraft.audit.sweep import Sweep
 from crossgraft.audit.thresholds import best_threshold
 from crossgraft.audit.trainings import FOLDER, AuditTurn, audit_turns, fold_scores
 from crossgraft.data import dataset_from_arrays
+from crossgraft.edit.confounders import Gamma, Tag
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.options._option import from_mapping
-from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.audit import AuditTrainingRecord
-from crossgraft.runs.run_directory import open_run
-from crossgraft.verbs.publish import publish
+from crossgraft.running.publish import publish
+from crossgraft.running.run_directory import open_run
 
 SIDE = 20
 SHARES = (0.0, 0.5, 1.0)

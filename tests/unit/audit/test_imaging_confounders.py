@@ -11,17 +11,17 @@ from skimage.data import shepp_logan_phantom
 from skimage.restoration import denoise_nl_means
 from skimage.transform import resize
 
-from crossgraft.audit.confounders.bias_field import BiasField
-from crossgraft.audit.confounders.gamma import Gamma
-from crossgraft.audit.confounders.gibbs import Gibbs
-from crossgraft.audit.confounders.intensity_shift import IntensityShift
-from crossgraft.audit.confounders.jpeg import Jpeg, jpeg_bytes
-from crossgraft.audit.confounders.motion_blur import MotionBlur, line_spread
-from crossgraft.audit.confounders.mr_motion import STILL, MrMotion, moved_lines, recorded
-from crossgraft.audit.confounders.nlm_denoising import NlmDenoising, noise_sigma
-from crossgraft.audit.confounders.poisson_image import PoissonImage
-from crossgraft.audit.confounders.poisson_projection import PoissonProjection
-from crossgraft.audit.confounders.resample import Resample
+from crossgraft.edit.confounders.bias_field import BiasField
+from crossgraft.edit.confounders.gamma import Gamma
+from crossgraft.edit.confounders.gibbs import Gibbs
+from crossgraft.edit.confounders.intensity_shift import IntensityShift
+from crossgraft.edit.confounders.jpeg import Jpeg, jpeg_bytes
+from crossgraft.edit.confounders.motion_blur import MotionBlur, line_spread
+from crossgraft.edit.confounders.mr_motion import STILL, MrMotion, moved_lines, recorded
+from crossgraft.edit.confounders.nlm_denoising import NlmDenoising, noise_sigma
+from crossgraft.edit.confounders.poisson_image import PoissonImage
+from crossgraft.edit.confounders.poisson_projection import PoissonProjection
+from crossgraft.edit.confounders.resample import Resample
 from crossgraft.errors import CrossgraftWarning, UsageError
 
 EVERY = [

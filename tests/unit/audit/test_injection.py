@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossgraft.audit.injection import draw_carriers
+from crossgraft.edit.injection import draw_carriers
 from crossgraft.errors import DataError
 
 

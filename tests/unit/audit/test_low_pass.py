@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossgraft.audit import low_pass
-from crossgraft.audit.confounders.low_pass import LowPass
+from crossgraft.edit.confounders.low_pass import LowPass
 from crossgraft.errors import DataError, UsageError
 
 

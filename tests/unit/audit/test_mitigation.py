@@ -26,8 +26,8 @@ from crossgraft.audit.mitigation import (
 from crossgraft.audit.mitigation._cells import balanced_draw, cell_rows
 from crossgraft.audit.mitigation.dfr import INVERSE_PENALTIES
 from crossgraft.audit.mitigation.group_weights import cell_weights
+from crossgraft.choice import choose, spell
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.tune.choice import choose, spell
 
 EVERY = [cls() for _, cls in MITIGATIONS]
 CELLS = [(0, 0), (0, 1), (1, 0), (1, 1)]

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.confounders import Tag
 from crossgraft.audit.describe import confounder_record, edit_record, impossible_entry, sweep_entry, trained_entry
 from crossgraft.audit.detectability import Detectability
-from crossgraft.audit.edits import EditFacts, Editing
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.gates import METRICS, OPERATORS, Gate, judge, read_gates
 from crossgraft.audit.outcomes import LARGEST_RELIANCE, Concluded, conclude, conclude_trained
 from crossgraft.audit.reach import Reach
+from crossgraft.audit.record import AuditEntry, AuditMetric
 from crossgraft.audit.subjects import subject_of
 from crossgraft.audit.summary import reliance_of
 from crossgraft.audit.trained import audit_trained
 from crossgraft.data import dataset_from_arrays
+from crossgraft.edit.confounders import Tag
+from crossgraft.edit.edits import EditFacts, Editing
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.metrics import MetricValue
-from crossgraft.records.audit import AuditEntry, AuditMetric
 from crossgraft.statistics import MeanInterval
 
 SMALL = "Letters are 1.8 pixels high."

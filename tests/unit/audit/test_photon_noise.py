@@ -9,14 +9,14 @@ from scipy import stats
 from skimage.data import shepp_logan_phantom
 from skimage.transform import iradon, radon, resize
 
-from crossgraft.audit.confounders._projection import (
+from crossgraft.edit.confounders._projection import (
     counted_integrals,
     filtered_back_projection,
     line_integrals,
     smooth_line_integrals,
 )
-from crossgraft.audit.confounders.poisson_image import PoissonImage, noise_in_grey_levels
-from crossgraft.audit.confounders.poisson_projection import PIXEL_SIZE_M, PoissonProjection
+from crossgraft.edit.confounders.poisson_image import PoissonImage, noise_in_grey_levels
+from crossgraft.edit.confounders.poisson_projection import PIXEL_SIZE_M, PoissonProjection
 from crossgraft.errors import CrossgraftWarning, UsageError
 
 

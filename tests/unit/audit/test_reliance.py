@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from crossgraft.audit.injection import num_edited
 from crossgraft.audit.reliance import (
     ExactTestScores,
     early_gap,
@@ -18,6 +17,7 @@ from crossgraft.audit.reliance import (
     pure_shortcut,
     shortcut_reliance_index,
 )
+from crossgraft.edit.injection import num_edited
 from crossgraft.errors import DataError
 
 SHARES = np.array([0, 0.1, 0.2, 0.5, 0.8, 1])

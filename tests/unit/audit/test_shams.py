@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from crossgraft.audit.confounders import CONFOUNDERS, Collimation, Gamma, IntensityShift, PenMark, PoissonImage, Tag
 from crossgraft.audit.shams import IN_WORDS, Sham, refuse_misfits
+from crossgraft.choice import spell
+from crossgraft.edit.confounders import CONFOUNDERS, Collimation, Gamma, IntensityShift, PenMark, PoissonImage, Tag
 from crossgraft.errors import DataError
 from crossgraft.seeding import generator
-from crossgraft.tune.choice import spell
 
 TAG = Tag(size=0.4, xy=(0.1, 0.1))
 

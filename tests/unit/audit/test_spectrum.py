@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossgraft.audit import mean_psd, normalized_psd, radial_psd, spectral_overlap, whiten_spectrum
-from crossgraft.audit.source_editing import merge_labels
+from crossgraft.edit.source_editing import merge_labels
 from crossgraft.errors import DataError, UsageError
 
 

@@ -9,8 +9,8 @@ import crossgraft
 from crossgraft.audit.subjects import Subject, subject_of
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError, RunDirectoryError, UsageError
+from crossgraft.export.onnx_model import INPUT
 from crossgraft.models import ModelSpec
-from crossgraft.tune.exporting.onnx_model import INPUT
 from crossgraft.tune.saving.saved_model import load_saved_model
 
 

@@ -12,14 +12,12 @@ from sklearn.metrics import roc_auc_score
 
 from crossgraft.audit import detectability
 from crossgraft.audit.confounded import confound, without_artefact
-from crossgraft.audit.confounders import Gamma, Tag
-from crossgraft.audit.edits import Editing
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.group_metrics import group_metrics
-from crossgraft.audit.injection import num_edited
 from crossgraft.audit.micro_auc import micro_auc
 from crossgraft.audit.mitigated import sweep_mitigated
 from crossgraft.audit.mitigation import EmpiricalRisk, GroupWeights, Mitigation
+from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import conclude
 from crossgraft.audit.probing import realised_share, sweep_features
 from crossgraft.audit.reach import input_rms
@@ -30,9 +28,11 @@ from crossgraft.audit.sweep import Sweep
 from crossgraft.audit.thresholds import best_threshold
 from crossgraft.data import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
+from crossgraft.edit.confounders import Gamma, Tag
+from crossgraft.edit.edits import Editing
+from crossgraft.edit.injection import num_edited
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.options._option import from_mapping
-from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 

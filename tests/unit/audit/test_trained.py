@@ -9,20 +9,20 @@ from sklearn.metrics import roc_auc_score
 
 import crossgraft
 from crossgraft.audit import audit_trained, subject_of
-from crossgraft.audit.confounders import LowPass, MotionBlur, Ruler, Tag
 from crossgraft.audit.explained import Start
 from crossgraft.audit.mitigation import GroupedRows
 from crossgraft.audit.mitigation._logistic import logistic_scorer
 from crossgraft.audit.outcomes import conclude_trained
 from crossgraft.audit.shams import NUM_SHAMS
 from crossgraft.audit.start_heads import features_of
+from crossgraft.audit.trained_work import own_threshold
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
+from crossgraft.edit.confounders import LowPass, MotionBlur, Ruler, Tag
 from crossgraft.errors import DataError
 from crossgraft.metrics.record import ThresholdRecord
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.progress import Reporter
-from crossgraft.verbs._audit_trained import own_threshold
 
 TAG = Tag(size=0.4, xy=(0.05, 0.05))
 RULER = Ruler(width=0.3)

@@ -15,10 +15,10 @@ from crossgraft import check_data
 from crossgraft.data import open_dataset
 from crossgraft.data.describe import describe_dataset
 from crossgraft.data.listing import list_rows
+from crossgraft.data.record import DatasetRecord
 from crossgraft.data.sources import SourceRequest
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
-from crossgraft.records.data import DatasetRecord
 
 HIDDEN = ("Thumbs.db", "desktop.ini", "DICOMDIR")
 

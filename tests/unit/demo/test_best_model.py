@@ -16,10 +16,10 @@ from crossgraft.demo.toy_models import toy_cnn
 from crossgraft.demo.training import seeded_initialisation
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
-from crossgraft.records.ranking import RankingByScore, RankRow
-from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
-from crossgraft.runs.known_results import known_results_file
-from crossgraft.tune.variants import curves
+from crossgraft.rank.record import RankingByScore, RankRow
+from crossgraft.rank.results_file import known_results_file
+from crossgraft.variants import curves
+from crossgraft.variants.record import FineTuningComparisonRecord
 from unit.demo.test_limits import make_ranking
 
 FEW_ALPHAS = (0.0, 0.5, 1.0)

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from crossgraft.demo.fine_tuning import PROBE_PENALTY, FineTuneBoth, FineTuneJob, TargetTask, _logistic_regression
 from crossgraft.demo.toy_models import TOY_MODELS
 from crossgraft.demo.training import TrainingRecipe, seeded_initialisation
-from crossgraft.runs.jobs import Job
+from crossgraft.running.jobs import Job
 
 
 def fine_tune_both(job):

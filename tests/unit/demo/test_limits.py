@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from crossgraft.data.record import DatasetRecord
 from crossgraft.demo.honest_check import HonestCheck
 from crossgraft.demo.limits import limits_of
-from crossgraft.records.data import DatasetRecord
-from crossgraft.records.ranking import AgreementRecord, RankingByScore, RankingRecord, RankRow, ScoreRecord
+from crossgraft.rank.record import AgreementRecord, RankingByScore, RankingRecord, RankRow, ScoreRecord
 from support.model_records import model_record
 
 WRITERS = np.repeat([f"writer {number}" for number in range(20)], 5)

@@ -3,8 +3,8 @@ import re
 import pytest
 
 from crossgraft.demo import run_directory, write_demo
+from crossgraft.demo.record import DemoRecord
 from crossgraft.errors import RunDirectoryError
-from crossgraft.records.demo import DemoRecord
 from crossgraft.records.runs import RunRecord
 from crossgraft.report.terminal import result_as_text
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot import SAMPLERS, MetaDataset, NWayKShot, sample_episode
 from crossgraft.fewshot.episodes import refuse_small_classes
-from crossgraft.tune.choice import choose, spell
 
 SIZES = st.lists(st.integers(2, 40), min_size=5, max_size=12)
 SEEDS = st.integers(0, 10**6)

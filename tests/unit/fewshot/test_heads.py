@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import CrossgraftWarning, DataError, DivergedError, UnknownNameError, UsageError
 from crossgraft.fewshot import (
     HEADS,
@@ -26,7 +27,6 @@ from crossgraft.fewshot import (
 )
 from crossgraft.fewshot.choice import choose_heads, name_of_baseline
 from crossgraft.models import ModelSpec, load_backbone
-from crossgraft.tune.choice import choose, spell
 
 pytestmark = pytest.mark.filterwarnings("ignore:CoPA with one image per class", "ignore:.*rows are all zeros")
 READY = [

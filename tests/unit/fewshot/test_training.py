@@ -5,6 +5,7 @@ import pytest
 import torch
 from sklearn.base import clone
 
+from crossgraft.choice import spell
 from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot import (
     CopaHead,
@@ -16,7 +17,6 @@ from crossgraft.fewshot import (
     TipAdapterHead,
     TsaAdapter,
 )
-from crossgraft.tune.choice import spell
 
 
 class Flat(torch.nn.Module):

@@ -3,9 +3,9 @@ import pytest
 import torch
 from torch.nn import functional
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import DataError, UsageError
 from crossgraft.losses import LOSSES, CrossEntropy, Focal, Loss, MultiLabel
-from crossgraft.tune.choice import choose, spell
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(scale=3, size=(7, 4))

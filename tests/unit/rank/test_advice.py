@@ -4,7 +4,7 @@ import pytest
 from crossgraft.data import dataset_from_arrays
 from crossgraft.rank.advice import write_advice, write_checks
 from crossgraft.rank.order import order_models
-from crossgraft.records.ranking import ScoreCell
+from crossgraft.rank.record import ScoreCell
 from support.model_records import model_record
 
 NOISE = np.random.default_rng(0).normal(size=(4, 20))

@@ -3,7 +3,7 @@ import pytest
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.rank.ground_truth import agreement, read_ground_truth
-from crossgraft.records.ranking import GroundTruthRecord, ScoreCell
+from crossgraft.rank.record import GroundTruthRecord, ScoreCell
 from crossgraft.statistics import weighted_kendall, weighted_kendall_interval
 from support.model_records import model_record
 

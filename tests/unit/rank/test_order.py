@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from crossgraft.rank.order import difference, order_models, separable
-from crossgraft.records.ranking import ScoreCell
+from crossgraft.rank.record import ScoreCell
 from crossgraft.statistics import jackknife_interval
 
 COMMON = np.random.default_rng(0).normal(size=20)  # what the left-out images do to every model alike

@@ -1,8 +1,8 @@
 import numpy as np
 
+from crossgraft.rank.known_record import PriorRecord
 from crossgraft.rank.prior_record import NO_HISTORY, check_prior, describe_prior
 from crossgraft.rank.results_store import KnownTable
-from crossgraft.records.prior import PriorRecord
 from support.model_records import model_record
 
 MODELS = [model_record(name) for name in "abc"]

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from crossgraft.rank import Ranking
-from crossgraft.records.ranking import RankingByScore, RankingRecord, RankRow, ScoreCell
+from crossgraft.rank.record import RankingByScore, RankingRecord, RankRow, ScoreCell
 
 
 def test_a_prompt_shows_one_line_and_not_every_number():

@@ -9,8 +9,8 @@ import pytest
 import crossgraft
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.rank.published import read_benchmark_table
-from crossgraft.replay import replay, replay_published
-from crossgraft.selection import parse_budget
+from crossgraft.select import parse_budget
+from crossgraft.select.replay import replay, replay_published
 
 MODELS = ("resnet18.tv_in1k", "resnet50.tv_in1k", "densenet121.tv_in1k", "mobilenetv2_100.ra_in1k", "nobody")
 HEADER = "model,target,value,val,seconds,group"

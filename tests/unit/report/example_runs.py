@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from crossgraft.data.checks.record import ColumnRecord, DataCheckRecord, FindingRecord, SplitDifferenceRecord
+from crossgraft.data.record import DatasetRecord, SplitRow
+from crossgraft.demo.record import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.records.base import CheckRecord, Record, Reference, StageRecord, Thumbnail
-from crossgraft.records.checks import ColumnRecord, DataCheckRecord, FindingRecord, SplitDifferenceRecord
-from crossgraft.records.data import DatasetRecord, SplitRow
-from crossgraft.records.demo import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
-from crossgraft.records.models import ModelRecord, PreprocessingRecord
-from crossgraft.records.ranking import (
+from crossgraft.models.record import ModelRecord, PreprocessingRecord
+from crossgraft.rank.record import (
     AgreementRecord,
     GroundTruthRecord,
     PairRecord,
@@ -27,6 +26,7 @@ from crossgraft.records.ranking import (
     ScoreCell,
     ScoreRecord,
 )
+from crossgraft.records.base import CheckRecord, Record, Reference, StageRecord, Thumbnail
 from crossgraft.records.runs import RunRecord
 
 EVIL = "<script>alert(1)</script>"

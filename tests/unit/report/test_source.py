@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from crossgraft.demo.record import DemoRecord
 from crossgraft.errors import DataError, RunDirectoryError
-from crossgraft.records.demo import DemoRecord
-from crossgraft.records.ranking import RankingRecord
+from crossgraft.rank.record import RankingRecord
 from crossgraft.report.source import read_run
 
 RECORD_TYPES = {"ranking": RankingRecord, "demo": DemoRecord}

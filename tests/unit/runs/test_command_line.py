@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crossgraft.options.ranking import RankOptions
-from crossgraft.options.tuning import TuneOptions
-from crossgraft.runs.command_line import said_again, typed_command
+from crossgraft.rank.options import RankOptions
+from crossgraft.running.command_line import said_again, typed_command
+from crossgraft.tune.options import TuneOptions
 
 
 @dataclass

@@ -1,6 +1,6 @@
 import pytest
 
-from crossgraft.runs.names import portable_name
+from crossgraft.running.names import portable_name
 
 WINDOWS_REFUSES = set('<>:"/\\|?*')
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossgraft.errors import OtherRunError
-from crossgraft.runs.run_directory import open_run
-from crossgraft.runs.written_files import BEFORE, UNFINISHED
+from crossgraft.running.run_directory import open_run
+from crossgraft.running.written_files import BEFORE, UNFINISHED
 
 KINDS = (ValueError, KeyboardInterrupt)
 

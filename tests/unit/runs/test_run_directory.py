@@ -12,7 +12,7 @@ from crossgraft.errors import DataError, RunDirectoryError, StorageError
 from crossgraft.progress import Reporter
 from crossgraft.records.base import StageRecord
 from crossgraft.records.runs import RunRecord
-from crossgraft.runs.run_directory import open_run
+from crossgraft.running.run_directory import open_run
 from crossgraft.storage.atomic import write_atomically
 
 
@@ -100,7 +100,7 @@ def test_a_folder_with_other_files_is_never_touched(tmp_path):
 
 SECOND_PROCESS = """
 import pathlib, sys
-from crossgraft.runs import open_run
+from crossgraft.running import open_run
 with open_run(pathlib.Path(sys.argv[1]), command="rank", command_line="", config={"limit": 3}, seed=0):
     pass
 """
@@ -200,7 +200,7 @@ def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
     def acquire(_):
         raise NotImplementedError("FileSystem does not appear to support flock")
 
-    monkeypatch.setattr("crossgraft.runs.run_directory.FileLock.acquire", acquire)
+    monkeypatch.setattr("crossgraft.running.run_directory.FileLock.acquire", acquire)
     with pytest.raises(StorageError, match="has no locks"), opened(tmp_path):
         pass
 
@@ -238,7 +238,7 @@ def test_overwriting_says_which_file_is_open(tmp_path, monkeypatch):
 
 def test_a_run_that_could_not_write_its_first_record_can_be_started_again(tmp_path, monkeypatch):
     """The disk is full after the listing of files, or the power is cut within a file."""
-    from crossgraft.runs import run_directory
+    from crossgraft.running import run_directory
 
     write = run_directory.write_atomically
 

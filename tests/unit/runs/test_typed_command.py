@@ -2,10 +2,10 @@
 
 import pytest
 
-from crossgraft.options.checking import CheckOptions
-from crossgraft.options.ranking import RankOptions
-from crossgraft.options.tuning import TuneOptions
-from crossgraft.runs.typed_command import TypedCommand
+from crossgraft.check.options import CheckOptions
+from crossgraft.options.typed_command import TypedCommand
+from crossgraft.rank.options import RankOptions
+from crossgraft.tune.options import TuneOptions
 
 RANKED = TypedCommand.read(
     "crossgraft rank 'my images' --models zoo.yaml --label-column 'a b' --batch-size 8 --allow-download --seed 3 --out runs/r"

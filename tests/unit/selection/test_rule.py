@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.selection.preference import choose, expected_regret
-from crossgraft.selection.rule import (
+from crossgraft.select.preference import choose, expected_regret
+from crossgraft.select.rule import (
     COST_NOISE,
     Candidate,
     Trial,

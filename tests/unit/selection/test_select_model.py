@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 import crossgraft
 from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, UsageError
 from crossgraft.report.terminal import result_as_text
-from crossgraft.selection import planning
+from crossgraft.select import planning
 from support.tiny import make_images, make_workspace, tiny_weights
 
 FAST = {"workers": 1, "device": "cpu", "epochs": 3, "store": False, "no_images": True, "allow_code": "tiny_models.py"}

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crossgraft import types
+from crossgraft.data.record import DatasetRecord
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.losses import LOSSES, activate
 from crossgraft.metrics import METRICS
-from crossgraft.records.data import DatasetRecord
 from crossgraft.tasks import (
     TASKS,
     BinaryTask,

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from crossgraft import fine_tune, predict
+from crossgraft.choice import choose
 from crossgraft.errors import UsageError
 from crossgraft.models.adapted import merged_copy
 from crossgraft.models.adapters import adapters_of, without_adapters
 from crossgraft.tune.augmentations import Light
 from crossgraft.tune.batch_transforms import Mixup
-from crossgraft.tune.choice import choose
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.regularizers import REGULARIZERS, _kept_moments, _reference

@@ -15,11 +15,11 @@ from crossgraft.errors import OtherRunError, UsageError
 from crossgraft.geometry.batch_norm import with_estimated_statistics
 from crossgraft.models.adapted import write_peft_adapter
 from crossgraft.progress import Reporter
-from crossgraft.records.tuning import PlanRecord, TuningRecord
 from crossgraft.tune import jobs
 from crossgraft.tune.engine import trainer
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.planning import fold_networks
+from crossgraft.tune.record import PlanRecord, TuningRecord
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support import forked
 from support.rows import rows_of

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import UsageError
 from crossgraft.fewshot import TipAdapterHead, TsaAdapter
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
-from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.regularizers import REGULARIZERS
 

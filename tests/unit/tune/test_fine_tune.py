@@ -14,10 +14,10 @@ from crossgraft import fine_tune, split_data
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import DivergedError, OtherRunError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.progress import Reporter
-from crossgraft.records.tuning import TuningRecord
-from crossgraft.runs.known_results import read_known_results
+from crossgraft.rank.results_file import read_known_results
 from crossgraft.tune import jobs
 from crossgraft.tune.planning.grid import GRID_SETTINGS
+from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.rows import rows_of
 

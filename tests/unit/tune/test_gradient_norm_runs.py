@@ -9,9 +9,9 @@ import pytest
 from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import OtherRunError, UsageError
-from crossgraft.records.tuning import TuningRecord
 from crossgraft.tune.engine.gradient_norms import SMOOTHING, GradientNorms
 from crossgraft.tune.measuring.gradients import describe_gradient_norms
+from crossgraft.tune.record import TuningRecord
 
 pytestmark = pytest.mark.usefixtures("normed_models")
 FAST = {"model": "normed_models:normed", "epochs": 2, "batch_size": 8, "workers": 1, "device": "cpu", "store": False}

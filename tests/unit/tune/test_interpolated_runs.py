@@ -11,7 +11,7 @@ import pytest
 from crossgraft import fine_tune, interpolate
 from crossgraft.data import dataset_from_arrays, open_dataset
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
-from crossgraft.records.interpolation import InterpolationRecord
+from crossgraft.interpolate.record import InterpolationRecord
 from support.tiny import TINY_MODELS, make_images
 
 OWN = {"allow_code": "tiny_models:tiny,other_models:wide"}

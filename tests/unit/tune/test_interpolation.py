@@ -13,18 +13,18 @@ from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UsageError
 from crossgraft.geometry.batch_norm import with_estimated_statistics
 from crossgraft.geometry.parameter_distance import parameter_distance
-from crossgraft.metrics import auc
-from crossgraft.metrics.record import MetricRecord
-from crossgraft.records.interpolation import InterpolationPoint
-from crossgraft.seeding import torch_generator
-from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.interpolation import (
+from crossgraft.interpolate.interpolation import (
     interpolate,
     interpolation_curve,
     moved_batch_norms,
     pick_alpha,
     with_body_of,
 )
+from crossgraft.interpolate.record import InterpolationPoint
+from crossgraft.metrics import auc
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.seeding import torch_generator
+from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.drift import Compared, similarity_to_source
 from crossgraft.tune.parts import FoldRows
 from support.small_classifiers import SIZE, small_classifier, wrap
@@ -269,7 +269,7 @@ def test_batch_norm_adds_what_its_statistics_do_which_are_estimated_once(monkeyp
         asked.append(given)
         return with_estimated_statistics(*given, **options)
 
-    monkeypatch.setattr("crossgraft.tune.interpolation.with_estimated_statistics", counted)
+    monkeypatch.setattr("crossgraft.interpolate.interpolation.with_estimated_statistics", counted)
     points = interpolation_curve(start, end, data, parts, alphas=[0, 0.5, 1]).points
     assert len(asked) == 1
     for point in points:

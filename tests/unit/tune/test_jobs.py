@@ -14,10 +14,8 @@ from crossgraft.errors import DataError, DivergedError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.options.tuning import TuneOptions
-from crossgraft.records.tuning import GridPointRecord
-from crossgraft.runs.jobs import run_jobs
-from crossgraft.runs.run_directory import open_run
+from crossgraft.running.jobs import run_jobs
+from crossgraft.running.run_directory import open_run
 from crossgraft.tasks import BinaryTask
 from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.keep import Keep
@@ -35,11 +33,13 @@ from crossgraft.tune.jobs import (
     trained_network,
 )
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.batch_norm import BatchNorm
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import FoldData
 from crossgraft.tune.planning.grid import GridTraining
 from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.record import GridPointRecord
 from crossgraft.tune.regularizers import RepSim
 from crossgraft.types import Preprocessing
 from support.training import networks_of

@@ -10,8 +10,8 @@ from crossgraft import fine_tune
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UsageError
 from crossgraft.progress import Reporter
-from crossgraft.records.tuning import TuningRecord
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
+from crossgraft.tune.record import TuningRecord
 
 pytestmark = pytest.mark.usefixtures("normed_models")
 FAST = {"model": "normed_models:normed", "epochs": 3, "batch_size": 8, "workers": 1, "device": "cpu", "store": False}

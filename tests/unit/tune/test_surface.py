@@ -30,7 +30,7 @@ def test_every_fixed_name_is_there_and_is_no_module():
         ("crossgraft.tune", "predict"),
         ("crossgraft.rank", "rank_models"),
         ("crossgraft.data.checks", "check_data"),
-        ("crossgraft.tune.exporting", "export_model"),
+        ("crossgraft.export", "export_model"),
     ],
 )
 def test_a_verb_that_moved_is_found_where_it_was(package, name):

@@ -12,19 +12,19 @@ from scipy.stats import spearmanr
 
 import crossgraft
 from crossgraft.audit import frequency_audit, subject_of
+from crossgraft.audit import frequency_work as _audit_frequency
+from crossgraft.audit.audited import AuditCall
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.edits import Editing, choose_edits
+from crossgraft.audit.frequency_work import FrequencySweep, frequency_frame, of_trained, rank_risks
+from crossgraft.audit.options import AuditOptions
+from crossgraft.audit.record import AuditRecord
 from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.edit.edits import Editing, choose_edits
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.options._option import from_mapping
-from crossgraft.options.auditing import AuditOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.audit import AuditRecord
+from crossgraft.tune.pretrained_start import pretrained_start
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.verbs import _audit_frequency
-from crossgraft.verbs._audit_frequency import FrequencySweep, frequency_frame, of_trained, rank_risks
-from crossgraft.verbs._audited import AuditCall
-from crossgraft.verbs._pretrained_start import pretrained_start
 from support.audit_records import audit_entry
 from support.frequency_records import artefact, audit_frequencies, model_frequencies, tuned_frequencies
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crossgraft.audit.catalogue import edits_by_place
-from crossgraft.audit.contact_sheet import Example, contact_sheet
-from crossgraft.audit.edits import choose_edits
-from crossgraft.verbs._contact_sheet_picture import CELL_PIXELS, coloured_change, enlarged, sheet_png
+from crossgraft.edit.catalogue import edits_by_place
+from crossgraft.edit.contact_sheet import Example, contact_sheet
+from crossgraft.edit.contact_sheet_picture import CELL_PIXELS, coloured_change, enlarged, sheet_png
+from crossgraft.edit.edits import choose_edits
 
 PLACED = {placed.name: placed for placed in edits_by_place()}
 HEADINGS = [("benign", "image 3"), ("malignant", "image 14")]

@@ -5,15 +5,15 @@ import hashlib
 import numpy as np
 import pytest
 
-from crossgraft.audit.confounders import LowPass, Tag
 from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.edit.confounders import LowPass, Tag
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.options._option import configuration
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.saved_model import TrainingDataRecord
 from crossgraft.tune.edited_rows import edit_rows, edited_again, read_edits
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.preparation import checks_of_rows
+from crossgraft.tune.saving.record import TrainingDataRecord
 from support.rows import rows_of
 from support.tuning_records import tuning_record
 

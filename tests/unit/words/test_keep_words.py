@@ -2,8 +2,8 @@
 
 import pytest
 
-from crossgraft.records.keeping import BatchNormRecord, KeepRecord
-from crossgraft.words.keep_words import kept_in_words, missed_in_words
+from crossgraft.tune.keep_words import kept_in_words, missed_in_words
+from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
 
 
 def keep(*found, factors=(2.0,), target=0.8):

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.records.base import Severity
-from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import counted
 
 MOST_LISTED = 1000

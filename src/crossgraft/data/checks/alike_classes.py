@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from crossgraft.data._look_alikes import look_alikes
 from crossgraft.data.checks._finding import finding
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records.checks import FindingRecord
 
 
 def check_alike_classes(survey: Survey) -> list[FindingRecord]:

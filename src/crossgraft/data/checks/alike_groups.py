@@ -9,10 +9,10 @@ import numpy as np
 
 from crossgraft.data._look_alikes import look_alikes
 from crossgraft.data.checks._finding import finding
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
-from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import counted, joined
 
 ADVICE = "If they are one, correct the column: a split by group puts images of one into several parts."

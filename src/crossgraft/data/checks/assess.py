@@ -21,12 +21,12 @@ from crossgraft.data.checks.label_leakage import check_label_leakage, measure_co
 from crossgraft.data.checks.near_duplicates import check_near_duplicates
 from crossgraft.data.checks.ordered_classes import check_ordered_classes
 from crossgraft.data.checks.readable_images import check_readable_images
+from crossgraft.data.checks.record import DataCheckRecord, FindingRecord
 from crossgraft.data.checks.split_differences import check_split_differences, measure_split_differences
 from crossgraft.data.checks.survey import Survey, survey_rows
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.describe import describe_dataset
 from crossgraft.records.base import Reference, Severity
-from crossgraft.records.checks import DataCheckRecord, FindingRecord
 from crossgraft.words.formatting import counted
 
 MOST_SEVERE_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")

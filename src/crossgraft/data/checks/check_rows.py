@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.data.checks.assess import findings_across_splits, findings_of_rows
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.dataset import Dataset
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord
-from crossgraft.records.checks import FindingRecord
 
 
 def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter, part: str = "") -> list[CheckRecord]:

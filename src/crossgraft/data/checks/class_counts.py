@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from crossgraft.data.checks._finding import finding, listed
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
 from crossgraft.records.base import Severity
-from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count
 
 FEW_IMAGES = 10

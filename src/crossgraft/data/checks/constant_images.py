@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from crossgraft.data.checks._finding import finding
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import counted
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from crossgraft.records.checks import DataCheckRecord
+from crossgraft.data.checks.record import DataCheckRecord
 from crossgraft.result import Result
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import numpy as np
 
 from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks.alike_groups import ADVICE, find_alike_groups
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count, counted
 
 _NAME, _TITLE = "groups_across_splits", "Patient leakage"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from crossgraft.data.checks._finding import finding, pictures, tallied
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count, counted
 
 

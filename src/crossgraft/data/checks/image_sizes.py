@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from crossgraft.data.checks._finding import finding
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.inspection import summarise_kinds
-from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import counted, percent
 
 USUAL_INPUT = 224

@@ -9,8 +9,8 @@ import numpy as np
 
 from crossgraft.data.checks._association import held_out_accuracy
 from crossgraft.data.checks._finding import finding, listed
+from crossgraft.data.checks.record import ColumnRecord, FindingRecord
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records.checks import ColumnRecord, FindingRecord
 from crossgraft.words.formatting import counted, percent
 
 TELLS_ALMOST_ALL = 0.8

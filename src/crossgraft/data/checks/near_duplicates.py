@@ -12,8 +12,8 @@ from crossgraft.data._image_facts import THUMBNAIL_SIDE
 from crossgraft.data.checks._banded_search import BUCKET_CAP, Pairs, find_near_pairs
 from crossgraft.data.checks._finding import finding
 from crossgraft.data.checks._perceptual_hash import VIEWS, Normalised, hash_views, normalise
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count, counted
 
 MOST_DIFFERENT_BITS = 20

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from crossgraft.data.checks._finding import finding, listed
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
-from crossgraft.records.checks import FindingRecord
 
 _WORDS = re.compile(
     r"\b(grade|stage|level|severity|mild|moderate|severe|proliferative|bi-?rads|kl|gleason|isup|nyha)(?![a-z])",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.records.base import Thumbnail
-from crossgraft.records.checks import FindingRecord
 
 _MOST_GROUPS = 12
 _MOST_IMAGES = 2

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from crossgraft.data.checks._finding import finding
+from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
 from crossgraft.data.inspection import describe_dark
-from crossgraft.records.checks import FindingRecord
 from crossgraft.words.formatting import count, counted
 
 _MOST_REASONS = 3

@@ -19,10 +19,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from crossgraft.choice import as_array
 from crossgraft.compute import reuse_freed_memory
 from crossgraft.errors import CrossgraftWarning, DataError
 from crossgraft.fewshot.heads._finite import refuse_logits, refuse_losses, refuse_rows
-from crossgraft.tune.choice import as_array
 from crossgraft.types import Features, Labels
 
 Rows = Float[Tensor, "rows width"]

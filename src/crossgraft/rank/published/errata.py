@@ -7,8 +7,8 @@ from jaxtyping import Float64
 
 from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.evaluate import agreement_by_target
+from crossgraft.rank.published.record import SlipRecord
 from crossgraft.rank.published.sources import PUBLISHED_SCORES, TARGETS, TITLES, shipped
-from crossgraft.records.published import SlipRecord
 from crossgraft.statistics import Friedman, critical_difference, friedman, friedman_of_ranks, method_ranks
 
 PRINTED_DIFFERENCE = 2.792

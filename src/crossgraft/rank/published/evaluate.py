@@ -11,8 +11,8 @@ from crossgraft.rank.noise_ceiling import noise_ceiling
 from crossgraft.rank.published.benchmark import Benchmark, Results
 from crossgraft.rank.published.contenders import PRIOR, Contender, contenders, prior_residual
 from crossgraft.rank.published.means import mean_over_targets
+from crossgraft.rank.published.record import FriedmanRecord, MeanRecord, MethodRecord, ScenarioRecord
 from crossgraft.rank.published.verdict import conclusion
-from crossgraft.records.published import FriedmanRecord, MeanRecord, MethodRecord, ScenarioRecord
 from crossgraft.statistics import (
     LEAST_REGRETS,
     friedman,

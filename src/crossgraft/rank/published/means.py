@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.records.published import MeanRecord
+from crossgraft.rank.published.record import MeanRecord
 from crossgraft.statistics import mean_interval
 
 PerTarget = Float64[np.ndarray, " num_targets"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.evaluate import agreement_by_target
+from crossgraft.rank.published.record import CitedTable, ReproductionRecord
 from crossgraft.rank.published.sources import PUBLISHED_SCORES, TARGETS, TITLES, shipped
-from crossgraft.records.published import CitedTable, ReproductionRecord
 
 THESIS = "Thesis, chapter 6"
 ITM = "ITM"

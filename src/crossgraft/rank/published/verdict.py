@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crossgraft.rank.published.means import mean_over_targets
-from crossgraft.records.published import MeanRecord, MethodRecord
+from crossgraft.rank.published.record import MeanRecord, MethodRecord
 from crossgraft.words.formatting import NumberFormat
 
 _TWO = NumberFormat(decimals=2)

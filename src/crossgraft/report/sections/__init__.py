@@ -1,24 +1,24 @@
 """The kinds of reports of this package; each is put together beside its sections."""
 
+from crossgraft.audit.page import AUDIT
+from crossgraft.check.page import DATA_CHECK
+from crossgraft.compare.page import MODEL_COMPARISON
+from crossgraft.demo.page import DEMO
+from crossgraft.distil.page import DISTILLATION
+from crossgraft.edit.page import EDIT
+from crossgraft.edit.page_contact_sheets import CONTACT_SHEETS
+from crossgraft.export.page import EXPORT
+from crossgraft.fewshot.page import FEWSHOT
+from crossgraft.interpolate.page import INTERPOLATION
+from crossgraft.predict.page import PREDICTION
+from crossgraft.published.page import PUBLISHED
+from crossgraft.rank.page import RANKING
 from crossgraft.report.kinds import KINDS as KINDS
-from crossgraft.report.sections.audit import AUDIT
-from crossgraft.report.sections.contact_sheets import CONTACT_SHEETS
-from crossgraft.report.sections.data_check import DATA_CHECK
-from crossgraft.report.sections.data_split import DATA_SPLIT
-from crossgraft.report.sections.demo import DEMO
-from crossgraft.report.sections.distillation import DISTILLATION
-from crossgraft.report.sections.editing import EDIT
-from crossgraft.report.sections.export import EXPORT
-from crossgraft.report.sections.fewshot import FEWSHOT
-from crossgraft.report.sections.interpolation import INTERPOLATION
-from crossgraft.report.sections.model_comparison import MODEL_COMPARISON
-from crossgraft.report.sections.prediction import PREDICTION
-from crossgraft.report.sections.published import PUBLISHED
-from crossgraft.report.sections.ranking import RANKING
-from crossgraft.report.sections.replay import REPLAY
-from crossgraft.report.sections.selection import SELECTION
-from crossgraft.report.sections.tuning import TUNING
-from crossgraft.report.sections.tuning_comparison import TUNING_COMPARISON
+from crossgraft.select.page import SELECTION
+from crossgraft.select.replay.page import REPLAY
+from crossgraft.split.page import DATA_SPLIT
+from crossgraft.tune.page import TUNING
+from crossgraft.variants.page import TUNING_COMPARISON
 
 _ALL = (
     RANKING,

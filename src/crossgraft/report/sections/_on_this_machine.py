@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 from crossgraft.options.models import SMALL_MODELS, THEIR_SIZE
-from crossgraft.report.sections._verdict import Following
+from crossgraft.report.verdict import Following
 
 
 def with_models_here(line: str, purpose: str) -> Following:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options.tuning import OptimizerName, ScheduleName
+from crossgraft.tune.options import OptimizerName, ScheduleName
 
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 

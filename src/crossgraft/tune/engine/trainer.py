@@ -14,11 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 from timm.layers.norm_act import convert_sync_batchnorm
 from torch import Tensor
 
+from crossgraft.choice import spell
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.memory_format import channels_last
-from crossgraft.tune.choice import spell
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult
 from crossgraft.tune.engine.fabric import make_fabric

@@ -21,7 +21,6 @@ from crossgraft.metrics.record import (
     ThresholdRecord,
 )
 from crossgraft.models.classifier import Classifier
-from crossgraft.records.mistakes import MistakesRecord
 from crossgraft.tasks import DEFAULT_THRESHOLD, Task
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
@@ -31,6 +30,7 @@ from crossgraft.tune.measuring.curves import confusion_record, reliability_bins,
 from crossgraft.tune.measuring.metric_records import metric_records
 from crossgraft.tune.measuring.mistakes import find_mistakes
 from crossgraft.tune.measuring.thresholds import Threshold, fit_thresholds, threshold_values
+from crossgraft.tune.mistakes_record import MistakesRecord
 from crossgraft.tune.parts import FoldRows
 
 Logits = Float[np.ndarray, "_ num_classes"]

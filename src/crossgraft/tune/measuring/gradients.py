@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
 from crossgraft.tune.engine.gradient_norms import SMOOTHING, GradientNorms
+from crossgraft.tune.gradients_record import BlockGradientRecord, GradientNormsRecord
 
 SPIKE = 2.0
 """How many times the moving average of the step before a norm must be to count as a spike."""

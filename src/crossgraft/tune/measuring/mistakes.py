@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crossgraft.records.mistakes import MistakeRecord, MistakesRecord
 from crossgraft.tasks import Decisions, Probabilities, Task
+from crossgraft.tune.mistakes_record import MistakeRecord, MistakesRecord
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.types import Targets
 

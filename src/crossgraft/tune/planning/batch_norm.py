@@ -8,9 +8,9 @@ from typing import get_args
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.geometry.batch_norm import BATCH_SIZE, batch_norms_of
 from crossgraft.models.classifier import Classifier
-from crossgraft.options.tuning import BatchNormMode
 from crossgraft.tune.engine.modes import training_batch_norms, without_moving_statistics
 from crossgraft.tune.methods._method import AddsAdapters, Selection
+from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.regularizers._regularizer import freezes_batch_norm, keeps_reference
 from crossgraft.words.formatting import counted, joined

@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import LOSSES, Loss
-from crossgraft.options.tuning import TuneOptions
-from crossgraft.records.plugins import PluginRecord
 from crossgraft.registry import Registry
 from crossgraft.tasks import Task
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
 from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
-from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.feed.batch_plan import Sampler
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.methods._method import Method
+from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.plugins_record import PluginRecord
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.tune.regularizers._regularizer import Regularizer
 

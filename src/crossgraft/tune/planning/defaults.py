@@ -10,9 +10,9 @@ from typing import Any
 from crossgraft.compute import resolve_device
 from crossgraft.errors import UnknownNameError
 from crossgraft.options._option import options_of
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods._method import AddsAdapters
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.choices import Plugins
 
 STEPS_IN_ALL = 600

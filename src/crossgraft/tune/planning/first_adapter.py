@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from crossgraft.choice import spell
 from crossgraft.errors import UsageError
 from crossgraft.models.adapted import read_peft_adapter
 from crossgraft.models.adapters import LoraAdapter, adapters_of
 from crossgraft.models.adapters.peft_format import PeftFiles, read_files
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.choice import spell
 from crossgraft.tune.methods._method import put_adapters_in
 from crossgraft.tune.methods.lora import LoRA
 from crossgraft.words.formatting import counted, short_fingerprint

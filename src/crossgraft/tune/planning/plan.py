@@ -10,11 +10,12 @@ from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
-from crossgraft.records.tuning import PlanRecord, PlanRow
-from crossgraft.runs.run_directory import RunDirectory
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.modes import selection_applied
+from crossgraft.tune.keep_words import compared_in_words
 from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.plan_words import adapters_in_words, memory_in_words, own_in_words
 from crossgraft.tune.planning.contradictions import notes_on, warnings_on
 from crossgraft.tune.planning.few_steps import about_few_steps
 from crossgraft.tune.planning.fold_data import make_feed
@@ -26,10 +27,9 @@ from crossgraft.tune.planning.planned_settings import (
 from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.step_cost import StepCost, measure_step
 from crossgraft.tune.planning.steps import steps_per_epoch
+from crossgraft.tune.record import PlanRecord, PlanRow
 from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
 from crossgraft.words.formatting import count, counted, duration
-from crossgraft.words.keep_words import compared_in_words
-from crossgraft.words.plan_words import adapters_in_words, memory_in_words, own_in_words
 from crossgraft.words.visible import visible
 
 PLAN_FILE = "plan.json"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from crossgraft.edit.words import named
 from crossgraft.errors import OtherRunError
 from crossgraft.tune.engine.keep import TOLERANCE, Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.keep_words import compared_in_words
 from crossgraft.tune.planning.batch_norm import BatchNorm
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.preparation import Preparation, settings_at
-from crossgraft.words.editing_words import named
-from crossgraft.words.keep_words import compared_in_words
 
 
 def planned_settings(prepared: Preparation) -> dict[str, str]:

@@ -9,16 +9,16 @@ import torch
 
 from crossgraft.compute import available_cores
 from crossgraft.data.checks import check_rows, check_splits
+from crossgraft.edit.words import edits_and_advice
 from crossgraft.errors import MissingError
 from crossgraft.geometry.batch_norm import batch_norms_of
 from crossgraft.models import Backbone
 from crossgraft.models.adapted import base_model
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options._option import given
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord
-from crossgraft.runs.run_directory import RunDirectory
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import Task
 from crossgraft.tune.engine.gradient_norms import trained_blocks
 from crossgraft.tune.engine.keep import Keep
@@ -27,6 +27,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
 from crossgraft.tune.planning.choices import Plugins, choose_plugins
@@ -40,7 +41,6 @@ from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.planning.steps import steps_per_epoch
-from crossgraft.words.editing_words import edits_and_advice
 
 
 @dataclass(frozen=True, eq=False)

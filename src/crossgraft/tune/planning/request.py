@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from crossgraft.choice import spell
 from crossgraft.models import ModelSpec
 from crossgraft.models.adapters.peft_format import PeftFiles
 from crossgraft.options._option import configuration
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import MultiClassTask
-from crossgraft.tune.choice import spell
 from crossgraft.tune.measuring.thresholds import parse_threshold_rule
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.first_adapter import open_adapter
 from crossgraft.tune.planning.grid import GridPoint, point_name, read_grid

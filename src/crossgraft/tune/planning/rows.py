@@ -16,8 +16,8 @@ from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._option import narrowed
 from crossgraft.options.data import VAL_SHARE, DatasetOptions
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, Rows, TuningRows
 
 

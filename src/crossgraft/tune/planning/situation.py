@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crossgraft.options.tuning import BatchNormMode
 from crossgraft.tasks import Task
 from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.steps import fewest_in_a_batch
 from crossgraft.tune.regularizers._regularizer import keeps_reference

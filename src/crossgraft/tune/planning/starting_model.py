@@ -8,8 +8,8 @@ from pathlib import Path
 from crossgraft.errors import UsageError
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control, read_zoo
 from crossgraft.models.zoo import is_zoo_entry
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.sim.decorators import refuse_unstripped
 from crossgraft.types import AllowedCode
 

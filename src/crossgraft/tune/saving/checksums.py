@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from crossgraft.errors import DataError
-from crossgraft.records.saved_model import SavedModelRecord
+from crossgraft.tune.saving.record import SavedModelRecord
 
 _FIELD = "checksums"
 

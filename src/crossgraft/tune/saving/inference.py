@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from crossgraft.metrics.record import ThresholdRecord
-from crossgraft.records.saved_model import SavedModelRecord
 from crossgraft.tasks import DEFAULT_THRESHOLD, recorded_task
 from crossgraft.tune.predictions import NO_LABEL
+from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.types import RecordedTask
 
 

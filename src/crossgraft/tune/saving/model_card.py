@@ -8,15 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from crossgraft.edit.words import edited_images_in_words, predicted_unedited
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
-from crossgraft.records.tuning import TunedModelRecord
 from crossgraft.tasks import recorded_task
-from crossgraft.words.editing_words import edited_images_in_words, predicted_unedited
-from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
-from crossgraft.words.keep_words import kept_in_words
-from crossgraft.words.plan_words import kind_in_words
-from crossgraft.words.similarity_words import (
+from crossgraft.tune.keep_words import kept_in_words
+from crossgraft.tune.plan_words import kind_in_words
+from crossgraft.tune.record import TunedModelRecord
+from crossgraft.tune.saving.record import SavedModelRecord, TrainingDataRecord
+from crossgraft.tune.similarity_words import (
     ADAPTED,
     CKA,
     NUMBERS,
@@ -24,6 +23,7 @@ from crossgraft.words.similarity_words import (
     meaning_of,
     similarity_rows,
 )
+from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
 from crossgraft.words.visible import visible
 
 NOT_STATED = "not stated"

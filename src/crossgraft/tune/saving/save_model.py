@@ -9,12 +9,12 @@ import safetensors.torch
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
-from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
-from crossgraft.records.tuning import TuningRecord
 from crossgraft.storage.atomic import replace_folder
 from crossgraft.storage.replacing import refuse_to_replace_folder
+from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.checksums import checksums_of
 from crossgraft.tune.saving.model_card import model_card
+from crossgraft.tune.saving.record import SavedModelRecord, TrainingDataRecord
 from crossgraft.tune.saving.saved_model import CARD_FILE, FACTS_FILE, WEIGHTS_FILE
 from crossgraft.tune.sim.decorators import refuse_unstripped
 from crossgraft.version import __version__

@@ -33,12 +33,12 @@ from crossgraft.models.trusted_code import TrustedCode, trusted_code
 from crossgraft.paths import read_whole
 from crossgraft.records.base import SCHEMA_VERSION
 from crossgraft.records.runs import RunRecord
-from crossgraft.records.saved_model import SavedModelRecord
-from crossgraft.records.tuning import TuningRecord
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.logits import logits_of_batches
+from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.checksums import refuse_changes
 from crossgraft.tune.saving.known_images import IMAGES_FILE, read_known_images
+from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.types import AllowedCode
 
 MODEL_FOLDER, SPLIT_FILE = "model", "split.json"

@@ -9,7 +9,7 @@ from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.rank.published import Benchmark, itm_benchmark, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.reproduction import itm_tables
 from crossgraft.rank.published.sources import PUBLISHED_SCORES, shipped
-from crossgraft.runs.run_directory import open_run
+from crossgraft.running.run_directory import open_run
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from crossgraft.rank.plot_ranking import ranking_figure
 from crossgraft.report.plots._frame import frame
-from crossgraft.report.plots.ranking import ranking_figure
 from crossgraft.report.plots.scatter import Interval, Point, scatter_figure
 from crossgraft.report.plots.style import CONTROL
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from crossgraft.records.ranking import RankRow
-from crossgraft.report.plots.ranking import _lanes, inseparable_runs, ranking_figure
+from crossgraft.rank.plot_ranking import _lanes, inseparable_runs, ranking_figure
+from crossgraft.rank.record import RankRow
 
 
 def rows(*not_separable_from: list[int]) -> list[RankRow]:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from crossgraft.report.plots import reliance
-from crossgraft.report.plots.reliance import RelianceCurve, reliance_figure
+from crossgraft.audit import plot_reliance as reliance
+from crossgraft.audit.plot_reliance import RelianceCurve, reliance_figure
 from crossgraft.report.plots.scatter import Interval
 
 SHARES = (0.0, 0.5, 1.0)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from crossgraft.report.plots import spectra
+from crossgraft.audit import plot_spectra as spectra
+from crossgraft.audit.plot_spectra import BandCurve, SpectrumCurve, bands_figure, spectra_figure
 from crossgraft.report.plots.scatter import Interval
-from crossgraft.report.plots.spectra import BandCurve, SpectrumCurve, bands_figure, spectra_figure
 
 FREQUENCIES = [0.0, 0.125, 0.25, 0.375]
 FLAT = SpectrumCurve("images", [0, 1 / 3, 1 / 3, 1 / 3], "images")

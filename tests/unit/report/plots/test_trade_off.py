@@ -4,9 +4,9 @@ import math
 import pytest
 from matplotlib.figure import Figure
 
-from crossgraft.report.plots import trade_off
+from crossgraft.interpolate import plot_trade_off as trade_off
+from crossgraft.interpolate.plot_trade_off import TradeOff, trade_off_figure
 from crossgraft.report.plots.scatter import Interval
-from crossgraft.report.plots.trade_off import TradeOff, trade_off_figure
 
 LABELS = {"x_label": "Similarity", "y_label": "Accuracy", "identifier": "figure"}
 SWEEP = [TradeOff(f"hcs:{value}", Interval(value), Interval(0.5), "hcs", value) for value in (0.2, 0.8)]

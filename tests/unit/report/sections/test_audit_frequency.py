@@ -2,10 +2,10 @@
 
 import pytest
 
-from crossgraft.records.audit import AuditRecord
+from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
+from crossgraft.audit.record import AuditRecord
 from crossgraft.report.blocks import Figure, Items
 from crossgraft.report.sections import KINDS
-from crossgraft.report.sections.audit_frequency import frequency_section, frequency_text_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 from support.audit_records import audit_record

@@ -2,18 +2,18 @@
 
 import pytest
 
-from crossgraft.records.audit import AuditMetric, GateRecord
-from crossgraft.records.base import CheckRecord
-from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict
-from crossgraft.report.sections import KINDS
-from crossgraft.report.sections.audit import (
+from crossgraft.audit.page import (
     audit_heading,
     audited_data_section,
     confounders_section,
     outcomes_section,
 )
-from crossgraft.report.sections.audit_differences import differences_section
-from crossgraft.report.sections.audit_numbers import groups_section, numbers_section
+from crossgraft.audit.page_differences import differences_section
+from crossgraft.audit.page_numbers import groups_section, numbers_section
+from crossgraft.audit.record import AuditMetric, GateRecord
+from crossgraft.records.base import CheckRecord
+from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict
+from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source
 from support.audit_records import (
     SHARES,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from crossgraft.records.layer_pca import LayerPcaPanel, LayerPcaRecord
 from crossgraft.report.blocks import Figure, Items
 from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES
-from crossgraft.report.sections.comparison_layer import layer_section
+from crossgraft.variants.layer_pca_record import LayerPcaPanel, LayerPcaRecord
+from crossgraft.variants.page_layer import layer_section
 from support.comparison_records import EVIL, comparison_record
 
 DRAWN = 24

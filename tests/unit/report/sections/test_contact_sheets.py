@@ -11,9 +11,10 @@ from PIL import Image
 from pydantic import ValidationError
 
 from crossgraft import write_report
+from crossgraft.edit import page_contact_sheets as contact_sheets
 from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Folded, Gallery, Paragraph, Subheading, Verdict
-from crossgraft.report.sections import KINDS, contact_sheets
+from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text

@@ -3,9 +3,7 @@
 import pytest
 
 from crossgraft import write_report
-from crossgraft.records.base import Thumbnail
-from crossgraft.report.blocks import Checks, Figure, Gallery
-from crossgraft.report.sections.data_check import (
+from crossgraft.check.page import (
     alike_section,
     columns_section,
     data_check_heading,
@@ -14,6 +12,8 @@ from crossgraft.report.sections.data_check import (
     looked_at_section,
     split_differences_section,
 )
+from crossgraft.records.base import Thumbnail
+from crossgraft.report.blocks import Checks, Figure, Gallery
 from crossgraft.report.tables import Table
 
 

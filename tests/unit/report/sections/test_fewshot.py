@@ -2,10 +2,10 @@
 
 import pytest
 
+from crossgraft.fewshot.page import FEWSHOT_CAVEATS, fewshot_verdict_section, heads_section
+from crossgraft.fewshot.words import answer_in_words
 from crossgraft.report.kinds import KINDS
-from crossgraft.report.sections._verdict import caveats_of
-from crossgraft.report.sections.fewshot import FEWSHOT_CAVEATS, fewshot_verdict_section, heads_section
-from crossgraft.words.fewshot_words import answer_in_words
+from crossgraft.report.verdict import caveats_of
 from support.fewshot_records import fewshot_record, head
 
 

@@ -4,8 +4,20 @@ import re
 
 import pytest
 
-from crossgraft.records.base import Thumbnail
-from crossgraft.records.geometry import (
+from crossgraft.geometry.maps_record import (
+    AttentionRecord,
+    AttentionRow,
+    FeatureMapRecord,
+    FilterRow,
+    FiltersRecord,
+    MappedNetworkRow,
+    TsneRecord,
+    TsneRow,
+)
+from crossgraft.geometry.page_features import feature_map_section, forgetting_section, tsne_section
+from crossgraft.geometry.page_pictures import attention_section, filters_section
+from crossgraft.geometry.page_weights import distance_section, path_section, sharpness_section
+from crossgraft.geometry.record import (
     CentreTaskRow,
     DistanceRow,
     ForgettingRecord,
@@ -17,20 +29,8 @@ from crossgraft.records.geometry import (
     SharpnessRow,
     WeightDistance,
 )
-from crossgraft.records.geometry_maps import (
-    AttentionRecord,
-    AttentionRow,
-    FeatureMapRecord,
-    FilterRow,
-    FiltersRecord,
-    MappedNetworkRow,
-    TsneRecord,
-    TsneRow,
-)
+from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Figure, Gallery, Items, Paragraph
-from crossgraft.report.sections.geometry_features import feature_map_section, forgetting_section, tsne_section
-from crossgraft.report.sections.geometry_pictures import attention_section, filters_section
-from crossgraft.report.sections.geometry_weights import distance_section, path_section, sharpness_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 

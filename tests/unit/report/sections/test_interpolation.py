@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
+from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord
 from crossgraft.records.looks import LooksRecord
 from crossgraft.report.blocks import Figure, Folded, Verdict
 from crossgraft.report.sections import KINDS

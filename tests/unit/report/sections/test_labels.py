@@ -2,9 +2,9 @@
 
 import pytest
 
-from crossgraft.report.sections.data import data_section
-from crossgraft.report.sections.labels import labels_section
-from crossgraft.report.sections.verdict import ranking_heading
+from crossgraft.data.page import data_section
+from crossgraft.rank.page_labels import labels_section
+from crossgraft.rank.page_verdict import ranking_heading
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text
 

@@ -1,12 +1,12 @@
 """The gallery of mistakes on the page of a fine-tuning."""
 
 from crossgraft import write_report
+from crossgraft.data.page import data_gallery
 from crossgraft.records.base import Thumbnail
-from crossgraft.records.mistakes import MistakeRecord, MistakesRecord
 from crossgraft.report.blocks import Gallery
-from crossgraft.report.sections.data import data_gallery
-from crossgraft.report.sections.tuning_mistakes import mistakes_section
 from crossgraft.report.tables import Table
+from crossgraft.tune.mistakes_record import MistakeRecord, MistakesRecord
+from crossgraft.tune.page_mistakes import mistakes_section
 from support.tuning_records import EVIL, tuning_record
 
 

@@ -4,23 +4,23 @@ from dataclasses import replace
 
 import pytest
 
-from crossgraft.records.geometry import ForgettingRecord, ProbeRow, WeightDistance
-from crossgraft.records.looks import LooksRecord
-from crossgraft.records.model_comparison import LayerCca, SharedMistakes
-from crossgraft.records.model_comparison_geometry import ModelGeometry, WeightsApart
-from crossgraft.report.blocks import Figure, Items, Paragraph
-from crossgraft.report.sections.model_comparison_caveats import (
+from crossgraft.compare.caveats import (
     MODEL_COMPARISON_CAVEATS,
     after_comparison,
     probed_before,
 )
-from crossgraft.report.sections.model_comparison_geometry import forgotten_section, weights_section
-from crossgraft.report.sections.model_comparison_layers import (
+from crossgraft.compare.geometry_record import ModelGeometry, WeightsApart
+from crossgraft.compare.page_geometry import forgotten_section, weights_section
+from crossgraft.compare.page_layers import (
     layer_cca_section,
     layer_pairs_section,
     layer_text_section,
 )
-from crossgraft.report.sections.model_comparison_mistakes import shared_mistakes_section
+from crossgraft.compare.page_mistakes import shared_mistakes_section
+from crossgraft.compare.record import LayerCca, SharedMistakes
+from crossgraft.geometry.record import ForgettingRecord, ProbeRow, WeightDistance
+from crossgraft.records.looks import LooksRecord
+from crossgraft.report.blocks import Figure, Items, Paragraph
 from crossgraft.report.tables import Table
 from support.model_comparison_records import compared as model_called
 from support.model_comparison_records import grid, model_comparison_record

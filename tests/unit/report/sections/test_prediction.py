@@ -5,8 +5,9 @@ import json
 import pytest
 
 from crossgraft import write_report
-from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Gallery
-from crossgraft.report.sections.prediction import (
+from crossgraft.metrics.looks_words import NOT_SEEN
+from crossgraft.predict.caveats import worth_in_words
+from crossgraft.predict.page import (
     certain_section,
     measured_section,
     model_section,
@@ -15,9 +16,8 @@ from crossgraft.report.sections.prediction import (
     prediction_verdict_section,
     rows_section,
 )
-from crossgraft.report.sections.prediction_caveats import worth_in_words
+from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Gallery
 from crossgraft.report.tables import Table
-from crossgraft.words.looks_words import NOT_SEEN
 from support.tuning_records import EVIL, prediction_record
 
 

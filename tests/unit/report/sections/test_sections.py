@@ -10,30 +10,30 @@ from urllib.parse import unquote
 import pytest
 
 from crossgraft import evaluate_published
-from crossgraft.records.base import CheckRecord
-from crossgraft.replay import replay_published
-from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
-from crossgraft.report.sections import KINDS
-from crossgraft.report.sections.agreement import agreement_section
-from crossgraft.report.sections.checks import checks_section
-from crossgraft.report.sections.controls import controls_section
-from crossgraft.report.sections.data import data_section
-from crossgraft.report.sections.demo import (
+from crossgraft.data.page import data_section
+from crossgraft.demo.page import (
     best_model_section,
     demo_verdict_section,
     fine_tuned_section,
     limits_section,
     split_section,
 )
-from crossgraft.report.sections.models import models_section
-from crossgraft.report.sections.provenance import provenance_section
-from crossgraft.report.sections.references import references_section
-from crossgraft.report.sections.score_warnings import warnings_section
-from crossgraft.report.sections.scores import rankings_section, scores_section
-from crossgraft.report.sections.verdict import ranking_heading, verdict_section
+from crossgraft.interpolate.interpolation import REFERENCE
+from crossgraft.rank.page_agreement import agreement_section
+from crossgraft.rank.page_controls import controls_section
+from crossgraft.rank.page_models import models_section
+from crossgraft.rank.page_score_warnings import warnings_section
+from crossgraft.rank.page_scores import rankings_section, scores_section
+from crossgraft.rank.page_verdict import ranking_heading, verdict_section
+from crossgraft.records.base import CheckRecord
+from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
+from crossgraft.report.checks import checks_section
+from crossgraft.report.provenance import provenance_section
+from crossgraft.report.references import references_section
+from crossgraft.report.sections import KINDS
 from crossgraft.report.tables import Table
-from crossgraft.selection import parse_budget
-from crossgraft.tune.interpolation import REFERENCE
+from crossgraft.select import parse_budget
+from crossgraft.select.replay import replay_published
 from support.audit_records import audit_record
 from support.comparison_records import comparison_record
 from support.contact_sheet_records import sheets_record
@@ -286,7 +286,7 @@ def test_data_say_what_was_left_out_and_whether_images_are_shown(ranking, source
 
 def test_images_never_fill_the_page(ranking, source_of, examples, monkeypatch):
     images = examples.thumbnails(["a", "b", "c"])
-    monkeypatch.setattr("crossgraft.report.sections.data._MOST_IMAGE_CHARACTERS", 7 * len(images[0].png_base64))
+    monkeypatch.setattr("crossgraft.data.page._MOST_IMAGE_CHARACTERS", 7 * len(images[0].png_base64))
     section = data_section(source_of(ranking, thumbnails=images))
     (gallery,) = blocks_of(section, Gallery)
     shown = [len(files) for files in gallery.images.values()]

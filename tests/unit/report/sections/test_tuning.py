@@ -4,18 +4,18 @@ import pytest
 
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Paragraph
-from crossgraft.report.sections.tuning import (
+from crossgraft.report.tables import Table
+from crossgraft.tune.page import (
     classes_section,
     metrics_section,
     subgroups_section,
     tuning_heading,
     tuning_verdict_section,
 )
-from crossgraft.report.sections.tuning_curves import curves_section
-from crossgraft.report.sections.tuning_data import tuning_checks_section, tuning_data_section
-from crossgraft.report.sections.tuning_decisions import calibration_section, thresholds_section
-from crossgraft.report.sections.tuning_training import folds_section, grid_section, plan_section
-from crossgraft.report.tables import Table
+from crossgraft.tune.page_curves import curves_section
+from crossgraft.tune.page_data import tuning_checks_section, tuning_data_section
+from crossgraft.tune.page_decisions import calibration_section, thresholds_section
+from crossgraft.tune.page_training import folds_section, grid_section, plan_section
 from support.tuning_records import metric, roc, tuning_record
 
 

@@ -2,19 +2,19 @@
 
 import pytest
 
-from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.report.blocks import Figure, Folded, Items
 from crossgraft.report.sections import KINDS
-from crossgraft.report.sections.tuning_comparison import (
+from crossgraft.report.tables import Table
+from crossgraft.report.terminal import record_as_text
+from crossgraft.variants.page import (
     compared_trainings_section,
     comparison_verdict_section,
     differences_section,
     mixed_weights_section,
     variants_section,
 )
-from crossgraft.report.tables import Table
-from crossgraft.report.terminal import record_as_text
-from crossgraft.words.comparison_words import answer_in_words, best_in_words, curve_in_words
+from crossgraft.variants.record import FineTuningComparisonRecord
+from crossgraft.variants.words import answer_in_words, best_in_words, curve_in_words
 from support.comparison_records import EVIL, comparison_record, difference, normed_comparison_record, variant
 
 

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
 from crossgraft.report.blocks import Figure, Folded
-from crossgraft.report.plots.gradient_norms import MOST_NAMED_BLOCKS
-from crossgraft.report.sections.tuning_gradients import gradients_section
+from crossgraft.tune.gradients_record import BlockGradientRecord, GradientNormsRecord
+from crossgraft.tune.page_gradients import gradients_section
+from crossgraft.tune.plot_gradient_norms import MOST_NAMED_BLOCKS
 from support.tuning_records import tuning_record
 
 

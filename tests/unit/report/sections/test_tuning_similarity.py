@@ -2,14 +2,14 @@
 
 import pytest
 
-from crossgraft.records.keeping import BatchNormRecord
 from crossgraft.report.blocks import Facts, Figure, Folded, Paragraph
-from crossgraft.report.sections.tuning import TUNING
-from crossgraft.report.sections.tuning_curves import curves_section
-from crossgraft.report.sections.tuning_similarity import similarity_section
-from crossgraft.report.sections.tuning_training import plan_section
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text
+from crossgraft.tune.keeping_record import BatchNormRecord
+from crossgraft.tune.page import TUNING
+from crossgraft.tune.page_curves import curves_section
+from crossgraft.tune.page_similarity import similarity_section
+from crossgraft.tune.page_training import plan_section
 from support.tuning_records import SIMILARITY, kept_record, tuning_record
 
 

@@ -2,20 +2,20 @@
 
 import pytest
 
+from crossgraft.data.checks.record import FindingRecord
+from crossgraft.data.record import SplitRow
+from crossgraft.export.record import ExportRecord
+from crossgraft.metrics.looks_words import NOT_SEEN
 from crossgraft.metrics.record import ConfusionRecord, MetricRecord
+from crossgraft.published.record import PublishedRecord
+from crossgraft.rank.published.record import ScenarioRecord
 from crossgraft.records.base import CheckRecord
-from crossgraft.records.checks import FindingRecord
-from crossgraft.records.data import SplitRow
-from crossgraft.records.export import ExportRecord
-from crossgraft.records.published import ScenarioRecord
-from crossgraft.records.published_again import PublishedRecord
 from crossgraft.report.blocks import Folded, Verdict
 from crossgraft.report.markdown import blocks_as_markdown
 from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
-from crossgraft.words.looks_words import NOT_SEEN
-from crossgraft.words.selection_words import (
+from crossgraft.select.words import (
     cost_in_words,
     next_hour_in_words,
     selection_plan_in_words,
@@ -349,7 +349,7 @@ def test_an_export_ends_with_the_line_that_loads_it(gives_probabilities):
 
 
 def _agreement(probability):
-    from crossgraft.records.export import OutputAgreementRecord
+    from crossgraft.export.record import OutputAgreementRecord
 
     return OutputAgreementRecord(
         checked_with="timm", num_images=8, batch_sizes=[1, 2], largest_logit_difference=1e-7, allowed_logit_difference=1e-5,

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import UsageError
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
-from crossgraft.tune.choice import choose, spell
 
 CHOICES = [*AUGMENTATIONS.names(), "thesis:4", "thesis:6"]
 DRAWING = [choice for choice in CHOICES if choice != "none"]

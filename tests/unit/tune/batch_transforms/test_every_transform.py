@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import UsageError
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
-from crossgraft.tune.choice import choose, spell
 
 NAMES = BATCH_TRANSFORMS.names()
 

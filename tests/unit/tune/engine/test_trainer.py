@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
+from crossgraft.choice import choose
 from crossgraft.errors import DivergedError, OtherRunError, StorageError, UnknownNameError, UsageError
 from crossgraft.tune.batch_transforms import Mixup
-from crossgraft.tune.choice import choose
 from crossgraft.tune.engine.phase import Phase
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.step import Network

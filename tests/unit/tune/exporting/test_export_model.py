@@ -18,10 +18,10 @@ from crossgraft.errors import (
     UnknownNameError,
     UsageError,
 )
-from crossgraft.records.export import ExportRecord
-from crossgraft.tune.exporting import checking
-from crossgraft.tune.exporting.checking import Outputs, check_agreement, example_images
-from crossgraft.tune.exporting.source_model import prepare_source
+from crossgraft.export import checking
+from crossgraft.export.checking import Outputs, check_agreement, example_images
+from crossgraft.export.record import ExportRecord
+from crossgraft.export.source_model import prepare_source
 from crossgraft.tune.saving.save_model import save_model
 from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Preprocessing
@@ -127,7 +127,7 @@ def test_a_run_without_a_model_is_refused(tmp_path):
 
 
 def test_other_outputs_are_an_error_and_nothing_is_left(run, monkeypatch):
-    from crossgraft.tune.exporting import timm_layout
+    from crossgraft.export import timm_layout
 
     load = timm_layout._load
 

@@ -160,7 +160,7 @@ def test_a_head_that_cannot_be_put_back_is_in_the_graph(format, tmp_path):
 
 @pytest.mark.slow
 def test_weights_that_are_too_large_for_one_file_lie_beside_it(tmp_path, monkeypatch):
-    from crossgraft.tune.exporting import onnx_model
+    from crossgraft.export import onnx_model
 
     monkeypatch.setattr(onnx_model, "LARGEST_FILE_BYTES", 100)
     model = saved(own_classifier())

@@ -7,8 +7,8 @@ import pytest
 
 from crossgraft import export_model
 from crossgraft.errors import ExportError, UsageError
-from crossgraft.records.keeping import BatchNormRecord
-from crossgraft.tune.exporting import peft_adapter
+from crossgraft.export import peft_adapter
+from crossgraft.tune.keeping_record import BatchNormRecord
 from support.exported import own_classifier, saved
 from support.peft_networks import adapted
 from support.small_classifiers import SmallCnn

@@ -2,10 +2,10 @@
 
 import pytest
 
+from crossgraft.choice import choose
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.tune.choice import choose
 from crossgraft.tune.engine.modes import apply_modes
 from crossgraft.tune.methods import METHODS, Partial
 from support.small_classifiers import small_classifier

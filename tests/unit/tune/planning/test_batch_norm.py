@@ -3,10 +3,10 @@
 import pytest
 
 from crossgraft.errors import UsageError
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.methods import put_adapters_in
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.regularizers import REGULARIZERS

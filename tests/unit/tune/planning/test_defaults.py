@@ -3,8 +3,8 @@
 import pytest
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import BinaryTask
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.defaults import PRECISIONS, trainer_settings
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix

@@ -9,10 +9,10 @@ import torch
 from crossgraft.data import dataset_from_arrays
 from crossgraft.models.adapters import without_adapters
 from crossgraft.models.fingerprint import weights_fingerprint
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods import LoRA
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning import fold_networks
 from crossgraft.tune.planning.choices import choose_plugins

@@ -10,14 +10,15 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.tasks import task_named
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batch_plan import BatchPlan
 from crossgraft.tune.methods import Linear
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows
+from crossgraft.tune.plan_words import trained_in_words
 from crossgraft.tune.planning.batch_norm import BatchNorm
 from crossgraft.tune.planning.choices import choose_plugins, split_choices
 from crossgraft.tune.planning.contradictions import REFUSED, SAID, WARNED, notes_on, refuse_contradictions, warnings_on
@@ -30,7 +31,6 @@ from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
 from crossgraft.tune.planning.steps import steps_per_epoch
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import duration
-from crossgraft.words.plan_words import trained_in_words
 
 SAID_BY_PLUGINS = {"conflicts": 2, "remarks": 9}
 """Cases of hcs alone, and of hcs (3), repsim (3), both (2) and focal (1)."""

@@ -6,8 +6,8 @@ import pytest
 
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
-from crossgraft.options.tuning import TuneOptions
 from crossgraft.progress import Reporter
+from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning import starting_model
 from crossgraft.tune.planning.starting_model import find_model, load_start
 from crossgraft.tune.sim import init_SIM

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from crossgraft.choice import choose
 from crossgraft.errors import DivergedError, UsageError
-from crossgraft.tune.choice import choose
 from crossgraft.tune.regularizers import BSS, REGULARIZERS
 from crossgraft.tune.regularizers.bss import smallest_squares
 from support.regularizing import context_of

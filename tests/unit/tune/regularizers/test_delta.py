@@ -8,8 +8,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+from crossgraft.choice import choose
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.tune.choice import choose
 from crossgraft.tune.regularizers import DELTA, REGULARIZERS
 from crossgraft.tune.regularizers._channel_attention import channel_attention
 from support.regularizing import PlainImages, context_of, moved

@@ -7,11 +7,11 @@ from unittest.mock import Mock
 import pytest
 import torch
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import DivergedError, UsageError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models.classifier import Classifier
 from crossgraft.similarity.linear_cka import linear_cka
-from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.planning.step_cost import measure_step
 from crossgraft.tune.regularizers import DELTA, HCS, REGULARIZERS, StepUpdate

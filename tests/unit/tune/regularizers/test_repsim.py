@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import DataError, DivergedError, UsageError
 from crossgraft.similarity import linear_cka
-from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.regularizers import REGULARIZERS, Regularizer, RepSim
 from support import forked
 from support.regularizing import context_of

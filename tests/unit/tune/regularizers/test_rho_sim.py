@@ -5,11 +5,11 @@ from unittest.mock import Mock
 import pytest
 import torch
 
+from crossgraft.choice import choose, spell
 from crossgraft.errors import DivergedError, UnknownNameError, UsageError
 from crossgraft.seeding import torch_generator
 from crossgraft.testing import check_regularizer
 from crossgraft.testing.example_networks import example_classifier
-from crossgraft.tune.choice import choose, spell
 from crossgraft.tune.engine.modes import selection_applied
 from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.regularizers import REGULARIZERS, ForwardStart, RepSim, SelfIdentityMapping

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.tune.variants import curves
+from crossgraft.variants import curves
 from support.few_pages import leave_out_pages
 
 

@@ -10,9 +10,9 @@ import crossgraft
 from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.records.runs import RunRecord
-from crossgraft.records.tuning import TuningRecord
-from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
-from crossgraft.tune.variants import trainings as module
+from crossgraft.tune.record import TuningRecord
+from crossgraft.variants import trainings as module
+from crossgraft.variants.record import FineTuningComparisonRecord
 
 pytestmark = pytest.mark.usefixtures("tiny_models")
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False, "no_images": True}

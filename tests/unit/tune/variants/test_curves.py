@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.records.keeping import BatchNormRecord
-from crossgraft.records.tuning_comparison import ComparedTrainingRecord
-from crossgraft.tune.variants.curves import MixedCurve, above_curve
-from crossgraft.tune.variants.differences import MeasuredImages
-from crossgraft.tune.variants.summary import Measured, summarise
-from crossgraft.tune.variants.trainings import DoneTraining
-from crossgraft.tune.variants.variant import Variant
+from crossgraft.tune.keeping_record import BatchNormRecord
+from crossgraft.variants.curves import MixedCurve, above_curve
+from crossgraft.variants.differences import MeasuredImages
+from crossgraft.variants.record import ComparedTrainingRecord
+from crossgraft.variants.summary import Measured, summarise
+from crossgraft.variants.trainings import DoneTraining
+from crossgraft.variants.variant import Variant
 from support.comparison_records import comparison_record
 from support.tuning_records import tuning_record
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crossgraft import compare_fine_tunings
-from crossgraft.records.tuning import TuningRecord
+from crossgraft.tune.record import TuningRecord
 from support import forked
 from unit.tune.variants.test_compare import FAST, without_time
 
@@ -22,7 +22,7 @@ pytestmark = [
 KILLS_ITSELF = """
 import os, signal, sys
 from crossgraft import compare_fine_tunings
-from crossgraft.tune.variants import trainings
+from crossgraft.variants import trainings
 
 train = trainings.train_and_evaluate
 

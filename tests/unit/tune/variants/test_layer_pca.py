@@ -8,10 +8,10 @@ import torch
 from crossgraft import compare_fine_tunings
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.records.tuning_comparison import FineTuningComparisonRecord
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.tune.variants.layer_pca import principal_components, with_signs_of
+from crossgraft.variants.layer_pca import principal_components, with_signs_of
+from crossgraft.variants.record import FineTuningComparisonRecord
 
 pytestmark = pytest.mark.usefixtures("tiny_models")
 FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu", "store": False, "no_images": True}

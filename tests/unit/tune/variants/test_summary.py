@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from crossgraft.records.keeping import BatchNormRecord, KeepRecord
-from crossgraft.records.tuning_comparison import ComparedTrainingRecord
-from crossgraft.tune.variants.summary import Measured, missed_targets
-from crossgraft.tune.variants.trainings import DoneTraining
-from crossgraft.tune.variants.variant import Variant
+from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
+from crossgraft.variants.record import ComparedTrainingRecord
+from crossgraft.variants.summary import Measured, missed_targets
+from crossgraft.variants.trainings import DoneTraining
+from crossgraft.variants.variant import Variant
 from support.tuning_records import tuning_record
 
 NORMS = BatchNormRecord(mode="train", num_layers=2, num_moving=2)

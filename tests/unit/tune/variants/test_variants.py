@@ -4,7 +4,7 @@ from hypothesis import settings as of_hypothesis
 from hypothesis import strategies as st
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.tune.variants.variant import read_variants
+from crossgraft.variants.variant import read_variants
 
 STRENGTHS = st.floats(1e-6, 1e6, allow_nan=False).map(lambda value: f"{value:.6g}")
 

@@ -1,0 +1,202 @@
+"""Frequencies of an audit: spectra of images and artefacts, what each network looks at, and trained models under filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from crossgraft.audit.audited import AuditCall
+from crossgraft.audit.band_accuracy import band_accuracy
+from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.describe_frequency import band_record, frequencies_record
+from crossgraft.audit.edit_spectrum import EditSpectrum, edit_spectrum
+from crossgraft.audit.frequency import MOST_IMAGES, draw_rows, frequency_audit
+from crossgraft.audit.frequency_record import AuditFrequencies, ModelFrequencies, RiskPoint, RiskRankRecord
+from crossgraft.audit.record import AuditEntry, AuditRecord
+from crossgraft.audit.risk_rank import risk_rank
+from crossgraft.audit.subjects import Subject
+from crossgraft.data import Dataset
+from crossgraft.errors import DataError
+from crossgraft.models import Backbone
+from crossgraft.tune.pretrained_start import pretrained_start
+from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.types import Preprocessing
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencySweep:
+    """Images that networks are compared on; the spectrum of an artefact is computed once for all that get the same inputs.
+
+    Attributes:
+        images: The images, at most ``MOST_IMAGES``.
+        rows: Their numbers among those that artefacts were put into.
+        call: The call of the audit.
+        models: What was found so far.
+    """
+
+    images: Dataset
+    rows: np.ndarray
+    call: AuditCall
+    models: list[ModelFrequencies] = field(default_factory=list[ModelFrequencies])
+    _known: dict[tuple[str, Preprocessing], EditSpectrum] = field(
+        default_factory=dict[tuple[str, Preprocessing], EditSpectrum]
+    )
+
+    @classmethod
+    def of(cls, dataset: Dataset, test: np.ndarray, call: AuditCall) -> FrequencySweep:
+        """A sweep over the test images, or over a draw of them in which classes keep their shares.
+
+        Args:
+            dataset: All rows.
+            test: Numbers of the test rows.
+            call: The call of the audit.
+        """
+        rows = test[draw_rows(dataset.take(test), MOST_IMAGES, seed=call.options.seed)]
+        return cls(dataset.take(rows), rows, call)
+
+    def of_backbone(self, name: str, backbone: Backbone, artefacts: Sequence[Confounded]) -> None:
+        """Look at one pretrained network, and at artefacts that were put into all rows."""
+        self.models.append(self.look(name, backbone, artefacts))
+
+    def record(self, entries: Sequence[AuditEntry]) -> AuditFrequencies:
+        """All networks, and whether their overlaps order them as their reliance does."""
+        return AuditFrequencies(models=self.models, ranks=rank_risks(entries, self.models, seed=self.call.options.seed))
+
+    def look(
+        self,
+        name: str,
+        model: Backbone | SavedModel,
+        artefacts: Sequence[Confounded],
+        before: Backbone | None = None,
+    ) -> ModelFrequencies:
+        """One network, and the pretrained one that it was tuned from; where it cannot be looked at, the reason."""
+        preprocessing = (model.classifier if isinstance(model, SavedModel) else model).preprocessing
+        try:
+            found = frequency_audit(
+                model,
+                self.images,
+                edits=[self._spectrum(each, preprocessing) for each in artefacts],
+                before=before,
+                seed=self.call.options.seed,
+                reporter=self.call.reporter,
+            )
+        except DataError as error:
+            return ModelFrequencies(model=name, notes=[f"Spectra were not looked at. {error}"])
+        return frequencies_record(name, found, "tuned" if isinstance(model, SavedModel) else "pretrained")
+
+    def _spectrum(self, each: Confounded, preprocessing: Preprocessing) -> EditSpectrum:
+        key = (each.name, preprocessing)
+        if key not in self._known:
+            with self.call.reporter.stage(f"Spectrum of {each.name}", total=len(self.rows)) as stage:
+                self._known[key] = edit_spectrum(
+                    each.clean.take(self.rows),
+                    each.edited.take(self.rows),
+                    preprocessing,
+                    edit=each.name,
+                    scope=getattr(each.edit, "scope", "global"),
+                    told=stage.advance,
+                )
+        return self._known[key]
+
+
+def of_trained(
+    call: AuditCall, subject: Subject, images: Dataset, artefacts: Sequence[Confounded], positive: str
+) -> AuditFrequencies:
+    """A model that is trained already: spectra where there is a network, and its AUC under filters.
+
+    Args:
+        call: The call of the audit.
+        subject: The model.
+        images: Test images.
+        artefacts: What was put into them.
+        positive: Class in question.
+
+    Cost: 17 passes over the images for the filters; at most 256 of them three times forward and backward.
+    """
+    if subject.model is None:
+        text = "can only be asked: at which frequencies it looks, and what is left of an artefact at its input, is not known."
+        found = ModelFrequencies(model=subject.name, notes=[f"{subject.name} {text}"])
+    else:
+        before = pretrained_start(call.model, subject.model, call.options, call.reporter)
+        known = None if isinstance(before, str) else before
+        sweep = FrequencySweep.of(images, np.arange(len(images)), call)
+        found = sweep.look(subject.name, subject.model, artefacts, known)
+        if isinstance(before, str):
+            found = found.model_copy(update={"notes": [*found.notes, f"Before fine-tuning: {before}"]})
+    try:
+        bands = band_accuracy(subject, images, positive=positive, reporter=call.reporter)
+    except DataError as error:
+        notes = [*found.notes, f"Frequencies were not taken away. {error}"]
+        return AuditFrequencies(models=[found.model_copy(update={"notes": notes})])
+    return AuditFrequencies(models=[found.model_copy(update={"bands": band_record(bands, positive)})])
+
+
+def rank_risks(entries: Sequence[AuditEntry], models: Sequence[ModelFrequencies], *, seed: int) -> list[RiskRankRecord]:
+    """For each artefact, Spearman's ρ of overlap and reliance over the models that can be assessed with it.
+
+    Args:
+        entries: What the sweep found.
+        models: Frequencies of the same models.
+        seed: Random seed of the permutations.
+    """
+    found: list[RiskRankRecord] = []
+    for name in dict.fromkeys(each.confounder for model in models for each in model.artefacts):
+        points = [point for model in models if (point := _risk_point(entries, model, name)) is not None]
+        reasons = [
+            each.reason for model in models for each in model.artefacts if each.confounder == name and each.reason
+        ]
+        if not points and reasons:
+            found.append(RiskRankRecord(confounder=name, points=[], spearman=None, p_value=None, reason=reasons[0]))
+            continue
+        rank = risk_rank([each.overlap for each in points], [each.reliance for each in points], seed=seed)
+        found.append(
+            RiskRankRecord(
+                confounder=name,
+                points=points,
+                spearman=rank.spearman,
+                p_value=rank.p_value,
+                reason=rank.reason,
+            )
+        )
+    return found
+
+
+def _risk_point(entries: Sequence[AuditEntry], model: ModelFrequencies, confounder: str) -> RiskPoint | None:
+    """One model, where both numbers say something."""
+    seen = next((each for each in model.artefacts if each.confounder == confounder and each.is_informative), None)
+    entry = next(
+        (
+            each
+            for each in entries
+            if (each.model, each.confounder, each.mitigation) == (model.model, confounder, "erm") and each.is_assessable
+        ),
+        None,
+    )
+    reliance = None if entry is None else entry.metric("shortcut_reliance_index")
+    if seen is None or seen.overlap is None or reliance is None or reliance.value is None:
+        return None
+    return RiskPoint(
+        model=model.model, overlap=seen.overlap, reliance=reliance.value, low=reliance.low, high=reliance.high
+    )
+
+
+def frequency_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, curve and frequency: spectra, and AUC under filters with its interval; empty where nothing was asked."""
+    rows: list[tuple[object, ...]] = []
+    for model in [] if record.frequency is None else record.frequency.models:
+        curves = [("images", "", model.images)]
+        curves += [(f"{each.network} network", each.objective, each.psd or []) for each in model.priorities]
+        curves += [("artefact", each.confounder, each.psd or []) for each in model.artefacts]
+        rows += [
+            (model.model, curve, name, frequency, value, None, None)
+            for curve, name, values in curves
+            for frequency, value in zip(model.frequencies, values, strict=False)  # a curve may be missing
+        ]
+        rows += [
+            (model.model, f"{point.kind}-pass", "auc", point.cutoff, point.value, point.low, point.high)
+            for point in ([] if model.bands is None else model.bands.points)
+        ]
+    return pd.DataFrame(rows, columns=["model", "curve", "name", "cycles_per_pixel", "value", "low", "high"])

@@ -1,0 +1,300 @@
+"""The report of an audit: which model leans on what, and how that was found."""
+
+from __future__ import annotations
+
+from crossgraft.audit.caveats import AUDIT_CAVEATS, after_audit
+from crossgraft.audit.page_differences import differences_section
+from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
+from crossgraft.audit.page_numbers import (
+    groups_section,
+    has_several_models,
+    metric_cell,
+    named_entry,
+    numbers_section,
+    reach_blocks,
+    with_mitigation,
+)
+from crossgraft.audit.plot_reliance import RelianceCurve, reliance_figure
+from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, AuditRecord
+from crossgraft.audit.words import NUMBERS, OUTCOMES, answer_in_words, headline
+from crossgraft.data.page import data_facts, data_gallery
+from crossgraft.metrics.page import reasons_of_no_interval
+from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Section
+from crossgraft.report.kinds import Kind
+from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.provenance import provenance_section
+from crossgraft.report.references import references_section
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, interval, number, table_of, whole, words
+from crossgraft.report.verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.words.formatting import NumberFormat, counted, percent, small_percent
+
+_LEVELS = NumberFormat(decimals=2)
+_DECIBELS = NumberFormat(decimals=1)
+_OVER_PATIENTS = Column("Over patients", numeric=True, csv_titles=("patients_low", "patients_high"), page_only=True)
+_MOST_FIGURES = 12
+_OF_PATIENTS = ("demographic", "anatomical")
+_CAPTION = (
+    "AUC on test images like those of training (i.i.d.) and where the artefact goes against the class (o.o.d.), mean over folds "
+    "with intervals of 95 %. Dotted: a model that sees nothing but the artefact."
+)
+
+
+def audit_heading(source: Source[AuditRecord]) -> Heading:
+    """Models, artefacts and images."""
+    record = source.record
+    names = list(dict.fromkeys(entry.model for entry in record.entries))
+    models = names[0] if len(names) == 1 else counted(len(names), "model")
+    facts = [
+        counted(len(record.confounders), "confounder"),
+        f"{record.positive} against the rest",
+        f"{record.num_test} test images ({record.num_positive_test} positive)",
+        *([] if record.mode == "trained" else [f"{record.mode} mode", counted(record.num_folds, "fold")]),
+    ]
+    return Heading(
+        title=f"Audit of {models} on {record.dataset.name}",
+        summary=" · ".join(facts),
+        advice=in_one_line(answer_in_words(record), caveats_of(source, AUDIT_CAVEATS)),
+    )
+
+
+def audit_verdict_section(source: Source[AuditRecord]) -> Section:
+    """Outcomes with their reasons, and the artefacts in the user's images."""
+    record = source.record
+    blocks: list[Block] = [
+        *verdict_blocks(answer_in_words(record), caveats_of(source, AUDIT_CAVEATS), after_audit(source)),
+        *_figures(source),
+        *data_gallery(source.thumbnails),
+    ]
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def outcomes_section(source: Source[AuditRecord]) -> Section | None:
+    """One row per model, confounder and mitigation; None of a plan."""
+    record = source.record
+    if not record.entries and record.needs:
+        return None
+    title = headline(record.entries[0])[0] if record.entries else "SRI"
+    has_mitigation = any(entry.mitigation != "erm" for entry in record.entries)
+    several = has_several_models(record)
+    table = Table(
+        caption="Outcomes",
+        columns=[
+            *([Column("Model")] if several else []),
+            Column("Confounder"),
+            *([Column("Training")] if has_mitigation else []),
+            Column("Outcome"),
+            Column(title, numeric=True),
+            Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+            *([Column("Pull", numeric=True)] if record.mode == "trained" else [_OVER_PATIENTS]),
+            Column("Clean AUC", numeric=True),
+            Column("O.o.d. AUC", numeric=True),
+            Column("Detectability", numeric=True),
+        ],
+        rows=[
+            [*([words(entry.model)] if several else []), *_outcome_row(entry, has_mitigation=has_mitigation)]
+            for entry in record.entries
+        ],
+        file_name="outcomes",
+        notes=[_explained(record)],
+    )
+    reasons = [f"{named_entry(entry)}: {entry.reason}" for entry in record.entries if not _speaks_for_itself(entry)]
+    blocks: list[Block] = [table, *([Items(reasons)] if reasons else [])]
+    return Section(name="outcomes", title="Outcomes", part="evidence", blocks=blocks)
+
+
+def needs_section(source: Source[AuditRecord]) -> Section | None:
+    """How many images a verdict needs; None where nothing was asked that needs any."""
+    if not source.record.needs:
+        return None
+    table = table_of(
+        source.record.needs,
+        [
+            (Column("Confounder"), lambda row: words(row.confounder)),
+            (Column("Which"), lambda row: words(row.what)),
+            (Column("There are", numeric=True), lambda row: whole(row.available)),
+            (Column("Needed", numeric=True), lambda row: whole(row.needed)),
+        ],
+        caption="Images that a verdict needs",
+        file_name="needs",
+        notes=[
+            "In the part that is measured on. Of an artefact: so that 3 of n are fewer than 0.05. Of an attribute: so that 80 % "
+            "of the models that pay no heed to it pass, at a supposed AUC of 0.8. An undecided verdict says what it needs."
+        ],
+    )
+    return Section(name="needs", title="Images needed", part="checks", blocks=[table])
+
+
+def needs_text_section(source: Source[AuditRecord]) -> Section | None:
+    """On the terminal of a plan alone."""
+    return None if source.record.entries else needs_section(source)
+
+
+def confounders_section(source: Source[AuditRecord]) -> Section:
+    """What was put into images."""
+    record = source.record
+    table = table_of(
+        record.confounders,
+        [
+            (Column("Confounder"), lambda row: words(row.confounder)),
+            (Column("What it is"), lambda row: words(row.said)),
+            (Column("Place in MICCAT"), lambda row: words(_place(row.leaf))),
+            (Column("rms", numeric=True), lambda row: number(row.rms, _LEVELS)),
+            (
+                Column("Changed", numeric=True),
+                lambda row: words("" if row.share_changed is None else small_percent(row.share_changed)),
+            ),
+            (Column("PSNR, dB", numeric=True), lambda row: number(row.psnr, _DECIBELS)),
+        ],
+        caption="Confounders",
+        file_name="confounders",
+        notes=[
+            "rms: root mean square of what changed, in grey levels of 8 bits. Changed: share of the samples. PSNR: below 40 dB a "
+            "person sees it."
+        ],
+    )
+    blocks: list[Block] = [table, *reach_blocks(record)]
+    if record.file_facts:
+        facts = table_of(
+            record.file_facts,
+            [
+                (Column("Fact of the file"), lambda row: words(row.fact)),
+                (Column("Images", numeric=True), lambda row: whole(row.num_images)),
+                (Column("Balanced accuracy", numeric=True), lambda row: metric_cell(row.balanced_accuracy)),
+                (
+                    Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+                    lambda row: interval(row.balanced_accuracy.low, row.balanced_accuracy.high, NUMBERS),
+                ),
+            ],
+            caption="How well a fact of the file alone tells the class",
+            file_name="file_facts",
+            notes=["Cross-validated; 0.5 is chance. No pixel of the content is looked at."],
+        )
+        blocks.append(facts)
+    return Section(name="confounders", title="Confounders", part="evidence", blocks=blocks)
+
+
+def audited_data_section(source: Source[AuditRecord]) -> Section:
+    """The images, how carriers were drawn, conditions and checks."""
+    record = source.record
+    drawn = [
+        ("Class in question", record.positive),
+        ("Drawn by", record.unit),
+        ("Artefacts in", "images as they are" if record.stage == "native" else "images resized for the network"),
+        ("Strength", f"{record.strength:g}"),
+        ("Seed", str(record.seed)),
+    ]
+    if record.mode != "trained":
+        drawn += [
+            ("Shares", ", ".join(f"{share:g}" for share in record.shares)),
+            ("Negatives that carry it", percent(record.negatives)),
+            ("Test images", "mean over all draws" if record.test_mode == "exact" else "one draw per share"),
+        ]
+    blocks: list[Block] = [Facts(data_facts(record.dataset)), Facts(drawn)]
+    of_points = [point.metrics for entry in record.entries for point in entry.points]
+    metrics = [each for found in (*(entry.metrics for entry in record.entries), *of_points) for each in found]
+    notes = [*record.notes, *reasons_of_no_interval([*metrics, *(row.balanced_accuracy for row in record.file_facts)])]
+    if notes:
+        blocks.append(Items(notes))
+    if record.gates:
+        blocks.append(Items([f"--fail-on {gate.condition}: {gate.state}. {gate.said}" for gate in record.gates]))
+    if record.checks:
+        blocks.append(Checks(record.checks))
+    return Section(name="data", title="Data and checks", part="checks", blocks=blocks)
+
+
+def _speaks_for_itself(entry: AuditEntry) -> bool:
+    """Whether the number beside the outcome shows why it is so."""
+    if entry.outcome == "passes":
+        return True
+    found = entry.metric(headline(entry)[1])
+    swept = entry.outcome == "relies" and entry.mode != "trained"
+    return swept and found is not None and found.value is not None and found.value > 0
+
+
+def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
+    found = entry.metric(headline(entry)[1])
+    detected = entry.detectability
+    return [
+        words(entry.confounder),
+        *([words(entry.mitigation)] if has_mitigation else []),
+        words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies"),
+        metric_cell(found),
+        interval(None if found is None else found.low, None if found is None else found.high, NUMBERS),
+        metric_cell(entry.metric("pull")) if entry.mode == "trained" else _over_patients(found),
+        metric_cell(entry.metric("clean_auc")),
+        metric_cell(entry.metric("ood_auc")),
+        metric_cell(detected),
+    ]
+
+
+def _over_patients(found: AuditMetric | None) -> Cell:
+    """Patients give the only interval of a trained model."""
+    return interval(
+        None if found is None else found.patients_low, None if found is None else found.patients_high, NUMBERS
+    )
+
+
+def _figures(source: Source[AuditRecord]) -> list[Block]:
+    """Curves of the first entries with a sweep; the others are in curves.csv."""
+    has_several = has_several_models(source.record)
+    swept = [entry for entry in source.record.entries if len(entry.points) > 1]
+    drawings = [
+        reliance_figure(
+            RelianceCurve(
+                named_entry(entry) if has_several else with_mitigation(entry),
+                [point.share for point in entry.points],
+                [_interval(point, "iid") for point in entry.points],
+                [_interval(point, "ood") for point in entry.points],
+            ),
+            identifier=f"{source.prefix}curve-{place}",
+        )
+        for place, entry in enumerate(swept[:_MOST_FIGURES])
+    ]
+    more = f" {len(swept) - _MOST_FIGURES} more are in curves.csv." if len(swept) > _MOST_FIGURES else ""
+    return [Figure(drawings, caption=_CAPTION + more)] if drawings else []
+
+
+def _interval(point: AuditPoint, name: str) -> Interval:
+    found = point.metric(name)
+    return Interval(None, None, None) if found is None else Interval(found.value, found.low, found.high)
+
+
+def _place(leaf: str | None) -> str:
+    """From the root of MICCAT."""
+    return "" if leaf is None else f"{'patient' if leaf in _OF_PATIENTS else 'environment'} › {leaf}"
+
+
+def _explained(record: AuditRecord) -> str:
+    detected = (
+        "Detectability: AUC of a probe that tells images with the artefact from those without it by their features."
+    )
+    if record.mode == "trained":
+        return (
+            "AUC drop: AUC of clean images minus AUC where negatives carry the artefact and positives do not. Pull: how far it "
+            f"moves answers towards the class in question, in standard deviations within a class. {detected}"
+        )
+    return (
+        "SRI, shortcut reliance index: area between i.i.d. and o.o.d. AUC over the shares, less that at share 0; 0 is no "
+        f"reliance, 0.725 a model that sees nothing else. O.o.d. at the largest share. {detected}"
+    )
+
+
+AUDIT = Kind(
+    AuditRecord,
+    audit_heading,
+    (
+        audit_verdict_section,
+        outcomes_section,
+        differences_section,
+        numbers_section,
+        groups_section,
+        frequency_section,
+        confounders_section,
+        needs_section,
+        audited_data_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(needs_text_section, outcomes_section, differences_section, frequency_text_section, audit_verdict_section),
+)

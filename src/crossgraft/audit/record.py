@@ -1,0 +1,193 @@
+"""What ``crossgraft audit`` finds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.audit.frequency_record import AuditFrequencies
+from crossgraft.data.record import DatasetRecord
+from crossgraft.models.record import ModelRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share
+from crossgraft.records.looks import LooksRecord
+
+AuditOutcome = Literal["relies", "sensitive", "passes", "undecided", "undetectable", "untrained", "impossible"]
+AuditMode = Literal["quick", "full", "trained"]
+GateState = Literal["passed", "failed", "not assessable"]
+
+
+class AuditMetric(Record):
+    """One number with its intervals of 95 %."""
+
+    name: str
+    value: float | None
+    low: float | None = Field(default=None, description="Over folds; of a trained model over patients.")
+    high: float | None = None
+    patients_low: float | None = Field(default=None, description="Over the patients of the test part, or its images.")
+    patients_high: float | None = None
+    no_interval_reason: str | None = None
+
+
+class AuditCell(Record):
+    """Images of one class, with what confounds or without, mean over folds."""
+
+    positive: bool
+    artefact: bool
+    num_images: Count
+    accuracy: float
+    is_small: bool = Field(description="Fewer than ten images.")
+
+
+class AuditPoint(Record):
+    """All folds at one share."""
+
+    share: Share = Field(description="p_art, share of the training positives that carry the artefact.")
+    realised: Share
+    metrics: list[AuditMetric] = Field(description="iid, ood, clean, aligned, worst group, gaps …")
+    cells: list[AuditCell]
+
+    def metric(self, name: str) -> AuditMetric | None:
+        """The metric of this name."""
+        return next((each for each in self.metrics if each.name == name), None)
+
+
+class AuditEntry(Record):
+    """One model, one confounder, and perhaps one mitigation."""
+
+    model: str
+    confounder: str = Field(description="As it was written, with its options.")
+    mitigation: str = "erm"
+    mode: AuditMode
+    outcome: AuditOutcome
+    reason: str
+    metrics: list[AuditMetric]
+    points: list[AuditPoint] = Field(default_factory=list[AuditPoint], description="By share; of a trained model one.")
+    detectability: AuditMetric | None = None
+    input_rms: float | None = Field(default=None, description="Of what the edit changes at the input, in its units.")
+    start: str = Field(
+        default="", description="What stands for the starting network of a trained model, or why nothing does."
+    )
+    shams: str = Field(default="", description="Which shams were asked, or why none were.")
+    overlap: float | None = Field(default=None, description="Of its spectrum with the learning priority of the model.")
+
+    def metric(self, name: str) -> AuditMetric | None:
+        """The metric of this name."""
+        return next((each for each in self.metrics if each.name == name), None)
+
+    @property
+    def is_assessable(self) -> bool:
+        """Whether the numbers say something about the model."""
+        return self.outcome not in ("undetectable", "untrained", "impossible")
+
+
+class AuditDifferencePoint(Record):
+    """Two models at one share."""
+
+    share: Share
+    ood: AuditMetric = Field(description="O.o.d. AUC minus that of the reference, mean over folds.")
+    p_value: Share = Field(description="Exact two-sample permutation test of the o.o.d. AUC of the folds, two-sided.")
+    p_value_holm: Share = Field(description="Adjusted by Holm over all shares and confounders of this model.")
+    floor: Share = Field(description="Smallest p-value that so few folds can give.")
+
+
+class AuditDifference(Record):
+    """One model beside the one that relies least, with one confounder, on the same test images."""
+
+    confounder: str
+    model: str
+    reference: str = Field(description="Model with the smallest shortcut reliance index of all that can be assessed.")
+    reliance: AuditMetric = Field(description="Shortcut reliance index minus that of the reference.")
+    points: list[AuditDifferencePoint]
+
+
+class ConfounderRecord(Record):
+    """What was put into images, in grey levels of 8 bits; or an attribute of them."""
+
+    confounder: str
+    title: str
+    leaf: str | None = Field(description="Place in MICCAT; None for what is none.")
+    scope: str | None
+    said: str = Field(description="What it is, in words.")
+    rms: float | None = None
+    share_changed: Share | None = None
+    psnr: float | None = Field(default=None, description="Peak signal-to-noise ratio in dB.")
+
+
+class ImagesNeeded(Record):
+    """How many images a verdict needs."""
+
+    confounder: str
+    what: str = Field(description="Which images, or patients, are counted.")
+    available: Count = Field(description="In the part that is measured on.")
+    needed: Count
+
+
+class GateRecord(Record):
+    """One condition of ``--fail-on``."""
+
+    condition: str
+    state: GateState
+    said: str
+
+
+class FileFactRow(Record):
+    """How well a fact of the file alone tells the class."""
+
+    fact: str
+    num_images: Count = Field(description="Images of which it is known.")
+    balanced_accuracy: AuditMetric = Field(description="Cross-validated; 0.5 is chance.")
+    auc: AuditMetric
+
+
+class AuditRecord(Record):
+    """Whether models lean on what confounds."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["audit"] = "audit"
+    dataset: DatasetRecord
+    positive: str = Field(description="Class that is told from all others.")
+    mode: AuditMode
+    models: list[ModelRecord]
+    confounders: list[ConfounderRecord]
+    entries: list[AuditEntry]
+    differences: list[AuditDifference] = Field(
+        default_factory=list[AuditDifference],
+        description="Between models that are trained for the audit, from two of them on.",
+    )
+    shares: list[Share]
+    num_folds: Count
+    num_test: Count
+    num_positive_test: Count
+    test_mode: str
+    unit: str
+    stage: Literal["native", "input"] = Field(
+        default="native", description="Whether artefacts are in images as they are, or resized for the network."
+    )
+    negatives: Share = Field(
+        description="Share of the negatives that carry the artefact, in training and in i.i.d. test images."
+    )
+    strength: float
+    seed: int
+    file_facts: list[FileFactRow] = Field(default_factory=list[FileFactRow])
+    needs: list[ImagesNeeded] = Field(
+        default_factory=list[ImagesNeeded], description="How many images a verdict needs, as --plan says."
+    )
+    gates: list[GateRecord] = Field(default_factory=list[GateRecord])
+    checks: list[CheckRecord] = Field(default_factory=list[CheckRecord])
+    frequency: AuditFrequencies | None = Field(default=None, description="None: it was not asked for.")
+    notes: list[str] = Field(default_factory=list)
+    looks: LooksRecord | None = None
+    references: list[Reference]
+    seconds: float
+
+
+class AuditTrainingRecord(Record):
+    """What one fine-tuning of an audit said, kept so that a stopped run goes on."""
+
+    key: str = Field(description="Hash of everything that decides the numbers.")
+    realised: Share
+    threshold: float
+    best_epoch: Count
+    clean: list[float] = Field(description="Probabilities of the class in question, of the test images as they are.")
+    edited: dict[str, list[float]] = Field(description="Confounder → of the same images with it.")

@@ -1,0 +1,294 @@
+"""An audit of pretrained models: trained where the artefact goes with the class, tested where it goes against it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from crossgraft.audit.attribute_sweep import AttributeDesign, design_attribute
+from crossgraft.audit.attributes import BinaryAttribute, binary_attribute
+from crossgraft.audit.audited import AuditCall, Audited
+from crossgraft.audit.confounded import Confounded, confound, without_artefact
+from crossgraft.audit.describe import (
+    attribute_record,
+    confounder_record,
+    edit_record,
+    fact_record,
+    impossible_entry,
+)
+from crossgraft.audit.file_facts import fact_attributes, how_telling
+from crossgraft.audit.frequency_work import FrequencySweep
+from crossgraft.audit.full_sweep import FullSweep
+from crossgraft.audit.model_differences import compare_models_of_audit
+from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
+from crossgraft.audit.options import AuditOptions, FullTraining
+from crossgraft.audit.quick_sweep import QuickSweep
+from crossgraft.audit.record import FileFactRow
+from crossgraft.audit.rows import AuditRows, divide_rows
+from crossgraft.audit.sweep import Sweep
+from crossgraft.choice import spell
+from crossgraft.data import Dataset
+from crossgraft.data.checks import check_rows
+from crossgraft.data.describe import thumbnails_of_rows
+from crossgraft.data.edits import without_name
+from crossgraft.data.opening import open_divided
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
+from crossgraft.models.describe import describe_model
+from crossgraft.options._option import from_mapping, options_of
+from crossgraft.options._values import refuse_given
+from crossgraft.options.data import DatasetOptions
+from crossgraft.progress import Reporter
+from crossgraft.records.base import CheckRecord, Reference, Thumbnail
+from crossgraft.running.publish import publish
+
+_SAY_NOTHING = ("unknown",)
+"""Texts of a column that say nothing."""
+_SHOWN = 3
+"""Images of each artefact on the page, without it and with it."""
+
+
+def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str, object]:
+    """What decides the result beside options.
+
+    Raises:
+        UsageError: An option is about a model that is trained already, and these are not.
+    """
+    refuse_given(options, ["start"], "is for a model that is trained already, and these are trained for the audit")
+    if options.mode != "full":
+        why = "is about the fine-tunings of --mode full; quick mode trains on frozen features"
+        refuse_given(options, options_of(FullTraining), why, instead="Give --mode full too")
+    specs = _specs(model, options, reporter)
+    return {"model": getattr(model, "typed", str(model)), "models": [spec.describe() for spec in specs]}
+
+
+def audit(call: AuditCall) -> Audited:
+    """Every model with every artefact.
+
+    Raises:
+        DataError: As of the data; or a part has too few images of a class.
+        UsageError: An option has no meaning.
+    """
+    asked, options, reporter = call.asked, call.options, call.reporter
+    specs = _specs(call.model, options, reporter)
+    dataset = open_data(options, reporter)
+    checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
+    if options.unit == "patient" and dataset.groups is None:
+        raise UsageError(
+            "--unit patient draws patients, and these images have none. Name their column: --group-column."
+        )
+    rows = divide_rows(
+        dataset, options.positive, num_folds=options.audit_folds, seed=options.seed, method=options.fold_method
+    )
+    found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
+    found.notes += _notes(rows, asked.shares, options.negatives)
+    tested = dataset.take(rows.test)
+    for edit in asked.edits:
+        found.needs += needed_of_artefact(spell(edit), rows.is_positive[rows.test], tested.groups, rows.positive)
+    for name in asked.attributes:
+        of_all = find_attribute(dataset, name, options)  # a test part may have one value alone
+        of_test = of_all._replace(flags=of_all.flags[rows.test], known=of_all.known[rows.test])
+        found.needs += needed_of_attribute(name, rows.is_positive[rows.test], of_test)
+    if options.plan:
+        return found
+    found.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()
+    native = _confounded(rows, call, found, specs, dataset) if options.stage == "native" else []
+    designs = _designs(rows, call, found, specs)
+    found.attribute_rows = _attribute_rows(rows, designs)
+    found.file_facts += file_facts(dataset, options, found)
+    sweep = Sweep(rows, asked.shares, asked.mitigations, options, call.num_threads, reporter)
+    frequencies = FrequencySweep.of(dataset, rows.test, call) if options.frequency else None
+    shown: list[Confounded] = [*native]
+    if options.stage == "input" and len(specs) > 1 and asked.edits:
+        found.notes.append(
+            f"What artefacts change is given for the inputs of {specs[0].name}; pictures show these, too."
+        )
+    for spec in specs:
+        backbone = load_as_asked(spec, options, device=call.device)
+        found.models.append(describe_model(backbone, "candidate"))
+        confounded = native
+        if options.stage == "input" and asked.edits:
+            confounded = _confounded(rows, call, found, [spec], dataset.resized(backbone.preprocessing))
+            shown = shown or confounded
+        of_model = _sweep_of(spec, backbone, sweep, call)
+        found.entries += of_model.entries(confounded)
+        found.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
+        if frequencies is not None:
+            frequencies.of_backbone(spec.name, backbone, confounded)
+    found.differences = compare_models_of_audit(sweep.swept)
+    found.frequency = None if frequencies is None else frequencies.record(found.entries)
+    found.fingerprint = " ".join(each.weights_fingerprint for each in found.models)
+    found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
+    found.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]
+    found.pictures = lambda: pictures(shown, rows)
+    return found
+
+
+def _sweep_of(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall) -> QuickSweep | FullSweep:
+    if call.options.mode == "quick":
+        return QuickSweep(sweep, spec.name, backbone)
+    return FullSweep(sweep, spec, backbone, call.directory, publish)
+
+
+def open_data(options: AuditOptions, reporter: Reporter, *, default_split: bool = True) -> Dataset:
+    """All rows with the part of each."""
+    how = {name: getattr(options, name) for name in options_of(DatasetOptions) if hasattr(options, name)}
+    opening = from_mapping(DatasetOptions, how)
+    return open_divided(options.data, opening, use_split=None, default_split=default_split, reporter=reporter)
+
+
+def _specs(model: Any, options: AuditOptions, reporter: Reporter) -> list[ModelSpec]:
+    several = [model] if isinstance(model, ModelSpec) else model
+    return read_zoo(
+        several,
+        weights_dir=options.weights_dir,
+        weights_key=options.weights_key,
+        weights_prefix=options.weights_prefix,
+        allow_code=options.allow_code,
+        reporter=reporter,
+    )
+
+
+def find_attribute(dataset: Dataset, text: str, options: AuditOptions) -> BinaryAttribute:
+    """``sex:F``: a column, or a fact of the file, and perhaps what counts as present.
+
+    Raises:
+        UnknownNameError: There is no such column or fact.
+        UsageError: The value has no meaning.
+        DataError: It is the same for all images.
+    """
+    name, _, present = text.partition(":")
+    columns = {**fact_attributes(dataset, root=_root(options)), **dataset.attributes}
+    if name not in columns:
+        raise UnknownNameError("column or fact of the file", name, columns)
+    return binary_attribute(columns[name], present or None, name=name, missing=_SAY_NOTHING)
+
+
+def file_facts(dataset: Dataset, options: AuditOptions, found: Audited) -> list[FileFactRow]:
+    """How well facts of the file alone tell the class; where there are too few images to say, a note says so."""
+    try:
+        rows = how_telling(dataset, positive=found.positive, root=_root(options), seed=options.seed)
+    except DataError as error:
+        found.notes.append(f"Facts of the file were not looked at. {error}")
+        return []
+    return [fact_record(row) for row in rows]
+
+
+def _root(options: AuditOptions) -> Path | None:
+    """The folder of the images, for what only a file knows."""
+    folder = options.image_root if options.image_root is not None else options.data
+    return Path(folder) if isinstance(folder, str | Path) and Path(folder).is_dir() else None
+
+
+def _notes(rows: AuditRows, shares: Sequence[float], negatives: float) -> list[str]:
+    names = rows.dataset.class_names
+    notes = [f"{rows.positive} is told from all {len(names) - 1} other classes together."] if len(names) > 2 else []
+    fewest = min(int(rows.is_positive[fold.train].sum()) for fold in rows.folds)
+    empty = [f"{share:g}" for share in shares if share > 0 and round(share * fewest) == 0]
+    if empty:
+        notes.append(f"At the share {', '.join(empty)} no image of {fewest} positives carries the artefact.")
+    sizes = [int((~rows.is_positive[fold.train]).sum()) for fold in rows.folds]
+    if any(round(negatives * size) == size for size in sizes):
+        notes.append(
+            "Every training negative carries the artefact: at share 0 it speaks for the negative class, and no model has seen a "
+            "negative without it."
+        )
+    return notes
+
+
+def _confounded(
+    rows: AuditRows, call: AuditCall, found: Audited, specs: Sequence[ModelSpec], images: Dataset
+) -> list[Confounded]:
+    """The artefacts that can be put into these images; the others become entries with a reason."""
+    options, done = call.options, list[Confounded]()
+    without = without_artefact(images, call.asked.absent, seed=options.seed)
+    recorded = {each.confounder for each in found.confounders}
+    with call.reporter.stage("Putting artefacts into images", total=len(call.asked.edits)) as stage:
+        for edit in call.asked.edits:
+            name = spell(edit)
+            try:
+                done.append(
+                    confound(
+                        rows, edit, without, strength=options.strength, negatives=options.negatives, seed=options.seed
+                    )
+                )
+                described = confounder_record(done[-1])
+            except DataError as error:
+                described = edit_record(name, edit, None)
+                reason = without_name(error)
+                found.entries += [impossible_entry(spec.name, name, reason, mode=options.mode) for spec in specs]
+                call.reporter.warn(f"{name} cannot be put into these images: {error}")
+            if name not in recorded:
+                found.confounders.append(described)
+            stage.advance()
+    return done
+
+
+def _designs(rows: AuditRows, call: AuditCall, found: Audited, specs: Sequence[ModelSpec]) -> list[AttributeDesign]:
+    """The attributes that enough images of each cell are there for; the others become entries with a reason."""
+    options, done = call.options, list[AttributeDesign]()
+    for name in call.asked.attributes:
+        attribute = find_attribute(rows.dataset, name, options)
+        found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
+        try:
+            done.append(design_attribute(name, attribute, rows, call.asked.shares, seed=options.seed))
+        except DataError as error:
+            found.entries += [impossible_entry(spec.name, name, str(error), mode=options.mode) for spec in specs]
+            call.reporter.warn(f"{name} cannot be audited with these images: {error}")
+    return done
+
+
+def _manifest(rows: AuditRows, shares: Sequence[float], options: AuditOptions) -> pd.DataFrame:
+    """Row by row and fold by fold, from which share on an image carries an artefact; no names and no patients."""
+    tables: list[pd.DataFrame] = []
+    identities = np.array([identity[:16] for identity in rows.identities])
+    for fold in rows.folds:
+        first = np.full(len(rows.dataset), np.nan)
+        for share in reversed(shares):
+            carrying = rows.carriers(fold, share, negatives=options.negatives, unit=options.unit, seed=options.seed)
+            first[carrying] = share
+        parts = np.full(len(rows.dataset), "", dtype="<U5")
+        parts[fold.train], parts[fold.val], parts[rows.test] = "train", "val", "test"
+        columns = {"row": np.arange(1, len(first) + 1), "image": identities, "fold": fold.number, "part": parts}
+        tables.append(pd.DataFrame({**columns, "positive": rows.is_positive, "carries_from_share": first}))
+    return pd.concat(tables, ignore_index=True)
+
+
+def _attribute_rows(rows: AuditRows, designs: Sequence[AttributeDesign]) -> pd.DataFrame:
+    """Which images train and select for each share of an attribute; no names and no patients."""
+    identities = np.array([identity[:16] for identity in rows.identities])
+    tables = [
+        pd.DataFrame(
+            {
+                "attribute": design.name,
+                "fold": turn.fold,
+                "share": turn.share,
+                "part": part,
+                "row": numbers + 1,
+                "image": identities[numbers],
+                "positive": rows.is_positive[numbers],
+                "has_attribute": design.attribute.flags[numbers].astype(bool),
+            }
+        )
+        for design in designs
+        for turn in design.turns
+        for part, numbers in (("train", turn.train), ("val", turn.val))
+    ]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def pictures(confounded: Sequence[Confounded], rows: AuditRows) -> list[Thumbnail]:
+    """A few positive test images without and with each artefact."""
+    shown = [row for row in rows.test.tolist() if rows.is_positive[row]][:_SHOWN]
+    return [
+        thumbnail.model_copy(update={"class_name": what, "row": None})
+        for what, images in (
+            *((("without", confounded[0].clean),) if confounded else ()),
+            *((f"with {each.name}", each.edited) for each in confounded),
+        )
+        for thumbnail in thumbnails_of_rows(images, [row + 1 for row in shown])
+    ]

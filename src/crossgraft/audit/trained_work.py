@@ -1,0 +1,285 @@
+"""An audit of a model that is trained already: it is asked about test images without an artefact and with it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crossgraft.audit.audited import AuditCall, Audited
+from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.describe import (
+    attribute_record,
+    confounder_record,
+    edit_record,
+    impossible_entry,
+    trained_attribute_entry,
+    trained_entry,
+)
+from crossgraft.audit.explained import Start
+from crossgraft.audit.frequency_work import of_trained
+from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
+from crossgraft.audit.options import AuditOptions
+from crossgraft.audit.outcomes import conclude_attribute, conclude_trained
+from crossgraft.audit.rows import AuditRows, positive_class
+from crossgraft.audit.start import named_start, start_of
+from crossgraft.audit.subjects import Probabilities, Subject, subject_of
+from crossgraft.audit.sweep_work import file_facts, find_attribute, open_data, pictures
+from crossgraft.audit.trained import audit_trained, positives_of
+from crossgraft.audit.trained_attribute import audit_trained_attribute
+from crossgraft.choice import spell
+from crossgraft.data import Dataset
+from crossgraft.data.checks import check_rows
+from crossgraft.data.edits import without_name
+from crossgraft.edit._image_edit import ImageEdit
+from crossgraft.edit.edits import EditFacts, Editing
+from crossgraft.edit.words import predicted_unedited
+from crossgraft.errors import DataError, UsageError
+from crossgraft.options._values import refuse_given
+from crossgraft.progress import Reporter
+from crossgraft.records.base import CheckRecord, Reference
+from crossgraft.tasks import DEFAULT_THRESHOLD
+from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.rows_of_run import run_directory_of, split_of_run
+from crossgraft.tune.saving.saved_model import SavedModel
+from crossgraft.words.formatting import counted
+
+_OF_TRAINING = (
+    "mode",
+    "shares",
+    "audit_folds",
+    "fold_method",
+    "negatives",
+    "unit",
+    "test_mode",
+    "micro_auc",
+    "batch_size",
+    "cache_dir",
+    "absent",
+    "mitigate",
+    "method",
+    "epochs",
+    "learning_rate",
+    "image_size",
+    "resize_policy",
+)
+
+
+def describe(model: Any, options: AuditOptions, reporter: Reporter) -> dict[str, object]:
+    """What decides the result beside options.
+
+    Raises:
+        UsageError: An option is about training, and this model is trained.
+    """
+    refuse_given(options, _OF_TRAINING, "is for models that are trained for the audit, and this one is trained already")
+    start = named_start(options, reporter)
+    named = {} if start is None else {"start": start.describe()}
+    return {"model": str(model) if isinstance(model, str | Path) else type(model).__name__, **named}
+
+
+def audit(call: AuditCall) -> Audited:
+    """One model with every artefact.
+
+    Raises:
+        DataError: As of the data; or the model does not know a class.
+        UnknownNameError: An attribute is named that the data do not have.
+    """
+    model, asked, options, reporter = call.model, call.asked, call.options, call.reporter
+    subject = subject_of(
+        model, device=call.device, allow_code=options.allow_code, class_names=_class_names(model, options)
+    )
+    opening = replace(options, class_names=None) if isinstance(options.data, Dataset) else options
+    dataset = open_data(opening, reporter, default_split=False)
+    checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
+    test, note = _test_rows(model, subject, dataset)
+    positive = positive_class(dataset, options.positive)
+    is_positive = np.array(dataset.class_names)[dataset.targets] == positive
+    found = Audited(dataset, test, positive, is_positive, "trained", checks=checks, notes=[note])
+    edited = None if subject.model is None else predicted_unedited(subject.model.facts.trained_on.edits)
+    found.notes += [] if edited is None else [edited]
+    others = len(dataset.class_names) - 1
+    found.notes += [f"{positive} is told from all {others} other classes together."] if others > 1 else []
+    images = dataset.take(test)
+    rows = AuditRows(images, positive, is_positive[test], (), np.arange(len(images)))
+    shown: list[Confounded] = []
+    for edit in asked.edits:
+        found.needs += needed_of_artefact(spell(edit), rows.is_positive, images.groups, positive)
+    for name in asked.attributes:
+        found.needs += needed_of_attribute(name, rows.is_positive, find_attribute(images, name, options))
+    if options.plan:
+        return found
+    positives_of(subject, images, positive)  # whether the model can be asked at all is no matter of a single artefact
+    seen = _as_seen(subject, images, options)
+    before = subject.probabilities(seen, reporter)
+    start: Start | str = ""
+    if asked.edits:
+        start = start_of(
+            model, subject, _as_seen(subject, dataset, options), test, is_positive, options, reporter, call.device
+        )
+    for edit in asked.edits:
+        _one(subject, seen, before, edit, start, options, found, shown, reporter)
+    for name in asked.attributes:
+        _attribute(subject, images, name, options, found, reporter)
+    if options.frequency:
+        found.frequency = of_trained(call, subject, images, shown, positive)
+    found.file_facts += file_facts(images, options, found)
+    found.fingerprint = _fingerprint(subject, found)
+    found.training_key = None if subject.model is None else subject.model.facts.look_key
+    found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
+    found.pictures = lambda: pictures(shown, rows)
+    return found
+
+
+def _one(
+    subject: Subject,
+    images: Dataset,
+    before: Probabilities,
+    edit: ImageEdit,
+    start: Start | str,
+    options: AuditOptions,
+    found: Audited,
+    shown: list[Confounded],
+    reporter: Reporter,
+) -> None:
+    """One artefact: an entry, whatever comes of it."""
+    name = spell(edit)
+    try:
+        result = audit_trained(
+            subject,
+            images,
+            edit,
+            positive=found.positive,
+            strength=options.strength,
+            threshold=own_threshold(subject, found.positive),
+            seed=options.seed,
+            before=before,
+            start=start,
+            reporter=reporter,
+        )
+    except DataError as error:
+        found.confounders.append(edit_record(name, edit, None))
+        found.entries.append(impossible_entry(subject.name, name, without_name(error), mode="trained"))
+        reporter.warn(f"{name} cannot be put into these images: {error}")
+        return
+    shown.append(_confounded(images, edit, result.edit, options))
+    too_small = None if subject.model is None else _too_small(subject.model, shown[-1])
+    concluded = conclude_trained(result, positive=found.positive, too_small=too_small, strength=options.strength)
+    found.confounders.append(confounder_record(shown[-1]))
+    found.entries.append(trained_entry(subject.name, name, result, concluded))
+
+
+def _confounded(images: Dataset, edit: ImageEdit, facts: EditFacts, options: AuditOptions) -> Confounded:
+    editing = Editing([edit], strength=options.strength, seed=options.seed)
+    return Confounded(spell(edit), edit, editing, images, images, images.edited(editing), facts)
+
+
+def _fingerprint(subject: Subject, found: Audited) -> str:
+    """What names the model: its weights; of what can only be asked its name and how well it does."""
+    if subject.model is not None:
+        return subject.model.facts.weights_fingerprint
+    clean = [metric.value for entry in found.entries if (metric := entry.metric("clean_auc")) is not None]
+    return f"{subject.name} {clean[:1]}"
+
+
+def _as_seen(subject: Subject, images: Dataset, options: AuditOptions) -> Dataset:
+    """What artefacts are put into: images as they are, or resized for the network.
+
+    Raises:
+        UsageError: There is no network whose input is known.
+    """
+    if options.stage == "native":
+        return images
+    if subject.model is None:
+        raise UsageError(
+            f"--stage input needs a network whose input is known, and {subject.name} can only be asked. Leave it out."
+        )
+    return images.resized(subject.model.classifier.preprocessing)
+
+
+def _attribute(
+    subject: Subject, images: Dataset, name: str, options: AuditOptions, found: Audited, reporter: Reporter
+) -> None:
+    """One attribute: an entry, whatever comes of it."""
+    attribute = find_attribute(images, name, options)
+    found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
+    threshold = own_threshold(subject, found.positive)
+    try:
+        result = audit_trained_attribute(
+            subject, images, attribute, positive=found.positive, threshold=threshold, reporter=reporter
+        )
+    except DataError as error:
+        found.entries.append(impossible_entry(subject.name, name, str(error), mode="trained"))
+        reporter.warn(f"{name} cannot be audited with these images: {error}")
+        return
+    found.entries.append(trained_attribute_entry(subject.name, name, result, conclude_attribute(result)))
+
+
+def own_threshold(subject: Subject, positive: str) -> float:
+    """From which probability of the class on the model decides for it: its own threshold, where it has one."""
+    facts = None if subject.model is None else subject.model.facts
+    known = {} if facts is None else {row.class_name: row.threshold for row in facts.thresholds}
+    found = known.get(positive)
+    if found is None and facts is not None and len(facts.class_names) == 2:  # the threshold is that of the other class
+        of_other = next((value for value in known.values() if value is not None), None)
+        found = None if of_other is None else math.nextafter(1 - of_other, math.inf)
+    return DEFAULT_THRESHOLD if found is None else found
+
+
+def _too_small(model: SavedModel, each: Confounded) -> str | None:
+    return each.too_small(model.classifier.preprocessing)
+
+
+def _class_names(model: object, options: AuditOptions) -> list[str] | None:
+    """Names that were given for a function, which knows none."""
+    names = options.class_names
+    return list(names) if callable(model) and isinstance(names, list | tuple) else None
+
+
+def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.ndarray, str]:
+    """Rows that the model has not learned from, as far as that can be known, and which they are in words.
+
+    Raises:
+        DataError: There are none.
+    """
+    facts = None if subject.model is None else subject.model.facts
+    run = model.out if isinstance(model, FineTuningResult) else model
+    is_its_own = facts is not None and dataset.fingerprint in facts.trained_on.fingerprints
+    if is_its_own and isinstance(run, str | Path):
+        split = run_directory_of(Path(run)) / "split.json"
+        if not split.is_file():
+            raise DataError(
+                f"{split} is missing, so the test images of the run are not known. Give the whole run directory."
+            )
+        return np.sort(split_of_run(Path(run)).rows("test")), "Measured on the test part of the run."
+    has_test = dataset.splits is not None and bool((dataset.splits == "test").any())
+    rows = np.flatnonzero(dataset.splits == "test") if has_test else np.arange(len(dataset))
+    known = None if subject.model is None else subject.model.known_images
+    if known is not None:
+        return _without_known(rows, dataset, known, part="the test part of the data" if has_test else "images")
+    if has_test:
+        return rows, "Measured on the test part of the data."
+    if is_its_own:
+        return rows, "Measured on all images, those among them that the model was trained on: give its run."
+    return rows, "Measured on all images: whether the model has learned from some of them is not known here."
+
+
+def _without_known(rows: np.ndarray, dataset: Dataset, known: frozenset[str], *, part: str) -> tuple[np.ndarray, str]:
+    """The rows whose image had no part in the fine-tuning, pixel by pixel, and which they are in words.
+
+    Raises:
+        DataError: There are none.
+    """
+    digests = dataset.image_digests
+    left = np.array([row for row in rows.tolist() if digests[row].hex() not in known], dtype=rows.dtype)
+    if len(left) == 0:
+        raise DataError(
+            f"The model was fine-tuned with {'this image' if len(rows) == 1 else f'all {len(rows)} images'}. Give images "
+            "that it has not seen, or its run with all data of the run: then the test part is used."
+        )
+    out = len(rows) - len(left)
+    if out:
+        return left, f"Measured on {part} without {counted(out, 'image')} that the model was fine-tuned with."
+    return left, f"Measured on {part}: none is, pixel by pixel, one that the model was fine-tuned with."

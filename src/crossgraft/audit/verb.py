@@ -1,0 +1,276 @@
+"""``audit_model``: how far models lean on an artefact, or on who is in the picture."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from crossgraft.audit import sweep_work as _audit_sweep
+from crossgraft.audit import trained_work as _audit_trained
+from crossgraft.audit.audited import Asked, AuditCall, Audited
+from crossgraft.audit.frequency_work import frequency_frame
+from crossgraft.audit.gates import Gate, judge, read_gates
+from crossgraft.audit.mitigation import MITIGATIONS, EmpiricalRisk, Mitigation
+from crossgraft.audit.options import AuditOptions
+from crossgraft.audit.record import AuditRecord
+from crossgraft.audit.subjects import Subject
+from crossgraft.audit.tables import curves_frame, differences_frame, entries_frame
+from crossgraft.audit.words import answer_in_words
+from crossgraft.choice import choose, pieces, spell
+from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
+from crossgraft.data.describe import describe_dataset, make_thumbnails
+from crossgraft.data.errors_first import data_errors_first
+from crossgraft.data.given_images import location_of
+from crossgraft.edit.edits import choose_edits
+from crossgraft.errors import UsageError
+from crossgraft.options._option import configuration
+from crossgraft.options._values import refuse_given
+from crossgraft.progress import Reporter
+from crossgraft.records.base import Thumbnail
+from crossgraft.records.looks import LooksRecord
+from crossgraft.result import Result
+from crossgraft.running.publish import publish
+from crossgraft.running.run_directory import RunDirectory
+from crossgraft.running.verb import Run, verb
+from crossgraft.select.result import SelectionResult
+from crossgraft.tune.looks import count_test_look
+from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.saving.saved_model import SavedModel
+
+PluginT = TypeVar("PluginT")
+EXIT_GATE = 5
+"""What the command line ends with where a condition of ``--fail-on`` holds, or nothing could be assessed."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit(Result[AuditRecord]):
+    """What models lean on: ``record`` holds every number."""
+
+    def summary(self) -> str:
+        """Which models rely on what."""
+        return answer_in_words(self.record)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per model, confounder and mitigation."""
+        return entries_frame(self.record)
+
+    @property
+    def exit_code(self) -> int:
+        """5 where a condition of ``fail_on`` holds, or could not be looked at anywhere."""
+        return EXIT_GATE if any(gate.state != "passed" for gate in self.record.gates) else 0
+
+
+@verb("audit", AuditOptions)
+def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
+    """Put an artefact into real images under control, and measure how far models rely on it.
+
+    A model that is trained already is asked about test images without the artefact and with it. Of pretrained models,
+    classifiers are trained where a share of the positives carries the artefact, and tested where it goes with the class
+    (i.i.d.) and where it goes against it (o.o.d.); the shortcut reliance index sums up the gap over all shares.
+
+    Args:
+        model: Run directory of ``crossgraft tune``, what ``fine_tune`` or ``select_model`` returned, ``.onnx`` file, classifier
+            or function, which is asked as it is; or names of pretrained models as ``rank`` takes them, which are trained.
+        {options}
+
+    Returns:
+        One of seven outcomes for each model and confounder, never silence, and models beside each other; with ``out`` also
+        ``report.html``, ``report.json``, ``audit.csv``, ``curves.csv``, ``differences.csv``, ``manifest.csv`` and ``run.json``
+        there. Its ``exit_code`` is 5 where a condition of ``fail_on`` holds.
+
+    Raises:
+        DataError: Something is wrong with the images or labels, or a part has too few images of a class.
+        UsageError: An argument is wrong or contradicts another.
+        UnknownNameError: A name is not known; the message gives the nearest names.
+        MissingWeightsError: Weights are not on this machine.
+        RunDirectoryError: ``out`` is in use or holds another run.
+
+    Cost: of a trained model one pass over the test images and three per artefact; where the artefact pulls answers, three of the
+    starting network, one of them over its training images, and where that leaves it open eight more of the model. In quick mode
+    one pass over all images and one over those that may carry it, per model and artefact, then milliseconds per fold and share;
+    in full mode a fine-tuning each.
+    """
+    reporter, began = run.reporter, time.perf_counter()
+    model = _handed_over(model) if isinstance(model, SelectionResult) else model
+    asked = _asked(options)
+    gates = read_gates(options.fail_on)
+    device, threads = resolve_device(options.device), options.workers or available_cores()
+    trained = _is_trained(model)
+    how = _audit_trained if trained else _audit_sweep
+    with nullcontext() if trained else data_errors_first(options.data, options):
+        described = how.describe(model, options, reporter)
+    out = None if options.plan else options.out
+    resolved = {**described, "confounders": [spell(edit) for edit in asked.edits], "shares": list(asked.shares)}
+    typed = {**configuration(options), **resolved, "data": location_of(options.data)}
+    with (
+        limit_threads(threads),
+        reuse_freed_memory(),
+        run.directory(location_of(options.data), typed=typed, resolved=resolved, out=out) as directory,
+    ):
+        if directory:
+            directory.describe_machine(reporter, threads=threads, device=device)
+        found = how.audit(AuditCall(model, asked, options, directory, reporter, device, threads))
+        record = _record(found, asked, options, gates, seconds=time.perf_counter() - began)
+        if options.ledger and not options.plan:
+            record = record.model_copy(update={"looks": _count_look(found, reporter)})
+        return _finish(Audit(record), found, directory, reporter, options)
+
+
+def _count_look(found: Audited, reporter: Reporter) -> LooksRecord | None:
+    """A fine-tuned model is the look of its training; classifiers of a sweep are nothing that anybody picks."""
+    each = [f"{entry.confounder} {entry.mitigation}" for entry in found.entries]
+    measured = [found.fingerprint, *each] if found.training_key is None else [found.training_key]
+    return count_test_look(
+        found.dataset,
+        found.test,
+        measured,
+        None,
+        command="audit",
+        reporter=reporter,
+        is_result=found.mode == "trained",
+    )
+
+
+def _handed_over(selected: SelectionResult) -> FineTuningResult | SavedModel:
+    """The fine-tuning of a selection, which knows its test images; without a folder the model alone.
+
+    Raises:
+        UsageError: Only a plan was made.
+    """
+    return selected.model if selected.tuned is None or selected.out is None else selected.tuned
+
+
+def _asked(options: AuditOptions) -> Asked:
+    """What the options name, looked up before any image is opened.
+
+    Raises:
+        UnknownNameError: With the nearest names.
+        UsageError: A number is out of its range.
+    """
+    attributes = list(dict.fromkeys(_texts(options.attributes)))
+    named = _texts(options.confounders)
+    edits = _once(choose_edits(named or ("tag",))) if named or not attributes else []
+    if not edits:
+        refuse_given(options, _OF_ARTEFACTS, "is about artefacts, and only attributes are named (--attribute)")
+    absent = [] if options.absent is None else choose_edits(options.absent)
+    asked_for = _once([_mitigation(each) for each in _texts(options.mitigate)])
+    mitigations = [each for each in asked_for if not isinstance(each, EmpiricalRisk)]  # which is always there
+    if mitigations and options.mode == "full":
+        raise UsageError("--mitigate works on frozen features. Leave out --mode full.")
+    for name, value, most in (("strength", options.strength, np.inf), ("negatives", options.negatives, 1.0)):
+        if not (np.isfinite(value) and 0 <= value <= most):
+            raise UsageError(f"--{name} must be at least 0{'' if most > 1 else ' and at most 1'}, got {value!r}.")
+    return Asked(edits, attributes, absent, mitigations, _shares(options.shares))
+
+
+_OF_ARTEFACTS = ("absent", "negatives", "stage", "strength", "unit")
+
+
+def _once(plugins: Sequence[PluginT]) -> list[PluginT]:
+    """Each of them once, where it is named twice with the same options."""
+    return list({spell(each): each for each in plugins}.values())
+
+
+def _shares(given: str | Sequence[float]) -> tuple[float, ...]:
+    texts = given.split(",") if isinstance(given, str) else list(given)
+    try:
+        shares = tuple(float(each) for each in texts)
+    except ValueError:
+        raise UsageError(f"--shares are numbers with commas, for example 0,0.5,1; got {given!r}.") from None
+    if len(shares) < 3 or shares[0] != 0 or list(shares) != sorted(set(shares)) or shares[-1] > 1:
+        raise UsageError(
+            "--shares must ascend from 0 to at most 1, at least three: reliance is what changes from the share 0 on; got "
+            f"{', '.join(f'{share:g}' for share in shares)}."
+        )
+    return shares
+
+
+def _texts(given: str | Sequence[Any]) -> list[Any]:
+    """Names with options; a piece between commas that is an option belongs to the name before it."""
+    return pieces(given) if isinstance(given, str) else [part for each in given for part in _texts_of(each)]
+
+
+def _texts_of(each: Any) -> list[Any]:
+    return pieces(each) if isinstance(each, str) else [each]
+
+
+def _mitigation(each: Any) -> Mitigation:
+    return each if isinstance(each, Mitigation) else choose(MITIGATIONS, each)
+
+
+def _is_trained(model: object) -> bool:
+    """Whether it gives answers already."""
+    if isinstance(model, str | Path):
+        path = Path(model)
+        return path.suffix == ".onnx" or (path / "run.json").is_file() or (path / "model.json").is_file()
+    return (
+        isinstance(model, Subject | SavedModel | FineTuningResult) or callable(model) or hasattr(model, "predict_proba")
+    )
+
+
+def _record(
+    found: Audited, asked: Asked, options: AuditOptions, gates: Sequence[Gate], *, seconds: float
+) -> AuditRecord:
+    return AuditRecord(
+        dataset=describe_dataset(found.dataset, show_names=options.show_names),
+        positive=found.positive,
+        mode=found.mode,
+        models=found.models,
+        confounders=found.confounders,
+        entries=found.entries,
+        differences=found.differences,
+        shares=list(asked.shares) if found.mode != "trained" else [],
+        num_folds=options.audit_folds if found.mode != "trained" else 1,
+        num_test=len(found.test),
+        num_positive_test=int(found.is_positive[found.test].sum()),
+        test_mode=options.test_mode,
+        unit=options.unit,
+        stage=options.stage,
+        negatives=options.negatives,
+        strength=options.strength,
+        seed=options.seed,
+        frequency=found.frequency,
+        file_facts=found.file_facts,
+        needs=found.needs,
+        gates=[] if options.plan else judge(gates, found.entries),
+        checks=found.checks,
+        notes=found.notes,
+        references=found.references,
+        seconds=seconds,
+    )
+
+
+def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: Any, options: AuditOptions) -> Audit:
+    if run is None:
+        return result
+    run.describe_data(found.dataset.fingerprint)
+    run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in result.record.models})
+    tables = {
+        "audit.csv": result.to_frame(),
+        "curves.csv": curves_frame(result.record),
+        "differences.csv": differences_frame(result.record),
+        "manifest.csv": found.manifest,
+        "attribute_rows.csv": found.attribute_rows,
+        "frequency.csv": frequency_frame(result.record),
+    }
+    page = publish(
+        run,
+        result.record,
+        reporter,
+        tables={name: table for name, table in tables.items() if len(table)},
+        split=found.dataset.split,
+        thumbnails=None if options.no_images else lambda: _pictures(found),
+    )
+    return replace(result, out=run.path, report=page)
+
+
+def _pictures(found: Audited) -> list[Thumbnail]:
+    """Images without and with each artefact; where none was drawn, a few of each class."""
+    return (found.pictures() if found.pictures else []) or make_thumbnails(found.dataset)

@@ -1,0 +1,178 @@
+"""Layers of two models beside each other: CKA of all pairs, and CCA of those at the same place."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from crossgraft.compare.record import LayerGrid, ModelComparisonRecord, ModelPair
+from crossgraft.compare.words import NUMBERS, pair_in_words
+from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section, Subheading
+from crossgraft.report.plots.layer_curves import LayerCurve, layer_curves_figure
+from crossgraft.report.plots.layer_grid import layer_grid_figure
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Column, Table, number, whole, words
+from crossgraft.words.formatting import counted
+
+_NARROW = 340
+
+
+def layer_pairs_section(source: Source[ModelComparisonRecord]) -> Section:
+    """A grid for each pair of models, and that of untrained networks beside it."""
+    blocks: list[Block] = []
+    for place, pair in enumerate(source.record.pairs):
+        if pair.cka is None:
+            blocks.append(Paragraph(f"{pair_in_words(pair)}: {pair.cka_reason}"))
+            continue
+        drawn = [(pair.cka, "These networks", (pair.first, pair.second))]
+        if pair.cka_untrained is not None:
+            drawn.append((pair.cka_untrained, "Untrained networks", (f"like {pair.first}", f"like {pair.second}")))
+        figures: list[list[Markup]] = [[], []]
+        for number_of, (grid, title, labels) in enumerate(drawn):
+            for is_narrow in (False, True):
+                identifier = f"{source.prefix}grid-{place}-{number_of}{'-narrow' if is_narrow else ''}"
+                figures[is_narrow].append(_grid(grid, title, labels, identifier, is_narrow=is_narrow))
+        blocks += [
+            Subheading(f"{source.prefix}pair-{place}", pair_in_words(pair)),
+            Figure(figures[0], caption=_caption(pair.cka), narrow=figures[1]),
+            *_left_out(pair.cka, pair),
+        ]
+    return Section(name="layers", title="Layers", part="evidence", blocks=blocks)
+
+
+def layer_text_section(source: Source[ModelComparisonRecord]) -> Section:
+    """For the terminal: each layer of A with the layer of B that is most like it."""
+    blocks: list[Block] = [_nearest(pair, pair.cka) for pair in source.record.pairs if pair.cka is not None]
+    return Section(name="layers", title="Layers", part="evidence", blocks=blocks)
+
+
+def layer_cca_section(source: Source[ModelComparisonRecord]) -> Section | None:
+    """CCA by the protocol of the thesis: a curve for each pair of models, and a table."""
+    record = source.record
+    pairs = [pair for pair in record.pairs if pair.cca]
+    reasons = [f"{pair_in_words(pair)}: {pair.cca_reason}" for pair in record.pairs if pair.cca_reason]
+    if not pairs:
+        return None
+    blocks: list[Block] = [*_curves(source, pairs), *(_cca_table(pair) for pair in pairs)]
+    if reasons:
+        blocks.append(Items(reasons))
+    return Section(name="cca", title="CCA by layer", part="evidence", blocks=blocks)
+
+
+def _grid(grid: LayerGrid, title: str, labels: tuple[str, str], identifier: str, *, is_narrow: bool) -> Markup:
+    return layer_grid_figure(
+        title,
+        grid.rows,
+        grid.columns,
+        grid.values,
+        row_label=labels[0],
+        column_label=labels[1],
+        identifier=identifier,
+        is_narrow=is_narrow,
+    )
+
+
+def _caption(grid: LayerGrid) -> str:
+    """What cells mean, and how they were computed."""
+    how = " ".join(grid.notes) or "Exact sums over all images."
+    kind = "Debiased CKA" if "debiased" in grid.estimator else "Minibatch CKA (debiased)"
+    return (
+        f"{kind} of each pair of layers, {counted(grid.num_images, 'image')}; 1 is a rotation of the same features, 0 "
+        f"what unrelated ones have, and orange is below 0. The first layers stand at the bottom left. {how}"
+    )
+
+
+def _left_out(grid: LayerGrid, pair: ModelPair) -> list[Block]:
+    said = [
+        f"{label}: the layer {layer} is left out, because {reason}."
+        for label, layers in ((pair.first, grid.left_out_rows), (pair.second, grid.left_out_columns))
+        for layer, reason in layers.items()
+    ]
+    return [Items(said)] if said else []
+
+
+def _nearest(pair: ModelPair, grid: LayerGrid) -> Table:
+    floor = pair.cka_untrained
+    rows = []
+    for layer, values in zip(grid.rows, grid.values, strict=True):
+        nearest = max(range(len(values)), key=values.__getitem__) if values else None
+        same = grid.columns.index(layer) if layer in grid.columns else None
+        beside = None
+        if same is not None and floor is not None and layer in floor.rows and layer in floor.columns:
+            beside = floor.values[floor.rows.index(layer)][floor.columns.index(layer)]
+        rows.append(
+            [
+                words(layer),
+                number(None if same is None else values[same], NUMBERS),
+                number(beside, NUMBERS),
+                words(None if nearest is None else grid.columns[nearest]),
+                number(None if nearest is None else values[nearest], NUMBERS),
+            ]
+        )
+    return Table(
+        caption=f"CKA by layer: {pair_in_words(pair)}",
+        columns=[
+            Column("Layer"),
+            Column("Same layer", numeric=True),
+            Column("Untrained", numeric=True),
+            Column("Most like"),
+            Column("CKA", numeric=True),
+        ],
+        rows=rows,
+        file_name="nearest",
+    )
+
+
+def _curves(source: Source[ModelComparisonRecord], pairs: list[ModelPair]) -> list[Block]:
+    most = max(len(pair.cca) for pair in pairs)
+    same = [pair for pair in pairs if len(pair.cca) == most and any(row.value is not None for row in pair.cca)]
+    if not same:
+        return []
+    first = same[0]
+    layers = [row.layer if row.layer == row.other_layer else f"{row.layer} | {row.other_layer}" for row in first.cca]
+    curves = [
+        LayerCurve(pair_in_words(pair), [row.value for row in pair.cca], [row.spread for row in pair.cca])
+        for pair in same
+    ]
+    if any(row.untrained is not None for row in first.cca):
+        floor = [row.untrained for row in first.cca]
+        curves.append(LayerCurve("untrained networks", floor, [None] * len(floor), is_untrained=True))
+    drawn = [
+        layer_curves_figure(layers, curves, y_label="Mean CCA", identifier=f"{source.prefix}cca{suffix}", width=width)
+        for suffix, width in (("", 640), ("-narrow", _NARROW))
+    ]
+    caption = (
+        "CCA of layers at the same place, mean of five draws of positions and channels, with their standard deviation. It tends "
+        "to 1 where few positions were reached; the table says how many."
+    )
+    return [Figure(drawn[:1], caption=caption, narrow=drawn[1:])]
+
+
+def _cca_table(pair: ModelPair) -> Table:
+    notes = [f"{row.layer}: {row.reason}." for row in pair.cca if row.reason]
+    return Table(
+        caption=f"CCA by layer: {pair_in_words(pair)}",
+        columns=[
+            Column("Layer"),
+            Column("CCA", numeric=True),
+            Column("Spread", numeric=True),
+            Column("Untrained", numeric=True),
+            Column("Channels", numeric=True),
+            Column("Positions", numeric=True),
+            Column("Asked for", numeric=True),
+        ],
+        rows=[
+            [
+                words(row.layer if row.layer == row.other_layer else f"{row.layer} | {row.other_layer}"),
+                number(row.value, NUMBERS),
+                number(row.spread, NUMBERS),
+                number(row.untrained, NUMBERS),
+                whole(row.channels),
+                whole(row.positions),
+                whole(row.positions_asked_for),
+            ]
+            for row in pair.cca
+        ],
+        file_name=f"cca-{pair.first}-{pair.second}".replace(" ", "-").lower(),
+        notes=notes,
+        page_only=True,
+    )

@@ -1,0 +1,97 @@
+"""What is done to images before anything else sees them: what ``crossgraft edit`` writes, and what ``tune`` says of it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+
+from crossgraft.data.record import DatasetRecord
+from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
+
+ALL_PARTS = "all"
+"""Instead of train, val and test where there are folds: each image is in every part once."""
+
+
+class EditRow(Record):
+    """One edit, in grey levels of 8 bits whatever the type of the images."""
+
+    edit: str = Field(description="As it was written, with its options.")
+    title: str
+    leaf: str | None = Field(description="Place in MICCAT; None for an edit that is no confounder.")
+    num_images: Count = Field(description="Different images that it was done to.")
+    rms: float = Field(description="Root mean square of what it changed.")
+    share_changed: Share
+    psnr: float = Field(description="Peak signal-to-noise ratio in dB.")
+
+
+class EditedClassRow(Record):
+    """Images of one class."""
+
+    class_name: str
+    num_images: Count
+    num_edited: Count
+    merged: str | None = Field(default=None, description="The coarser class; None: classes stay.")
+
+
+class EditRecord(Record):
+    """A data set that was written again with edited images."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["edit"] = "edit"
+    dataset: DatasetRecord = Field(description="The data as they were.")
+    edits: list[EditRow]
+    classes: list[EditedClassRow]
+    num_edited: Count
+    share: Share
+    strength: float
+    unit: str
+    seed: int
+    fingerprint: str = Field(description="Of edited images under the labels and groups that they had.")
+    table: str = Field(description="Name of the table of labels in the run directory.")
+    references: list[Reference]
+
+
+class EditedPartRow(Record):
+    """Images of one part of the data."""
+
+    name: str = Field(description="train, val or test; with folds 'all'.")
+    num_images: Count
+    num_edited: Count
+
+
+class EditedImagesRecord(Record):
+    """What was done to images before a model saw them, with all that it takes to do it again."""
+
+    edits: list[EditRow]
+    parts: list[EditedPartRow]
+    chosen_parts: list[str] = Field(description="Those that were to be edited.")
+    among: list[str] | None = Field(description="Classes that were to be edited; None: all.")
+    share: Share
+    strength: float
+    unit: Literal["image", "patient"]
+    seed: int
+    unedited_fingerprint: str = Field(description="Of the same images as they came, with labels and groups.")
+    references: list[Reference]
+
+    @property
+    def num_edited(self) -> int:
+        """Images of all parts."""
+        return sum(row.num_edited for row in self.parts)
+
+    @property
+    def was_learned_from(self) -> bool:
+        """Whether images that an edit changed had a part in training or in picking the model."""
+        is_changed = any(row.rms > 0 for row in self.edits)
+        return is_changed and any(row.num_edited for row in self.parts if row.name != "test")
+
+
+class MayBeEdited(Record):
+    """A record about images that may have been edited; where they were not, it is written as before there were edits."""
+
+    edits: EditedImagesRecord | None = Field(default=None, description="None: images are as they came.")
+
+    @model_serializer(mode="wrap")
+    def _without_what_was_not_done(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written = write(self)
+        return {name: value for name, value in written.items() if name != "edits" or value is not None}

@@ -1,0 +1,10 @@
+"""Hand a fine-tuned model on: other formats, each loaded again and compared before it gets its name."""
+
+from typing import TYPE_CHECKING
+
+from crossgraft.faces import lazy_face
+
+if TYPE_CHECKING:
+    from crossgraft.export.exported import Exported as Exported
+
+lazy_face(__name__, moved={"export_model": "crossgraft"})

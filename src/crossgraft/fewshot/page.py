@@ -1,0 +1,232 @@
+"""The report of few-shot episodes: which head is best, how surely, and against what."""
+
+from __future__ import annotations
+
+from crossgraft.check.options import CheckOptions
+from crossgraft.data.page import data_facts, data_gallery
+from crossgraft.fewshot.page_look import look_section
+from crossgraft.fewshot.record import FewshotRecord, HeadRow
+from crossgraft.fewshot.words import answer_in_words, is_separable
+from crossgraft.options.typed_command import DATA
+from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Section
+from crossgraft.report.checks import checks_section
+from crossgraft.report.kinds import Kind
+from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.provenance import provenance_section
+from crossgraft.report.references import references_section
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, number, table_of, words
+from crossgraft.report.verdict import (
+    Caveat,
+    CaveatOf,
+    Following,
+    caveats_of,
+    found_by_checks,
+    in_one_line,
+    of_check,
+    unsound_data,
+    verdict_blocks,
+)
+from crossgraft.tune.options import TuneOptions
+from crossgraft.words.formatting import NumberFormat, counted
+
+_SHARE = NumberFormat(decimals=3)
+_RANK = NumberFormat(decimals=1)
+_FEW_EPISODES = 100
+
+
+def fewshot_heading(source: Source[FewshotRecord]) -> Heading:
+    """The model, the data and the tasks."""
+    record = source.record
+    facts = [counted(record.num_episodes, "episode"), record.sampler, counted(len(record.heads), "head")]
+    return Heading(
+        title=f"{record.model.name} on few-shot tasks of {record.dataset.name}",
+        summary=" · ".join(facts),
+        advice=in_one_line(answer_in_words(record), caveats_of(source, FEWSHOT_CAVEATS)),
+    )
+
+
+def fewshot_verdict_section(source: Source[FewshotRecord]) -> Section:
+    """The best head with what limits it, and all heads as a figure."""
+    record = source.record
+    blocks = verdict_blocks(answer_in_words(record), caveats_of(source, FEWSHOT_CAVEATS), after_episodes(source))
+    rows = [
+        IntervalRow(row.head, Interval(row.accuracy, row.accuracy - half_width, row.accuracy + half_width))
+        for row in record.heads
+        for half_width in (row.half_width or 0.0,)
+    ]
+    figure = intervals_figure(
+        rows, x_label="Accuracy on queries, mean over episodes", identifier=f"{source.prefix}fewshot-heads"
+    )
+    caption = (
+        "Accuracy on queries, mean over episodes, with its interval of 95 %. All heads had the same episodes, so that their "
+        "differences are surer than these intervals look; they are in the table."
+    )
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Figure([figure], caption=caption)])
+
+
+def heads_section(source: Source[FewshotRecord]) -> Section:
+    """Every head with its interval, its difference to the baseline and its ranks."""
+    record = source.record
+    table = Table(
+        caption=f"Heads on {counted(record.num_episodes, 'episode')}, best first",
+        columns=[
+            Column("Head"),
+            Column("Accuracy", numeric=True),
+            Column("±", numeric=True, csv_titles=("half_width",)),
+            Column(f"Difference to {record.baseline}", numeric=True),
+            Column("±", numeric=True, csv_titles=("difference_half_width",)),
+            Column("Separable"),
+            Column("Rank", numeric=True),
+            Column("Plain rank", numeric=True, page_only=True),
+            Column("Seconds an episode", numeric=True),
+        ],
+        rows=[_head_row(row, record.baseline) for row in record.heads],
+        file_name="heads",
+        notes=[
+            "± is half of an interval of 95 % over episodes: it tells how sure the mean over episodes of these images is, and "
+            "nothing of other images. Differences are paired by episode.",
+            *_without_interval(record.heads),
+            "Rank: heads within each other's intervals share one, as on the leaderboard of Meta-Dataset. Plain rank: equal means "
+            "alone share one.",
+            *(f"{name} is left out of all heads: it {why}." for name, why in record.left_out.items()),
+        ],
+    )
+    said = [f"{row.head}: {text} ({counted(n, 'episode')})" for row in record.heads for text, n in row.warnings.items()]
+    warned: list[Block] = [Folded(counted(len(said), "warning"), [Items(said)])] if said else []
+    return Section(name="heads", title="Heads", part="evidence", blocks=[table, *warned])
+
+
+def _without_interval(heads: list[HeadRow]) -> list[str]:
+    """Why values have no interval, each reason once."""
+    reasons = [reason for row in heads for reason in (row.no_interval_reason, row.difference_no_interval_reason)]
+    return [f"No interval: {reason}." for reason in dict.fromkeys(reasons) if reason is not None]
+
+
+def episodes_section(source: Source[FewshotRecord]) -> Section:
+    """How tasks were drawn, and how large they are."""
+    record = source.record
+    whole = NumberFormat(decimals=1)
+    table = table_of(
+        record.sizes,
+        [
+            (Column("Of an episode"), lambda row: words(row.name)),
+            (Column("Fewest", numeric=True), lambda row: number(float(row.least), NumberFormat(decimals=0))),
+            (Column("Mean", numeric=True), lambda row: number(row.mean, whole)),
+            (Column("Most", numeric=True), lambda row: number(float(row.most), NumberFormat(decimals=0))),
+        ],
+        caption="Sizes that were drawn",
+        file_name="sizes",
+    )
+    apart = (
+        "no group is in both"
+        if record.groups_apart
+        else "there are no groups, so that images of one patient may be in both"
+    )
+    facts = Facts(
+        [
+            ("Sampler", f"{record.sampler_title} ({record.sampler})"),
+            ("Support and queries", apart),
+            *([("Base classes", ", ".join(record.base_classes))] if record.base_classes else []),
+            *([("Superclasses", f"one per episode, from {column}")] if (column := record.superclass_column) else []),
+        ]
+    )
+    return Section(name="episodes", title="Episodes", part="checks", blocks=[facts, table])
+
+
+def fewshot_images_section(source: Source[FewshotRecord]) -> Section:
+    """The images, and the backbone that looked at them."""
+    model = source.record.model
+    backbone = Facts([("Backbone", f"{model.name} ({model.architecture})"), ("Features", str(model.num_features))])
+    blocks: list[Block] = [Facts(data_facts(source.record.dataset)), backbone, *data_gallery(source.thumbnails)]
+    return Section(name="data", title="Data and backbone", part="checks", blocks=blocks)
+
+
+def _head_row(row: HeadRow, baseline: str) -> list[Cell]:
+    separable = "baseline" if row.head == baseline else "yes" if is_separable(row) else "no"
+    return [
+        words(row.head),
+        number(row.accuracy, _SHARE),
+        number(row.half_width, _SHARE),
+        number(row.difference, _SHARE),
+        number(row.difference_half_width, _SHARE),
+        words(separable),
+        number(row.rank, _RANK),
+        number(row.plain_rank, _RANK),
+        number(row.seconds, NumberFormat(decimals=4)),
+    ]
+
+
+def few_episodes(source: Source[FewshotRecord]) -> Caveat | None:
+    """Too few for an interval to be one."""
+    count = source.record.num_episodes
+    if count >= _FEW_EPISODES:
+        return None
+    return Caveat(f"{counted(count, 'episode')} are few; tables of this field have 600. Use --episodes 600.")
+
+
+def baseline_leans(source: Source[FewshotRecord]) -> Caveat | None:
+    """What is above a baseline that favours large classes may be no better than a fair one."""
+    record = source.record
+    ahead = [row.head for row in record.heads if is_separable(row) and (row.difference or 0) > 0]
+    if not (record.baseline_leans and ahead):
+        return None
+    fair = f"{record.baseline}{',' if ':' in record.baseline else ':'}balanced=true"
+    return Caveat(
+        f"Classes of a support set differ in size, those of the queries do not, and {record.baseline} favours large classes: a "
+        f"gain over it may be that alone. Add a fair baseline: {fair} to --heads, and name it with --baseline."
+    )
+
+
+def patients_may_be_in_both(source: Source[FewshotRecord]) -> Caveat | None:
+    """Without groups."""
+    if source.record.groups_apart:
+        return None
+    return Caveat(
+        "There are no groups, so that images of one patient may be in the support set and among the queries. If patients have "
+        "several images, name the column: --group-column."
+    )
+
+
+def warned_of_data(source: Source[FewshotRecord]) -> Caveat | None:
+    """The first warning of the checks."""
+    return of_check(found_by_checks(source.record.checks, "warning"))
+
+
+FEWSHOT_CAVEATS: tuple[CaveatOf[FewshotRecord], ...] = (
+    unsound_data,
+    warned_of_data,
+    baseline_leans,
+    few_episodes,
+    patients_may_be_in_both,
+)
+"""The most severe first, in the order of ``sections._verdict``."""
+
+
+def after_episodes(source: Source[FewshotRecord]) -> Following:
+    """To see whether fine-tuning gives more; or to look at the data."""
+    typed, record = source.typed, source.record
+    data = next(iter(typed.inputs), DATA) if typed.verb == "fewshot" else DATA
+    if found_by_checks(record.checks, "unsound") is not None:
+        return Following(typed.then("check", data, options=CheckOptions), "to see what is unsound")
+    model = typed.value("--model") or record.model.name
+    line = typed.then("tune", data, options=TuneOptions, flags=[("--model", model)])
+    return Following(line, "to see what fine-tuning on all images gives")
+
+
+FEWSHOT = Kind(
+    FewshotRecord,
+    fewshot_heading,
+    (
+        fewshot_verdict_section,
+        heads_section,
+        look_section,
+        episodes_section,
+        checks_section,
+        fewshot_images_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(heads_section, fewshot_verdict_section),
+)

@@ -1,0 +1,225 @@
+"""``predict_from_support``: a head learns classes from a few labelled images, and predicts others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
+from crossgraft.data import Dataset, open_dataset
+from crossgraft.data.describe import describe_files_of
+from crossgraft.data.errors_first import data_errors_first
+from crossgraft.data.given_images import is_open, location_of, open_given, refuse_opening, rows_given
+from crossgraft.data.rows import ImageRows
+from crossgraft.errors import UsageError
+from crossgraft.fewshot.choice import choose_heads
+from crossgraft.fewshot.describe import cite, notes_of_head
+from crossgraft.fewshot.learned_head import learn_and_predict
+from crossgraft.fewshot.named_heads import names_without_folders, refuse_unnamed
+from crossgraft.fewshot.options import SupportOptions
+from crossgraft.models import Backbone, load_as_asked
+from crossgraft.models.one_model import one_model
+from crossgraft.models.preprocessing import describe_preprocessing
+from crossgraft.options._option import configuration, options_of
+from crossgraft.options.data import Rows, SourceOptions, TableOptions, Unreadable
+from crossgraft.predict.predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
+from crossgraft.progress import Reporter
+from crossgraft.running.verb import Run, verb
+from crossgraft.tasks import recorded_task
+from crossgraft.tune.known_targets import measure, true_classes
+from crossgraft.tune.prediction_record import PredictionRecord
+from crossgraft.tune.predictions import Predictions
+from crossgraft.tune.record import TunedModelRecord
+from crossgraft.tune.saving.inference import Answers
+from crossgraft.tune.seen_images import seen_in_support
+
+
+@verb("fewshot", SupportOptions)
+def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
+    """Learn classes from a few labelled images with a few-shot head, and predict the class of others.
+
+    Probabilities are those of the head's softmax and not calibrated. Where the true classes of the queries are known, metrics
+    with intervals are measured, and the look at them is counted.
+
+    Args:
+        {options}
+
+    Returns:
+        The predictions, as of ``predict``; with ``out`` also ``predictions.csv``, ``report.html``, ``report.json`` and
+        ``run.json`` there.
+
+    Raises:
+        DataError: Something is wrong with the images or labels, or there are fewer than two classes.
+        UnreadableImageError: An image cannot be decoded, and ``skip_unreadable`` is off.
+        UsageError: An argument is wrong or contradicts another.
+        UnknownNameError: A name is not known, for example of the head.
+        MissingWeightsError: Weights are not on this machine.
+        RunDirectoryError: ``out`` is in use or holds another run, or predictions of other images.
+
+    Cost: one forward pass per image, then milliseconds to half a second for a head on features, and ``steps`` forward and
+    backward passes of the support set for one that trains inside the network.
+    """
+    reporter = call.reporter
+    name, head = _one_head(options.head)
+    with data_errors_first(options.support, options):
+        spec = one_model(options, reporter)
+    device, threads = resolve_device(options.device), options.workers or available_cores()
+    resolved = {"model": spec.describe(), "head": name}
+    given = {"support": location_of(options.support), "query": location_of(options.query)}
+    typed = {
+        **configuration(options),
+        **given,
+        **resolved,
+        "model": getattr(options.model, "typed", str(options.model)),
+    }
+    with (
+        limit_threads(threads),
+        reuse_freed_memory(),
+        call.directory(given["support"], typed=typed, resolved=resolved, out=options.out) as directory,
+    ):
+        support = _open_support(options, reporter)
+        refuse_unnamed({name: head}, support.class_names)
+        queries = _open_queries(options, support, reporter)
+        readable = queries.readable()
+        if directory:
+            refuse_to_lose(directory, readable)
+            directory.describe_data(support.fingerprint)
+            directory.describe_machine(reporter, threads=threads, device=device)
+        backbone = load_as_asked(spec, options, device=device)
+        start = time.perf_counter()
+        probabilities, logits, warned = learn_and_predict(head, support, readable, backbone, options, reporter)
+        seconds = time.perf_counter() - start
+        shown = names_without_folders([name])[name]
+        record = _bare_record(shown, head, support, queries, backbone, seconds)
+        seen = seen_in_support(support, readable)
+        has_test = readable.splits is not None and "test" in readable.splits
+        known = true_classes(readable, record, reporter, seen=seen, has_test=has_test)
+        task = recorded_task(record)
+        decided = task.decide(probabilities, None)
+        answers = Answers(
+            probabilities, [task.names_of(row, record.class_names) for row in decided], task.certainty(probabilities)
+        )
+        rows = rows_of(queries, logits, answers, known, seen)
+        complete = record.model_copy(
+            update={
+                **PredictionTotals.of(queries, rows, answers, record.class_names)._asdict(),
+                "rows": rows,
+                "metrics": measure(probabilities, known, record, readable.groups),
+                "warnings": [*warned, *known.warnings],
+                "num_seen": seen.number,
+            }
+        )
+        if options.ledger:
+            measured = [backbone.weights_fingerprint, name, str(options.seed), support.fingerprint]
+            complete = with_look(complete, readable, known, measured, reporter)
+        return finish(
+            complete, queries, directory, reporter, no_images=options.no_images, show_names=options.show_names
+        )
+
+
+def _one_head(named: Any) -> tuple[str, Any]:
+    """The head and how it is written.
+
+    Raises:
+        UsageError: There are several, it needs classes to learn on first, or it has no probabilities.
+    """
+    found = choose_heads(named if isinstance(named, str) else [named])
+    if len(found) > 1:
+        raise UsageError(f"One task has one head; {', '.join(found)} are {len(found)}. To compare heads, use --heads.")
+    ((name, head),) = found.items()
+    if hasattr(head, "meta_fit") and head.adapter_weights is None:
+        raise UsageError(f"{name} has to learn on base classes first, which one task has not. Choose another head.")
+    if not hasattr(head, "predict_proba"):
+        raise UsageError(
+            f"{name} gives no probabilities, which predictions consist of. Choose another head, or wrap it in scikit-learn's "
+            "CalibratedClassifierCV."
+        )
+    return name, head
+
+
+def _open_support(options: SupportOptions, reporter: Reporter) -> Dataset:
+    """Labelled images, one class each.
+
+    Raises:
+        UsageError: An image may have several labels.
+    """
+    opened: Any = options.support
+    if not isinstance(opened, Dataset):
+        told = _told_of(options, opened, options.query)
+        how = {name: getattr(told, name) for kind in (SourceOptions, Unreadable) for name in options_of(kind)}
+        opened = open_dataset(opened, reporter=reporter, **how)
+    if not opened.task.partitions:
+        raise UsageError("A head needs one class per image, and the images of --support have several labels.")
+    return opened
+
+
+def _open_queries(options: SupportOptions, support: Dataset, reporter: Reporter) -> ImageRows:
+    """Images with or without labels.
+
+    Raises:
+        UsageError: Options say how files are opened, and there are none to open.
+    """
+    images: Any = list(options.query) if isinstance(options.query, Iterator) else options.query
+    if is_open(images) and not isinstance(options.support, Dataset):
+        refuse_opening(options, Rows)  # all else says how the support set is opened
+        return rows_given(images)
+    told = _told_of(options, images, options.support)
+    has_labels = not isinstance(options.support, Dataset) and not _is_folder(options.support)
+    return open_given(
+        images,
+        told,
+        reporter,
+        known_classes=support.class_names,
+        may_lack_labels=told.label_column is not None and has_labels,  # it is a column of the support set
+    )
+
+
+def _told_of(options: SupportOptions, images: object, others: object) -> SupportOptions:
+    """Without what is said of columns, for a folder beside a table: they are those of the table."""
+    is_folder, has_table = _is_folder(images), not _is_folder(others) and not isinstance(others, Dataset)
+    if not (is_folder and has_table):
+        return options
+    return replace(options, **{name: option.default for name, option in options_of(TableOptions).items()})
+
+
+def _is_folder(images: object) -> bool:
+    return isinstance(images, str | Path) and Path(images).is_dir()
+
+
+def _bare_record(
+    name: str, head: Any, support: Dataset, queries: ImageRows, backbone: Backbone, seconds: float
+) -> PredictionRecord:
+    """What is known before anything was decided."""
+    return PredictionRecord(
+        model=TunedModelRecord(
+            name=backbone.name,
+            architecture=backbone.architecture,
+            source=backbone.source,
+            family=backbone.family,
+            licence=backbone.licence,
+            num_parameters=backbone.num_parameters,
+            num_features=backbone.num_features,
+            num_outputs=len(support.class_names),
+            weights_fingerprint=backbone.weights_fingerprint,
+            preprocessing=describe_preprocessing(backbone.preprocessing),
+        ),
+        model_trained_on=support.name,
+        model_fingerprint=backbone.weights_fingerprint,
+        head=name,
+        num_support=len(support),
+        task="multi-class",
+        class_names=list(support.class_names),
+        data_name=queries.name,
+        num_images=len(queries.readable_rows),
+        num_unreadable=len(queries.unreadable),
+        files=describe_files_of(queries),
+        temperature=None,
+        rows=[],
+        images_per_second=len(queries.readable_rows) / max(seconds, 1e-9),
+        seconds=seconds,
+        notes=[*queries.reading, *notes_of_head(head)],
+        references=cite({name: head}),
+    )

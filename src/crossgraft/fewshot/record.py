@@ -1,0 +1,112 @@
+"""What ``crossgraft fewshot`` writes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.data.record import DatasetRecord
+from crossgraft.models.record import ModelRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share
+
+
+class EpisodesPart(Record):
+    """A few episodes, kept so that a stopped run goes on."""
+
+    key: str = Field(description="Hash of everything that decides the numbers.")
+    accuracies: list[list[Share]] = Field(description="By episode and head.")
+    seconds: list[float] = Field(description="Mean time of a head, for fit and predict.")
+    num_ways: list[Count]
+    num_support: list[Count]
+    num_query: list[Count]
+    warnings: dict[str, Count] = Field(description="What heads warned of → in how many episodes.")
+
+
+class HeadRow(Record):
+    """One head on all episodes."""
+
+    head: str = Field(description="As it was written, with its options.")
+    title: str
+    accuracy: Share = Field(description="Mean over episodes of the share of queries that are right.")
+    half_width: float | None = Field(description="Half of the width of its interval of 95 %, over episodes.")
+    no_interval_reason: str | None = None
+    difference: float | None = Field(description="To the baseline, paired by episode; None for itself.")
+    difference_half_width: float | None = None
+    difference_no_interval_reason: str | None = None
+    rank: float = Field(description="Heads within each other's intervals share one (Meta-Dataset's leaderboard).")
+    plain_rank: float = Field(description="Only equal means share one.")
+    seconds: float = Field(description="Mean time of an episode, for fit and predict, on one thread.")
+    warnings: dict[str, Count] = {}
+
+
+class BoundRecord(Record):
+    """An inequality of CoPA's paper with the numbers of one episode in it."""
+
+    name: str
+    lower: float
+    value: float
+    upper: float | None = Field(default=None, description="None: the theorem has none.")
+
+
+class HeadLookRecord(Record):
+    """What one head makes of the support set of one episode."""
+
+    head: str
+    shares: tuple[float, float] = Field(description="Of the variance of images and prototypes, along both axes.")
+    images: list[tuple[float, float]] = Field(description="Principal components of the unit vectors of images.")
+    prototypes: list[tuple[float, float]]
+    similarities: list[list[float]] = Field(description="Cosine of each image to each prototype.")
+    gap_by_instance: float
+    gap_by_class: float
+    shifts: list[float] = Field(description="Multiples of half of the gap that both clouds are moved apart by.")
+    losses: list[float] = Field(description="Symmetric cross-entropy after each shift.")
+    bounds: list[BoundRecord] = []
+
+
+class EpisodeLookRecord(Record):
+    """The support set of one episode, as the heads see it."""
+
+    number: Count
+    class_names: list[str]
+    classes: list[int] = Field(description="Place of the class of each image in class_names.")
+    heads: list[HeadLookRecord]
+
+
+class SizeRow(Record):
+    """What the sampler drew: a size over the episodes."""
+
+    name: str
+    least: Count
+    mean: float
+    most: Count
+
+
+class FewshotRecord(Record):
+    """Heads on the same episodes of one data set."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["fewshot"] = "fewshot"
+    dataset: DatasetRecord
+    model: ModelRecord
+    heads: list[HeadRow] = Field(description="Best first.")
+    left_out: dict[str, str] = Field(default={}, description="Head that ``all`` does not stand for → why.")
+    baseline: str
+    baseline_leans: bool = Field(
+        default=False,
+        description="Whether it favours large classes while support sets have classes of different size and queries have not.",
+    )
+    sampler: str = Field(description="As it was written, with its options.")
+    sampler_title: str
+    num_episodes: Count
+    sizes: list[SizeRow]
+    look: EpisodeLookRecord | None = Field(default=None, description="None: no head has images and prototypes.")
+    groups_apart: bool = Field(description="Whether support and queries share no group.")
+    base_classes: list[str] = []
+    superclass_column: str | None = Field(default=None, description="An episode has classes of one of its values.")
+    checks: list[CheckRecord]
+    references: list[Reference]
+
+    def head(self, name: str) -> HeadRow:
+        """The row of one head."""
+        return next(row for row in self.heads if row.head == name)

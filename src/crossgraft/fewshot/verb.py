@@ -1,0 +1,243 @@
+"""``run_episodes``: which head learns best from a handful of images, with a frozen backbone."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from crossgraft.choice import choose, spell
+from crossgraft.compute import available_cores, limit_threads, resolve_device
+from crossgraft.data import Dataset
+from crossgraft.data.checks import check_rows
+from crossgraft.data.describe import describe_dataset, make_thumbnails
+from crossgraft.data.errors_first import data_errors_first
+from crossgraft.data.opening import open_divided
+from crossgraft.errors import CrossgraftWarning, UsageError
+from crossgraft.features import extract_features
+from crossgraft.features.extract import foresee_extraction
+from crossgraft.fewshot.choice import choose_heads, heads_left_out, name_of_baseline
+from crossgraft.fewshot.describe import (
+    cite_heads,
+    describe_heads,
+    describe_sizes,
+    leans_towards_large_classes,
+    notes_of_head,
+)
+from crossgraft.fewshot.episode_work import (
+    Chosen,
+    Drawn,
+    base_classes_of,
+    draw_from,
+    episode_work,
+    learns_on_base_classes,
+)
+from crossgraft.fewshot.episodes import SAMPLERS, Sampler
+from crossgraft.fewshot.evaluate import episode_of
+from crossgraft.fewshot.forecast import EPISODES, foresee_episodes, made_up_features
+from crossgraft.fewshot.heads import reads_images
+from crossgraft.fewshot.images import EpisodeImages
+from crossgraft.fewshot.look import look_at_episode
+from crossgraft.fewshot.named_heads import names_without_folders, refuse_unnamed
+from crossgraft.fewshot.options import FewshotOptions
+from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
+from crossgraft.fewshot.record import EpisodeLookRecord, FewshotRecord
+from crossgraft.fewshot.result import FewshotResult
+from crossgraft.models import Backbone, load_as_asked
+from crossgraft.models.describe import describe_model
+from crossgraft.models.one_model import one_model
+from crossgraft.options._option import configuration, narrowed
+from crossgraft.options.data import DatasetOptions
+from crossgraft.progress import Piece, Reporter
+from crossgraft.records.base import CheckRecord
+from crossgraft.running.publish import publish
+from crossgraft.running.run_directory import RunDirectory
+from crossgraft.running.verb import Run, verb
+from crossgraft.words.formatting import counted
+
+_LOOKING = "looking"
+
+
+@verb("fewshot", FewshotOptions)
+def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) -> FewshotResult:
+    """Adapt several heads to the same few-shot tasks, drawn from labelled images, with a frozen backbone.
+
+    Reads the training rows and never opens any other row, as ``rank_models`` does; ``holdout=0`` makes every row a training
+    row. Where there are groups, no patient is in the support set and among the queries of an episode. Heads are compared
+    with a baseline, by differences that are paired by episode.
+
+    Args:
+        data: Folder, table, ``.npz`` file, ``digits``, or an open ``Dataset``.
+        {options}
+
+    Returns:
+        Means with intervals; with ``out`` also ``report.html``, ``report.json``, ``run.json``, ``heads.csv`` and
+        ``episodes.csv`` there.
+
+    Raises:
+        DataError: Something is wrong with the images or labels; or an episode needs more classes, images or patients.
+        UsageError: An argument is wrong or contradicts another.
+        UnknownNameError: A name is not known, for example of a head.
+        MissingWeightsError: Weights are not on this machine.
+        RunDirectoryError: ``out`` is in use or holds another run.
+
+    Cost:
+        One forward pass per image, then per episode and head milliseconds (NCC) to half a second (CoPA, 500 images); for a head
+        that trains inside the network as many forward and backward passes of the support set as it has steps.
+    """
+    reporter = run.reporter
+    chosen = _choose(options, reporter)
+    with data_errors_first(data, options):
+        spec = one_model(options, reporter)
+    device, threads = resolve_device(options.device), options.workers or available_cores()
+    resolved = {"model": spec.describe(), "heads": chosen.written, "sampler": spell(chosen.sampler)}
+    typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
+    location = data.name if isinstance(data, Dataset) else data
+    with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
+        dataset = open_divided(data, narrowed(DatasetOptions, options), use_split="train", reporter=reporter)
+        if not dataset.task.partitions:
+            raise UsageError("Episodes need one class per image, and these images have several labels.")
+        if directory:
+            directory.describe_data(dataset.fingerprint)
+            directory.describe_machine(reporter, threads=threads, device=device)
+        findings = check_rows(dataset, strict=options.strict, reporter=reporter)
+        drawn = draw_from(dataset, options)
+        refuse_unnamed(chosen.heads, () if drawn.is_base.any() else dataset.class_names)
+        drawn.first_episode(chosen.sampler, options.seed)  # whether there is one at all, before the network looks
+        backbone = load_as_asked(spec, options, device=device)
+        _foresee(dataset, drawn, backbone, chosen, options, threads=threads, reporter=reporter)
+        with reporter.part(_LOOKING):
+            found = extract_features(
+                dataset,
+                backbone,
+                cache_dir=options.cache_dir,
+                batch_size=options.batch_size,
+                num_threads=threads,
+                reporter=reporter,
+                is_announced=not reporter.wants_forecast,
+            )
+        work = episode_work(dataset, drawn, found.features, backbone, chosen, options)
+        with (
+            reporter.part(EPISODES),
+            reporter.stage("Adapting heads to episodes", total=options.episodes, unit="episodes") as stage,
+        ):
+            table = evaluate_in_parts(
+                work,
+                options.episodes,
+                images=_images(dataset, backbone, work),
+                num_workers=threads,
+                run=directory,
+                told=stage.advance,
+            )
+        record = FewshotRecord(
+            dataset=describe_dataset(dataset, show_names=options.show_names),
+            model=describe_model(backbone, "candidate", seconds=found.seconds, from_cache=found.from_cache),
+            heads=describe_heads(table, chosen.heads, chosen.baseline),
+            left_out=heads_left_out(options.heads, base_classes=base_classes_of(options)),
+            baseline=chosen.baseline,
+            baseline_leans=leans_towards_large_classes(chosen.heads[chosen.baseline], chosen.sampler),
+            sampler=spell(chosen.sampler),
+            sampler_title=chosen.sampler.title,
+            num_episodes=options.episodes,
+            sizes=describe_sizes(table),
+            look=_look(work),
+            groups_apart=dataset.groups is not None,
+            base_classes=base_classes_of(options),
+            superclass_column=options.superclass_column,
+            checks=list[CheckRecord](findings),
+            references=cite_heads(chosen.heads, chosen.sampler),
+        )
+        return _finish(FewshotResult(record, table=table), dataset, directory, reporter, no_images=options.no_images)
+
+
+def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
+    """Heads, sampler and baseline; what the options of heads mean for their results is said.
+
+    Raises:
+        UnknownNameError: With the nearest names.
+        UsageError: A head needs base classes and there are none; or as of the heads.
+    """
+    written = choose_heads(options.heads, base_classes=base_classes_of(options))
+    for name, why in heads_left_out(options.heads, base_classes=base_classes_of(options)).items():
+        reporter.say(f"{name} is left out: it {why}.")
+    shown = names_without_folders(written)
+    heads = {shown[name]: head for name, head in written.items()}
+    learners, base_classes = (
+        [name for name, head in heads.items() if learns_on_base_classes(head)],
+        base_classes_of(options),
+    )
+    if learners and not base_classes:
+        raise UsageError(f"{learners[0]} has to learn on base classes first. Name some: --base-classes a,b,c.")
+    if base_classes and not learners:
+        raise UsageError(
+            "--base-classes is for heads that learn on base classes, as meta_adapter, and none of these does."
+        )
+    baseline = shown[name_of_baseline(written, options.baseline)]
+    for name, head in heads.items():
+        for note in notes_of_head(head):
+            reporter.say(f"{name}: {note}")
+    sampler = choose(SAMPLERS, options.sampler)
+    if not isinstance(sampler, Sampler):
+        raise UsageError(f"sampler must be a name or a Sampler of crossgraft.fewshot, got {type(sampler).__name__}.")
+    return Chosen(heads, list(written), sampler, baseline)
+
+
+def _foresee(
+    dataset: Dataset,
+    drawn: Drawn,
+    backbone: Backbone,
+    chosen: Chosen,
+    options: FewshotOptions,
+    *,
+    threads: int,
+    reporter: Reporter,
+) -> None:
+    """Say how long all of it will take, but where heads learn on base classes first, which takes as long as they need."""
+    if not reporter.wants_forecast or drawn.is_base.any():
+        return
+    look = foresee_extraction(
+        dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter
+    )
+    made_up = made_up_features(drawn.labels, backbone.num_features, seed=options.seed)
+    work = episode_work(dataset, drawn, made_up, backbone, chosen, options)
+    images = _images(dataset, backbone, work)
+    episodes = foresee_episodes(work, options.episodes, images=images, num_workers=threads)
+    seen, adapted = counted(len(dataset), "image"), counted(options.episodes, "episode")
+    heads = counted(len(chosen.heads), "head")
+    reporter.expect([Piece((_LOOKING,), look, _LOOKING), episodes], f"{seen}, then {adapted} × {heads}")
+
+
+def _look(work: EpisodeWork) -> EpisodeLookRecord | None:
+    """The first episode, as the first heads with prototypes see it."""
+    episode = episode_of(work.labels, work.sampler, work.seed, 0, groups=work.groups, superclasses=work.superclasses)
+    with limit_threads(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrossgraftWarning)  # told with the episodes
+        return look_at_episode(work.features, work.labels, work.heads, episode, number=0)
+
+
+def _images(dataset: Dataset, backbone: Backbone, work: EpisodeWork) -> EpisodeImages | None:
+    """Images of the rows that episodes are drawn from, if a head reads images."""
+    if not any(map(reads_images, work.heads.values())):
+        return None
+    rows = np.flatnonzero(np.isin(np.array(dataset.class_names)[dataset.targets], np.unique(work.labels)))
+    return EpisodeImages(lambda row: dataset.read(int(rows[row])), backbone.preprocessing)
+
+
+def _finish(
+    result: FewshotResult, dataset: Dataset, run: RunDirectory | None, reporter: Reporter, *, no_images: bool
+) -> FewshotResult:
+    if run is None:
+        return result
+    record = result.record
+    run.update(weights_fingerprints={record.model.name: record.model.weights_fingerprint})
+    page = publish(
+        run,
+        record,
+        reporter,
+        tables={"heads.csv": result.to_frame(), "episodes.csv": result.episodes()},
+        split=dataset.split,
+        thumbnails=None if no_images else lambda: make_thumbnails(dataset),
+    )
+    return replace(result, out=run.path, report=page)

@@ -1,0 +1,283 @@
+"""What a model says about new images: how many of each class, how sure it is, and which images to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossgraft.metrics.page import metrics_by_class, metrics_table
+from crossgraft.metrics.words import overall
+from crossgraft.predict.caveats import (
+    NOT_KNOWN,
+    OTHER_IMAGES,
+    PREDICTION_CAVEATS,
+    SAME_IMAGES,
+    after_prediction,
+    seen_is_unknown,
+    worth_in_words,
+)
+from crossgraft.records.base import CheckRecord
+from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.kinds import Kind
+from crossgraft.report.plots.certainty import certainty_figure
+from crossgraft.report.provenance import provenance_section
+from crossgraft.report.references import references_section
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Column, Table, number, whole, words
+from crossgraft.report.verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.tasks import recorded_task
+from crossgraft.tune.page_decisions import thresholds_table
+from crossgraft.tune.prediction_record import PredictionRecord, PredictionRow
+from crossgraft.words.formatting import NumberFormat, count, counted, joined, percent, short_fingerprint
+
+_PROBABILITY = NumberFormat(decimals=3)
+_MOST_ROWS = 500
+_MOST_CLASSES = 12
+_UNREADABLE = "unreadable"
+
+
+def prediction_heading(source: Source[PredictionRecord]) -> Heading:
+    """The data and the model."""
+    record = source.record
+    images, classes = _images_used(record), joined(record.class_names)
+    calibrated = "calibrated" if record.temperature is not None else "probabilities not calibrated"
+    summary = f"{images} · {record.model.name}, {_learned(record)} · {classes} · {calibrated}"
+    return Heading(
+        title=f"Predictions for {record.data_name}",
+        summary=summary,
+        advice=in_one_line(_answer(record), caveats_of(source, PREDICTION_CAVEATS)),
+    )
+
+
+def _images_used(record: PredictionRecord) -> str:
+    """How many, and which part of the data, where not all of them were asked for."""
+    images = counted(record.num_images, "image")
+    return f"{images}, {record.rows_used}" if record.rows_used and not record.rows_used.startswith("all ") else images
+
+
+def _learned(record: PredictionRecord) -> str:
+    if record.head is None:
+        return f"fine-tuned on {record.model_trained_on}"
+    return f"{record.head} adapted to {counted(record.num_support or 0, 'image')} of {record.model_trained_on}"
+
+
+def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
+    """How many images of each class, and how good such answers were on the test images of the model."""
+    record = source.record
+    blocks = verdict_blocks(_answer(record), caveats_of(source, PREDICTION_CAVEATS), after_prediction(source))
+    blocks += [Paragraph(worth_in_words(record)), _counts(record), _certainty(source)]
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def _answer(record: PredictionRecord) -> str:
+    images = counted(record.num_images, "image")
+    counts = sorted(record.predicted_counts.items(), key=lambda item: -item[1])
+    shares = [
+        f"{name}: {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number
+    ]
+    more = (
+        f"; and {counted(len(shares) - _MOST_CLASSES, 'more class', 'more classes')}"
+        if len(shares) > _MOST_CLASSES
+        else ""
+    )
+    several = "" if recorded_task(record).partitions else " An image may have several."
+    left_out = f" {counted(record.num_unreadable, 'image')} could not be read." if record.num_unreadable else ""
+    return f"{images}. {'; '.join(shares[:_MOST_CLASSES])}{more}.{several}{left_out}"
+
+
+def _counts(record: PredictionRecord) -> Table:
+    task = recorded_task(record)
+    what = task.noun.capitalize()
+    true = [row.target for row in record.rows if row.target is not None]
+    columns = [Column(what), Column("Predicted", numeric=True), Column("Share", numeric=True)]
+    if true and task.partitions:
+        columns.append(Column("True", numeric=True))
+    rows = [
+        [
+            words(name),
+            whole(images, count(images)),
+            number(images / max(record.num_images, 1), NumberFormat(decimals=2)),
+            *([whole(true.count(name))] if len(columns) > 3 else []),
+        ]
+        for name, images in record.predicted_counts.items()
+    ]
+    return Table(caption=f"Images of each {what.lower()}", columns=columns, rows=rows, file_name="counts")
+
+
+def _certainty(source: Source[PredictionRecord]) -> Figure:
+    record = source.record
+    certainties = [row.certainty for row in record.rows if row.certainty is not None]
+    task = recorded_task(record)
+    lowest = task.lowest_certainty(len(record.class_names))
+    drawing = certainty_figure(
+        certainties,
+        x_label=task.surest,
+        lowest=lowest,
+        identifier=f"{source.prefix}certainty",
+    )
+    how = "calibrated by the temperature of the model" if record.temperature is not None else "not calibrated"
+    shade = f" Below {lowest:.2g} (shaded) it cannot be." if lowest else ""
+    return Figure([drawing], caption=f"How sure the model is, {counted(len(certainties), 'image')}; {how}.{shade}")
+
+
+def certain_section(source: Source[PredictionRecord]) -> Section | None:
+    """The most and the least certain images, to be looked at."""
+    record = source.record
+    if not record.most_certain:
+        return None
+    pictures = {thumbnail.class_name: thumbnail.png_base64 for thumbnail in source.thumbnails}
+    rows = {row.row: row for row in record.rows}
+    blocks: list[Block] = [
+        Paragraph(
+            "Look at both: a mistake among the most certain images often shows what the model really goes by; the least certain "
+            "ones are worth a second opinion."
+        )
+    ]
+    for title, numbers in (("Most certain", record.most_certain), ("Least certain", record.least_certain)):
+        chosen = [rows[row] for row in numbers]
+        shown = {_caption(row, record): [pictures[str(row.row)]] for row in chosen if str(row.row) in pictures}
+        blocks.append(Paragraph(f"{title}:") if shown else _table(chosen, record, caption=f"{title} images"))
+        if shown:
+            blocks.append(Gallery(shown, noun="row", in_columns=True))
+    if not pictures:
+        blocks.append(Paragraph("No images are shown: none were kept with this run (--no-images).", tone="quiet"))
+    return Section(name="certain", title="Most and least certain images", part="evidence", blocks=blocks)
+
+
+def _caption(row: PredictionRow, record: PredictionRecord) -> str:
+    probability = row.probability_of_decision(record.class_names)
+    true = f", true {row.target}" if row.target is not None else ""
+    name = f" {row.name}" if row.name else ""
+    return f"Row {row.row}{name}: {row.decision} ({_PROBABILITY(probability)}){true}"
+
+
+def measured_section(source: Source[PredictionRecord]) -> Section | None:
+    """Metrics on these images, where their true classes are known; None elsewhere."""
+    record = source.record
+    rows = overall(record.metrics)
+    if not rows:
+        return None
+    blocks: list[Block] = [metrics_table(rows, caption="Metrics on these images", file_name="metrics")]
+    by_class = [row for row in record.metrics if row.class_name is not None]
+    if by_class:
+        what = recorded_task(record).noun
+        caption = f"Metrics of each {what} on these images"
+        blocks.append(
+            metrics_by_class(by_class, caption=caption, first=what.capitalize(), file_name="metrics-by-class")
+        )
+    before = overall(record.training_metrics)
+    if before:
+        blocks.append(Folded("As measured when the model was fine-tuned", [_before(record)]))
+    return Section(name="measured", title="How good the predictions are", part="evidence", blocks=blocks)
+
+
+def _before(record: PredictionRecord) -> Table:
+    caption = f"Metrics of the model on {record.model_trained_on}"
+    return metrics_table(overall(record.training_metrics), caption=caption, file_name="metrics-before")
+
+
+def rows_section(source: Source[PredictionRecord]) -> Section:
+    """The first rows; all of them are in ``predictions.csv``."""
+    record = source.record
+    table = _table(record.rows[:_MOST_ROWS], record, caption="Predictions")
+    left_out = len(record.rows) - _MOST_ROWS
+    note = (
+        f"{counted(left_out, 'more row')} are in predictions.csv."
+        if left_out > 0
+        else "Names of files are in predictions.csv."
+    )
+    if record.rows_used and not record.rows_used.startswith("all "):
+        note = f"Rows are counted from 1 among the images that were predicted, not among all of the data. {note}"
+    blocks: list[Block] = [
+        Paragraph(note),
+        Folded(counted(min(len(record.rows), _MOST_ROWS), "row"), [table], page_only=False),
+    ]
+    return Section(name="rows", title="Every image", part="evidence", blocks=blocks)
+
+
+def _table(rows: Sequence[PredictionRow], record: PredictionRecord, *, caption: str) -> Table:
+    classes = record.class_names[:_MOST_CLASSES]
+    named = any(row.name for row in rows)
+    with_targets = any(row.target is not None for row in rows)
+    with_seen = any(row.seen for row in rows)
+    columns = [
+        Column("Row"),
+        *([Column("Image")] if named else []),
+        Column("Decision"),
+        Column("Probability", numeric=True),
+        *([Column("True")] if with_targets else []),
+        *([Column("Seen")] if with_seen else []),
+        *(Column(name, numeric=True, page_only=True) for name in classes),
+    ]
+    cells = [
+        [
+            whole(row.row),
+            *([words(row.name)] if named else []),
+            words(row.decision),
+            number(row.probability_of_decision(record.class_names), _PROBABILITY),
+            *([words(row.target)] if with_targets else []),
+            *([words("yes" if row.seen else None)] if with_seen else []),
+            *(number(value, _PROBABILITY) for value in (row.probabilities or [None] * len(classes))[: len(classes)]),
+        ]
+        for row in rows
+    ]
+    notes = [f"Row {row.row}: {row.reason.rstrip('.')}." for row in rows if row.reason]
+    if len(record.class_names) > len(classes):
+        notes.append(f"Probabilities of the first {len(classes)} of {len(record.class_names)} classes.")
+    return Table(caption=caption, columns=columns, rows=cells, file_name=caption.lower().replace(" ", "-"), notes=notes)
+
+
+def prediction_checks_section(source: Source[PredictionRecord]) -> Section:
+    """Warnings, unreadable images, and what cannot be known."""
+    record = source.record
+    checks = [CheckRecord(title="Warning", severity="warning", text=text) for text in record.warnings]
+    if record.num_unreadable:
+        rows = [str(row.row) for row in record.rows if row.decision == _UNREADABLE]
+        verb = "cannot be decoded and has" if record.num_unreadable == 1 else "cannot be decoded and have"
+        which = "row" if len(rows) == 1 else "rows"
+        text = f"{counted(record.num_unreadable, 'image')} {verb} no prediction: {which} {joined(rows)}."
+        checks.append(CheckRecord(title="Unreadable images", severity="warning", text=text))
+    if seen_is_unknown(record):
+        checks.append(CheckRecord(title="Images that were trained on", severity="not assessed", text=NOT_KNOWN))
+    if record.is_of_run:
+        checks.append(CheckRecord(title="Images of the fine-tuning", severity="notice", text=SAME_IMAGES))
+    else:
+        checks.append(CheckRecord(title="Other images than in training", severity="not assessed", text=OTHER_IMAGES))
+    blocks: list[Block] = [Checks(checks), *([Items(record.notes)] if record.notes else [])]
+    return Section(name="checks", title="What was checked", part="checks", blocks=blocks)
+
+
+def model_section(source: Source[PredictionRecord]) -> Section:
+    """The model, its temperature and its thresholds."""
+    record = source.record
+    model = record.model
+    facts = [
+        ("Model", f"{model.name}: {model.architecture} ({model.source}), {_learned(record)}"),
+        ("Licence of the pretrained weights", model.licence or "not stated"),
+        ("Images become", model.preprocessing.description),
+        ("Temperature", "none" if record.temperature is None else f"{record.temperature:.3g}"),
+        *([] if record.thresholds else [("Decision", recorded_task(record).default_decision)]),
+        ("Fingerprint of the weights", short_fingerprint(record.model_fingerprint)),
+        ("Images a second", "—" if record.images_per_second is None else f"{record.images_per_second:.0f}"),
+    ]
+    blocks: list[Block] = [Facts(facts), *([thresholds_table(record.thresholds)] if record.thresholds else [])]
+    if overall(record.training_metrics) and not record.metrics:
+        blocks.append(_before(record))
+    return Section(name="model", title="Model", part="checks", blocks=blocks)
+
+
+PREDICTION = Kind(
+    PredictionRecord,
+    prediction_heading,
+    (
+        prediction_verdict_section,
+        certain_section,
+        measured_section,
+        rows_section,
+        prediction_checks_section,
+        model_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(rows_section, measured_section, prediction_checks_section, prediction_verdict_section),
+    only_in_the_file=("rows",),
+)

@@ -1,0 +1,146 @@
+"""What ``crossgraft rank`` writes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.data.record import DatasetRecord
+from crossgraft.models.record import ModelRecord, Role
+from crossgraft.rank.known_record import PriorRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference
+
+
+class ScoreRecord(Record):
+    """One score, whatever its values."""
+
+    name: str
+    title: str
+    reference: str
+    inputs: list[str]
+    origin: str = Field(description="The distribution that brings it.")
+    is_reference_probe: bool = False
+    cost: str = Field(default="", description="What it costs, in words.")
+
+
+class ScoreCell(Record):
+    """One score of one model on this data set."""
+
+    model: str
+    score: str
+    value: float | None
+    reason: str | None = Field(default=None, description="Why there is no value.")
+    standard_error: float | None = None
+    low: float | None = None
+    high: float | None = None
+    no_interval_reason: str | None = None
+    jackknife_values: list[float] = []
+    redrawn_values: list[float] = Field(
+        default=[],
+        description="Of a score that is drawn: its value, and those with other seeds; their spread is in the interval.",
+    )
+    shuffled_values: list[float] = []
+    largest_shuffled: float | None = None
+    above_shuffled: bool | None = Field(default=None, description="Is the value above every shuffled-label value?")
+    parts: dict[str, float] = {}
+    warnings: list[str] = []
+    per_label: dict[str, float] = Field(default={}, description="With several labels per image: the value of each.")
+    seconds: float = 0.0
+    peak_bytes: int = 0
+
+
+class RankRow(Record):
+    """One line of the ranking by one score."""
+
+    model: str
+    role: Role
+    rank: int | None = Field(description="1 is best; None for controls and models without a value.")
+    not_separable_from: list[int] = Field(description="Ranks whose difference has an interval that contains 0.")
+
+
+class PairRecord(Record):
+    """The difference of one score between two candidates, in the order of the ranking."""
+
+    first: str
+    second: str
+    difference: float
+    low: float | None
+    high: float | None
+    separable: bool
+
+
+class RankingByScore(Record):
+    """The order that one score gives."""
+
+    score: str
+    rows: list[RankRow]
+    pairs: list[PairRecord]
+    best_shuffled: float | None
+    num_shuffled: int
+
+    @property
+    def num_ranked(self) -> int:
+        """How many models have a rank; of one alone nothing can be said to be best or separable."""
+        return sum(row.rank is not None for row in self.rows)
+
+
+class AgreementRecord(Record):
+    """How one score agrees with fine-tuned results that the user gave."""
+
+    score: str
+    family: str | None = Field(description="None: over all models.")
+    num_models: int
+    weighted_kendall: float | None
+    p_value: float | None
+    low: float | None
+    high: float | None
+    reason: str | None = None
+
+
+class GroundTruthRecord(Record):
+    """Fine-tuned results that the ranking was compared with."""
+
+    column: str
+    values: dict[str, float]
+    unmatched: list[str] = []
+
+
+class RankingRecord(Record):
+    """Everything that ``crossgraft rank`` found; ``report.json`` is this record."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["ranking"] = "ranking"
+    dataset: DatasetRecord
+    models: list[ModelRecord]
+    scores: list[ScoreRecord]
+    cells: list[ScoreCell]
+    primary_score: str
+    primary_reason: str
+    rankings: list[RankingByScore]
+    advice: str
+    advised: list[str] | None = Field(
+        default=None,
+        description="Models of the advice, the best first; empty: nothing speaks for any. None: written by an earlier version.",
+    )
+    caution: str | None = Field(default=None, description="What speaks against the best of them.")
+    ground_truth: GroundTruthRecord | None = None
+    agreement: list[AgreementRecord] = []
+    checks: list[CheckRecord] = []
+    references: list[Reference] = []
+    labels_left_out: dict[str, str] = Field(
+        default={}, description="With several labels per image: labels that were not scored, and why."
+    )
+    prior: PriorRecord | None = Field(default=None, description="None: nothing is known of these models.")
+
+    def cell(self, model: str, score: str) -> ScoreCell:
+        """The cell of one model and one score."""
+        return next(cell for cell in self.cells if cell.model == model and cell.score == score)
+
+    def model(self, name: str) -> ModelRecord:
+        """The model called ``name``."""
+        return next(model for model in self.models if model.name == name)
+
+    def ranking(self, score: str) -> RankingByScore:
+        """The order by ``score``."""
+        return next(ranking for ranking in self.rankings if ranking.score == score)

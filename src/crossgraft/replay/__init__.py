@@ -1,6 +1,0 @@
-"""A table of results replayed: what the rule of ``select`` would have handed over on each target, beside simpler ways."""
-
-from crossgraft.replay.regrets import ReplayResult as ReplayResult
-from crossgraft.replay.regrets import known_rows as known_rows
-from crossgraft.replay.regrets import replay as replay
-from crossgraft.replay.regrets import replay_published as replay_published

@@ -1,0 +1,146 @@
+"""The command or the call that gives the same run again, written from the options of the call."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, cast
+
+from crossgraft.options._option import Option, Options, options_of
+from crossgraft.options.typed_command import DATA
+from crossgraft.paths import is_file, is_folder
+from crossgraft.words.visible import storable
+
+
+def display_value(value: object) -> object:
+    """A value as it may be written into a record: absolute paths are reduced to their last part."""
+    if isinstance(value, Mapping):
+        return {str(key): display_value(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [display_value(entry) for entry in value]
+    if isinstance(value, str | Path):
+        return storable(Path(value).name if Path(value).is_absolute() else str(value))
+    return value
+
+
+def said_again(
+    verb: str,
+    function: str,
+    inputs: Sequence[object],
+    values: Mapping[str, object],
+    options: type[Options],
+    *,
+    out: str | Path,
+    whole: bool = False,
+) -> str:
+    """The command or, outside of the command line, the call in Python that gives the same run.
+
+    Of an absolute path only the last part is said, behind ``…/``, as names of folders may be those of people.
+
+    Args:
+        verb: Name on the command line, with the words that choose it: ``list confounders``.
+        function: Name of the function in ``crossgraft``.
+        inputs: What is given without a name.
+        values: All options; of those that differ from their defaults, all that do more than to replace a run are said.
+        options: Their class.
+        out: Run directory.
+        whole: Whether paths stay whole, for the terminal that they were typed at.
+
+    >>> with typed_command():
+    ...     print(said_again("rank", "rank_models", ["/data/a.npz"], {"seed": 7}, Options, out="run", whole=True))
+    crossgraft rank /data/a.npz --out run
+    """
+    path = str if whole else _without_folders
+    said = {
+        name: (option, values[name])
+        for name, option in options_of(options).items()
+        if name in values and option.about.is_typed and name not in _NOT_SAID and values[name] != option.default
+    }
+    if _IS_TYPED.get():
+        words = [word for option, value in said.values() for word in _words(option, value, path)]
+        places = [
+            _word(each, path) if isinstance(each, str | Path) else DATA for given in inputs for each in _each(given)
+        ]
+        return shlex.join(["crossgraft", *verb.split(), *places, *words, "--out", _word(out, path)])
+    given = [*(_in_python(each, path) for each in inputs)]
+    given += [f"{name}={_in_python(value, path)}" for name, (_, value) in said.items()]
+    return f"crossgraft.{function}({', '.join([*given, f'out={_in_python(str(out), path)}'])})"
+
+
+_Path = Callable[[str | Path], str]
+_NOT_SAID = ("out", "overwrite", "plan")
+FOLDERS_LEFT_OUT = "…/"
+"""Stands for the folders of an absolute path: they name people, institutes and patients."""
+_IS_TYPED: ContextVar[bool] = ContextVar("is_typed", default=False)
+
+
+@contextmanager
+def typed_command() -> Generator[None]:
+    """What runs inside was typed at a terminal, and is said again as a command line."""
+    token = _IS_TYPED.set(True)
+    try:
+        yield
+    finally:
+        _IS_TYPED.reset(token)
+
+
+def _each(given: object) -> Sequence[object]:
+    """What was given in one place, where several paths may stand."""
+    several = cast("Sequence[object]", given) if _is_list(given) else [given]
+    return several if all(isinstance(each, str | Path) for each in several) else [given]
+
+
+def _words(option: Option, value: object, path: _Path) -> list[str]:
+    if value is True:
+        return [option.flag]
+    if value is False:  # said of a flag that is on by default
+        return [option.off_flag or f"--no-{option.flag[2:]}"]
+    if value is None:
+        return []
+    several = list(cast("Sequence[object]", value)) if _is_list(value) else [value]
+    if option.about.repeats:
+        return [word for each in several for word in (option.flag, _word(each, path))]
+    return [option.flag, ",".join(_word(each, path) for each in several)]
+
+
+def _word(value: object, path: _Path) -> str:
+    """One value as it is typed; what only a program can hold, by its name."""
+    if isinstance(value, Mapping):
+        return str(cast("Mapping[str, object]", value).get("name", value))
+    return _shown(value, path) if isinstance(value, str | Path) else str(value)
+
+
+def _in_python(value: object, path: _Path) -> str:
+    """An expression for a value; what cannot be written down is a name, as of a variable."""
+    if isinstance(value, str | Path):
+        return repr(_shown(value, path))
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return "{" + ", ".join(f"{_in_python(key, path)}: {_in_python(entry, path)}" for key, entry in items) + "}"
+    if _is_list(value) and all(
+        isinstance(each, str | int | float | Path | Mapping) for each in cast("Sequence[Any]", value)
+    ):
+        return "[" + ", ".join(_in_python(each, path) for each in cast("Sequence[object]", value)) + "]"
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__).lower()
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _shown(value: str | Path, path: _Path) -> str:
+    """With each path as ``path`` says it; several may stand in one text, with commas."""
+    is_there = is_file(Path(value)) or is_folder(Path(value))
+    several = value.split(",") if isinstance(value, str) and not is_there else [value]
+    return storable(",".join(map(path, several)))
+
+
+def _without_folders(value: str | Path) -> str:
+    path = Path(value)
+    return FOLDERS_LEFT_OUT + path.name if path.is_absolute() else str(value)

@@ -1,0 +1,213 @@
+"""What makes a public verb of a function of data, options and run: flat keywords with static types, and their documentation."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+from crossgraft.data.listing import given_kind
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.options._option import Option, Options, options_of
+from crossgraft.options._values import checked, refuse_alone
+from crossgraft.options.empty import refuse_empty
+from crossgraft.progress import Reporter, default_reporter
+from crossgraft.result import Result
+from crossgraft.running.command_line import said_again, typed_command
+from crossgraft.running.command_run import open_command_run
+from crossgraft.running.ending import PAGE
+from crossgraft.running.inputs import refuse_to_replace_inputs
+from crossgraft.running.run_directory import RunDirectory
+
+P = ParamSpec("P")
+OptionsT = TypeVar("OptionsT", bound=Options)
+AnyOptions = TypeVar("AnyOptions", bound=Options, covariant=True)
+D = TypeVar("D")
+E = TypeVar("E")
+R = TypeVar("R")
+
+_OPTIONS_HERE = "{options}"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One call of a verb.
+
+    Attributes:
+        command: Its name on the command line.
+        options: Options as given.
+        reporter: Where progress goes.
+        function: Its name in Python.
+        inputs: What was given without a name.
+        typed: The command line of the run directory that was opened, with whole paths; empty without one.
+    """
+
+    command: str
+    options: Options
+    reporter: Reporter
+    function: str
+    inputs: tuple[object, ...]
+    typed: list[str] = field(default_factory=list[str])
+
+    @contextmanager
+    def directory(
+        self,
+        data: object,
+        *,
+        typed: Mapping[str, object],
+        resolved: Mapping[str, object],
+        out: str | Path | None,
+        seed: int | None = None,
+    ) -> Generator[RunDirectory | None]:
+        """The run directory; None where nothing is to be written. Arguments as in ``open_command_run``."""
+        line = as_typed = ""
+        if out is not None:
+            line = self.said_again(typed, out=out)
+            with typed_command():
+                as_typed = self.said_again(typed, out=out)
+                self.typed.append(self.said_again(typed, out=out, whole=True))
+        page = nullcontext() if out is None else self.reporter.followed_by(PAGE)
+        with (
+            page,
+            open_command_run(
+                self.command,
+                command_line=line,
+                data=data if isinstance(data, str | Path) else given_kind(data) or type(data).__name__,
+                typed=typed,
+                resolved=resolved,
+                out=out,
+                overwrite=bool(getattr(self.options, "overwrite", False)),
+                seed=cast(int, getattr(self.options, "seed", 0)) if seed is None else seed,
+            ) as directory,
+        ):
+            if directory is not None and as_typed != line:
+                directory.update(as_typed=as_typed)
+            yield directory
+
+    def typed_into(self, out: Path) -> str:
+        """The command line, also of a verb that writes one file and no run directory."""
+        if self.typed:
+            return self.typed[-1]
+        with typed_command():
+            return self.said_again({}, out=out, whole=True)
+
+    def said_again(self, typed: Mapping[str, object], *, out: str | Path, whole: bool = False) -> str:
+        """What to type, or to call, to get the same run.
+
+        Args:
+            typed: Options that hold an object which no command line can, as their text.
+            out: Run directory.
+            whole: Whether absolute paths keep their folders, which no file is to hold.
+        """
+        kind = type(self.options)
+        given = {name: getattr(self.options, name) for name in options_of(kind)}
+        values = {name: value if _can_be_typed(value) else typed.get(name, value) for name, value in given.items()}
+        return said_again(self.command, self.function, self.inputs, values, kind, out=out, whole=whole)
+
+
+class Decorator(Protocol[P, AnyOptions]):
+    """Takes functions of up to two inputs."""
+
+    @overload
+    def __call__(self, function: Callable[[AnyOptions, Run], R], /) -> Callable[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[[D, AnyOptions, Run], R], /) -> Callable[Concatenate[D, P], R]: ...
+
+    @overload
+    def __call__(self, function: Callable[[D, E, AnyOptions, Run], R], /) -> Callable[Concatenate[D, E, P], R]: ...
+
+
+def _can_be_typed(value: object) -> bool:
+    several = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
+    return all(each is None or isinstance(each, str | Path | bool | int | float) for each in several)
+
+
+def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]:
+    """Give a function of its inputs, options and run the keywords of ``options``, with their types, defaults and sentences.
+
+    ``{options}`` in its docstring becomes one line per option.
+
+    Args:
+        command: Name of the verb on the command line, kept in its run directories.
+        options: A class made by ``crossgraft.options``.
+    """
+    kind = cast("type[OptionsT]", options)
+    known = options_of(kind)
+
+    def decorate(function: Callable[..., Any], /) -> Callable[..., Any]:
+        inputs = list(inspect.signature(function).parameters.values())[:-2]
+
+        @functools.wraps(function)
+        def call(*values: Any, **keywords: Any) -> Any:
+            named = [each.name for each in inputs[len(values) :]]
+            given = [*values, *(keywords.pop(name) for name in named if name in keywords)]
+            if len(given) != len(inputs):
+                raise UsageError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
+            _refuse_wrong_names(function.__name__, keywords, known)
+            for each, value in zip(inputs, given, strict=True):
+                refuse_empty(each.name, value)
+            everything = {**dict(zip((each.name for each in inputs), given, strict=True)), **keywords}
+            chosen = checked(kind, keywords)
+            refuse_alone(chosen)
+            reporter = getattr(chosen, "reporter", None) or default_reporter()
+            if (out := getattr(chosen, "out", None)) is not None:
+                words = [name for name in keywords if not known[name].may_be_path]
+                refuse_to_replace_inputs(out, everything, words=words)
+            run = Run(command, chosen, reporter, function.__name__, tuple(given))
+            result = function(*given, chosen, run)
+            if not isinstance(result, Result) or result.out is None:
+                return result
+            return replace(cast("Result[Any]", result), command_line=run.typed_into(result.out))
+
+        vars(call).update(__signature__=_flat_signature(function, inputs, known), options=kind)
+        call.__doc__ = documented(function.__doc__ or "", known)
+        return call
+
+    return cast("Decorator[P, OptionsT]", decorate)
+
+
+def _refuse_wrong_names(function: str, keywords: Mapping[str, object], known: Mapping[str, Option]) -> None:
+    for name in keywords:
+        if name not in known:
+            raise UnknownNameError("argument", name, known, hint=f"See help(crossgraft.{function}).")
+    for name, each in known.items():
+        if each.is_required and name not in keywords:
+            raise UsageError(f"{function} needs the argument {name}: {each.about.help}")
+
+
+def _flat_signature(
+    function: Callable[..., Any], inputs: Sequence[inspect.Parameter], options: Mapping[str, Option]
+) -> inspect.Signature:
+    keywords = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if each.is_required else each.default,
+            annotation=each.annotation,
+        )
+        for name, each in options.items()
+    ]
+    return inspect.signature(function).replace(parameters=[*inputs, *keywords])
+
+
+def documented(docstring: str, options: Mapping[str, Option]) -> str:
+    """``docstring`` with one line per option where it says ``{options}``."""
+    lines: list[str] = []
+    for line in docstring.splitlines():
+        if line.strip() != _OPTIONS_HERE:
+            lines.append(line)
+            continue
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += [f"{indent}{name}: {sentence(each)}" for name, each in options.items()]
+    return "\n".join(lines)
+
+
+def sentence(option: Option) -> str:
+    """What an option is, with its default in words where the value alone does not say it."""
+    about = option.about
+    return about.help if about.default_text is None else f"{about.help} Default: {about.default_text}."

@@ -1,0 +1,265 @@
+"""``select`` on a table of results: every whole training is looked up, and simpler ways choose beside it.
+
+For each target, it and its relatives are unknown; the other targets of the table are results of one's own, unless the start is
+cold. Choices are made by val, judged by the results: regret is the best result minus that of the model that is handed over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crossgraft.errors import DataError, UsageError
+from crossgraft.rank.expected_order import expected_order, imagenet_top1, publication_of
+from crossgraft.rank.known_names import full_name, name_in_table
+from crossgraft.rank.known_record import KnownResult
+from crossgraft.rank.published.benchmark import Benchmark
+from crossgraft.rank.published.contenders import held_out_prior
+from crossgraft.rank.published.means import MIN_GROUPS, mean_over_targets
+from crossgraft.rank.published.record import MeanRecord
+from crossgraft.rank.published.tables import imagenet_results, published_table
+from crossgraft.rank.results_store import published_results
+from crossgraft.records.base import Reference
+from crossgraft.result import Result
+from crossgraft.seeding import generator
+from crossgraft.select.budget import Budget
+from crossgraft.select.replay.record import OrderRow, ReplayRecord, ReplayRow
+from crossgraft.select.replay.ways import METHODS, ROUNDING, case_of, cheap_share, regrets_of
+from crossgraft.select.replay.words import conclusion_in_words
+from crossgraft.statistics import LEAST_REGRETS, weighted_kendall
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ORDERS = ("prior", "static_prior", "imagenet", "static_prior, where ImageNet knows")
+_REFERENCES = (
+    Reference(key="weighted Kendall", text="Vigna, A weighted correlation index for rankings with ties, WWW 2015."),
+    Reference(key="static prior", text="Singh, Hess and Vanschoren, arXiv 2510.06448."),
+    Reference(key="successive halving", text="Jamieson and Talwalkar, AISTATS 2016."),
+)
+
+
+def replay(
+    benchmark: Benchmark,
+    budgets: Sequence[Budget],
+    *,
+    known: Sequence[KnownResult] = (),
+    is_cold: bool = False,
+    metric: str | None = None,
+    without: Sequence[str] = (),
+    names: Sequence[str] = (),
+    seed: int = 0,
+) -> ReplayRecord:
+    """What ``select`` and simpler ways hand over on every target of a table.
+
+    Args:
+        benchmark: The table.
+        budgets: Each a share of the cost of all models of a target, or a time where the table has seconds.
+        known: Further results of one's own.
+        is_cold: Whether the other targets of the table are unknown, too.
+        metric: Where a publication has several metrics, the one that counts.
+        without: Publications that are not known, that of a published table itself above all.
+        names: Names of timm, torchvision or the hub of the models; none: those of the table.
+        seed: Random seed of the orders of ``random`` and ``halving``.
+
+    Raises:
+        UsageError: A budget is a time, and the table has no seconds; or it is below one training on every target.
+        DataError: Two models of the table are the same weights, or a column of cheap trainings has no share.
+
+    Cost:
+        About three seconds of one core for 300 models × 20 targets and three budgets.
+    """
+    timed = next((budget for budget in budgets if budget.share is None), None)
+    if benchmark.seconds is None and timed is not None:
+        raise UsageError(
+            f"--budget {timed.text}: {benchmark.name} has no column seconds, so that a budget is a share of training all "
+            "models: --budget 25%."
+        )
+    called = [full_name(name) for name in names or benchmark.models]
+    _refuse_twins(benchmark, called)
+    own = [*known, *([] if is_cold else known_rows(benchmark, called))]
+    orders: dict[str, list[float]] = {name: [] for name in _ORDERS}
+    static = held_out_prior(benchmark)
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    for target in range(len(benchmark.targets)):
+        models = benchmark.known(target)
+        some = [called[model] for model in models]
+        expected = expected_order(
+            some,
+            own=own,
+            target=benchmark.targets[target],
+            group=benchmark.groups[target],
+            metric=metric,
+            without=without,
+        )
+        truth = benchmark.results[target, models]
+        top1, of_static = imagenet_top1(some), static[target, models]
+        for name, values in (("prior", expected.values), ("static_prior", of_static), ("imagenet", top1)):
+            orders[name].append(_agreement(values, truth))
+        orders["static_prior, where ImageNet knows"].append(
+            _agreement(np.where(np.isnan(top1), np.nan, of_static), truth)
+        )
+        case = case_of(benchmark, target, models, some, expected)
+        for budget in budgets:
+            seconds = budget.seconds(sum(case.seconds.values()))
+            if seconds < min(case.seconds.values()) - ROUNDING:
+                continue
+            for method, regret in regrets_of(case, seconds, generator(seed, "orders", target)).items():
+                found.setdefault((method, budget.text), {})[target] = regret
+    if not found:
+        raise UsageError(f"--budget {budgets[0].text} is below one training on every target of {benchmark.name}.")
+    record = ReplayRecord(
+        name=benchmark.name,
+        title=benchmark.title,
+        num_models=len(benchmark.models),
+        targets=list(benchmark.targets),
+        target_groups=list(benchmark.groups),
+        budgets=[budget.text for budget in budgets],
+        is_cold=is_cold,
+        has_val=benchmark.validation is not None,
+        has_seconds=benchmark.seconds is not None,
+        rows=list(_rows(benchmark, budgets, found)),
+        orders=list(_order_rows(benchmark, orders)),
+        notes=_notes(benchmark, found, called),
+        references=list(_REFERENCES),
+    )
+    return record.model_copy(update={"conclusion": conclusion_in_words(record)})
+
+
+def replay_published(
+    name: str,
+    budgets: Sequence[Budget],
+    *,
+    known: Sequence[KnownResult] = (),
+    is_cold: bool = False,
+    seed: int = 0,
+) -> ReplayRecord:
+    """``replay`` of a published table, whose whole publication is unknown but for the table itself."""
+    table = published_table(name)
+    publication = publication_of(table.origin)
+    return replay(
+        table.benchmark(),
+        budgets,
+        known=known,
+        is_cold=is_cold,
+        metric=table.metric,
+        without=sorted({row.origin for row in published_results() if publication_of(row.origin) == publication}),
+        names=[name_in_table(name, model) for model in table.models],
+        seed=seed,
+    )
+
+
+def known_rows(benchmark: Benchmark, names: Sequence[str] = ()) -> list[KnownResult]:
+    """A table as results of one's own."""
+    return [
+        KnownResult(
+            model=(names or benchmark.models)[model],
+            weights="",
+            source="",
+            target=benchmark.targets[target],
+            target_group=benchmark.groups[target],
+            protocol=benchmark.name,
+            metric=benchmark.result,
+            value=float(benchmark.results[target, model]),
+            origin=benchmark.name,
+        )
+        for target, model in np.argwhere(np.isfinite(benchmark.results)).tolist()
+    ]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReplayResult(Result[ReplayRecord]):
+    """A table that was replayed: ``record`` holds every number."""
+
+    def summary(self) -> str:
+        """What the replay supports."""
+        return self.record.conclusion
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per method and budget."""
+        import pandas as pd
+
+        return pd.DataFrame([row.model_dump(exclude={"beyond_select"}) for row in self.record.rows])
+
+
+def _refuse_twins(benchmark: Benchmark, names: Sequence[str]) -> None:
+    of_weights: dict[str, str] = {}
+    for model, name in zip(benchmark.models, names, strict=True):
+        if of_weights.setdefault(name, model) != model:
+            raise DataError(
+                f"{benchmark.name}: the models {of_weights[name]} and {model} are the same weights, {name}. Keep one of them."
+            )
+
+
+def _rows(
+    benchmark: Benchmark, budgets: Sequence[Budget], found: Mapping[tuple[str, str], Mapping[int, float]]
+) -> Iterator[ReplayRow]:
+    for budget in budgets:
+        of_select = found.get(("select", budget.text), {})
+        for method in METHODS:
+            regrets = found.get((method, budget.text), {})
+            mean = _over_targets(benchmark, regrets, lowest=0.0, least=LEAST_REGRETS)
+            both = {target: regrets[target] - of_select[target] for target in regrets if target in of_select}
+            yield ReplayRow(
+                method=method,
+                budget=budget.text,
+                mean_regret=mean.value,
+                low=mean.low,
+                high=mean.high,
+                no_interval_reason=mean.no_interval_reason,
+                worst_regret=max(regrets.values(), default=None),
+                num_targets=mean.num_targets,
+                beyond_select=None if method == "select" or not both else _over_targets(benchmark, both),
+            )
+
+
+def _order_rows(benchmark: Benchmark, orders: Mapping[str, Sequence[float]]) -> Iterator[OrderRow]:
+    """Each order, and what it gains over the static prior of the networks that it knows."""
+    for name in ("prior", "static_prior", "imagenet"):
+        values = np.array(orders[name])
+        beside = np.array(orders["static_prior" if name == "prior" else "static_prior, where ImageNet knows"])
+        yield OrderRow(
+            order=name,
+            weighted_kendall=mean_over_targets(values, benchmark.groups, limits=(-1.0, 1.0)),
+            beyond_static_prior=None
+            if name == "static_prior"
+            else mean_over_targets(values - beside, benchmark.groups, limits=(-2.0, 2.0)),
+        )
+
+
+def _over_targets(
+    benchmark: Benchmark, values: Mapping[int, float], *, lowest: float = -math.inf, least: int = MIN_GROUPS
+) -> MeanRecord:
+    every = np.array([values.get(target, np.nan) for target in range(len(benchmark.targets))])
+    return mean_over_targets(every, benchmark.groups, limits=(lowest, math.inf), least=least)
+
+
+def _agreement(values: np.ndarray, truth: np.ndarray) -> float:
+    """Weighted Kendall over the models that have a value; NaN where that says nothing."""
+    known = np.isfinite(values)
+    if known.sum() < 2 or np.ptp(values[known]) == 0:
+        return math.nan
+    return weighted_kendall(values[known], truth[known])
+
+
+def _notes(
+    benchmark: Benchmark, found: Mapping[tuple[str, str], Mapping[int, float]], names: Sequence[str]
+) -> list[str]:
+    notes: list[str] = []
+    if benchmark.validation is None:
+        notes.append(
+            "There is no column val: choices are made by the results themselves, so that all regrets are too small."
+        )
+    if benchmark.seconds is None:
+        notes.append("There is no column seconds: every training counts as costing the same.")
+    if not any(cheap_share(kind) for kind in benchmark.columns):
+        notes.append("There are no cheap trainings (columns such as low:size=0.5), so that halving is random.")
+    if not any(method == "imagenet" for method, _ in found):
+        notes.append("None of the models has a published ImageNet result by its name here.")
+    elif (unknown := sum(name not in imagenet_results() for name in names)) > 0:
+        notes.append(f"{unknown} of {len(names)} models have no published ImageNet result by their names here.")
+    return notes

@@ -1,9 +1,0 @@
-"""One fine-tuned model within a budget.
-
-``rule`` says what is trained and handed over, ``training`` trains, ``replay`` asks a table of results in its place.
-"""
-
-from crossgraft.selection.budget import Budget, parse_budget
-from crossgraft.selection.rule import Candidate, Selected, Trial, run_selection
-
-__all__ = ["Budget", "Candidate", "Selected", "Trial", "parse_budget", "run_selection"]

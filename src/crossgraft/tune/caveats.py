@@ -1,0 +1,255 @@
+"""What limits the result of a fine-tuning, each in one function, and what to type next."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crossgraft.edit.page_edits import edited_caveat
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.metrics.words import doubt_in_words, metric_format
+from crossgraft.options.models import CodeOptions
+from crossgraft.predict.options import PredictOptions
+from crossgraft.report.source import Source
+from crossgraft.report.verdict import (
+    PREDICT_IMAGES,
+    Caveat,
+    CaveatOf,
+    Following,
+    leakage_not_checked,
+    looked_at_before,
+    unsound_data,
+)
+from crossgraft.statistics import WithInterval, independent_difference
+from crossgraft.tasks import recorded_task
+from crossgraft.tune.record import TuningRecord
+from crossgraft.words.formatting import NumberFormat, counted, joined
+
+UNSEEN = ("test", "out of fold")
+WIDEST_TOLD = 0.5
+"""An interval of a class that is wider says next to nothing: it is wider than half of what is possible."""
+
+_SHARE = NumberFormat(decimals=2)
+_ENOUGH_FOLDS = 5
+_NOT_WITH_FOLDS = ("--compare", "--split", "--edit-parts")
+_GIVEN = "given"  # begins the origin of a part that came with the data
+
+
+def headline(record: TuningRecord) -> MetricRecord | None:
+    """The primary metric on images that selection did not see; on others where there are none."""
+    for split in (*UNSEEN, None):
+        found = record.metric(record.primary_metric, split=split)
+        if found is not None:
+            return found
+    return None
+
+
+def seen_images(source: Source[TuningRecord]) -> Caveat | None:
+    """There are no images that selection did not see."""
+    found = headline(source.record)
+    if found is None or found.split in UNSEEN:
+        return None
+    return Caveat("These images took part in picking the model, so the value is too high; there were no others.")
+
+
+def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
+    """The interval contains what guessing gives, or there is none."""
+    record, found = source.record, headline(source.record)
+    if found is None or found.value is None:
+        return None
+    if found.low is None:
+        reason = (found.no_interval_reason or "not stated why").rstrip(".")
+        return Caveat(
+            f"There is no interval ({reason}), so nothing tells how far chance goes.", _more_test_images(source)
+        )
+    doubt = doubt_in_words(found, num_choices(record))
+    if doubt is None:
+        return None
+    return Caveat(f"{counted(found.num_images, 'image')} are too few to tell. {doubt}", _more_test_images(source))
+
+
+def _more_test_images(source: Source[TuningRecord]) -> Following | None:
+    """Folds, which test every image once, where the split is not one that came with the data."""
+    typed = source.typed
+    is_given = any(split.origin.startswith(_GIVEN) for split in source.record.splits if split.name == "test")
+    if typed.verb != "tune" or source.record.folds or is_given or any(map(typed.has, _NOT_WITH_FOLDS)):
+        return None
+    if not _fill_folds(source.record):
+        return None
+    line = typed.again(("--folds", str(_ENOUGH_FOLDS)), without=("--holdout",))
+    return Following(line, "to test on every image once, with five models")
+
+
+def _fill_folds(record: TuningRecord) -> bool:
+    """Whether each class has an image for each fold; one that was not drawn into test is of one patient or one image."""
+    if not recorded_task(record.dataset).partitions:
+        return True
+    of_class = zip(*(split.class_counts for split in record.splits), strict=True)
+    return all(sum(counts) >= _ENOUGH_FOLDS for counts in of_class) and not _not_in_test(record)
+
+
+def _not_in_test(record: TuningRecord) -> list[str]:
+    """Classes (labels) that no test image has."""
+    test = next((split for split in record.splits if split.name == "test"), None)
+    if test is None:
+        return []
+    return [name for name, count in zip(record.dataset.class_names, test.class_counts, strict=True) if not count]
+
+
+def unmeasured_class(source: Source[TuningRecord]) -> Caveat | None:
+    """A class that the test images have none of."""
+    record = source.record
+    missing = _not_in_test(record)
+    if not missing:
+        return None
+    noun = recorded_task(record.dataset).noun if len(missing) == 1 else recorded_task(record.dataset).nouns
+    return Caveat(
+        f"No test image has the {noun} {joined(missing)}: how well it is recognised is not known. Collect more images of it, of "
+        "several patients, or leave it out."
+    )
+
+
+class _Missed(NamedTuple):
+    """Images of one class that were taken for another, or of one label that were not given it."""
+
+    name: str
+    missed: int
+    images: int
+
+
+def missed_class(source: Source[TuningRecord]) -> Caveat | None:
+    """A class whose images are recognised no more often than by guessing."""
+    record = source.record
+    task = recorded_task(record.dataset)
+    found = _missed_of_classes(record) if task.partitions else _missed_of_labels(record)
+    if not found:
+        return None
+    worst = max(found, key=lambda each: (each.missed / each.images, each.images))
+    guess = (
+        f"Guessing misses {_SHARE(1 - 1 / num_choices(record))} of them" if task.partitions else "Guessing does as well"
+    )
+    others = len(found) - 1
+    more = f"; {counted(others, f'other {task.noun} is', f'other {task.nouns} are')} no better off" if others else ""
+    return Caveat(f"It misses {worst.missed} of {worst.images} images {task.of} {worst.name}. {guess}{more}.")
+
+
+def _missed_of_classes(record: TuningRecord) -> list[_Missed]:
+    confusion = record.confusion
+    if confusion is None:
+        return []
+    rows = [
+        _Missed(name, sum(counts) - counts[place], sum(counts))
+        for place, (name, counts) in enumerate(zip(confusion.class_names, confusion.counts, strict=True))
+    ]
+    return [row for row in rows if row.images and row.images - row.missed < row.images / num_choices(record)]
+
+
+def _missed_of_labels(record: TuningRecord) -> list[_Missed]:
+    """Labels that are given to images without them as often as to images with them."""
+    found: list[_Missed] = []
+    for name in record.dataset.class_names:
+        with_it, without_it = (_of_class(record, name, metric) for metric in ("sensitivity", "specificity"))
+        if with_it is None or without_it is None or with_it.value is None or without_it.value is None:
+            continue
+        if with_it.value + without_it.value <= 1:
+            missed = round((1 - with_it.value) * with_it.num_images)
+            found.append(_Missed(name, missed, with_it.num_images))
+    return [row for row in found if row.missed]
+
+
+def _of_class(record: TuningRecord, name: str, metric: str) -> MetricRecord | None:
+    return next(
+        (
+            row
+            for row in record.metrics
+            if row.class_name == name and row.metric == metric and row.split in UNSEEN and row.attribute is None
+        ),
+        None,
+    )
+
+
+def num_choices(record: TuningRecord) -> int:
+    """Among how many answers guessing chooses: classes, or yes and no of each label."""
+    return len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
+
+
+def val_above_test(source: Source[TuningRecord]) -> Caveat | None:
+    """Val is better than test by more than the two intervals allow."""
+    record, test = source.record, headline(source.record)
+    val = record.metric(record.primary_metric, split="val")
+    if test is None or val is None or test.split not in UNSEEN:
+        return None
+    ends = _with_interval(val), _with_interval(test)
+    if ends[0] is None or ends[1] is None:
+        return None
+    difference = independent_difference(ends[0], ends[1])
+    if difference.low <= 0:
+        return None
+    as_text = metric_format([val, test])
+    return Caveat(
+        f"{test.title} is {as_text(val.value)} on val and {as_text(test.value)} on test: {as_text(difference.value)} less "
+        f"(95\N{NO-BREAK SPACE}% interval {as_text(difference.low)} to {as_text(difference.high)}), more than chance allows. The "
+        "epoch was picked on val; the two parts may differ, too. Only the value of test counts."
+    )
+
+
+def _with_interval(row: MetricRecord) -> WithInterval | None:
+    if row.value is None or row.low is None or row.high is None:
+        return None
+    return WithInterval(row.value, row.low, row.high)
+
+
+def few_images_of_a_class(source: Source[TuningRecord]) -> Caveat | None:
+    """The sensitivity of a class has an interval of more than half of what is possible."""
+    record = source.record
+    task = recorded_task(record.dataset)
+    known = [(name, _of_class(record, name, "sensitivity")) for name in record.dataset.class_names]
+    wide = [
+        (name, row)
+        for name, row in known
+        if row is not None and row.low is not None and row.high is not None and row.high - row.low > WIDEST_TOLD
+    ]
+    if not wide:
+        return None
+    name, row = min(wide, key=lambda pair: pair[1].num_images)
+    return Caveat(
+        f"Only {counted(row.num_images, 'test image')} {task.of} {name}: its sensitivity may be anything from {_SHARE(row.low)} "
+        f"to {_SHARE(row.high)}.",
+        _more_test_images(source),
+    )
+
+
+def edited_images(source: Source[TuningRecord]) -> Caveat | None:
+    """Images were edited."""
+    return edited_caveat(source.record.edits)
+
+
+TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
+    unsound_data,
+    seen_images,
+    too_few_images,
+    missed_class,
+    unmeasured_class,
+    looked_at_before,
+    val_above_test,
+    edited_images,
+    few_images_of_a_class,
+    leakage_not_checked,
+)
+"""The most severe first, in the order of ``sections._verdict``."""
+
+
+def after_tuning(source: Source[TuningRecord]) -> Following | None:
+    """To predict with the model; with folds, which leave none of all images, to train one."""
+    record, typed = source.record, source.typed
+    if record.saved_model is not None:
+        run = typed.then("predict", _run_of(source), PREDICT_IMAGES, options=PredictOptions, carried=[CodeOptions])
+        return Following(run, "to use it")
+    if record.folds and typed.verb == "tune":
+        return Following(typed.again(without=("--folds", "--fold")), "to get one model, of all training images")
+    return None
+
+
+def _run_of(source: Source[TuningRecord]) -> str:
+    """The run directory, where it is the one that was typed: each training of a comparison has a folder of its own."""
+    typed = source.typed
+    return "RUN" if typed.verb != "tune" or typed.has("--compare") else typed.out

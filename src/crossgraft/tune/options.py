@@ -1,0 +1,297 @@
+"""Options of ``fine_tune``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from crossgraft.edit.options import EditsBefore
+from crossgraft.options._objects import Augmentation, BatchTransform, Loss, Method, ModelSpec, Regularizer
+from crossgraft.options._option import Options, option, options
+from crossgraft.options.data import (
+    ClassOptions,
+    Splits,
+    Subsets,
+    TableOptions,
+    Unreadable,
+    Validating,
+    Volumes,
+)
+from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
+from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
+
+OptimizerName = Literal["adamw", "sgd"]
+ScheduleName = Literal["cosine", "constant"]
+BatchNormMode = Literal["train", "frozen", "adapt"]
+
+
+@options
+class StartingModel(Options):
+    """The network that training starts from."""
+
+    group: ClassVar[str] = "Model"
+
+    model: str | Path | ModelSpec = option("Name, checkpoint, zoo.yaml:NAME or package.module:factory.", is_common=True)
+
+
+@options
+class Slots(Options):
+    """Plug-ins: what is trained, what is added to the loss, what is done to images."""
+
+    group: ClassVar[str] = "Method"
+
+    method: str | Mapping[str, object] | Method = option(
+        "What is trained: full, linear, scratch, partial:3, lora, adaptformer.", default="full", is_common=True
+    )
+    regularizer: str | Regularizer | Sequence[str | Regularizer] = option(
+        "Terms added to the loss: l2_sp:alpha=0.1; several with commas or repeated.",
+        default=(),
+        repeats=True,
+        is_common=True,
+    )
+    batch_transform: str | BatchTransform | Sequence[str | BatchTransform] = option(
+        "Transforms of a batch: mixup:0.2, cutmix, label_smoothing:0.1; several with commas or repeated.",
+        default=(),
+        repeats=True,
+    )
+    augmentation: str | Mapping[str, object] | Augmentation | None = option(
+        "Augmentation of each image: none, light or thesis.", default=None, default_text="light; none with linear"
+    )
+    flip: bool = option("Mirror images left to right at random.", default=True, in_protocol=True)
+    loss: str | Mapping[str, object] | Loss | None = option(
+        "cross_entropy, focal:2 or multi_label.", default=None, default_text="the one that fits the labels"
+    )
+    class_weights: str | Sequence[float | int] | None = option(
+        "balanced, or one number per class: '1 2.5 1'.", default=None
+    )
+    sampler: str = option("shuffle, or balanced: classes equally often.", default="shuffle", in_protocol=True)
+
+
+@options
+class FirstAdapter(Options):
+    """Adapters that somebody has trained before."""
+
+    group: ClassVar[str] = "Method"
+
+    adapter: str | Path | None = option(
+        "With lora, folder of an adapter saved by PEFT that training continues from. It sets rank, alpha, layers and "
+        "dropout; its head is used where it has as many classes.",
+        default=None,
+    )
+
+
+@options
+class TrainingOptions(Options):
+    """Steps and learning rates."""
+
+    group: ClassVar[str] = "Training"
+
+    optimizer: OptimizerName = option("adamw or sgd.", default="adamw", in_protocol=True)
+    learning_rate: float | None = option(
+        "Largest learning rate, after warm-up.",
+        default=None,
+        default_text="by method and network",
+        is_common=True,
+        in_protocol=True,
+    )
+    head_learning_rate: float | None = option(
+        "Largest learning rate of the new head.", default=None, default_text="the learning rate", in_protocol=True
+    )
+    weight_decay: float | None = option(
+        "Decay of weights with two or more dimensions.",
+        default=None,
+        default_text="0.05; 0 with l2_sp",
+        in_protocol=True,
+    )
+    momentum: float | None = option("Momentum of SGD.", default=None, default_text="0.9", in_protocol=True)
+    schedule: ScheduleName = option("cosine or constant.", default="cosine", in_protocol=True)
+    epochs: int | None = option(
+        "Largest number of passes over the training images.",
+        default=None,
+        least=1,
+        default_text="about 600 steps, 10 to 50 epochs",
+        is_common=True,
+        in_protocol=True,
+    )
+    warmup_epochs: float | None = option(
+        "Epochs of rising learning rate; fractions are allowed.",
+        default=None,
+        default_text="5, at most a tenth of all",
+        in_protocol=True,
+    )
+    batch_size: int | None = option(
+        "Images per step, over all devices.",
+        default=None,
+        least=1,
+        default_text="8 to 128, by number of images",
+        in_protocol=True,
+    )
+    accumulate: int = option("Number of micro-batches per step, to save memory.", default=1, least=1)
+    layer_decay: float = option(
+        "Factor of the learning rate from one block to the block before it, in (0, 1].", default=1.0, in_protocol=True
+    )
+    clip_norm: float | None = option(
+        "Largest norm of the gradient.", default=None, default_text="no clipping", in_protocol=True
+    )
+    patience: int | None = option(
+        "Number of epochs without improvement after which training stops.",
+        default=None,
+        least=1,
+        default_text="all epochs are trained",
+        in_protocol=True,
+    )
+    head_first: bool = option(
+        "Train the head alone until it stops improving, then what the method trains.",
+        default=False,
+        default_text="only below 100 steps beside repsim and hcs with frozen BatchNorm",
+    )
+    head_epochs: int | None = option(
+        "Largest number of epochs of the first phase.", default=None, least=1, default_text="100", in_protocol=True
+    )
+    head_patience: int | None = option(
+        "Patience of the first phase, in epochs.", default=None, least=1, default_text="10", in_protocol=True
+    )
+    precision: str = option("32, bf16, 16 (GPU) or 64.", default="32")
+    keep: float | None = option(
+        "Debiased CKA on val that training is to end at, in (0, 1): the regulariser becomes as strong as that takes.",
+        default=None,
+        default_text="the regulariser is as strong as it says",
+        only_if_given=True,
+        in_protocol=True,
+    )
+    batch_norm: BatchNormMode | None = option(
+        "Means and variances of BatchNorm: train (of each batch, they move), frozen (the pretrained ones), or adapt (first "
+        "estimated on the training images, in the network that training starts from and compares with).",
+        default=None,
+        default_text="frozen beside repsim and hcs, else train",
+        only_if_given=True,
+        in_protocol=True,
+    )
+
+
+@options
+class Choosing(Options):
+    """How the model is picked."""
+
+    group: ClassVar[str] = "Selection and metrics"
+
+    select_by: str | None = option(
+        "Metric on val that picks the model: auc, loss, balanced_accuracy …",
+        default=None,
+        default_text="auc, or loss where a class is missing in val",
+    )
+    grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None = option(
+        "Settings to try: learning_rate=1e-3,1e-4; repeated for other settings.", default=None, repeats=True
+    )
+
+
+@options
+class Deciding(Options):
+    """How probabilities become decisions."""
+
+    group: ClassVar[str] = "Selection and metrics"
+
+    threshold_rule: str | None = option(
+        "Decision threshold of two classes or of each label: youden, sensitivity:0.95, specificity:0.9.",
+        default=None,
+        default_text="youden",
+    )
+
+
+@options
+class Subgroups(Options):
+    """Metrics of parts of the data."""
+
+    group: ClassVar[str] = "Selection and metrics"
+
+    subgroups: str | Sequence[str] | None = option(
+        "Further columns of a table, each of whose values gets its own metrics.", default=None
+    )
+
+
+@options
+class Execution(Options):
+    """What is done with the result."""
+
+    group: ClassVar[str] = "Output"
+
+    plan: bool = option("Only make the plan: no step is taken and nothing is written.", default=False, decides=False)
+    store: bool = option("Add the result to the known results, which later rankings use.", default=True, decides=False)
+    track: str | None = option(
+        "mlflow or wandb, to log there as well; the run directory stays complete.", default=None, decides=False
+    )
+
+
+@options
+class Observing(Options):
+    """What is written down about every step."""
+
+    group: ClassVar[str] = "Output"
+
+    log_gradient_norms: bool = option(
+        "Write the L2 norm of the gradient of each building block in each step, before clipping, to gradient_norms.csv, with an "
+        "exponential moving average (factor 0.95) and a figure.",
+        default=False,
+        only_if_given=True,
+    )
+
+
+@options
+class VariantOptions(Deciding, Choosing, TrainingOptions, Slots):
+    """What one variant of a comparison may do otherwise than the others; images, split, network and input are the same."""
+
+
+@options
+class FitOptions(
+    Workers,
+    Device,
+    Parallel,
+    Seed,
+    InputSize,
+    CodeOptions,
+    Download,
+    InsideCheckpoints,
+    Validating,
+    Choosing,
+    TrainingOptions,
+    FirstAdapter,
+    Slots,
+    StartingModel,
+):
+    """Options of ``FineTunedClassifier``, which is given arrays that somebody else has split."""
+
+
+@options
+class TuneOptions(
+    Output,
+    Workers,
+    Device,
+    Parallel,
+    Seed,
+    Execution,
+    Observing,
+    Looking,
+    Page,
+    Strictness,
+    InputSize,
+    CodeOptions,
+    Download,
+    InsideCheckpoints,
+    Unreadable,
+    EditsBefore,
+    Subsets,
+    Splits,
+    Volumes,
+    ClassOptions,
+    TableOptions,
+    Subgroups,
+    Validating,
+    Deciding,
+    Choosing,
+    TrainingOptions,
+    FirstAdapter,
+    Slots,
+    StartingModel,
+):
+    """Options of ``fine_tune``."""

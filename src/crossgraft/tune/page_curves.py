@@ -1,0 +1,214 @@
+"""How loss, metric and features went on from epoch to epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from crossgraft.report.blocks import Block, Figure, Folded, Section
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, number, whole, words
+from crossgraft.tune.epochs_record import EpochRow
+from crossgraft.tune.plot_learning_curves import LearningCurve, learning_curves_figure
+from crossgraft.tune.record import TuningRecord
+from crossgraft.tune.similarity_words import ADAPTED, CKA
+from crossgraft.words.formatting import NumberFormat, counted
+
+_MOST_CURVES = 6
+_METRIC = NumberFormat(decimals=3)
+_SIMILARITY = "Similarity to the pretrained network (CKA)"
+_DEBIASED = "Similarity to the pretrained network (debiased CKA)"
+_DRIFT = (
+    "Linear CKA compares features of the validation images with those of the pretrained network: 1 is the same up to rotation "
+    "and scale."
+)
+_BIASED = " The biased one is above 0 even for unrelated features, the more the fewer images there are."
+
+_KEPT = " The dashed line is the epoch whose weights were kept."
+
+
+def curves_section(source: Source[TuningRecord]) -> Section | None:
+    """Loss and metric by epoch, and the same numbers as a table."""
+    history = source.record.history
+    if not history:
+        return None
+    jobs = _jobs(source.record)
+    figure = _one_job(source, jobs[0]) if len(jobs) == 1 else _many_jobs(source, jobs)
+    blocks: list[Block] = [figure, *_similarity(source, jobs)]
+    blocks.append(Folded("Every epoch as a table", [_epochs(history, len(jobs) > 1)]))
+    return Section(name="curves", title="Learning curves", part="evidence", blocks=blocks)
+
+
+def _jobs(record: TuningRecord) -> list[str]:
+    """Jobs with a history, the picked ones first."""
+    picked = [point.job for point in record.grid if point.picked]
+    with_history = dict.fromkeys(row.job for row in record.history)
+    return sorted(with_history, key=lambda job: job not in picked)
+
+
+def _rows(record: TuningRecord, job: str) -> list[EpochRow]:
+    return [row for row in record.history if row.job == job]
+
+
+def _one_job(source: Source[TuningRecord], job: str) -> Figure:
+    rows = _rows(source.record, job)
+    best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
+    head = sum(row.stage == "head" for row in rows)
+    loss = [
+        LearningCurve("training", [row.train_loss for row in rows]),
+        LearningCurve("validation", [row.val_loss for row in rows]),
+    ]
+    metric = [LearningCurve("validation", [row.val_metric for row in rows])]
+    drawings = [
+        learning_curves_figure(
+            curves, y_label=label, best_epoch=best, head_epochs=head, identifier=f"{source.prefix}{name}"
+        )
+        for curves, label, name in (
+            (_with_values(loss), "Loss", "loss"),
+            (_with_values(metric), f"{selection_title(source.record)} (validation)", "val-metric"),
+        )
+        if curves
+    ]
+    kept = _KEPT if best is not None else ""
+    shade = " In the shaded epochs only the head was trained." if head else ""
+    caption = f"What each epoch gave.{kept}{shade} A validation loss that rises while the training loss falls is over-fitting."
+    return Figure(drawings, caption=caption)
+
+
+def _many_jobs(source: Source[TuningRecord], jobs: Sequence[str]) -> Figure:
+    record = source.record
+    named = _named(record, jobs)
+    quantities: list[tuple[str, str, Callable[[EpochRow], float | None]]] = [
+        ("Validation loss", "loss", lambda row: row.val_loss),
+        (f"{selection_title(record)} (validation)", "val-metric", lambda row: row.val_metric),
+    ]
+    drawings = []
+    for label, name, value in quantities:
+        curves = _with_values(
+            [LearningCurve(job, [value(row) for row in _rows(record, job)], job not in named) for job in jobs]
+        )
+        if curves:
+            drawings.append(
+                learning_curves_figure(
+                    curves, y_label=label, best_epoch=None, head_epochs=0, identifier=f"{source.prefix}{name}"
+                )
+            )
+    others = len(jobs) - len(named)
+    faint = f" Thin: {counted(others, 'other run')}." if others else ""
+    return Figure(drawings, caption=f"Coloured: the runs that were picked.{faint}")
+
+
+def _named(record: TuningRecord, jobs: Sequence[str]) -> list[str]:
+    """The runs that get a colour and a name."""
+    picked = {point.job for point in record.grid if point.picked} or set(jobs)
+    return [job for job in jobs if job in picked][:_MOST_CURVES]
+
+
+def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figure]:
+    """How far features moved away from the pretrained ones; nothing where they were not compared."""
+    record = source.record
+    adapted = any(row.val_cka_debiased_adapted is not None for row in record.history)
+    if len(jobs) == 1:
+        rows = _rows(record, jobs[0])
+        curves = _two_networks(rows) if adapted else _two_estimates(rows)
+        best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
+        head = sum(row.stage == "head" for row in rows)
+    else:
+        named, best, head = _named(record, jobs), None, 0
+        curves = [LearningCurve(job, _to_start(record, job), job not in named) for job in jobs]
+    curves = _with_values(curves)
+    if not curves:
+        return []
+    target = None if record.keep is None else record.keep.target
+    wide, narrow = (
+        learning_curves_figure(
+            curves,
+            y_label=_SIMILARITY if len(jobs) == 1 and not adapted else _DEBIASED,
+            best_epoch=best,
+            head_epochs=head,
+            identifier=f"{source.prefix}similarity{'' if is_wide else '-narrow'}",
+            is_wide=is_wide,
+            target=target,
+        )
+        for is_wide in (True, False)
+    )
+    asked = "" if target is None else f" The dotted line is what was asked for (--keep {target:g})."
+    of_two = "" if len(jobs) > 1 else f" {ADAPTED}" if adapted else _BIASED
+    caption = _DRIFT + of_two + (_KEPT if best is not None else "") + asked
+    return [Figure([wide], caption=caption, narrow=[narrow])]
+
+
+def _two_estimates(rows: Sequence[EpochRow]) -> list[LearningCurve]:
+    return [
+        LearningCurve("biased", [row.val_cka for row in rows]),
+        LearningCurve("debiased", [row.val_cka_debiased for row in rows]),
+    ]
+
+
+def _two_networks(rows: Sequence[EpochRow]) -> list[LearningCurve]:
+    return [
+        LearningCurve("pretrained", [row.val_cka_debiased for row in rows]),
+        LearningCurve("adapted", [row.val_cka_debiased_adapted for row in rows]),
+    ]
+
+
+def _to_start(record: TuningRecord, job: str) -> list[float | None]:
+    """Similarity to the network that training started from, as ``--keep`` sees it."""
+    adapts = record.batch_norm is not None and record.batch_norm.mode == "adapt"
+    return [row.val_cka_debiased_adapted if adapts else row.val_cka_debiased for row in _rows(record, job)]
+
+
+def _with_values(curves: Sequence[LearningCurve]) -> list[LearningCurve]:
+    return [curve for curve in curves if any(value is not None for value in curve.values)]
+
+
+def selection_title(record: TuningRecord) -> str:
+    """The title of the metric that selection looked at."""
+    found = next((row for row in record.metrics if row.metric == record.selection_metric), None)
+    return found.title if found is not None else record.selection_metric.replace("_", " ").capitalize()
+
+
+def _epochs(history: Sequence[EpochRow], several: bool) -> Table:
+    terms = list(dict.fromkeys(name for row in history for name in row.terms))
+    loss = NumberFormat.for_column([value for row in history for value in (row.train_loss, row.val_loss)], digits=4)
+    compared = [name for name in CKA if any(_val(row, name) is not None for row in history)]
+    rates = NumberFormat(decimals=1, scientific=True)
+    columns = [
+        *([Column("Run")] if several else []),
+        Column("Epoch", numeric=True),
+        Column("Trained"),
+        Column("Learning rate", numeric=True),
+        Column("Training loss", numeric=True),
+        *(Column(name, numeric=True) for name in terms),
+        Column("Validation loss", numeric=True),
+        Column("Validation metric", numeric=True),
+        *(Column(CKA[name], numeric=True) for name in compared),
+        Column("Kept"),
+        Column("Seconds", numeric=True),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            *([words(row.job)] if several else []),
+            whole(row.epoch),
+            words("head" if row.stage == "head" else "as planned"),
+            number(row.learning_rate, rates),
+            number(row.train_loss, loss),
+            *(number(row.terms.get(name), NumberFormat(decimals=4)) for name in terms),
+            number(row.val_loss, loss),
+            number(row.val_metric, _METRIC),
+            *(number(_val(row, name), _METRIC) for name in compared),
+            words("kept" if row.is_best else None),
+            number(row.seconds, NumberFormat(decimals=1)),
+        ]
+        for row in history
+    ]
+    notes = [ADAPTED] if "cka_adapted" in compared else []
+    return Table(caption="Epochs", columns=columns, rows=rows, file_name="epochs", notes=notes)
+
+
+def _val(row: EpochRow, similarity: str) -> float | None:
+    return {
+        "cka": row.val_cka,
+        "cka_debiased": row.val_cka_debiased,
+        "cka_adapted": row.val_cka_adapted,
+        "cka_debiased_adapted": row.val_cka_debiased_adapted,
+    }[similarity]

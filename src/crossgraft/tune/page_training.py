@@ -1,0 +1,211 @@
+"""How a model was fine-tuned: folds, grid, and what was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from crossgraft.metrics.page import metrics_figure
+from crossgraft.report.blocks import Block, Facts, Folded, Items, Paragraph, Section
+from crossgraft.report.plots.intervals import IntervalRow
+from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.source import Source
+from crossgraft.report.tables import (
+    INTERVAL,
+    Cell,
+    Column,
+    Table,
+    counts,
+    interval,
+    number,
+    table_of,
+    whole,
+    words,
+    yes_or_no,
+)
+from crossgraft.tune.keep_words import kept_in_words
+from crossgraft.tune.page_curves import selection_title
+from crossgraft.tune.plan_words import adapters_in_words, kind_in_words, memory_in_words, trained_in_words
+from crossgraft.tune.record import FoldRecord, GridPointRecord, PlanRow, TuningRecord
+from crossgraft.tune.similarity_words import batch_norm_in_words
+from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, duration, joined
+
+_METRIC = NumberFormat(decimals=3)
+_ESSENTIAL = (
+    "Pretrained model",
+    "Method",
+    "Regulariser",
+    "To keep",
+    "BatchNorm",
+    "Adapters",
+    "Parameters",
+    "Epochs",
+    "Time",
+)
+
+
+def folds_section(source: Source[TuningRecord]) -> Section | None:
+    """What each fold gave on images that its model had not seen; None without folds."""
+    record = source.record
+    if not record.folds:
+        return None
+    title = next((row.title for row in record.metrics if row.metric == record.primary_metric), record.primary_metric)
+    blocks: list[Block] = metrics_figure(
+        [IntervalRow(f"fold {fold.fold}", Interval(fold.test_metric, fold.low, fold.high)) for fold in record.folds],
+        x_label=f"{title} on the held-out rows",
+        identifier=f"{source.prefix}folds",
+        caption=f"{title} of each fold with its 95 % interval. The folds share training images, so their spread is no "
+        "interval of the mean.",
+    )
+    return Section(name="folds", title="Folds", part="evidence", blocks=[*blocks, _folds(record.folds)])
+
+
+def _folds(folds: Sequence[FoldRecord]) -> Table:
+    settings = list(dict.fromkeys(name for fold in folds for name in fold.picked))
+    return table_of(
+        folds,
+        [
+            (Column("Fold"), lambda fold: words(f"fold {fold.fold}")),
+            (Column("Training images", numeric=True), lambda fold: whole(fold.num_train)),
+            (Column("Validation images", numeric=True), lambda fold: whole(fold.num_val)),
+            (Column("Held out", numeric=True), lambda fold: whole(fold.num_test)),
+            (Column("Groups held out", numeric=True), lambda fold: whole(fold.num_groups)),
+            *((Column(name.replace("_", " ")), partial(_picked, name=name)) for name in settings),
+            (Column("Epoch kept", numeric=True), lambda fold: whole(fold.best_epoch)),
+            (Column("Validation", numeric=True), lambda fold: number(fold.val_metric, _METRIC)),
+            (Column("Held-out metric", numeric=True), lambda fold: number(fold.test_metric, _METRIC)),
+            (INTERVAL, lambda fold: interval(fold.low, fold.high, _METRIC)),
+        ],
+        caption="Folds",
+        file_name="folds",
+        notes=[f"Fold {fold.fold}: {fold.reason.rstrip('.')}." for fold in folds if fold.reason],
+    )
+
+
+def _picked(fold: FoldRecord, name: str) -> Cell:
+    return words(_setting(fold.picked.get(name)))
+
+
+def _setting(value: float | int | str | None) -> str | None:
+    return None if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def grid_section(source: Source[TuningRecord]) -> Section | None:
+    """What was tried, and what selection saw of it; None where nothing was compared."""
+    points = source.record.grid
+    if not any(point.values for point in points) and all(point.state == "done" for point in points):
+        return None
+    settings = list(dict.fromkeys(name for point in points for name in point.values))
+    with_folds = any(point.fold is not None for point in points)
+    columns = [
+        Column("Run"),
+        *([Column("Fold", numeric=True)] if with_folds else []),
+        *(Column(name.replace("_", " ")) for name in settings),
+        Column("Validation metric", numeric=True),
+        Column("Validation loss", numeric=True),
+        Column("Epoch kept", numeric=True),
+        Column("Epochs", numeric=True),
+        Column("Stopped early"),
+        Column("Picked"),
+        Column("Seconds", numeric=True),
+    ]
+    rows = [[*_identity(point, with_folds, settings), *_outcome(point)] for point in points]
+    table = Table(
+        caption=f"Runs: {selection_title(source.record)} on the validation rows",
+        columns=columns,
+        rows=rows,
+        file_name="grid",
+        notes=[f"{point.job}: {point.reason.rstrip('.')}." for point in points if point.reason],
+    )
+    text = "Only validation rows were looked at here; the best of several runs looks better on them than it is."
+    return Section(name="grid", title="What was tried", part="evidence", blocks=[Paragraph(text), table])
+
+
+def _identity(point: GridPointRecord, with_folds: bool, settings: Sequence[str]) -> list[Cell]:
+    fold = [whole(point.fold)] if with_folds else []
+    return [words(point.job), *fold, *(words(_setting(point.values.get(name))) for name in settings)]
+
+
+def _outcome(point: GridPointRecord) -> list[Cell]:
+    return [
+        number(point.val_metric, _METRIC, strong=point.picked),
+        number(point.val_loss, _METRIC),
+        whole(point.best_epoch),
+        whole(point.num_epochs),
+        yes_or_no(point.stopped_early if point.state == "done" else None),
+        words("picked" if point.picked else "failed" if point.state == "failed" else None),
+        number(point.seconds, NumberFormat(decimals=1)),
+    ]
+
+
+def plan_section(source: Source[TuningRecord]) -> Section:
+    """What was trained and what was frozen, why, and with which settings."""
+    record = source.record
+    plan, model = record.plan, record.model
+    own = (
+        f"; {count(plan.num_own_parameters)} more of regularisers, trained beside it" if plan.num_own_parameters else ""
+    )
+    norm = batch_norm_in_words(record.batch_norm)
+    facts = [
+        ("Pretrained model", f"{model.name}: {model.architecture} ({model.source})"),
+        ("Licence of its weights", model.licence or "not stated"),
+        ("Starts from", "random weights" if model.from_scratch else "the pretrained weights"),
+        *(
+            (kind_in_words(plugin).capitalize(), _plugin(plugin.title, plugin.used, plugin.reference))
+            for plugin in record.plugins
+        ),
+        *([] if record.keep is None else [("To keep", kept_in_words(record.keep, record.batch_norm))]),
+        *([] if norm is None else [("BatchNorm", norm)]),
+        ("Parameters", trained_in_words(plan) + own),
+        *([("Adapters", adapters_in_words(plan))] if plan.num_adapter_parameters else []),
+        ("Memory of training", memory_in_words(plan)),
+        ("Epochs", _epochs(record)),
+        ("Steps", f"{count(plan.steps_per_epoch)} an epoch, batches of {plan.batch_size}"),
+        ("Time", f"{duration(record.seconds)}; expected {_expected(plan.expected_seconds)}"),
+        ("Devices", f"{joined(record.devices) or MISSING}; {counted(record.num_processes, 'process', 'processes')}"),
+        ("Precision", record.precision),
+        ("Images become", model.preprocessing.description),
+    ]
+    settings = Facts([(name, value) for name, value in plan.settings.items()])
+    blocks: list[Block] = [Facts(facts, essential=_ESSENTIAL), _trained(plan.rows)]
+    notes = [note for note in dict.fromkeys([*plan.notes, *record.notes]) if note != record.leakage]
+    if notes:
+        blocks.append(Items(notes))
+    if plan.settings:
+        blocks.append(Folded("Every setting", [settings]))
+    return Section(name="plan", title="What was trained", part="how it was made", blocks=blocks)
+
+
+def _plugin(title: str, spelling: str, reference: str) -> str:
+    cited = f"; {reference}" if reference else ""
+    return f"{title} ({spelling}){cited}"
+
+
+def _epochs(record: TuningRecord) -> str:
+    """How many epochs were trained, of how many."""
+    ran = [row.num_epochs for row in record.grid if row.num_epochs is not None]
+    done = "none" if not ran else str(ran[0]) if len(set(ran)) == 1 else f"{min(ran)} to {max(ran)}"
+    stopped = ", stopped early" if any(row.stopped_early for row in record.grid) else ""
+    many = f", in each of {len(record.grid)} trainings" if len(record.grid) > 1 else ""
+    return f"{done} of {counted(record.plan.epochs, 'epoch')}{stopped}{many}"
+
+
+def _expected(seconds: float | None) -> str:
+    return "not estimated" if seconds is None else f"at most {duration(seconds)}"
+
+
+def _trained(rows: Sequence[PlanRow]) -> Table:
+    return table_of(
+        rows,
+        [
+            (Column("Why"), lambda row: words(row.reason)),
+            (Column("State"), lambda row: words("trained" if row.trained else "frozen")),
+            (Column("Parameters", numeric=True), lambda row: counts(row.num_parameters)),
+            (Column("Tensors", numeric=True), lambda row: counts(row.num_tensors)),
+            (Column("Names"), lambda row: words(", ".join(row.names))),
+        ],
+        caption="Parameters that were trained, and parameters that were frozen",
+        file_name="parameters",
+        page_only=True,
+        muted_rows=frozenset(place for place, row in enumerate(rows) if not row.trained),
+    )

@@ -1,4 +1,0 @@
-"""Several ways to fine-tune one model, on the same images: what each gives, and how much it keeps of what the model knew."""
-
-from crossgraft.tune.variants.comparison import FineTuningComparison as FineTuningComparison
-from crossgraft.tune.variants.variant import Variant as Variant

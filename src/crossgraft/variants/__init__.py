@@ -1,0 +1,4 @@
+"""Several ways to fine-tune one model, on the same images: what each gives, and how much it keeps of what the model knew."""
+
+from crossgraft.variants.comparison import FineTuningComparison as FineTuningComparison
+from crossgraft.variants.variant import Variant as Variant

@@ -1,0 +1,293 @@
+"""Several fine-tunings of one model: the answer, quality against similarity, the numbers of each, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from crossgraft.data.summary import describe_classes, describe_groups, known_split
+from crossgraft.edit.page_edits import edited_with
+from crossgraft.interpolate.page_trade_off import curve_of, trade_off
+from crossgraft.interpolate.record import InterpolationRecord
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.metrics.words import metric_name_in_words
+from crossgraft.report.blocks import Block, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.kinds import Kind
+from crossgraft.report.provenance import provenance_section
+from crossgraft.report.references import references_section
+from crossgraft.report.source import Source
+from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
+from crossgraft.report.verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.tune.page_data import parts_in_words, tuning_checks_section, tuning_data_section
+from crossgraft.tune.similarity_words import ADAPTED, CKA, untouched_in_words
+from crossgraft.variants.caveats import COMPARISON_CAVEATS, after_comparison
+from crossgraft.variants.page_layer import layer_section
+from crossgraft.variants.record import (
+    ComparedTrainingRecord,
+    ComparedVariantRecord,
+    FineTuningComparisonRecord,
+    ValueRecord,
+)
+from crossgraft.variants.words import (
+    NUMBERS,
+    best_in_words,
+    curve_in_words,
+    details_in_words,
+    untouched_similarity,
+)
+from crossgraft.words.formatting import NumberFormat, count, counted, duration, joined
+
+_SECONDS = NumberFormat(decimals=1)
+_RATIO = NumberFormat(decimals=2)
+
+
+def comparison_heading(source: Source[FineTuningComparisonRecord]) -> Heading:
+    """Model and data, and the answer."""
+    record = source.record
+    data = record.dataset
+    many = f"{counted(len(record.variants), 'way', 'ways')} to fine-tune, {counted(len(record.seeds), 'seed')}"
+    images = f"{counted(data.num_images, 'image')} ({parts_in_words(record)})"
+    about = [*known_split(data), describe_classes(data), describe_groups(data), many]
+    summary = " · ".join([images, *about, *edited_with(record.edits)])
+    return Heading(
+        title=f"{record.model.name} on {data.name}",
+        summary=summary,
+        advice=in_one_line(best_in_words(record), caveats_of(source, COMPARISON_CAVEATS)),
+    )
+
+
+def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Section:
+    """The answer, what limits it, and the figure of quality against similarity."""
+    record = source.record
+    caveats = caveats_of(source, COMPARISON_CAVEATS)
+    blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
+    said = [caveat.text for caveat in caveats]
+    blocks += [
+        Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in said
+    ]
+    blocks += trade_off(record, prefix=source.prefix)
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
+    """Every variant with all that was measured, the best first, and what it sets."""
+    record = source.record
+    return Section(
+        name="variants",
+        title="Every way to fine-tune",
+        part="evidence",
+        blocks=[variants_table(record), *_settings(record)],
+    )
+
+
+def variants_table(record: FineTuningComparisonRecord) -> Table:
+    """Every variant with all that was measured, the best first."""
+    untouched = untouched_in_words(untouched_similarity(record))
+    return table_of(
+        record.variants,
+        [
+            (Column("Variant"), lambda row: words(row.variant)),
+            (Column(record.metric_title, numeric=True), lambda row: number(row.metric.value, NUMBERS)),
+            (INTERVAL, lambda row: interval(row.metric.low, row.metric.high, NUMBERS)),
+            (Column("Accuracy", numeric=True), lambda row: number(row.accuracy.value, NUMBERS)),
+            (Column(CKA["cka"], numeric=True), lambda row: number(row.cka.value, NUMBERS)),
+            (Column(CKA["cka_debiased"], numeric=True), lambda row: number(row.cka_debiased.value, NUMBERS)),
+            *(_of_batch_norm() if any(row.batch_norm is not None for row in record.variants) else []),
+            (Column("Time / full", numeric=True), lambda row: number(row.time_ratio, _RATIO)),
+            (Column("Seconds", numeric=True), lambda row: number(row.seconds, _SECONDS)),
+            *([_done()] if len(record.seeds) > 1 or any(row.num_failed for row in record.variants) else []),
+        ],
+        caption="Ways to fine-tune, the best first",
+        file_name="variants",
+        notes=[
+            *([] if untouched is None else [f"{untouched}.", ADAPTED]),
+            f"Trained in {duration(record.seconds)} in all.",
+        ],
+    )
+
+
+def _done() -> tuple[Column, Callable[[ComparedVariantRecord], Cell]]:
+    """How many trainings of a variant ended with a model."""
+    return (
+        Column("Done", numeric=True),
+        lambda row: whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"),
+    )
+
+
+def _of_batch_norm() -> list[tuple[Column, Callable[[ComparedVariantRecord], Cell]]]:
+    """What only a network with BatchNorm has."""
+    debiased = CKA["cka_debiased_adapted"]
+    return [
+        (Column(debiased, numeric=True), lambda row: number(_value(row.cka_debiased_adapted), NUMBERS)),
+        (Column("BatchNorm"), lambda row: words(row.batch_norm)),
+    ]
+
+
+def _value(found: ValueRecord | None) -> float | None:
+    return None if found is None else found.value
+
+
+def _settings(record: FineTuningComparisonRecord) -> list[Block]:
+    said = [
+        f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}."
+        for row in record.variants
+    ]
+    return [Folded("What each of them sets", [Items(said)])]
+
+
+def differences_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
+    """Each variant minus full on the same images, and where it lies to the curve; None without full."""
+    record = source.record
+    full = record.full
+    rows = [row for row in record.variants if row.difference is not None and row.num_done]
+    if full is None or not rows:
+        return None
+    name = metric_name_in_words(record.primary_metric)
+    has_curve = bool(record.interpolation)
+    columns = [
+        Column("Variant"),
+        Column(f"Minus {full.variant}", numeric=True),
+        INTERVAL,
+        Column("Separable"),
+    ]
+    if has_curve:
+        columns += [
+            Column("Minus curve", numeric=True),
+            Column("95 % interval", numeric=True, csv_titles=("curve low", "curve high")),
+            Column("To the curve"),
+        ]
+    reasons = dict.fromkeys(
+        f"{row.variant}: {found.reason}."
+        for row in rows
+        for found in (row.difference, row.above_curve)
+        if found is not None and found.reason is not None
+    )
+    missing = [] if record.interpolation_reason is None else [f"There is no curve: {record.interpolation_reason}."]
+    table = Table(
+        caption=f"Differences in {name} on the same test images",
+        columns=columns,
+        rows=[_difference(row, has_curve=has_curve) for row in rows],
+        file_name="differences",
+        notes=[*reasons, *missing],
+    )
+    alike = [f"{row.variant}: {joined(row.not_separable_from)}." for row in record.variants if row.not_separable_from]
+    blocks: list[Block] = [table, Items(record.notes)]
+    if alike:
+        blocks.append(Folded("Which of them cannot be told apart", [Items(alike)]))
+    return Section(name="differences", title="What differs", part="evidence", blocks=blocks)
+
+
+def _difference(row: ComparedVariantRecord, *, has_curve: bool) -> list[Cell]:
+    found = row.difference
+    cells = [words(row.variant)]
+    if found is None:
+        cells += [number(None, NUMBERS), interval(None, None, NUMBERS), words(None)]
+    else:
+        separable = {True: "yes", False: "no, may be chance", None: None}[found.is_separable]
+        cells += [number(found.value, NUMBERS), interval(found.low, found.high, NUMBERS), words(separable)]
+    if has_curve:
+        there = row.above_curve
+        low, high, value = (None, None, None) if there is None else (there.low, there.high, there.value)
+        cells += [number(value, NUMBERS), interval(low, high, NUMBERS), words(curve_in_words(row))]
+    return cells
+
+
+def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
+    """The curve as a table, and the point that val would pick; None without one."""
+    record = source.record
+    if not record.interpolation:
+        return None
+    first = record.interpolation[0]
+    several = len(record.interpolation) > 1
+    of_seed = f", mean over {len(record.interpolation)} seeds" if several else ""
+    kinds = ["cka", "cka_debiased"]
+    if any("cka_debiased_adapted" in point.similarity for point in first.points):
+        kinds.append("cka_debiased_adapted")
+    curves = [curve_of(record.interpolation, kind, record.primary_metric) for kind in kinds]
+    table = Table(
+        caption=f"Networks between {first.start} and full{of_seed}",
+        columns=[
+            Column("Share of full", numeric=True),
+            Column(record.metric_title, numeric=True),
+            *(Column(CKA[kind], numeric=True) for kind in kinds),
+        ],
+        rows=[
+            [
+                number(point.alpha, NumberFormat(decimals=1)),
+                number(of_point[0][1], NUMBERS),
+                *(number(alike, NUMBERS) for alike, _ in of_point),
+            ]
+            for point, *of_point in zip(first.points, *curves, strict=True)
+        ],
+        file_name="mixed-weights",
+        notes=[ADAPTED] if len(kinds) > 2 else [],
+    )
+    said = [_picked(each, record.primary_metric) for each in record.interpolation]
+    return Section(
+        name="mixed-weights",
+        title="Mixed weights",
+        part="evidence",
+        blocks=[Items(said), Folded("Every point", [table])],
+    )
+
+
+def _picked(record: InterpolationRecord, metric: str) -> str:
+    point = record.picked
+    found = None if point is None else point.metric(metric)
+    if point is None or found is None:
+        return f"Of the mixed networks, {record.picked_by}."
+    alike = point.similarity.get("cka_debiased")
+    return (
+        f"Val picks the share {point.alpha:g} of full ({record.picked_by}): {found.title.lower()} {NUMBERS(found.value)} on test "
+        f"{NUMBERS.interval(found.low, found.high)}, debiased CKA {NUMBERS(alike)}."
+    )
+
+
+def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Section:
+    """One row per training."""
+    record = source.record
+    nothing = ValueRecord(value=None)
+    compared = [name for name in CKA if any(name in row.similarity for row in record.trainings)]
+    table = table_of(
+        [(row, row.metric(record.primary_metric) or nothing) for row in record.trainings],
+        [
+            (Column("Variant"), lambda pair: words(pair[0].variant)),
+            (Column("Seed", numeric=True), lambda pair: whole(pair[0].seed)),
+            (Column("State"), lambda pair: words(pair[0].state)),
+            (Column(record.metric_title, numeric=True), lambda pair: number(pair[1].value, NUMBERS)),
+            (INTERVAL, lambda pair: interval(pair[1].low, pair[1].high, NUMBERS)),
+            *((Column(CKA[name], numeric=True), partial(_similarity, name=name)) for name in compared),
+            (Column("Epochs", numeric=True), lambda pair: whole(pair[0].num_epochs)),
+            (Column("Best epoch", numeric=True), lambda pair: whole(pair[0].best_epoch)),
+            (Column("Seconds", numeric=True), lambda pair: number(pair[0].seconds, _SECONDS)),
+            (Column("Folder"), lambda pair: words(pair[0].folder)),
+        ],
+        caption="Trainings",
+        file_name="trainings",
+        notes=[f"{row.variant}, seed {row.seed}: {row.reason}" for row in record.trainings if row.reason is not None],
+    )
+    title = f"Trainings ({count(len(record.trainings))})"
+    return Section(name="trainings", title=title, part="evidence", blocks=[Folded("Every training", [table])])
+
+
+def _similarity(pair: tuple[ComparedTrainingRecord, MetricRecord | ValueRecord], *, name: str) -> Cell:
+    return number(pair[0].similarity.get(name), NUMBERS)
+
+
+TUNING_COMPARISON = Kind(
+    FineTuningComparisonRecord,
+    comparison_heading,
+    (
+        comparison_verdict_section,
+        variants_section,
+        differences_section,
+        mixed_weights_section,
+        layer_section,
+        compared_trainings_section,
+        tuning_checks_section,
+        tuning_data_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(variants_section, differences_section, tuning_checks_section, comparison_verdict_section),
+)

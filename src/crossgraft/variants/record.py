@@ -1,0 +1,173 @@
+"""What ``crossgraft tune --compare`` writes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from crossgraft.data.record import DatasetRecord, SplitRow
+from crossgraft.edit.record import MayBeEdited
+from crossgraft.interpolate.record import InterpolationRecord
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference
+from crossgraft.records.looks import LooksRecord
+from crossgraft.tune.keeping_record import BatchNormMode
+from crossgraft.tune.record import PlanRecord, TunedModelRecord
+from crossgraft.variants.layer_pca_record import LayerPcaRecord
+
+IntervalOf = Literal["seeds", "test images"]
+"""What an interval says: how much another seed would change, or other test images from the same place."""
+
+
+class ValueRecord(Record):
+    """A number with its 95 % interval."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    interval_of: IntervalOf | None = Field(default=None, description="What would be drawn anew; None: no interval.")
+    no_interval_reason: str | None = None
+
+
+class DifferenceRecord(Record):
+    """One variant minus another in the primary metric, on the same test images with the same seeds."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = Field(default=None, description="Why there is no value, or no interval.")
+
+    @property
+    def is_separable(self) -> bool | None:
+        """Whether the interval excludes 0; None without an interval."""
+        return None if self.low is None or self.high is None else self.low > 0 or self.high < 0
+
+
+class ComparedPlan(Record):
+    """What one variant will do."""
+
+    variant: str
+    plan: PlanRecord
+
+
+class ComparisonPlanRecord(Record):
+    """All that will be trained, and how long it takes at most."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["tuning-comparison-plan"] = "tuning-comparison-plan"
+    variants: list[ComparedPlan]
+    seeds: list[int]
+    num_trainings: int
+    expected_seconds: float | None = Field(description="Of all trainings, at most; None where one could not be timed.")
+
+
+class ComparedTrainingRecord(Record):
+    """One variant with one seed."""
+
+    variant: str
+    seed: int
+    state: Literal["done", "failed"]
+    reason: str | None = Field(default=None, description="Why it failed.")
+    folder: str | None = Field(default=None, description="Its run directory, in the one of the comparison.")
+    metrics: list[MetricRecord] = Field(default=[], description="On test, over all classes.")
+    similarity: dict[str, float] = Field(
+        default={},
+        description="To the pretrained features, named as in the record of a fine-tuning: 'cka', 'cka_debiased' …",
+    )
+    seconds: float = Field(description="Of training, without the look at test.")
+    num_epochs: int | None = None
+    best_epoch: int | None = None
+    picked: dict[str, float | int | str] = Field(default={}, description="Of the grid.")
+
+    def metric(self, name: str) -> MetricRecord | None:
+        """The metric called ``name``."""
+        return next((row for row in self.metrics if row.metric == name), None)
+
+
+class ComparedVariantRecord(Record):
+    """One variant over its seeds."""
+
+    variant: str
+    settings: dict[str, str] = Field(description="What it sets, as one would type it.")
+    sweep: str | None = Field(default=None, description="Shared by variants that differ in one strength alone.")
+    strength: float | None = None
+    is_full: bool = False
+    num_done: int
+    num_failed: int
+    metric: ValueRecord = Field(description="The primary metric.")
+    accuracy: ValueRecord
+    cka: ValueRecord
+    cka_debiased: ValueRecord
+    cka_adapted: ValueRecord | None = Field(
+        default=None,
+        description="To the pretrained weights with BatchNorm statistics of the training images; None: it has no BatchNorm.",
+    )
+    cka_debiased_adapted: ValueRecord | None = None
+    batch_norm: BatchNormMode | None = Field(
+        default=None,
+        description="What BatchNorm normalised with; 'frozen', too, where the method moves no statistics. None: it has none.",
+    )
+    seconds: float | None = Field(description="Of one training, on average.")
+    time_ratio: float | None = Field(default=None, description="Seconds over those of full.")
+    difference: DifferenceRecord | None = Field(
+        default=None, description="To full; None: it is full, or full is not there."
+    )
+    above_curve: DifferenceRecord | None = Field(
+        default=None,
+        description="To the best network on the way from pretrained to full that is at least as similar: by the CKA to the "
+        "adapted network where training started there (BatchNorm 'adapt'), else by the CKA to the pretrained one as it came.",
+    )
+    not_separable_from: list[str] = Field(default=[], description="Variants whose difference to it may be 0.")
+
+
+class FineTuningComparisonRecord(MayBeEdited):
+    """Everything that ``crossgraft tune --compare`` found; ``report.json`` is this record."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["tuning-comparison"] = "tuning-comparison"
+    dataset: DatasetRecord
+    splits: list[SplitRow]
+    leakage: str
+    leakage_checked: bool
+    model: TunedModelRecord
+    seeds: list[int]
+    primary_metric: str
+    variants: list[ComparedVariantRecord] = Field(description="Best first.")
+    trainings: list[ComparedTrainingRecord]
+    interpolation: list[InterpolationRecord] = Field(
+        default=[], description="One per seed: networks between the pretrained one and full."
+    )
+    layer_pca: LayerPcaRecord | None = Field(default=None, description="None: it was not asked for (--layer-pca).")
+    interpolation_reason: str | None = Field(default=None, description="Why there is none.")
+    looks: LooksRecord | None = Field(
+        default=None, description="How often these test images were looked at; None: not counted (--no-ledger)."
+    )
+    interval_words: str = Field(description="What the intervals of the variants say.")
+    seconds: float = Field(description="Of all trainings.")
+    checks: list[CheckRecord] = []
+    warnings: list[str] = []
+    notes: list[str] = []
+    references: list[Reference] = []
+
+    def variant(self, name: str) -> ComparedVariantRecord:
+        """The variant called ``name``.
+
+        Raises:
+            KeyError: There is none.
+        """
+        found = next((row for row in self.variants if row.variant == name), None)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    @property
+    def full(self) -> ComparedVariantRecord | None:
+        """The variant that trains everything and adds nothing, if it is among them."""
+        return next((row for row in self.variants if row.is_full), None)
+
+    @property
+    def metric_title(self) -> str:
+        """Title of the primary metric."""
+        rows = (row.metric(self.primary_metric) for row in self.trainings)
+        return next((row.title for row in rows if row is not None), self.primary_metric)

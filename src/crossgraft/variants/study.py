@@ -1,0 +1,205 @@
+"""What all trainings of a comparison share: rows, model, arguments; and what each of them changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from crossgraft.compute import available_cores
+from crossgraft.errors import UsageError
+from crossgraft.interpolate.interpolation import ALPHAS
+from crossgraft.models.classifier import Classifier, make_classifier
+from crossgraft.progress import Piece, Reporter
+from crossgraft.records.base import CheckRecord
+from crossgraft.running.ending import PAGE, PAGE_FILE
+from crossgraft.running.names import portable_name
+from crossgraft.running.run_directory import RunDirectory
+from crossgraft.tune.engine.modes import training_batch_norms
+from crossgraft.tune.forecast import NETWORKS, cost_of_measuring, training_pieces
+from crossgraft.tune.measuring.look_cost import count_looks
+from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.parts import TuningRows
+from crossgraft.tune.planning.plan import Plan, make_plan
+from crossgraft.tune.planning.planned_settings import settings_table
+from crossgraft.tune.planning.preparation import Preparation, prepare
+from crossgraft.tune.planning.request import Request
+from crossgraft.tune.planning.starting_model import load_start
+from crossgraft.tune.record import PlanRecord
+from crossgraft.variants.fitting import left_out, without_meaning
+from crossgraft.variants.record import ComparedPlan, ComparisonPlanRecord
+from crossgraft.variants.variant import Variant
+from crossgraft.words.formatting import count, counted, duration
+from crossgraft.words.visible import visible
+
+PLANS_FILE = "plan.json"
+"""In the run directory; a resumed comparison keeps the plans that it was started with."""
+TRAININGS_FOLDER = "trainings"
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What all trainings share.
+
+    Attributes:
+        rows: Opened once, with one split for all.
+        checks: What was found in them.
+        request: What was asked for in all of them.
+        variants: What is compared.
+        seeds: Random seeds of each variant.
+        reporter: Reporter of progress.
+    """
+
+    rows: TuningRows
+    checks: list[CheckRecord]
+    request: Request
+    variants: Sequence[Variant]
+    seeds: Sequence[int]
+    reporter: Reporter
+
+    @property
+    def num_threads(self) -> int:
+        """For images and arithmetic."""
+        return self.request.options.workers or available_cores()
+
+    def options_of(self, variant: Variant, seed: int) -> TuneOptions:
+        """Options of one training; only the first seed is a known result of its protocol."""
+        options = self.request.options
+        store = options.store and seed == self.seeds[0]
+        return variant_options(options, variant, seed=seed, store=store)
+
+    def prepare(self, variant: Variant, seed: int, run: RunDirectory | None) -> tuple[Preparation, Plan]:
+        """Everything before the first step of one training."""
+        request = self.request.with_options(self.options_of(variant, seed))
+        prepared = prepare(self.rows, request, run=run, reporter=self.reporter, checks=self.checks)
+        return prepared, make_plan(prepared, run=run, reporter=self.reporter)
+
+    def pretrained(self, seed: int, num_outputs: int) -> Classifier:
+        """The network before any training, with a new head."""
+        options = replace(self.request.options, seed=seed)
+        backbone = load_start(self.request.spec, options, scratch=False, reporter=Reporter(quiet=True))
+        return make_classifier(backbone, num_outputs, seed=seed)
+
+    def folder_of(self, variant: Variant, seed: int) -> str:
+        """Where one training lies in the run directory; two variants never share it."""
+        names = [portable_name(each.name).casefold() for each in self.variants]
+        place = next(number for number, each in enumerate(self.variants) if each is variant)
+        twins = names[:place].count(names[place])
+        again = f"-{twins + 1}" if twins else ""
+        return f"{TRAININGS_FOLDER}/{portable_name(variant.name)}{again}-{seed}"
+
+
+def variant_options(options: TuneOptions, variant: Variant, **more: object) -> TuneOptions:
+    """The options of all variants that mean something to one, with its own settings."""
+    return replace(options, **cast("dict[str, Any]", {**without_meaning(options, variant), **variant.settings, **more}))
+
+
+def plan_all(study: Study, run: RunDirectory | None) -> ComparisonPlanRecord:
+    """Plan every variant, so that what contradicts itself comes to light before the first training.
+
+    Raises:
+        UsageError: A variant contradicts itself; the message names it.
+    """
+    kept = None if run is None else run.read_record(PLANS_FILE, ComparisonPlanRecord)
+    if kept is not None:
+        return kept
+    notes = left_out(study.request.options, study.variants)
+    for note in notes:
+        study.reporter.say(note)
+    plans = [ComparedPlan(variant=each.name, plan=_plan_one(study, each, notes)) for each in study.variants]
+    times = [each.plan.expected_seconds for each in plans]
+    known = [time for time in times if time is not None]
+    record = ComparisonPlanRecord(
+        variants=plans,
+        seeds=list(study.seeds),
+        num_trainings=len(plans) * len(study.seeds),
+        expected_seconds=sum(known) * len(study.seeds) if len(known) == len(times) else None,
+    )
+    if run is not None:
+        run.write_record(PLANS_FILE, record)
+    return record
+
+
+def foresee(study: Study, plans: ComparisonPlanRecord, run: RunDirectory) -> None:
+    """Say how long all trainings and curves will take; what an earlier attempt has finished counts nothing."""
+    if not study.reporter.wants_forecast or plans.expected_seconds is None:
+        return
+    quiet = replace(study, reporter=Reporter(quiet=True))
+    prepared, _ = quiet.prepare(study.variants[0], study.seeds[0], None)
+    parts, has_norms = study.rows.parts[0], bool(prepared.batch_norm.num_layers)
+    has_curves = any(variant.is_full for variant in study.variants)
+    estimates = bool(training_batch_norms(prepared.classifier, prepared.selection))
+    looks = count_looks(parts, ALPHAS, estimates=estimates, adapts=has_norms) if has_curves else 0
+    cost = cost_of_measuring(prepared, further_looks=looks)
+    of_variant = {each.variant: each.plan for each in plans.variants}
+    pieces: list[Piece] = []
+    for seed in study.seeds:
+        for variant in study.variants:
+            if run.resumed and (run.path / study.folder_of(variant, seed) / PAGE_FILE).is_file():
+                continue
+            options = study.options_of(variant, seed)
+            adapts = has_norms and (not variant.method.features_are_fixed or options.batch_norm == "adapt")
+            points = study.request.with_options(options).points
+            own = [*training_pieces(points, study.rows, of_variant[variant.name], cost, adapts=adapts), PAGE]
+            pieces += [piece.under(training_name(variant, seed)) for piece in own]
+    words = f"{counted(len(study.variants), 'variant')} × {counted(len(study.seeds), 'seed')}"
+    if has_curves:
+        seconds = cost.look * looks + cost.metrics * len(ALPHAS)
+        pieces += [Piece((curve_name(seed), NETWORKS), seconds, NETWORKS) for seed in study.seeds]
+        words += f", and {counted(len(ALPHAS) * len(study.seeds), 'network')} between pretrained and full"
+    study.reporter.expect(pieces, words, at_most=prepared.settings.patience is not None)
+
+
+def training_name(variant: Variant, seed: int) -> str:
+    """One training, as a part of the work."""
+    return f"{variant.name} with seed {seed}"
+
+
+def curve_name(seed: int) -> str:
+    """The networks between pretrained and full, as a part of the work."""
+    return f"networks of seed {seed}"
+
+
+def _plan_one(study: Study, variant: Variant, notes: Sequence[str]) -> PlanRecord:
+    """The plan of one variant, with ``notes`` about all of them."""
+    study.reporter.say(f"Planning {variant.name}.")
+    try:
+        record = study.prepare(variant, study.seeds[0], None)[1].record
+        return record.model_copy(update={"notes": [*notes, *record.notes]})
+    except UsageError as error:
+        raise UsageError(f"The variant {variant.name}: {error}") from error
+
+
+def plans_in_words(record: ComparisonPlanRecord) -> str:
+    """What ``--plan`` prints: one line per variant, the time of all, what all share, then the rest of every plan."""
+    width = max(len(each.variant) for each in record.variants)
+    seeds = counted(len(record.seeds), "seed")
+    lines = [f"{counted(record.num_trainings, 'training')}: {counted(len(record.variants), 'variant')} × {seeds}."]
+    for each in record.variants:
+        seconds = each.plan.expected_seconds
+        time = "time not measured" if seconds is None else f"about {duration(seconds)} at most"
+        lines.append(
+            f"  {each.variant:<{width}}  {count(each.plan.num_trained):>13} trained, {count(each.plan.num_steps)} steps, {time}"
+        )
+    total = "not measured" if record.expected_seconds is None else f"about {duration(record.expected_seconds)} at most"
+    lines += [f"Time of all of them, on this machine: {total}.", ""]
+    settings, notes = _shared([each.plan for each in record.variants])
+    lines += ["The same in all of them, settings that were chosen for you too:", *settings_table(settings)]
+    lines += ["", *(f"Note: {note}" for note in notes)] if notes else []
+    for each in record.variants:
+        own = {
+            "settings": {name: text for name, text in each.plan.settings.items() if name not in settings},
+            "notes": [note for note in each.plan.notes if note not in notes],
+        }
+        summary = Plan(each.plan.model_copy(update=own)).summary()
+        lines += ["", f"{each.variant}:", *(f"  {line}" if line else "" for line in summary.splitlines())]
+    return "\n".join(map(visible, lines))
+
+
+def _shared(plans: Sequence[PlanRecord]) -> tuple[dict[str, str], list[str]]:
+    """Settings and notes that are in every plan, in the order of the first."""
+    first = plans[0]
+    settings = {
+        name: text for name, text in first.settings.items() if all(plan.settings.get(name) == text for plan in plans)
+    }
+    return settings, [note for note in first.notes if all(note in plan.notes for plan in plans)]

@@ -1,0 +1,229 @@
+"""Rows of variants from their trainings: means over seeds, intervals, differences, order; and what limits them, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from crossgraft.choice import spell
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.statistics import mean_interval
+from crossgraft.tune.keep_words import missed_in_words
+from crossgraft.tune.keeping_record import BatchNormMode
+from crossgraft.variants.curves import MixedCurve, above_curve
+from crossgraft.variants.differences import MeasuredImages, OnImages, difference
+from crossgraft.variants.fitting import left_out
+from crossgraft.variants.record import (
+    ComparedTrainingRecord,
+    ComparedVariantRecord,
+    DifferenceRecord,
+    ValueRecord,
+)
+from crossgraft.variants.study import Study
+from crossgraft.variants.trainings import DoneTraining
+from crossgraft.variants.variant import Variant
+from crossgraft.words.formatting import counted
+
+ENOUGH_SEEDS = 3
+"""From so many on the interval of a mean is that of seeds; the spread of two says next to nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The trainings of one variant that are done, with what each says of the test images."""
+
+    variant: Variant
+    trainings: list[DoneTraining]
+    values: list[OnImages]
+    num_failed: int
+
+    def of_seeds(self, seeds: set[int]) -> list[OnImages]:
+        """Values of these seeds, in their order."""
+        found = {each.seed: value for each, value in zip(self.trainings, self.values, strict=True)}
+        return [found[seed] for seed in sorted(seeds)]
+
+    @property
+    def seeds(self) -> set[int]:
+        """That are done."""
+        return {each.seed for each in self.trainings}
+
+
+def measure_variants(done: Sequence[DoneTraining], images: MeasuredImages) -> list[Measured]:
+    """One entry per variant, in the order in which they were given."""
+    found: list[Measured] = []
+    names = list(images.data.class_names)
+    for variant in dict.fromkeys(each.variant.name for each in done):
+        of_it = [each for each in done if each.variant.name == variant]
+        ended = [each for each in of_it if each.record is not None]
+        values = [images.measure(each.answers(names, metric=images.metric)) for each in ended]
+        found.append(Measured(of_it[0].variant, ended, values, len(of_it) - len(ended)))
+    return found
+
+
+def summarise(
+    measured: Sequence[Measured], curves: Sequence[MixedCurve], images: MeasuredImages
+) -> list[ComparedVariantRecord]:
+    """Every variant with its intervals and differences, the best first, those that failed last."""
+    full = next((each for each in measured if each.variant.is_full and each.trainings), None)
+    pairs = _pairs(measured, images)
+    rows = [_row(each, full, pairs, curves, images) for each in measured]
+    return sorted(rows, key=lambda row: (row.metric.value is None, -(row.metric.value or 0.0)))
+
+
+def _pairs(measured: Sequence[Measured], images: MeasuredImages) -> dict[tuple[str, str], DifferenceRecord]:
+    """Differences of every two variants, on the seeds that both have."""
+    return {
+        (one.variant.name, other.variant.name): difference(
+            one.of_seeds(one.seeds & other.seeds), other.of_seeds(one.seeds & other.seeds), images
+        )
+        for one in measured
+        for other in measured
+        if one is not other
+    }
+
+
+def _row(
+    each: Measured,
+    full: Measured | None,
+    pairs: Mapping[tuple[str, str], DifferenceRecord],
+    curves: Sequence[MixedCurve],
+    images: MeasuredImages,
+) -> ComparedVariantRecord:
+    variant, rows, batch_norm = each.variant, [one.row for one in each.trainings], _batch_norm(each)
+    seconds = float(np.mean([row.seconds for row in rows])) if rows else None
+    of_full = None if full is None else float(np.mean([one.row.seconds for one in full.trainings]))
+    not_separable = [
+        other for (one, other), found in pairs.items() if one == variant.name and found.is_separable is False
+    ]
+    return ComparedVariantRecord(
+        variant=variant.name,
+        settings={name: _in_words(value) for name, value in variant.settings.items() if value not in ((), None)},
+        sweep=variant.sweep,
+        strength=variant.strength,
+        is_full=variant.is_full,
+        num_done=len(rows),
+        num_failed=each.num_failed,
+        metric=_primary(each, images),
+        accuracy=_of_metric([row.metric("accuracy") for row in rows]),
+        cka=_of_numbers([row.similarity.get("cka") for row in rows], limits=(-math.inf, 1.0)),
+        cka_debiased=_of_numbers([row.similarity.get("cka_debiased") for row in rows], limits=(-math.inf, 1.0)),
+        cka_adapted=_of_adapted(rows, "cka_adapted"),
+        cka_debiased_adapted=_of_adapted(rows, "cka_debiased_adapted"),
+        batch_norm=batch_norm,
+        seconds=seconds,
+        time_ratio=None if seconds is None or not of_full else seconds / of_full,
+        difference=None if full is None or each is full or not rows else pairs[variant.name, full.variant.name],
+        above_curve=above_curve(each.trainings, each.values, curves, images, adapted=batch_norm == "adapt")
+        if rows
+        else None,
+        not_separable_from=not_separable,
+    )
+
+
+def _of_adapted(rows: Sequence[ComparedTrainingRecord], name: str) -> ValueRecord | None:
+    found = [row.similarity.get(name) for row in rows]
+    return None if all(value is None for value in found) else _of_numbers(found, limits=(-math.inf, 1.0))
+
+
+def _batch_norm(each: Measured) -> BatchNormMode | None:
+    """What it did in every training of the variant; None of a network that has none."""
+    records = [one.record.batch_norm for one in each.trainings if one.record is not None]
+    return next((found.effective_mode for found in records if found is not None and found.num_layers), None)
+
+
+def missed_targets(measured: Sequence[Measured]) -> list[str]:
+    """One sentence for each variant with a training that did not end at the similarity that ``--keep`` asked for."""
+    said: list[str] = []
+    for each in measured:
+        records = [one.record for one in each.trainings if one.record is not None]
+        missed = [(found.keep, found.batch_norm) for found in records if found.keep and not found.keep.is_reached]
+        if missed:
+            keep, batch_norm = missed[0]
+            of_all = keep.model_copy(update={"found": [value for found, _ in missed for value in found.found]})
+            said.append(f"{each.variant.name}: {missed_in_words(of_all, batch_norm)}")
+    return said
+
+
+def _primary(each: Measured, images: MeasuredImages) -> ValueRecord:
+    """With two seeds the interval is that of test images, of the mean over both."""
+    found = _of_metric([one.row.metric(images.metric) for one in each.trainings])
+    if found.value is None or found.low is not None or len(each.values) != 2:
+        return found
+    mean = images.mean(each.values)
+    if mean.low is None or mean.high is None:
+        return found.model_copy(update={"no_interval_reason": mean.note})
+    ends = {"low": max(0.0, mean.low), "high": min(1.0, mean.high)}
+    return found.model_copy(update={**ends, "interval_of": "test images", "no_interval_reason": None})
+
+
+def _of_metric(rows: Sequence[MetricRecord | None]) -> ValueRecord:
+    """Value with an interval: with one seed its own interval, with several that over seeds."""
+    found = [row for row in rows if row is not None and row.value is not None]
+    if len(found) == 1:
+        has_interval = found[0].low is not None
+        return ValueRecord(
+            value=found[0].value,
+            low=found[0].low,
+            high=found[0].high,
+            interval_of="test images" if has_interval else None,
+            no_interval_reason=found[0].no_interval_reason,
+        )
+    return _of_numbers([row.value for row in found], limits=(0.0, 1.0))
+
+
+def _of_numbers(values: Sequence[float | None], *, limits: tuple[float, float] = (-math.inf, math.inf)) -> ValueRecord:
+    """Mean over seeds, with the interval of ``mean_interval``; none with fewer than three."""
+    found = np.array([value for value in values if value is not None and math.isfinite(value)])
+    if not len(found):
+        return ValueRecord(value=None)
+    mean = mean_interval(found, limits=limits)
+    if mean.low is None:
+        return ValueRecord(value=mean.mean, no_interval_reason=mean.reason)
+    return ValueRecord(value=mean.mean, low=mean.low, high=mean.high, interval_of="seeds")
+
+
+def _in_words(value: object) -> str:
+    """A setting as one would type it."""
+    if isinstance(value, list | tuple):
+        return ",".join(_in_words(each) for each in value)  # pyright: ignore[reportUnknownVariableType]
+    return value if isinstance(value, str) else spell(value) if hasattr(value, "name") else str(value)
+
+
+def intervals_in_words(num_seeds: int) -> str:
+    """What would have to be drawn anew for the intervals of the variants to say how much it changes."""
+    if num_seeds >= ENOUGH_SEEDS:
+        return (
+            f"Intervals of a variant are those of its mean over {num_seeds} seeds: how much other seeds would "
+            "change it, on these test images. Intervals of differences count test images and seeds."
+        )
+    runs = "is one training each" if num_seeds == 1 else "are two trainings each, too few to see how much seeds change"
+    return f"There {runs}, so intervals are those of test images; another seed may change more than they say."
+
+
+def notes_on(study: Study, curves: Sequence[MixedCurve]) -> list[str]:
+    """What a reader of differences and of the curve should know."""
+    notes = [
+        *left_out(study.request.options, study.variants),
+        "Every difference has its own 95 % interval: of those that are truly 0, about one in twenty looks like more by chance.",
+        "Which variant is best was seen on the test images. The value of the best of many is a little too high; new images say "
+        "how it really is.",
+    ]
+    if any(each.starts_from_scratch for each in study.variants):
+        notes.append("Scratch starts from random weights; its similarity, too, is to the pretrained network.")
+    if curves:
+        layers = curves[0].record.num_batch_norms
+        own = (
+            f" The statistics of {counted(layers, 'BatchNorm layer')} were estimated anew on the training images."
+            if layers
+            else ""
+        )
+        notes.append(
+            "The curve mixes the weights of the pretrained network and of full, without any training (WiSE-FT)."
+            f"{own} A variant is compared with the best network on the curve that is at least as similar to where its "
+            "training started, by the biased CKA, which counts as known; between two measured networks "
+            "the curve is taken as straight, unless the similarity jumps there."
+        )
+    return notes

@@ -1,0 +1,232 @@
+"""What is compared: ``full,linear,hcs:0.8,0.6,partial:3+repsim,ablations.yaml`` as a list of variants with names."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from crossgraft.choice import choose, spell
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.tune.methods import METHODS, Method
+from crossgraft.tune.planning.choices import split_choices
+from crossgraft.tune.regularizers import REGULARIZERS
+from crossgraft.variants.variant_files import read_variant_file, settings_of_entry
+
+Entry = str | Path | Mapping[str, object]
+
+_AND = re.compile(r"\+(?=\s*[A-Za-z_])")
+"""Between plug-ins; the plus of ``1e+3`` is none."""
+_FILES = (".yaml", ".yml")
+_PLUGIN_SLOTS = ("method", "regularizer")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to fine-tune.
+
+    Attributes:
+        name: As it was written; in tables, figures and the names of folders.
+        settings: Arguments of ``fine_tune`` that it sets, ``method`` and ``regularizer`` among them.
+        sweep: What it shares with the others that differ from it in one strength alone; None without others.
+        strength: The value of that first option of its last plug-in; None without a sweep.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    sweep: str | None = None
+    strength: float | None = None
+
+    @property
+    def method(self) -> Method:
+        """What is trained."""
+        return choose(METHODS, self.settings["method"])
+
+    @property
+    def plugins(self) -> list[Any]:
+        """Method and regularisers, in the order in which they were written."""
+        return [self.method, *(choose(REGULARIZERS, each) for each in self.settings["regularizer"])]
+
+    @property
+    def further(self) -> dict[str, Any]:
+        """Its settings but for these plug-ins."""
+        return {name: value for name, value in self.settings.items() if name not in _PLUGIN_SLOTS}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the whole network is trained, with nothing added and every setting as for the others."""
+        return self.method.name == "full" and not self.settings["regularizer"] and not self.further
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the head is trained alone."""
+        return self.method.name == "linear"
+
+    @property
+    def starts_from_scratch(self) -> bool:
+        """Whether training starts from random weights."""
+        return self.method.starts_from_scratch
+
+
+def read_variants(compare: Entry | Sequence[Entry]) -> list[Variant]:
+    """Every variant of ``compare``, in the order in which they were written.
+
+    A text names them with commas. One is a method (``full``, ``partial:3``), a regulariser, which is added to ``full``, or
+    several plug-ins with ``+`` (``partial:3+repsim``). A number repeats the plug-in before it with another value of its
+    first option: ``hcs:0.8,0.6``. ``name.yaml`` stands for the list of variants in that file, each a mapping with a
+    ``name`` and the settings of ``fine_tune`` that it changes; such mappings may also be given as they are.
+
+    Args:
+        compare: Such a text, the path of a file, a mapping, or a sequence of these.
+
+    Raises:
+        UnknownNameError: A plug-in or a setting is not known; the message gives the nearest names.
+        UsageError: A variant is given twice, is empty, or a value is refused.
+
+    >>> [variant.name for variant in read_variants("full,l2_sp:0.1,0.01,partial:3+l2_sp:alpha=0.1,beta=0.2")]
+    ['full', 'l2_sp:0.1', 'l2_sp:0.01', 'partial:3+l2_sp:alpha=0.1,beta=0.2']
+    """
+    entries: list[Entry] = [compare] if isinstance(compare, str | Path | Mapping) else list(compare)
+    variants: list[Variant] = []
+    for entry in entries:
+        if isinstance(entry, Mapping):
+            variants.append(_of_mapping(entry, "--compare"))
+        else:
+            variants += _of_text(str(entry))
+    if len(variants) < 2:
+        raise UsageError("A comparison needs at least two variants, for example --compare full,linear,l2_sp.")
+    _refuse_equal(variants)
+    return _with_sweeps(variants)
+
+
+def _of_text(text: str) -> list[Variant]:
+    variants: list[Variant] = []
+    for item in _items(text):
+        if _is_file(item):
+            variants += [_of_mapping(entry, item) for entry in read_variant_file(Path(item))]
+        else:
+            variants.append(Variant(item, _plugins_of(item)))
+    return variants
+
+
+def _items(text: str) -> list[str]:
+    """What stands between commas, with options at the plug-in that they belong to, and numbers as plug-ins."""
+    items: list[str] = []
+    if not text.strip():
+        raise UsageError("--compare is empty. Name at least two ways to fine-tune, for example full,linear,l2_sp.")
+    for part in (part.strip() for part in text.split(",")):
+        if not part:
+            raise UsageError(f"--compare {text}: a name is missing at a comma. Write it, or remove the comma.")
+        is_option = not _is_file(part) and "=" in part.partition(":")[0]
+        if (is_option or _is_number(part)) and (not items or _is_file(items[-1])):
+            raise UsageError(f"--compare {text}: there is no plug-in before {part} that it belongs to.")
+        if is_option:
+            items[-1] += f",{part}"
+        else:
+            items.append(_with_value(items[-1], part) if _is_number(part) else part)
+    return items
+
+
+def _with_value(item: str, value: str) -> str:
+    """``item`` with another value of the first option of its last plug-in; all other options stay.
+
+    >>> _with_value("partial:3+hcs:0.8,eps=1", "0.6"), _with_value("hcs", "0.6")
+    ('partial:3+hcs:0.6,eps=1', 'hcs:0.6')
+    """
+    *before, last = _AND.split(item)
+    name, _, options = last.partition(":")
+    first = _first_option(name.strip())
+    parts = [part.strip() for part in options.split(",") if part.strip()]
+    others = [part for part in parts if "=" in part and part.partition("=")[0].strip() != first]
+    return "+".join([*before, f"{name.strip()}:{','.join([value, *others])}"])
+
+
+def _first_option(name: str) -> str | None:
+    plugin = next((dict(registry)[name] for registry in (METHODS, REGULARIZERS) if name in registry), None)
+    fields = () if plugin is None else dataclasses.fields(plugin)
+    return next((field.name for field in fields if field.init), None)
+
+
+def _plugins_of(item: str) -> dict[str, Any]:
+    """``method`` and ``regularizer`` of one item; both are known and take their options."""
+    method: str | None = None
+    regularizers: list[str] = []
+    for choice in (choice.strip() for choice in _AND.split(item)):
+        name = choice.partition(":")[0].strip()
+        if name in METHODS:
+            if method is not None:
+                raise UsageError(
+                    f"--compare {item}: {method} and {choice} are both methods. Give one, and what is added."
+                )
+            choose(METHODS, choice)
+            method = choice
+        elif name in REGULARIZERS:
+            choose(REGULARIZERS, choice)
+            regularizers.append(choice)
+        else:
+            raise UnknownNameError("method or regularizer", name, [*METHODS.names(), *REGULARIZERS.names()])
+    return {"method": method or "full", "regularizer": tuple(regularizers)}
+
+
+def _of_mapping(entry: Mapping[str, object], where: str) -> Variant:
+    name, settings = settings_of_entry(entry, where)
+    regularizers = settings.get("regularizer", ())
+    several = split_choices(regularizers) if isinstance(regularizers, str) else regularizers
+    listed = tuple(several) if isinstance(several, Sequence) else (several,)
+    method = settings.get("method", "full")
+    choose(METHODS, method)
+    for each in listed:
+        choose(REGULARIZERS, each)
+    return Variant(name, {**settings, "method": method, "regularizer": listed})
+
+
+def _refuse_equal(variants: Sequence[Variant]) -> None:
+    """Two that would be trained alike, or that have one name."""
+    names: set[str] = set()
+    by_meaning: dict[str, str] = {}
+    for variant in variants:
+        if variant.name.casefold() in names:
+            raise UsageError(f"--compare: the variant {variant.name} is given twice. Give each name once.")
+        names.add(variant.name.casefold())
+        meaning = json.dumps([list(map(spell, variant.plugins)), variant.further], sort_keys=True, default=str)
+        twin = by_meaning.setdefault(meaning, variant.name)
+        if twin != variant.name:
+            raise UsageError(f"--compare: {twin} and {variant.name} are the same fine-tuning. Leave one of them out.")
+
+
+def _with_sweeps(variants: Iterable[Variant]) -> list[Variant]:
+    """Those that differ in one strength alone, marked as points of one sweep."""
+    found = [(variant, *_sweep_of(variant)) for variant in variants]
+    keys = [key for _, key, _ in found]
+    return [
+        replace(variant, sweep=key, strength=strength) if key is not None and keys.count(key) > 1 else variant
+        for variant, key, strength in found
+    ]
+
+
+def _sweep_of(variant: Variant) -> tuple[str | None, float | None]:
+    """What a variant shares with others of its sweep, and its strength; None where its last plug-in has no number."""
+    *before, last = variant.plugins
+    fields = [field for field in dataclasses.fields(last) if field.init]
+    value = getattr(last, fields[0].name) if fields else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None, None
+    others = {field.name: getattr(last, field.name) for field in fields[1:]}
+    shared = [list(map(spell, before)), last.name, others, variant.further]
+    return json.dumps(shared, sort_keys=True, default=str), float(value)
+
+
+def _is_file(part: str) -> bool:
+    return part.lower().endswith(_FILES)
+
+
+def _is_number(part: str) -> bool:
+    try:
+        float(part)
+    except ValueError:
+        return False
+    return True

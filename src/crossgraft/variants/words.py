@@ -1,0 +1,206 @@
+"""A comparison of fine-tunings in sentences, for the report and the terminal alike; they claim what intervals allow."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.metrics.words import doubt_in_words, guessing, metric_name_in_words
+from crossgraft.tasks import recorded_task
+from crossgraft.tune.similarity_words import untouched_in_words
+from crossgraft.variants.record import (
+    ComparedVariantRecord,
+    DifferenceRecord,
+    FineTuningComparisonRecord,
+    ValueRecord,
+)
+from crossgraft.words.formatting import NumberFormat, joined
+
+NUMBERS = NumberFormat(decimals=3)
+
+
+def answer_in_words(record: FineTuningComparisonRecord) -> str:
+    """Which variant is best, whether that is more than chance, and which of those that may be as good keeps most."""
+    done = [row for row in record.variants if row.metric.value is not None]
+    if not done:
+        return "No variant has a value, so nothing can be said."
+    best = done[0]
+    name = metric_name_in_words(record.primary_metric)
+    said = [f"The best {name} on test is that of {best.variant}: {value_in_words(best.metric)}."]
+    doubt = best_may_be_guessing(record)
+    if doubt is not None:
+        said.append(doubt)
+    return " ".join([*said, *_of_the_others(done, record)])
+
+
+def best_in_words(record: FineTuningComparisonRecord) -> str:
+    """The best variant beside what guessing gives, and what its intervals allow to say of the others, in one sentence."""
+    done = [row for row in record.variants if row.metric.value is not None]
+    if not done:
+        return "No variant has a value, so nothing can be said."
+    best, name = done[0], metric_name_in_words(record.primary_metric)
+    guess = guessing(record.primary_metric, num_choices(record))
+    said = f"{best.variant} has the best {name} on test, {value_in_words(best.metric, guess=guess)}"
+    rivals = [row.variant for row in done if row.variant in best.not_separable_from]
+    unknown = [row.variant for row in done[1:] if _is_unknown(row, best)]
+    if rivals:
+        return f"{said}; {joined(rivals)} may be as good."
+    if unknown:
+        return f"{said}; nothing is known about whether {joined(unknown)} {'is' if len(unknown) == 1 else 'are'} worse."
+    if len(done) == 1:
+        return f"{said}."
+    seed = "" if len(record.seeds) > 1 else " with this one seed"
+    return f"{said}; separably better than {joined([row.variant for row in done[1:]])}{seed}."
+
+
+def num_choices(record: FineTuningComparisonRecord) -> int:
+    """Among how many answers guessing chooses: classes, or yes and no of each label."""
+    return len(record.dataset.class_names) if recorded_task(record.dataset).partitions else 2
+
+
+def details_in_words(record: FineTuningComparisonRecord) -> str:
+    """Which of the others are worse, and which of those that may be best keeps most."""
+    done = [row for row in record.variants if row.metric.value is not None]
+    return " ".join(_of_the_others(done, record)) if done else ""
+
+
+def _of_the_others(done: list[ComparedVariantRecord], record: FineTuningComparisonRecord) -> list[str]:
+    best, said = done[0], list[str]()
+    rivals = [row for row in done if row.variant in best.not_separable_from]
+    if len(done) > 1:
+        it_is = f"{best.variant} is" if len(record.seeds) > 1 else f"With this one seed {best.variant} is"
+        said.append(_rivals_in_words(best, rivals, done, it_is))
+    keeper = _keeper([best, *rivals])
+    if keeper is not None and rivals:
+        said.append(_kept_in_words(keeper, best, record))
+    return said
+
+
+def value_in_words(value: ValueRecord, *, guess: float | None = None) -> str:
+    """The number with its interval, and what guessing gives where that is said.
+
+    >>> value_in_words(ValueRecord(value=0.8, low=0.7, high=0.9, interval_of="seeds")).replace("\N{NO-BREAK SPACE}", " ")
+    '0.800 (95 % interval over seeds 0.700 to 0.900)'
+    """
+    chance = "" if guess is None else f"; guessing gives {guess:.2f}"
+    if value.low is None or value.high is None:
+        return f"{NUMBERS(value.value)} (no interval{chance})"
+    ends = f"95\N{NO-BREAK SPACE}% interval over {value.interval_of} {NUMBERS(value.low)} to {NUMBERS(value.high)}"
+    return f"{NUMBERS(value.value)} ({ends}{chance})"
+
+
+def difference_in_words(difference: DifferenceRecord | None) -> str:
+    """The difference with a sign and its interval, or a dash."""
+    if difference is None or difference.value is None:
+        return NUMBERS(None)
+    sign = "+" if difference.value > 0 else ""
+    ends = "" if difference.low is None else f" {NUMBERS.interval(difference.low, difference.high)}"
+    return f"{sign}{NUMBERS(difference.value)}{ends}"
+
+
+def curve_in_words(row: ComparedVariantRecord) -> str:
+    """Where a variant lies relative to the curve of weight interpolation, as far as its interval says.
+
+    >>> row = ComparedVariantRecord.model_construct(above_curve=DifferenceRecord(value=0.02, low=-0.01, high=0.05))
+    >>> curve_in_words(row)
+    'above, may be chance'
+    """
+    found = row.above_curve
+    if found is None:
+        return NUMBERS(None)
+    if found.value is None:
+        return "not measured there"
+    side = "above" if found.value > 0 else "below" if found.value < 0 else "on it"
+    return side if found.is_separable or found.value == 0 else f"{side}, may be chance"
+
+
+def _rivals_in_words(
+    best: ComparedVariantRecord, rivals: list[ComparedVariantRecord], done: list[ComparedVariantRecord], it_is: str
+) -> str:
+    """``it_is`` claims no more than was drawn: the interval of one seed is that of test images alone."""
+    unknown = [row.variant for row in done[1:] if _is_unknown(row, best)]
+    if unknown and len(unknown) == len(done) - 1:
+        return "Nothing is known about whether the others are worse: there are no intervals of the differences."
+    if not rivals:
+        others = joined([row.variant for row in done[1:] if row.variant not in unknown])
+        known = f"{it_is} better than {others}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+        return f"{known} Nothing is known about {joined(unknown)}." if unknown else known
+    others = joined([row.variant for row in rivals])
+    rest = [row.variant for row in done[1:] if row not in rivals and row.variant not in unknown]
+    excluded = f" {it_is} better than {joined(rest)}: the 95\N{NO-BREAK SPACE}% interval of each difference excludes 0."
+    better = excluded if rest else ""
+    verb = "is" if len(rivals) == 1 else "are"
+    return f"{others} {verb} not separable from {best.variant}: the difference may be chance.{better}"
+
+
+def best_may_be_guessing(record: FineTuningComparisonRecord) -> str | None:
+    """Said where even the best may be guessing."""
+    best = next((row.metric for row in record.variants if row.metric.value is not None), None)
+    if best is None:
+        return None
+    row = MetricRecord(metric=record.primary_metric, title="", value=best.value, low=best.low, num_images=0)
+    return doubt_in_words(row, num_choices(record))
+
+
+def _is_unknown(row: ComparedVariantRecord, best: ComparedVariantRecord) -> bool:
+    """Whether nothing is known about its difference to the best: it, or that of either to full, has no interval."""
+    return any(each.difference is not None and each.difference.low is None for each in (row, best))
+
+
+def _keeper(rows: list[ComparedVariantRecord]) -> ComparedVariantRecord | None:
+    """The variant whose features changed least, among the best and those that may be as good."""
+    known = [row for row in rows if _kept(row) is not None]
+    return max(known, key=lambda row: _kept(row) or 0.0) if known else None
+
+
+def _kept(row: ComparedVariantRecord) -> float | None:
+    """Debiased CKA to the network that training started from, which has statistics of these images with ``adapt``."""
+    found = row.cka_debiased_adapted if row.batch_norm == "adapt" else row.cka_debiased
+    return None if found is None else found.value
+
+
+def _kept_in_words(
+    keeper: ComparedVariantRecord, best: ComparedVariantRecord, record: FineTuningComparisonRecord
+) -> str:
+    adapted = " to the adapted network" if keeper.batch_norm == "adapt" else ""
+    alike = f"debiased CKA{adapted} {NUMBERS(_kept(keeper))}"
+    full = record.full
+    if full is not None and full is not keeper and _kept(full) is not None:
+        alike += f" against {NUMBERS(_kept(full))} of {full.variant}{_moved_statistics(keeper, full)}"
+    if keeper is best:
+        return f"Of those that may be best, {best.variant} also keeps most of the pretrained features ({alike})."
+    return f"Of those that may be best, {keeper.variant} keeps most of the pretrained features ({alike})."
+
+
+def _moved_statistics(keeper: ComparedVariantRecord, full: ComparedVariantRecord) -> str:
+    """Said where ``full`` has also moved statistics, which the variant that keeps most has not."""
+    if keeper.batch_norm != "frozen" or full.batch_norm in (None, "frozen"):
+        return ""
+    return ", whose BatchNorm statistics moved, too"
+
+
+def batch_norms_differ(record: FineTuningComparisonRecord) -> str | None:
+    """What different modes of BatchNorm mean for comparing the CKA of variants; None where all are alike."""
+    known = {row.variant: row.batch_norm for row in record.variants if row.batch_norm is not None}
+    if len(set(known.values())) < 2:
+        return None
+    of_modes = [
+        f"{joined([name for name, own in known.items() if own == mode])}: {mode}"
+        for mode in dict.fromkeys(known.values())
+    ]
+    alone = untouched_in_words(untouched_similarity(record))
+    size = "" if alone is None else f" {alone}."
+    return (
+        f"BatchNorm differs ({'; '.join(of_modes)}), so a difference in CKA between these is not only what training kept.{size} "
+        "The same --batch-norm for all makes them comparable."
+    )
+
+
+def untouched_similarity(record: FineTuningComparisonRecord) -> dict[str, float]:
+    """Similarity of untouched weights with re-estimated statistics, mean over trainings; empty without BatchNorm."""
+    found: dict[str, list[float]] = {}
+    for row in record.trainings:
+        for name, value in row.similarity.items():
+            if name.endswith("_untouched"):
+                found.setdefault(name, []).append(value)
+    return {name: fmean(values) for name, values in found.items()}
