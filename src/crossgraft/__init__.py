@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from crossgraft.select.verb import select_model as select_model
     from crossgraft.split.verb import split_data as split_data
     from crossgraft.tune import FineTunedClassifier as FineTunedClassifier
-    from crossgraft.tune import FineTuningComparison as FineTuningComparison
     from crossgraft.tune.verb import fine_tune as fine_tune
+    from crossgraft.variants import FineTuningComparison as FineTuningComparison
     from crossgraft.variants.verb import compare_fine_tunings as compare_fine_tunings
     from crossgraft.version import __version__ as __version__
 

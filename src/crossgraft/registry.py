@@ -9,10 +9,14 @@ declares an entry point in the registry's group::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar, cast
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
 
+import crossgraft
 from crossgraft.errors import UnknownNameError, UsageError
 
 T = TypeVar("T")
@@ -25,15 +29,28 @@ class Registry(Generic[T]):
         kind: What one entry is called in messages, for example ``score``.
         group: Entry-point group that other packages use; read once, on the first look-up.
         plugin_type: Every entry must be an instance of it.
+        rooms: Where each room of this package (a folder) shows its own: module and name, such as ``options:COMMAND``; one
+            plug-in with a ``name``, or several. None: the owner adds them.
+        order: Sorts those of rooms; None: by the name of the room.
     """
 
-    def __init__(self, kind: str, *, group: str, plugin_type: type[T]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        group: str,
+        plugin_type: type[T],
+        rooms: str | None = None,
+        order: Callable[[T], Any] | None = None,
+    ) -> None:
         self.kind = kind
         self.group = group
         self.plugin_type = plugin_type
         self._plugins: dict[str, T] = {}
         self._origins: dict[str, str] = {}
         self._entry_points_loaded = False
+        self._rooms = rooms
+        self._order = order
 
     def add(self, name: str, plugin: T, *, origin: str = "crossgraft") -> T:
         """Register ``plugin``; a name can be taken once.
@@ -86,6 +103,17 @@ class Registry(Generic[T]):
         if self._entry_points_loaded:
             return
         self._entry_points_loaded = True
+        own = [] if self._rooms is None else [*_shown_by_rooms(*self._rooms.split(":"))]
+        for plugin in own if self._order is None else sorted(own, key=self._order):
+            self.add(plugin.name, plugin)
         for entry_point in entry_points(group=self.group):
             origin = entry_point.dist.name if entry_point.dist else entry_point.value
             self.add(entry_point.name, cast(T, entry_point.load()), origin=origin)
+
+
+def _shown_by_rooms(module: str, name: str) -> Iterator[Any]:
+    """What every folder of this package shows as ``name`` in its file ``module``; nothing else of the folder is imported."""
+    for folder in pkgutil.iter_modules(crossgraft.__path__):
+        if folder.ispkg and (Path(crossgraft.__path__[0]) / folder.name / f"{module}.py").is_file():
+            shown = getattr(importlib.import_module(f"crossgraft.{folder.name}.{module}"), name, ())
+            yield from shown if isinstance(shown, tuple) else [shown]

@@ -17,12 +17,11 @@ from crossgraft.config import settings_model
 from crossgraft.export.options import ExportOptions
 from crossgraft.options._option import configuration, option, options, options_of
 from crossgraft.options.command import Command, Input
-from crossgraft.options.showing import Terminal
+from crossgraft.options.terminal import Terminal
 from crossgraft.predict.options import PredictOptions
 from crossgraft.rank.options import RankOptions
 from crossgraft.running.verb import verb
-from crossgraft.tune.options import TuneOptions
-from crossgraft.variants.options import CompareOptions
+from crossgraft.tune.options import CompareOptions, TuneOptions
 
 VERBS = {
     "check": ("check_data", CheckOptions),
@@ -75,7 +74,7 @@ def test_every_option_of_a_verb_is_a_flag_a_key_and_a_keyword(name):
 
 def test_options_of_the_demo_are_keywords_of_its_function():
     from crossgraft.demo import write_demo
-    from crossgraft.options.showing import DemoOptions
+    from crossgraft.demo.options import DemoOptions
 
     assert set(options_of(DemoOptions)) == set(inspect.signature(write_demo).parameters)
 

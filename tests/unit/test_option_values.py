@@ -15,10 +15,9 @@ from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.options._option import options_of
 from crossgraft.options._values import value_of
 from crossgraft.options.opening import OpenOptions
-from crossgraft.options.showing import PageOptions
+from crossgraft.options.terminal import PageOptions
 from crossgraft.rank.options import RankOptions
-from crossgraft.tune.options import TuneOptions
-from crossgraft.variants.options import CompareOptions
+from crossgraft.tune.options import CompareOptions, TuneOptions
 from support.tiny import make_images
 
 FUNCTIONS = [name for name in crossgraft.__all__ if getattr(getattr(crossgraft, name), "options", None) is not None]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from crossgraft.audit.record import AuditRecord
-from crossgraft.edit.options import EditOptions
 from crossgraft.edit.words import LEAST_RMS, little_changed
 from crossgraft.metrics.looks_words import looks_in_words
-from crossgraft.options.showing import SheetOptions
-from crossgraft.report.sections._on_this_machine import new_folder
+from crossgraft.models.on_this_machine import new_folder
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.words.formatting import counted, joined
@@ -71,7 +69,7 @@ def after_audit(source: Source[AuditRecord]) -> Following:
     painted = [row.confounder for row in drawn if row.rms is not None]
     if drawn and not painted:
         data = source.typed.value("--data") or "DATA"
-        line = source.typed.then("list", "confounders", options=SheetOptions, flags=[("--data", data)])
+        line = source.typed.then("list", "confounders", flags=[("--data", data)])
         return Following(line, "to see which artefacts fit into these images")
     if record.confounders and not painted:
         line = source.typed.again(("--confounder", "tag"))
@@ -80,7 +78,6 @@ def after_audit(source: Source[AuditRecord]) -> Following:
         "edit",
         source.typed.value("--data") or "DATA",
         new_folder("edited"),
-        options=EditOptions,
         flags=[("--with", painted[0] if painted else "tag")],
     )
     return Following(line, "to write images with the artefact, and look at them")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from crossgraft.options._objects import Method
-from crossgraft.options._option import Options, option, options
+from crossgraft.options._option import FromProgram, Options, option, options
+from crossgraft.options.command import Command, Input
 from crossgraft.options.data import AuditSplit, ClassOptions, SourceOptions, Subsets, Unreadable
 from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
 from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Workers
+from crossgraft.options.terminal import Terminal
 from crossgraft.rank.options import Extraction
+
+if TYPE_CHECKING:
+    from crossgraft.tune.methods._method import Method
+else:
+    Method = FromProgram
 
 SHARES = "0,0.1,0.2,0.5,0.8,1"
 
@@ -163,3 +169,22 @@ class AuditOptions(
     Confounding,
 ):
     """Options of ``audit_model``."""
+
+
+COMMAND = Command(
+    "audit",
+    "Does a model lean on a shortcut? Put an artefact into real images, and see what it does to the AUC.",
+    example="audit mobilenetv2_100 --data digits --confounder tag",
+    inputs=(
+        Input(
+            "model",
+            "Run directory of crossgraft tune or .onnx file, asked as it is; or models as of rank, which are trained.",
+        ),
+    ),
+    options=(AuditOptions, Terminal),
+    verb="crossgraft.audit.verb:audit_model",
+    notes="A trained model is asked about test images without the artefact and with it. Pretrained models are trained where "
+    "a share of the positives carries it, and tested where it goes with the class and where it goes against it. Exit code 5: "
+    "a condition of --fail-on holds, or nothing could be assessed.",
+    place=120,
+)

@@ -280,7 +280,7 @@ def _explained(record: AuditRecord) -> str:
     )
 
 
-AUDIT = Kind(
+REPORT = Kind(
     AuditRecord,
     audit_heading,
     (

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from crossgraft.check.options import CheckOptions
 from crossgraft.data.checks.record import DataCheckRecord
+from crossgraft.models.on_this_machine import with_models_here
 from crossgraft.options.typed_command import DATA
-from crossgraft.rank.options import RankOptions
-from crossgraft.report.sections._on_this_machine import with_models_here
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import (
     Caveat,
@@ -43,7 +41,7 @@ def after_check(source: Source[DataCheckRecord]) -> Following:
     """To rank models where nothing is unsound, else to check again."""
     typed = source.typed
     if not source.record.is_sound:
-        again = typed.again() if typed.verb == "check" else typed.then("check", DATA, options=CheckOptions)
+        again = typed.again() if typed.verb == "check" else typed.then("check", DATA)
         return Following(again, "when that is repaired")
-    line = typed.then("rank", typed.data, options=RankOptions)
+    line = typed.then("rank", typed.data)
     return with_models_here(line, "for these images")

@@ -246,7 +246,7 @@ def _named(row: int, record: DataCheckRecord) -> str:
     return f"{row} ({record.image_names[row]})" if row in record.image_names else str(row)
 
 
-DATA_CHECK = Kind(
+REPORT = Kind(
     DataCheckRecord,
     data_check_heading,
     (

@@ -1,14 +1,21 @@
 """Two models beside each other: how alike their layers, features and mistakes are."""
 
-from crossgraft.compare.comparison import Comparison as Comparison
-from crossgraft.compare.geometry_subjects import OtherImages as OtherImages
-from crossgraft.compare.how_to_compare import AskedGeometry as AskedGeometry
-from crossgraft.compare.how_to_compare import ComparedModels as ComparedModels
-from crossgraft.compare.how_to_compare import HowToCompare as HowToCompare
-from crossgraft.compare.how_to_compare import read_geometry as read_geometry
-from crossgraft.compare.networks import ComparedNetwork as ComparedNetwork
-from crossgraft.compare.networks import network_of_backbone as network_of_backbone
-from crossgraft.compare.networks import network_of_saved as network_of_saved
-from crossgraft.compare.stored_features import StoredFeatures as StoredFeatures
-from crossgraft.compare.stored_features import are_stored_features as are_stored_features
-from crossgraft.compare.stored_features import read_stored_features as read_stored_features
+from typing import TYPE_CHECKING
+
+from crossgraft.faces import lazy_face
+
+if TYPE_CHECKING:
+    from crossgraft.compare.comparison import Comparison as Comparison
+    from crossgraft.compare.geometry_subjects import OtherImages as OtherImages
+    from crossgraft.compare.how_to_compare import AskedGeometry as AskedGeometry
+    from crossgraft.compare.how_to_compare import ComparedModels as ComparedModels
+    from crossgraft.compare.how_to_compare import HowToCompare as HowToCompare
+    from crossgraft.compare.how_to_compare import read_geometry as read_geometry
+    from crossgraft.compare.networks import ComparedNetwork as ComparedNetwork
+    from crossgraft.compare.networks import network_of_backbone as network_of_backbone
+    from crossgraft.compare.networks import network_of_saved as network_of_saved
+    from crossgraft.compare.stored_features import StoredFeatures as StoredFeatures
+    from crossgraft.compare.stored_features import are_stored_features as are_stored_features
+    from crossgraft.compare.stored_features import read_stored_features as read_stored_features
+
+lazy_face(__name__)

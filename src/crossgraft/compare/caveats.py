@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crossgraft.compare.record import ComparedModel, ModelComparisonRecord
-from crossgraft.interpolate.options import InterpolateOptions
 from crossgraft.metrics.looks_words import looks_in_words
 from crossgraft.options.typed_command import DATA, RUN, Flag, TypedCommand
-from crossgraft.rank.options import RankOptions
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import Caveat, CaveatOf, Following, unsound_data
 from crossgraft.words.formatting import count
@@ -93,7 +91,7 @@ def after_comparison(source: Source[ModelComparisonRecord]) -> Following | None:
     tuned = [each for each in record.models if each.kind == "fine-tuned"]
     if not tuned:
         names = ",".join(typed.inputs) or "MODELS"
-        line = typed.then("rank", typed.value("--data") or DATA, options=RankOptions, flags=[("--models", names)])
+        line = typed.then("rank", typed.value("--data") or DATA, flags=[("--models", names)])
         return Following(line, "to rank them for these images")
     if len(record.models) > 2:
         return None
@@ -113,7 +111,7 @@ def _between(typed: TypedCommand) -> Following:
     """To mix the weights of a model before and after fine-tuning."""
     start, run = typed.inputs if len(typed.inputs) == 2 else ("PRETRAINED", RUN)
     data = typed.value("--data") or DATA
-    line = typed.then("interpolate", run, data, options=InterpolateOptions, flags=[("--model", start)])
+    line = typed.then("interpolate", run, data, flags=[("--model", start)])
     return Following(line, "to measure the networks between the two")
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from crossgraft.options._option import Options, option, options
+from crossgraft.options.command import Command, Input, Typed
 from crossgraft.options.data import AuditSplit, ClassOptions, SourceOptions, Subsets, Unreadable
 from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Thumbnails, Workers
+from crossgraft.options.terminal import Terminal
 
 
 @options
@@ -96,3 +98,27 @@ class CompareModelsOptions(
     TwoModels,
 ):
     """Options of ``compare_models``."""
+
+
+def _compare(call: Typed) -> int:
+    """``crossgraft compare``, in a directory named after the data, or after the features."""
+    a, b, asked = call.inputs["a"], call.inputs["b"], call.asked(CompareModelsOptions)
+    about = str(asked.get("data") or a)
+    verb = "crossgraft.compare.verb:compare_models"
+    return call.do(verb, CompareModelsOptions, a, b, named="compare", about=about, asked=asked)
+
+
+COMMAND = Command(
+    "compare",
+    "Two models beside each other: what fine-tuning changed, and do they see and fail alike?",
+    example="compare runs/tune-breast runs/tune-birds --data breast.npz",
+    inputs=(
+        Input("a", "Run of crossgraft tune, checkpoint, timm name, zoo entry, or features on disk (npz, safetensors)."),
+        Input("b", "The other model, of any of these kinds."),
+    ),
+    options=(CompareModelsOptions, Terminal),
+    action=_compare,
+    notes="Similarity of all pairs of layers, of the penultimate features by every measure, and of mistakes, on test images, "
+    "each beside two untrained networks. --before NAME also measures what fine-tuning changed in each.",
+    place=110,
+)

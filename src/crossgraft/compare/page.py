@@ -148,7 +148,7 @@ def notes_section(source: Source[ModelComparisonRecord]) -> Section | None:
     return Section(name="mistakes", title="Shared mistakes", part="evidence", blocks=[Paragraph(text)])
 
 
-MODEL_COMPARISON = Kind(
+REPORT = Kind(
     ModelComparisonRecord,
     comparison_heading,
     (

@@ -262,7 +262,7 @@ def _table(rows: Sequence[FineTunedRow]) -> Table:
     )
 
 
-DEMO = Kind(
+REPORT = Kind(
     DemoRecord,
     demo_heading,
     (

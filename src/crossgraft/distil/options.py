@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from crossgraft.options._objects import ModelSpec
-from crossgraft.options._option import Options, option, options
+from crossgraft.options._option import FromProgram, Options, option, options
+from crossgraft.options.command import Command, Input, Typed
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Cache, Device, Looking, Output, Seed, Workers
+from crossgraft.options.terminal import Terminal
+
+if TYPE_CHECKING:
+    from crossgraft.models.spec import ModelSpec
+else:
+    ModelSpec = FromProgram
 
 
 @options
@@ -80,3 +86,24 @@ class DistilOptions(
     Teachers,
 ):
     """Options of ``distil``."""
+
+
+def _distil(call: Typed) -> int:
+    """``crossgraft distil``, of any number of runs."""
+    runs = call.inputs["runs"]
+    about = "-".join(run.name for run in runs)
+    return call.do("crossgraft.distil.verb:distil", DistilOptions, runs, named="distil", about=about)
+
+
+COMMAND = Command(
+    "distil",
+    "Distil several fine-tuned models into one backbone, to learn new tasks from a handful of images.",
+    example="distil runs/tune-skin runs/tune-fundus --data skin,fundus --model mobilenetv2_100",
+    inputs=(Input("runs", "Run directories of crossgraft tune, at least two.", type=Path, repeats=True),),
+    options=(DistilOptions, Terminal),
+    action=_distil,
+    notes="The student learns to classify the training rows of every run, and, fading to nothing, to look at them as their "
+    "model does (URL's universal backbone). It is measured beside its teachers on the test rows. The same command goes on "
+    "where it was stopped.",
+    place=90,
+)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord
 from crossgraft.distil.words import answer_in_words, is_below_teacher
-from crossgraft.fewshot.options import SupportOptions
 from crossgraft.metrics.looks_words import looks_in_words
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_name_in_words
@@ -210,11 +209,11 @@ def after_distillation(source: Source[DistillationRecord]) -> Following:
         ("--query", PREDICT_IMAGES),
         ("--model", f"{source.typed.out}/{source.record.weights_file}"),
     ]
-    line = source.typed.then("fewshot", options=SupportOptions, flags=flags, carried=[CodeOptions])
+    line = source.typed.then("fewshot", flags=flags, carried=[CodeOptions])
     return Following(line, "to learn new classes from a few labelled images")
 
 
-DISTILLATION = Kind(
+REPORT = Kind(
     DistillationRecord,
     distillation_heading,
     (

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from crossgraft.errors import UsageError
 from crossgraft.options._option import Options, option, options
+from crossgraft.options.command import DATA_HELP, Command, Input, Typed
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
 from crossgraft.options.running import Output, Seed, Thumbnails
+from crossgraft.options.terminal import Terminal
 
 EDITED_PARTS = "train,val,test"
 _NAMED = "tag, low_pass:0.125, whiten_spectrum …; crossgraft list confounders shows them."
@@ -72,3 +75,57 @@ class EditsBefore(Options):
     )
     edit_unit: Literal["image", "patient"] = option(_UNIT, default="image", only_if_given=True, needs="edits")
     edit_strength: float = option(_STRENGTH, default=1.0, only_if_given=True, needs="edits")
+
+
+@options
+class Sheets(Options):
+    """Images that confounders are shown on."""
+
+    group: ClassVar[str] = "Contact sheets of confounders"
+
+    data: Any = option(
+        "Labelled images that every confounder is shown on: folder, table, .npz file …",
+        is_path=True,
+        is_common=True,
+        takes="a path, a Dataset, a DataFrame or a list of files",
+    )
+    num_images: int = option(
+        "Number of images on each sheet, spread over the classes.", default=4, flag="images", least=1, is_common=True
+    )
+
+
+@options
+class SheetOptions(Output, Seed, Unreadable, ClassOptions, SourceOptions, Sheets):
+    """Options of ``show_confounders``."""
+
+    group: ClassVar[str] = "Output"
+
+    out: str | Path | None = option(
+        "Folder of the contact sheets and their report.",
+        default=None,
+        decides=False,
+        is_common=True,
+        default_text="nothing is written from Python; the command needs one with --data",
+    )
+
+
+def _edit(call: Typed) -> int:
+    """``crossgraft edit``, into the folder that was named."""
+    asked, folder = call.asked(EditOptions), call.inputs["to"]
+    if (folder is None) == (asked.get("out") is None):
+        raise UsageError("Name one folder to write, for example: crossgraft edit digits edited --with tag.")
+    asked = {**asked, "out": folder or asked["out"]}
+    return call.do("crossgraft.edit.verb:edit_data", EditOptions, call.inputs["data"], named="edit", asked=asked)
+
+
+COMMAND = Command(
+    "edit",
+    "Write a data set again with edited images: an artefact in some, or cues taken away from all.",
+    example="edit digits edited --with low_pass:0.125",
+    inputs=(Input("data", DATA_HELP), Input("to", "Folder that is written; or --out.", type=Path, is_required=False)),
+    options=(EditOptions, Terminal),
+    action=_edit,
+    notes="labels.csv in the folder is what other commands open; labels, splits, groups and other columns stay. Which images "
+    "are edited is drawn by --seed, the same share of each part, and a larger share has those of a smaller one.",
+    place=130,
+)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from crossgraft.data.page import data_facts, data_gallery
+from crossgraft.edit.page_contact_sheets import CONTACT_SHEETS
 from crossgraft.edit.page_edits import edits_table
 from crossgraft.edit.record import EditRecord
 from crossgraft.edit.words import answer_in_words, lost_in_rounding
+from crossgraft.models.on_this_machine import with_models_here
 from crossgraft.options.typed_command import Flag
-from crossgraft.rank.options import RankOptions
 from crossgraft.report.blocks import Block, Facts, Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.provenance import provenance_section
 from crossgraft.report.references import references_section
-from crossgraft.report.sections._on_this_machine import with_models_here
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, table_of, whole, words
 from crossgraft.report.verdict import (
@@ -127,7 +127,7 @@ def after_edit(source: Source[EditRecord]) -> Following:
         flags += [] if in_order else [("--class-names", f"{source.typed.out}/classes.txt")]
         flags += [("--ordinal", None)] if record.dataset.ordinal else []
     flags += [] if record.dataset.num_groups is None else [("--group-column", "group")]
-    line = source.typed.then("rank", f"{source.typed.out}/{record.table}", options=RankOptions, flags=flags, carried=[])
+    line = source.typed.then("rank", f"{source.typed.out}/{record.table}", flags=flags, carried=[])
     return with_models_here(line, "for the edited images")
 
 
@@ -137,3 +137,4 @@ EDIT = Kind(
     (edit_verdict_section, edits_section, edited_data_section, provenance_section, references_section),
     terminal=(edits_section, edit_verdict_section),
 )
+REPORT = (EDIT, CONTACT_SHEETS)

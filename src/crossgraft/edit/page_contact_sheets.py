@@ -10,13 +10,12 @@ from urllib.parse import quote
 from crossgraft.data.page import data_facts
 from crossgraft.edit.contact_sheet_words import change_in_words, faint_edits, scale_in_words, sheets_in_words
 from crossgraft.edit.contact_sheets_record import ContactSheetRow, ContactSheetsRecord, ShownImageRow
-from crossgraft.edit.options import EditOptions
+from crossgraft.models.on_this_machine import new_folder
 from crossgraft.options.typed_command import DATA
 from crossgraft.report.blocks import Block, Facts, Gallery, Heading, Paragraph, Section, Subheading
 from crossgraft.report.kinds import Kind
 from crossgraft.report.provenance import provenance_section
 from crossgraft.report.references import references_section
-from crossgraft.report.sections._on_this_machine import new_folder
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, table_of, whole, words
 from crossgraft.report.verdict import Caveat, CaveatOf, Following, caveats_of, in_one_line, verdict_blocks
@@ -221,7 +220,7 @@ def after_sheets(source: Source[ContactSheetsRecord]) -> Following:
     typed, faint = source.typed, faint_edits(source.record)
     named = next((row.edit for row in source.record.sheets if row.num_images and row.edit not in faint), "tag")
     flags = [("--with", named), ("--share", "0.5")]
-    line = typed.then("edit", typed.value("--data") or DATA, new_folder("edited"), options=EditOptions, flags=flags)
+    line = typed.then("edit", typed.value("--data") or DATA, new_folder("edited"), flags=flags)
     return Following(line, "to put one into half of your images")
 
 

@@ -25,10 +25,10 @@ from crossgraft.edit.contact_sheet_picture import coloured_change, sheet_png
 from crossgraft.edit.contact_sheet_words import sheets_in_words
 from crossgraft.edit.contact_sheets_record import ContactSheetRow, ContactSheetsRecord, ShownImageRow
 from crossgraft.edit.edits import choose_edits
+from crossgraft.edit.options import SheetOptions
 from crossgraft.errors import UsageError
 from crossgraft.options._option import configuration
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
-from crossgraft.options.showing import SheetOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Reference, Thumbnail
 from crossgraft.result import Result

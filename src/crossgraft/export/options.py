@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from crossgraft.options._objects import Module, Reporter
-from crossgraft.options._option import Options, option, options
+from crossgraft.options._option import FromProgram, Options, option, options
+from crossgraft.options.command import RUN_INPUT, Command
 from crossgraft.options.models import CodeOptions
+from crossgraft.options.terminal import Debug, Json, Quiet
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+    from crossgraft.progress import Reporter
+else:
+    Module = Reporter = FromProgram
 
 
 @options
@@ -41,3 +49,17 @@ class ExportOptions(CodeOptions, FormatOptions):
         is_typed=False,
     )
     reporter: Reporter | None = option("Receiver of progress; silent when None.", default=None, is_typed=False)
+
+
+COMMAND = Command(
+    "export",
+    "Write a fine-tuned model so that it works without crossgraft, and check that its outputs agree.",
+    example="export runs/tune-breast --format onnx",
+    inputs=(RUN_INPUT,),
+    options=(ExportOptions, Json, Quiet, Debug),
+    verb="crossgraft.export.verb:export_model",
+    notes="safetensors is what timm or torchvision loads, laid out as on the hub of Hugging Face; torch (torch.export) "
+    "and onnx hold the whole way from an image in [0, 1] to calibrated probabilities, for any batch size. Each is loaded "
+    "again and compared with the model before it is kept. Nothing is sent anywhere without --push-to.",
+    place=140,
+)

@@ -58,7 +58,7 @@ def _agreement(record: ExportRecord) -> str:
     )
 
 
-EXPORT = Kind(
+REPORT = Kind(
     ExportRecord,
     export_heading,
     (agreement_section, files_section),

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from crossgraft.options._objects import ModelSpec
-from crossgraft.options._option import Options, option, options
+from crossgraft.errors import UsageError
+from crossgraft.options import options_of
+from crossgraft.options._option import FromProgram, Options, option, options
+from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, flag_of
 from crossgraft.options.data import ClassOptions, ImageOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Workers
+from crossgraft.options.terminal import Terminal
 from crossgraft.rank.options import Extraction
+
+if TYPE_CHECKING:
+    from crossgraft.models.spec import ModelSpec
+else:
+    ModelSpec = FromProgram
 
 
 @options
@@ -131,3 +139,44 @@ class SupportOptions(
     SupportSet,
 ):
     """Options of ``predict_from_support``."""
+
+
+def _fewshot(call: Typed) -> int:
+    """``crossgraft fewshot``, of tasks drawn from images or of one support set."""
+    data, asked = call.inputs["data"], call.asked(SupportOptions)
+    if not {"support", "query"} & {*asked}:
+        if data is None:
+            raise UsageError(
+                "Name the images that tasks are drawn from, for example: crossgraft fewshot digits --model resnet18; or what to "
+                "learn and what to predict: --support DIR --query DIR."
+            )
+        if "head" in call.typed:
+            raise UsageError("--head is for --support and --query. Tasks drawn from images compare --heads.")
+        surplus = {*call.typed} - {*options_of(FewshotOptions), *OF_EVERY_COMMAND}
+        if surplus:
+            raise UsageError(f"{flag_of(min(surplus))} is for --support and --query, and tasks are drawn from {data}.")
+        verb = "crossgraft.fewshot.verb:run_episodes"
+        return call.do(verb, FewshotOptions, data, named="fewshot")
+    surplus = {*call.typed} - {*options_of(SupportOptions), *OF_EVERY_COMMAND}
+    if data is not None or surplus:
+        what = "DATA" if data is not None else flag_of(min(surplus))
+        raise UsageError(f"--support and --query are one task; they cannot be used with {what}.")
+    for name in ("support", "query", "model"):
+        if name not in asked:
+            raise UsageError(f"One task needs --support, --query and --model; there is no --{name}.")
+    verb = "crossgraft.fewshot.predict_from_support:predict_from_support"
+    return call.do(verb, SupportOptions, named="fewshot", about=str(asked["query"]), asked=asked)
+
+
+COMMAND = Command(
+    "fewshot",
+    "Compare heads that learn from a handful of images, on a frozen model; or let one predict.",
+    example="fewshot digits --model mobilenetv2_100 --heads ncc,copa,logistic",
+    inputs=(Input("data", DATA_HELP, is_required=False),),
+    options=(FewshotOptions, SupportOptions, Terminal),
+    action=_fewshot,
+    notes="Only training rows are read. Every head is adapted to the same few-shot tasks, and is compared with a baseline, "
+    "paired by task. Where there are groups, no patient is in the support set and among the queries. With --support and "
+    "--query there is one task: --head learns from the one, and predicts the other, as predict does.",
+    place=80,
+)

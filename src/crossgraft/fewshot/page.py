@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from crossgraft.check.options import CheckOptions
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.fewshot.page_look import look_section
 from crossgraft.fewshot.record import FewshotRecord, HeadRow
@@ -28,7 +27,6 @@ from crossgraft.report.verdict import (
     unsound_data,
     verdict_blocks,
 )
-from crossgraft.tune.options import TuneOptions
 from crossgraft.words.formatting import NumberFormat, counted
 
 _SHARE = NumberFormat(decimals=3)
@@ -209,13 +207,13 @@ def after_episodes(source: Source[FewshotRecord]) -> Following:
     typed, record = source.typed, source.record
     data = next(iter(typed.inputs), DATA) if typed.verb == "fewshot" else DATA
     if found_by_checks(record.checks, "unsound") is not None:
-        return Following(typed.then("check", data, options=CheckOptions), "to see what is unsound")
+        return Following(typed.then("check", data), "to see what is unsound")
     model = typed.value("--model") or record.model.name
-    line = typed.then("tune", data, options=TuneOptions, flags=[("--model", model)])
+    line = typed.then("tune", data, flags=[("--model", model)])
     return Following(line, "to see what fine-tuning on all images gives")
 
 
-FEWSHOT = Kind(
+REPORT = Kind(
     FewshotRecord,
     fewshot_heading,
     (

@@ -6,7 +6,6 @@ from crossgraft.interpolate.record import InterpolationRecord
 from crossgraft.metrics.words import doubt_in_words, guessing, metric_format
 from crossgraft.options.models import CodeOptions
 from crossgraft.options.typed_command import RUN
-from crossgraft.predict.options import PredictOptions
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import (
     PREDICT_IMAGES,
@@ -119,5 +118,5 @@ def after_interpolation(source: Source[InterpolationRecord]) -> Following:
         purpose = "to use it"
     elif picked == 0 and (probe := typed.value("--linear")) is not None:
         run, purpose = probe, "to use the linear probe"
-    line = typed.then("predict", run, PREDICT_IMAGES, options=PredictOptions, carried=[CodeOptions])
+    line = typed.then("predict", run, PREDICT_IMAGES, carried=[CodeOptions])
     return Following(line, purpose)

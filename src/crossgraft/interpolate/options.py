@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from crossgraft.options._objects import ModelSpec
-from crossgraft.options._option import Options, option, options
+from crossgraft.options._option import FromProgram, Options, option, options
+from crossgraft.options.command import RUN_INPUT, Command, Input
 from crossgraft.options.models import WEIGHTS_KEY, WEIGHTS_PREFIX, CodeOptions, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Workers
+from crossgraft.options.terminal import Terminal
+
+if TYPE_CHECKING:
+    from crossgraft.models.spec import ModelSpec
+else:
+    ModelSpec = FromProgram
 
 
 @options
@@ -74,3 +80,16 @@ class StartWeights(InsideCheckpoints):
 @options
 class InterpolateOptions(Output, Workers, Device, Looking, CodeOptions, StartWeights, RunData, Between):
     """Options of ``interpolate``."""
+
+
+COMMAND = Command(
+    "interpolate",
+    "Measure the networks between the pretrained and a fine-tuned one, without training.",
+    example="interpolate runs/tune-breast breast.npz --linear runs/probe-breast",
+    inputs=(RUN_INPUT, Input("data", "The images that the run was made on.")),
+    options=(InterpolateOptions, Terminal),
+    verb="crossgraft.interpolate.verb:interpolate",
+    notes="Quality and similarity to the pretrained features of networks whose weights are mixed (WiSE-FT): a free way to "
+    "keep more of what the model knew. Rows are those of the run; val picks the mixture.",
+    place=100,
+)

@@ -174,7 +174,7 @@ def _verdict(record: InterpolationRecord) -> str:
     )
 
 
-INTERPOLATION = Kind(
+REPORT = Kind(
     InterpolationRecord,
     interpolation_heading,
     (

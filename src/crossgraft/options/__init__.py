@@ -1,15 +1,5 @@
-"""Every option of every verb, spelled once; nothing here imports a network, an image or a command line."""
+"""What every option of every verb is made of; nothing here imports a network, an image or a command line."""
 
-from crossgraft.audit.options import AuditOptions as AuditOptions
-from crossgraft.check.options import CheckOptions as CheckOptions
-from crossgraft.compare.options import CompareModelsOptions as CompareModelsOptions
-from crossgraft.distil.options import DistillationSettings as DistillationSettings
-from crossgraft.distil.options import DistilOptions as DistilOptions
-from crossgraft.edit.options import EditOptions as EditOptions
-from crossgraft.export.options import ExportOptions as ExportOptions
-from crossgraft.fewshot.options import FewshotOptions as FewshotOptions
-from crossgraft.fewshot.options import SupportOptions as SupportOptions
-from crossgraft.interpolate.options import InterpolateOptions as InterpolateOptions
 from crossgraft.options._option import Option as Option
 from crossgraft.options._option import Options as Options
 from crossgraft.options._option import configuration as configuration
@@ -25,24 +15,8 @@ from crossgraft.options._values import refuse_given as refuse_given
 from crossgraft.options._values import value_of as value_of
 from crossgraft.options.empty import refuse_empty as refuse_empty
 from crossgraft.options.opening import OpenOptions as OpenOptions
-from crossgraft.options.showing import Debug as Debug
-from crossgraft.options.showing import DemoOptions as DemoOptions
-from crossgraft.options.showing import Json as Json
-from crossgraft.options.showing import ListOptions as ListOptions
-from crossgraft.options.showing import PageOptions as PageOptions
-from crossgraft.options.showing import Quiet as Quiet
-from crossgraft.options.showing import ReportOptions as ReportOptions
-from crossgraft.options.showing import SheetOptions as SheetOptions
-from crossgraft.options.showing import Terminal as Terminal
-from crossgraft.predict.options import PredictOptions as PredictOptions
-from crossgraft.rank.options import Published as Published
-from crossgraft.rank.options import PublishedOptions as PublishedOptions
-from crossgraft.rank.options import RankOptions as RankOptions
-from crossgraft.select.options import Replay as Replay
-from crossgraft.select.options import ReplayOptions as ReplayOptions
-from crossgraft.select.options import SelectOptions as SelectOptions
-from crossgraft.split.options import SplitOptions as SplitOptions
-from crossgraft.tune.options import FitOptions as FitOptions
-from crossgraft.tune.options import TuneOptions as TuneOptions
-from crossgraft.tune.options import VariantOptions as VariantOptions
-from crossgraft.variants.options import CompareOptions as CompareOptions
+from crossgraft.options.terminal import Debug as Debug
+from crossgraft.options.terminal import Json as Json
+from crossgraft.options.terminal import PageOptions as PageOptions
+from crossgraft.options.terminal import Quiet as Quiet
+from crossgraft.options.terminal import Terminal as Terminal

@@ -14,6 +14,10 @@ OptionsT = TypeVar("OptionsT", bound="Options")
 _ABOUT = "crossgraft"
 
 
+class FromProgram:
+    """Stands for an object that no command line and no file can hold, so that options can be read without its class."""
+
+
 @dataclass(frozen=True)
 class About:
     """What is said about an option beside its name, type and default.

@@ -8,8 +8,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from crossgraft.options._objects import FromProgram
-from crossgraft.options._option import Option
+from crossgraft.options._option import FromProgram, Option
 
 _SINGLE: Mapping[Any, str] = {
     bool: "True or False",

@@ -14,8 +14,7 @@ from types import FunctionType, NoneType, UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.options._objects import FromProgram
-from crossgraft.options._option import Option, Options, OptionsT, given, options_of
+from crossgraft.options._option import FromProgram, Option, Options, OptionsT, given, options_of
 from crossgraft.options._value_words import allowed_values, parts_of
 from crossgraft.options.empty import refuse_empty
 from crossgraft.paths import shortened

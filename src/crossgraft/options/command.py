@@ -10,15 +10,66 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Protocol, Union, get_args, get_origin
 
 from crossgraft.options._option import Option, Options, options_of
-
-if TYPE_CHECKING:
-    from crossgraft.cli.call import Call
+from crossgraft.registry import Registry
 
 Shell = Literal["bash", "zsh", "fish"]
 """Shells that flags are completed for."""
+
+
+DATA_HELP = "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits."
+OF_EVERY_COMMAND = ("json", "quiet", "debug", "config")
+
+
+class Typed(Protocol):
+    """What was typed, as the action of a command sees it."""
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """Without a flag, by name; None for what was left out."""
+        ...
+
+    @property
+    def typed(self) -> Mapping[str, Any]:
+        """Options by name; those that were not typed are missing."""
+        ...
+
+    @property
+    def config(self) -> Path | None:
+        """The file of ``--config``."""
+        ...
+
+    def asked(self, kind: type[Options]) -> dict[str, Any]:
+        """What ``--config`` and flags say of the options of a verb, not validated yet."""
+        ...
+
+    def values(self, kind: type[Options]) -> dict[str, Any]:
+        """All options of a verb: defaults < ``--config`` < flags."""
+        ...
+
+    def do(
+        self,
+        verb: str,
+        kind: type[Options],
+        *inputs: Any,
+        named: str,
+        about: str = "",
+        asked: Mapping[str, Any] | None = None,
+        once: str | None = None,
+    ) -> int:
+        """Call a verb, show its result, and return the exit code."""
+        ...
+
+
+def flag_of(name: str) -> str:
+    """The flag of an option.
+
+    >>> flag_of("group_column")
+    '--group-column'
+    """
+    return "--" + name.replace("_", "-")
 
 
 @dataclass(frozen=True)
@@ -58,6 +109,7 @@ class Command:
         verb: ``package.module:function`` of inputs and keywords, made by ``crossgraft.verbs.verb``.
         action: Does what was typed and returns the exit code, where that is more than to call ``verb`` and show its result.
         notes: What else should be known, as one paragraph.
+        place: Its place on the help page: small numbers first.
     """
 
     name: str
@@ -66,8 +118,9 @@ class Command:
     inputs: tuple[Input, ...]
     options: tuple[type[Options], ...]
     verb: str = ""
-    action: Callable[[Call], int] | None = None
+    action: Callable[[Typed], int] | None = None
     notes: str = ""
+    place: int = 1000
 
     @cached_property
     def flags(self) -> Mapping[str, Option]:
@@ -75,7 +128,7 @@ class Command:
         of_all = {name: each for kind in self.options for name, each in options_of(kind).items()}
         return {name: each for name, each in of_all.items() if each.about.is_typed}
 
-    def run(self, call: Call) -> int:
+    def run(self, call: Typed) -> int:
         """Do what was typed, show the result, and return the exit code."""
         if self.action is not None:
             return self.action(call)
@@ -95,3 +148,10 @@ def typed_as(option: Option) -> Any:
     simplest = [kind for kind in (bool, float, int, Path) if kind in kinds]
     literals = [kind for kind in kinds if get_origin(kind) is Literal]
     return next(iter([*simplest, *literals]), str)
+
+
+RUN_INPUT = Input("run", "Run directory of crossgraft tune, or the folder model of one.", type=Path)
+COMMANDS: Registry[Command] = Registry(
+    "command", group="crossgraft.commands", plugin_type=Command, rooms="options:COMMAND", order=lambda each: each.place
+)
+"""The commands of this package, in the order of a first visit, and then those of others."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from crossgraft.options._objects import ModelSpec
 from crossgraft.options._option import Options, option, options
 from crossgraft.plain_types import AllowedCode, ResizePolicy
 
@@ -15,20 +13,6 @@ SMALL_MODELS, THEIR_SIZE = "mobilenetv3_small_100,resnet18", "57 MB from hugging
 
 WEIGHTS_KEY = "Key of a checkpoint that holds the weights, such as teacher; dots lead further in."
 WEIGHTS_PREFIX = "Beginning of the names of the tensors to take, such as backbone.; it comes off."
-
-
-@options
-class Candidates(Options):
-    """Which models are compared."""
-
-    group: ClassVar[str] = "Models"
-
-    models: str | Path | Sequence[str | ModelSpec] | None = option(
-        "Names, checkpoints or folders of them with commas, or a zoo YAML file.",
-        default=None,
-        default_text="models whose weights are on this machine",
-        is_common=True,
-    )
 
 
 @options

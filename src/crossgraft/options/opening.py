@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from crossgraft.options._objects import Reporter
-from crossgraft.options._option import option, options
+from crossgraft.options._option import FromProgram, option, options
 from crossgraft.options.data import DatasetOptions, Validating
+
+if TYPE_CHECKING:
+    from crossgraft.progress import Reporter
+else:
+    Reporter = FromProgram
 
 
 @options

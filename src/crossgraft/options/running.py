@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from crossgraft.options._objects import Reporter
-from crossgraft.options._option import Options, option, options
+from crossgraft.options._option import FromProgram, Options, option, options
+
+if TYPE_CHECKING:
+    from crossgraft.progress import Reporter
+else:
+    Reporter = FromProgram
 
 
 @options

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from crossgraft.options._option import Options, options_of
+from crossgraft.options.command import COMMANDS
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, Weights
 from crossgraft.options.running import Page, Seed
@@ -94,7 +95,6 @@ class TypedCommand:
         self,
         verb: str,
         *inputs: str,
-        options: type[Options],
         flags: Sequence[Flag] = (),
         carried: Sequence[type[Options]] = CARRIED,
     ) -> str:
@@ -103,17 +103,15 @@ class TypedCommand:
         Args:
             verb: Name of the other command.
             *inputs: What it takes without a flag.
-            options: Its options.
             flags: Its own flags.
             carried: Options whose flags it gets; only ``CodeOptions`` for other images, of which columns say nothing.
 
-        >>> from crossgraft.tune.options import TuneOptions
         >>> typed = TypedCommand.read("crossgraft rank images --models a,b --group-column patient --out runs/rank")
-        >>> typed.then("tune", typed.data, options=TuneOptions, flags=[("--model", "a")])
+        >>> typed.then("tune", typed.data, flags=[("--model", "a")])
         'crossgraft tune images --model a --group-column patient'
         """
         same = {flag for kind in carried for each in options_of(kind).values() for flag in each.flags}
-        known = {flag for each in options_of(options).values() for flag in each.flags}
+        known = {flag for each in COMMANDS.get(verb).flags.values() for flag in each.flags}
         own = {name for name, _ in flags}
         kept = [flag for flag in self.flags if flag[0] in same & known - own]
         return _line(verb, inputs, [*flags, *kept])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from crossgraft.export.options import ExportOptions
-from crossgraft.fewshot.options import FewshotOptions
 from crossgraft.metrics.looks_words import NOT_SEEN, looks_in_words
 from crossgraft.metrics.words import guessing, metric_in_words, overall
 from crossgraft.options.models import CodeOptions
 from crossgraft.options.typed_command import DATA, RUN, TypedCommand
-from crossgraft.predict.options import PredictOptions
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import Caveat, CaveatOf, Following
 from crossgraft.tasks import recorded_task
@@ -146,17 +143,15 @@ def after_prediction(source: Source[PredictionRecord]) -> Following:
         flags = [("--heads", heads), ("--model", typed.value("--model") or record.model.name)]
         if len(record.class_names) < FEWEST_WAYS:
             flags.append(("--sampler", f"meta_dataset:min_ways={len(record.class_names)}"))
-        line = typed.then("fewshot", typed.value("--support") or DATA, options=FewshotOptions, flags=flags)
+        line = typed.then("fewshot", typed.value("--support") or DATA, flags=flags)
         return Following(line, "to measure such heads on many tasks drawn from labelled images, if there are more")
-    return Following(
-        typed.then("export", _run(typed), options=ExportOptions), "to hand the model on without crossgraft"
-    )
+    return Following(typed.then("export", _run(typed)), "to hand the model on without crossgraft")
 
 
 def _of_others(typed: TypedCommand, images: str = "OTHER_IMAGES") -> str:
     if typed.has("--support"):
         return typed.again(("--query", images))
-    return typed.then("predict", _run(typed), images, options=PredictOptions, carried=[CodeOptions])
+    return typed.then("predict", _run(typed), images, carried=[CodeOptions])
 
 
 def _run(typed: TypedCommand) -> str:

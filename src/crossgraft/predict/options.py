@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from crossgraft.options._option import Options, option, options
+from crossgraft.options.command import RUN_INPUT, Command, Input
 from crossgraft.options.data import ImageOptions
 from crossgraft.options.models import CodeOptions
 from crossgraft.options.running import Device, Looking, Output, Page, Workers
+from crossgraft.options.terminal import Terminal
 
 
 @options
@@ -29,3 +31,16 @@ class PredictOptions(Output, Workers, Batches, Device, Looking, Page, CodeOption
         "Write names of image files into the report, too; predictions.csv always has them.", default=False
     )
     device: str = option("auto, cpu, cuda, cuda:N or mps.", default="auto", is_common=True)
+
+
+COMMAND = Command(
+    "predict",
+    "Predict the class of images with a fine-tuned model: calibrated probability and decision.",
+    example="predict runs/tune-breast new_images/",
+    inputs=(RUN_INPUT, Input("images", "Image file, folder of images, CSV or TSV table of paths, .npz file …")),
+    options=(PredictOptions, Terminal),
+    verb="crossgraft.predict.verb:predict",
+    notes="Images need no labels. Where they have some (folders, or a column, named as the classes of the model), metrics "
+    "with intervals are measured as well. predictions.csv in the run directory has one row per image.",
+    place=70,
+)

@@ -265,7 +265,7 @@ def model_section(source: Source[PredictionRecord]) -> Section:
     return Section(name="model", title="Model", part="checks", blocks=blocks)
 
 
-PREDICTION = Kind(
+REPORT = Kind(
     PredictionRecord,
     prediction_heading,
     (

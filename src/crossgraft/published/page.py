@@ -228,7 +228,7 @@ def _value(mean: MeanRecord) -> float:
     return float("-inf") if mean.value is None else mean.value
 
 
-PUBLISHED = Kind(
+REPORT = Kind(
     PublishedRecord,
     published_heading,
     (

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from crossgraft.options._objects import AnyScore
-from crossgraft.options._option import Options, option, options
+from crossgraft.errors import UsageError
+from crossgraft.models.options import Candidates
+from crossgraft.options import options_of
+from crossgraft.options._option import FromProgram, Options, option, options
+from crossgraft.options.command import DATA_HELP, Command, Input, Typed, flag_of
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
-from crossgraft.options.models import Candidates, CodeOptions, Download, InputSize, InsideCheckpoints
+from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Cache, Device, Output, Page, Seed, Strictness, Workers
+from crossgraft.options.terminal import Terminal
+
+if TYPE_CHECKING:
+    from crossgraft.scores import AnyScore
+else:
+    AnyScore = FromProgram
 
 
 @options
@@ -89,3 +98,31 @@ class Published(Options):
         "file of your own.",
         default=None,
     )
+
+
+def _rank(call: Typed) -> int:
+    """``crossgraft rank``, of images or of published results."""
+    data = call.inputs["data"]
+    if "published" in call.typed:
+        surplus = {*call.typed} - {*options_of(Published), *options_of(PublishedOptions), "json", "quiet", "debug"}
+        if data is not None or surplus:
+            what = "DATA" if data is not None else flag_of(min(surplus))
+            raise UsageError(f"--published evaluates results that are there already; it cannot be used with {what}.")
+        verb = "crossgraft.published.verb:evaluate_published"
+        return call.do(verb, PublishedOptions, call.typed["published"], named="rank")
+    if data is None:
+        raise UsageError("Name the images to rank for, for example: crossgraft rank digits (or --published thesis).")
+    return call.do("crossgraft.rank.verb:rank_models", RankOptions, data, named="rank")
+
+
+COMMAND = Command(
+    "rank",
+    "Rank pretrained models for your labelled images, without fine-tuning them.",
+    example="rank digits --models resnet18,mobilenetv2_100",
+    inputs=(Input("data", DATA_HELP, is_required=False),),
+    options=(RankOptions, Published, Terminal),
+    action=_rank,
+    notes="Only training rows are read. Where the data have no split, the one that tune uses is drawn, so no model is "
+    "selected with images that it will be tested on; --holdout 0 reads all rows.",
+    place=40,
+)

@@ -31,7 +31,7 @@ BELOW_THE_VERDICT: tuple[SectionBuilder, ...] = (
     provenance_section,
     references_section,
 )
-RANKING = Kind(
+REPORT = Kind(
     RankingRecord,
     ranking_heading,
     (verdict_section, *BELOW_THE_VERDICT),

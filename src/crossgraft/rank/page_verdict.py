@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from crossgraft.check.options import CheckOptions
 from crossgraft.data.summary import describe_data
 from crossgraft.options.typed_command import DATA
 from crossgraft.rank.lookup import joined, score_title
@@ -21,7 +20,6 @@ from crossgraft.report.verdict import (
     unsound_data,
     verdict_blocks,
 )
-from crossgraft.tune.options import TuneOptions
 from crossgraft.words.formatting import counted
 
 
@@ -80,9 +78,9 @@ def after_ranking(source: Source[RankingRecord]) -> Following:
     ranked = [row.model for row in record.ranking(record.primary_score).rows if row.rank is not None]
     advised = ranked if record.advised is None else record.advised
     if not advised:
-        return Following(typed.then("check", data, options=CheckOptions), "to look for what is wrong with the images")
+        return Following(typed.then("check", data), "to look for what is wrong with the images")
     best = typed.model_called(advised[0], among=[model.name for model in record.models])
-    line = typed.then("tune", data, options=TuneOptions, flags=[("--model", best)])
+    line = typed.then("tune", data, flags=[("--model", best)])
     return Following(line, f"to fine-tune {advised[0]}")
 
 

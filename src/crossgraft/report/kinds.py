@@ -34,6 +34,11 @@ class Kind:
     terminal: Sequence[SectionBuilder]
     only_in_the_file: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """What the field ``kind`` of its record says."""
+        return str(self.record_type.model_fields["kind"].default)
 
-KINDS: Registry[Kind] = Registry("kind of report", group="crossgraft.reports", plugin_type=Kind)
+
+KINDS: Registry[Kind] = Registry("kind of report", group="crossgraft.reports", plugin_type=Kind, rooms="page:REPORT")
 """Kind of record (its field ``kind``) → how it is shown; other packages add theirs through the entry point."""

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from crossgraft.errors import UsageError
 from crossgraft.options._values import checked
-from crossgraft.options.showing import PageOptions
+from crossgraft.options.terminal import PageOptions
 from crossgraft.paths import real_path
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.source import Source, read_run
@@ -106,7 +106,7 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
         at: Folder that the page is for; links to files of a run are left out elsewhere. None: that of the only run.
     """
     # Figures bring matplotlib, a second of start-up that a process without a page need not spend.
-    from crossgraft.report.sections import KINDS
+    from crossgraft.report.kinds import KINDS
 
     record_types = {name: kind.record_type for name, kind in KINDS}
     prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]

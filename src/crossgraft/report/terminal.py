@@ -38,7 +38,7 @@ def record_as_text(record: Record, *, out: Path | None = None, command_line: str
         out: Its run directory.
         command_line: What was typed for it.
     """
-    from crossgraft.report.sections import KINDS  # figures bring matplotlib
+    from crossgraft.report.kinds import KINDS  # figures bring matplotlib
 
     name = str(getattr(record, "kind", ""))
     if name not in KINDS:

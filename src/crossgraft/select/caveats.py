@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from crossgraft.metrics.words import doubt_in_words
 from crossgraft.options.models import CodeOptions
-from crossgraft.predict.options import PredictOptions
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import (
     PREDICT_IMAGES,
@@ -99,5 +98,5 @@ SELECTION_CAVEATS: tuple[CaveatOf[SelectionRecord], ...] = (
 def after_selection(source: Source[SelectionRecord]) -> Following:
     """To predict with the model."""
     typed = source.typed
-    line = typed.then("predict", typed.out, PREDICT_IMAGES, options=PredictOptions, carried=[CodeOptions])
+    line = typed.then("predict", typed.out, PREDICT_IMAGES, carried=[CodeOptions])
     return Following(line, "to use it")

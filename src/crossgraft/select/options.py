@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from crossgraft.edit.options import EditsBefore
+from crossgraft.errors import UsageError
+from crossgraft.models.options import Candidates
+from crossgraft.options import options_of
 from crossgraft.options._option import Options, option, options
+from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, flag_of
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Validating, Volumes
-from crossgraft.options.models import Candidates, CodeOptions, Download, InputSize, InsideCheckpoints
+from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
+from crossgraft.options.terminal import Terminal
 from crossgraft.tune.options import Choosing, Deciding, Execution, Slots, Subgroups, TrainingOptions
 
 Prefer = Literal["accurate", "small", "fast"]
@@ -96,3 +101,38 @@ class SelectOptions(
     Candidates,
 ):
     """Options of ``select_model``."""
+
+
+def _select(call: Typed) -> int:
+    """``crossgraft select``, from images or from a table of results."""
+    data = call.inputs["data"]
+    if "replay" in call.typed:
+        surplus = {*call.typed} - {*options_of(Replay), *options_of(ReplayOptions), *OF_EVERY_COMMAND}
+        if data is not None or surplus:
+            what = "DATA" if data is not None else flag_of(min(surplus))
+            raise UsageError(f"--replay looks results up and trains nothing; it cannot be used with {what}.")
+        verb = "crossgraft.select.replay.verb:replay_selection"
+        return call.do(verb, ReplayOptions, call.typed["replay"], named="select")
+    surplus = {"known", "cold"} & {*call.typed}
+    if surplus:
+        raise UsageError(f"{flag_of(min(surplus))} is for --replay TABLE.csv.")
+    if data is None:
+        raise UsageError(
+            "Name the images to select a model for, for example: crossgraft select digits --models zoo.yaml (or --replay "
+            "TABLE.csv)."
+        )
+    return call.do("crossgraft.select.verb:select_model", SelectOptions, data, named="select")
+
+
+COMMAND = Command(
+    "select",
+    "Select a pretrained model within a budget, and hand it over fine-tuned.",
+    example="select digits --models zoo.yaml --budget 30min",
+    inputs=(Input("data", DATA_HELP, is_required=False),),
+    options=(SelectOptions, Replay, Terminal),
+    action=_select,
+    notes="Models are fine-tuned in the order of what is known of them elsewhere while the budget lasts; the best on val is "
+    "handed over, and test is opened once, for it. --plan shows what would be trained. The same command goes on where it was "
+    "stopped. --replay shows what this rule gives on any table of results, beside simpler ones.",
+    place=50,
+)

@@ -16,6 +16,7 @@ from crossgraft.report.tables import Cell, Column, number, table_of, whole, word
 from crossgraft.report.verdict import caveats_of, in_one_line, verdict_blocks
 from crossgraft.select.caveats import SELECTION_CAVEATS, after_selection
 from crossgraft.select.record import CandidateRecord, SelectionRecord
+from crossgraft.select.replay.page import REPLAY
 from crossgraft.select.words import (
     cost_in_words,
     known_in_words,
@@ -173,3 +174,4 @@ SELECTION = Kind(
     ),
     terminal=(models_of_selection_section, selection_verdict_section),
 )
+REPORT = (SELECTION, REPLAY)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from crossgraft.data.record import SplitRow
 from crossgraft.data.split_record import DataSplitRecord
+from crossgraft.models.on_this_machine import with_models_here
 from crossgraft.options.data import Splits
 from crossgraft.options.typed_command import CARRIED
-from crossgraft.rank.options import RankOptions
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.sections._on_this_machine import with_models_here
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Column, Table, counts, table_of, words
 from crossgraft.report.verdict import (
@@ -69,7 +68,7 @@ def after_split(source: Source[DataSplitRecord]) -> Following:
     typed = source.typed
     flags = [] if source.out is None else [("--split", str(source.out))]
     carried = [options for options in CARRIED if options is not Splits]  # the file says what they said
-    line = typed.then("rank", typed.data, options=RankOptions, flags=flags, carried=carried)
+    line = typed.then("rank", typed.data, flags=flags, carried=carried)
     return with_models_here(line, "on its training rows")
 
 
@@ -88,7 +87,7 @@ def parts_table(rows: list[SplitRow]) -> Table:
     )
 
 
-DATA_SPLIT = Kind(
+REPORT = Kind(
     DataSplitRecord,
     split_heading,
     (verdict_section, parts_section),

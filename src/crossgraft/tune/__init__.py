@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING
 from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
-    from crossgraft.export import Exported as Exported
-    from crossgraft.interpolate.result import Interpolated as Interpolated
     from crossgraft.tune.augmentations import AUGMENTATIONS as AUGMENTATIONS
     from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS as BATCH_TRANSFORMS
     from crossgraft.tune.engine.settings import TrainerSettings as TrainerSettings
@@ -23,8 +21,11 @@ if TYPE_CHECKING:
     from crossgraft.tune.sim import forward_with_SIM as forward_with_SIM
     from crossgraft.tune.sim import init_SIM as init_SIM
     from crossgraft.tune.sim import strip as strip
-    from crossgraft.variants import FineTuningComparison as FineTuningComparison
-    from crossgraft.variants import Variant as Variant
 
 _VERBS = ["fine_tune", "predict", "compare_fine_tunings", "export_model", "interpolate_runs"]
-lazy_face(__name__, moved=dict.fromkeys(_VERBS, "crossgraft") | {"Tuned": "crossgraft.tune:FineTuningResult"})
+_MOVED = {"Exported": "crossgraft.export", "Interpolated": "crossgraft.interpolate"}
+_MOVED_TOO = {"FineTuningComparison": "crossgraft.variants", "Variant": "crossgraft.variants"}
+lazy_face(
+    __name__,
+    moved=_MOVED | _MOVED_TOO | dict.fromkeys(_VERBS, "crossgraft") | {"Tuned": "crossgraft.tune:FineTuningResult"},
+)

@@ -8,7 +8,6 @@ from crossgraft.edit.page_edits import edited_caveat
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import doubt_in_words, metric_format
 from crossgraft.options.models import CodeOptions
-from crossgraft.predict.options import PredictOptions
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import (
     PREDICT_IMAGES,
@@ -242,7 +241,7 @@ def after_tuning(source: Source[TuningRecord]) -> Following | None:
     """To predict with the model; with folds, which leave none of all images, to train one."""
     record, typed = source.record, source.typed
     if record.saved_model is not None:
-        run = typed.then("predict", _run_of(source), PREDICT_IMAGES, options=PredictOptions, carried=[CodeOptions])
+        run = typed.then("predict", _run_of(source), PREDICT_IMAGES, carried=[CodeOptions])
         return Following(run, "to use it")
     if record.folds and typed.verb == "tune":
         return Following(typed.again(without=("--folds", "--fold")), "to get one model, of all training images")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from crossgraft.edit.options import EditsBefore
-from crossgraft.options._objects import Augmentation, BatchTransform, Loss, Method, ModelSpec, Regularizer
-from crossgraft.options._option import Options, option, options
+from crossgraft.errors import UsageError
+from crossgraft.options._option import FromProgram, Options, option, options
+from crossgraft.options.command import DATA_HELP, Command, Input, Typed
 from crossgraft.options.data import (
     ClassOptions,
     Splits,
@@ -20,6 +21,18 @@ from crossgraft.options.data import (
 )
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
+from crossgraft.options.terminal import Terminal
+
+if TYPE_CHECKING:
+    from crossgraft.losses import Loss
+    from crossgraft.models.spec import ModelSpec
+    from crossgraft.tune.augmentations import Augmentation
+    from crossgraft.tune.batch_transforms import BatchTransform
+    from crossgraft.tune.methods._method import Method
+    from crossgraft.tune.regularizers._regularizer import Regularizer
+else:
+    Augmentation = BatchTransform = Loss = Method = ModelSpec = Regularizer = FromProgram
+
 
 OptimizerName = Literal["adamw", "sgd"]
 ScheduleName = Literal["cosine", "constant"]
@@ -295,3 +308,62 @@ class TuneOptions(
     StartingModel,
 ):
     """Options of ``fine_tune``."""
+
+
+Entry = str | Path | Mapping[str, object]
+"""One or several variants of a comparison: a spelling, a YAML file, or a mapping with a name and settings."""
+
+
+@options
+class Variants(StartingModel):
+    """What is compared."""
+
+    group: ClassVar[str] = "Comparison"
+
+    compare: Entry | Sequence[Entry] = option(
+        "Variants: full,linear,l2_sp:0.1,0.01,partial:3+l2_sp, or a YAML file of named settings."
+    )
+    layer_pca: str | None = option(
+        "Layer whose features of the test images are drawn by their first two principal components, one panel per variant; "
+        "auto: the last building block.",
+        default=None,
+        default_text="no such figure",
+        decides=False,
+    )
+    seeds: int = option("Number of trainings of each variant, with consecutive seeds.", default=1, least=1)
+
+
+@options
+class CompareOptions(TuneOptions, Variants):
+    """Options of ``compare_fine_tunings``."""
+
+
+def _tune(call: Typed) -> int:
+    """``crossgraft tune``, one way or several."""
+    if "model" not in call.typed and call.config is None:
+        raise UsageError("Name the model to fine-tune, for example: --model mobilenetv2_100.")
+    data, asked = call.inputs["data"], call.asked(CompareOptions)
+    if asked.get("compare") is not None:
+        verb = "crossgraft.variants.verb:compare_fine_tunings"
+        return call.do(verb, CompareOptions, data, named="tune-compare", asked=asked, once="compare")
+    if asked.get("seeds") is not None:
+        raise UsageError(
+            "--seeds says how often each way of --compare is trained. Give --compare too, or --seed for one training."
+        )
+    if asked.get("layer_pca") is not None:
+        raise UsageError("--layer-pca draws a layer in each way of --compare. Give --compare too, or leave it out.")
+    return call.do("crossgraft.tune.verb:fine_tune", TuneOptions, data, named="tune", asked=asked)
+
+
+COMMAND = Command(
+    "tune",
+    "Fine-tune a pretrained model on your labelled images, and measure it on held-out images.",
+    example="tune digits --model mobilenetv2_100 --method linear",
+    inputs=(Input("data", DATA_HELP),),
+    options=(TuneOptions, CompareOptions, Terminal),
+    action=_tune,
+    notes="Splits train, val and test of the data are used; a missing one is drawn. Test is looked at once, at the end. "
+    "The same command goes on where it was stopped. --plan shows what would happen. --compare trains several ways on the "
+    "same images, and shows what each gives and how much it keeps of what the model knew.",
+    place=60,
+)

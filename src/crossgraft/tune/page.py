@@ -238,7 +238,7 @@ def _gaps(rows: Sequence[MetricRecord], attribute: str, place: int) -> Table:
     )
 
 
-TUNING = Kind(
+REPORT = Kind(
     TuningRecord,
     tuning_heading,
     (

@@ -50,10 +50,12 @@ def options_of_run(run: Path) -> TuneOptions:
 
 
 def split_of_run(run: Path) -> Split:
+    """The split that a run has saved."""
     return Split.load(run_directory_of(run) / "split.json")
 
 
 def refuse_root_outside(image_root: str | Path | None, run: str | Path) -> None:
+    """Refuse a folder of images that the record of a run names outside the current one."""
     if image_root is not None and not real_path(image_root).is_relative_to(real_path(".")):
         raise UsageError(
             f"The run in {run} says that paths of a table start from {image_root}, which is not in the current folder. A file "

@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from crossgraft.edit.page_edits import edited_caveat
 from crossgraft.options.models import CodeOptions
 from crossgraft.options.typed_command import RUN
-from crossgraft.predict.options import PredictOptions
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import (
     PREDICT_IMAGES,
@@ -93,6 +92,4 @@ def after_comparison(source: Source[FineTuningComparisonRecord]) -> Following | 
     if folder is None:
         return None
     run = PurePosixPath(typed.out if typed.verb == "tune" else RUN) / folder
-    return Following(
-        typed.then("predict", str(run), PREDICT_IMAGES, options=PredictOptions, carried=[CodeOptions]), f"to use {best}"
-    )
+    return Following(typed.then("predict", str(run), PREDICT_IMAGES, carried=[CodeOptions]), f"to use {best}")

@@ -274,7 +274,7 @@ def _similarity(pair: tuple[ComparedTrainingRecord, MetricRecord | ValueRecord],
     return number(pair[0].similarity.get(name), NUMBERS)
 
 
-TUNING_COMPARISON = Kind(
+REPORT = Kind(
     FineTuningComparisonRecord,
     comparison_heading,
     (

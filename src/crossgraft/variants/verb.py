@@ -19,7 +19,7 @@ from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.storage.temporaries import scratch_folder
 from crossgraft.tune.edited_rows import edit_rows, read_edits
-from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.options import CompareOptions, TuneOptions
 from crossgraft.tune.planning.grid import point_name, read_grid
 from crossgraft.tune.planning.preparation import checks_of_rows
 from crossgraft.tune.planning.request import Request, as_typed, refuse_unknown_names
@@ -32,7 +32,6 @@ from crossgraft.variants.curves import draw_curves
 from crossgraft.variants.differences import MeasuredImages
 from crossgraft.variants.fitting import left_out
 from crossgraft.variants.layer_pca import find_layer, layer_pca
-from crossgraft.variants.options import CompareOptions
 from crossgraft.variants.record import FineTuningComparisonRecord
 from crossgraft.variants.study import Study, foresee, plan_all, variant_options
 from crossgraft.variants.summary import (

@@ -5,7 +5,7 @@ import pytest
 from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
 from crossgraft.audit.record import AuditRecord
 from crossgraft.report.blocks import Figure, Items
-from crossgraft.report.sections import KINDS
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 from support.audit_records import audit_record

@@ -13,7 +13,7 @@ from crossgraft.audit.page_numbers import groups_section, numbers_section
 from crossgraft.audit.record import AuditMetric, GateRecord
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict
-from crossgraft.report.sections import KINDS
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source
 from support.audit_records import (
     SHARES,

@@ -14,7 +14,7 @@ from crossgraft import write_report
 from crossgraft.edit import page_contact_sheets as contact_sheets
 from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Folded, Gallery, Paragraph, Subheading, Verdict
-from crossgraft.report.sections import KINDS
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text

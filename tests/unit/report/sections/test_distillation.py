@@ -4,7 +4,7 @@ import pytest
 
 from crossgraft.records.looks import LooksRecord
 from crossgraft.report.blocks import Figure, Folded, Table, Verdict
-from crossgraft.report.sections import KINDS
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
 from support.distillation_records import distillation_record, domain

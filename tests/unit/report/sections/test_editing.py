@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.report.blocks import Folded, Table, Verdict
-from crossgraft.report.sections import KINDS
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source
 from support.editing_records import edit_record, edit_row
 

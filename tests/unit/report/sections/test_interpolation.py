@@ -7,7 +7,7 @@ import pytest
 from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord
 from crossgraft.records.looks import LooksRecord
 from crossgraft.report.blocks import Figure, Folded, Verdict
-from crossgraft.report.sections import KINDS
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
 from support.tuning_records import metric, tuning_record

@@ -4,7 +4,7 @@ import pytest
 
 from crossgraft.records.looks import LooksRecord
 from crossgraft.report.blocks import Folded, Paragraph, Verdict
-from crossgraft.report.sections import KINDS
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source
 from support.comparison_records import comparison_record
 from support.tuning_records import metric, tuning_record

@@ -28,9 +28,9 @@ from crossgraft.rank.page_verdict import ranking_heading, verdict_section
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
 from crossgraft.report.checks import checks_section
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.provenance import provenance_section
 from crossgraft.report.references import references_section
-from crossgraft.report.sections import KINDS
 from crossgraft.report.tables import Table
 from crossgraft.select import parse_budget
 from crossgraft.select.replay import replay_published

@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.report.blocks import Facts, Folded
-from crossgraft.report.sections import KINDS
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
 from support.comparison_records import comparison_record

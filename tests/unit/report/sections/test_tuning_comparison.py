@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.report.blocks import Figure, Folded, Items
-from crossgraft.report.sections import KINDS
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text
 from crossgraft.variants.page import (

@@ -6,7 +6,7 @@ from crossgraft.report.blocks import Facts, Figure, Folded, Paragraph
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text
 from crossgraft.tune.keeping_record import BatchNormRecord
-from crossgraft.tune.page import TUNING
+from crossgraft.tune.page import REPORT as TUNING
 from crossgraft.tune.page_curves import curves_section
 from crossgraft.tune.page_similarity import similarity_section
 from crossgraft.tune.page_training import plan_section

@@ -11,8 +11,8 @@ from crossgraft.published.record import PublishedRecord
 from crossgraft.rank.published.record import ScenarioRecord
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Folded, Verdict
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.markdown import blocks_as_markdown
-from crossgraft.report.sections import KINDS
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
 from crossgraft.select.words import (
