@@ -16,10 +16,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-import crossgraft
 from crossgraft.errors import UnknownNameError, UsageError
 
 T = TypeVar("T")
+_PACKAGE = Path(__file__).parent
 
 
 class Registry(Generic[T]):
@@ -31,7 +31,7 @@ class Registry(Generic[T]):
         plugin_type: Every entry must be an instance of it.
         rooms: Where each room of this package (a folder) shows its own: module and name, such as ``options:COMMAND``; one
             plug-in with a ``name``, or several. None: the owner adds them.
-        order: Sorts those of rooms; None: by the name of the room.
+        order: Sorts those of this package; None: as they came.
     """
 
     def __init__(
@@ -103,9 +103,10 @@ class Registry(Generic[T]):
         if self._entry_points_loaded:
             return
         self._entry_points_loaded = True
-        own = [] if self._rooms is None else [*_shown_by_rooms(*self._rooms.split(":"))]
-        for plugin in own if self._order is None else sorted(own, key=self._order):
+        for plugin in () if self._rooms is None else _shown_by_rooms(*self._rooms.split(":")):
             self.add(plugin.name, plugin)
+        if (order := self._order) is not None:
+            self._plugins = dict(sorted(self._plugins.items(), key=lambda item: order(item[1])))
         for entry_point in entry_points(group=self.group):
             origin = entry_point.dist.name if entry_point.dist else entry_point.value
             self.add(entry_point.name, cast(T, entry_point.load()), origin=origin)
@@ -113,7 +114,7 @@ class Registry(Generic[T]):
 
 def _shown_by_rooms(module: str, name: str) -> Iterator[Any]:
     """What every folder of this package shows as ``name`` in its file ``module``; nothing else of the folder is imported."""
-    for folder in pkgutil.iter_modules(crossgraft.__path__):
-        if folder.ispkg and (Path(crossgraft.__path__[0]) / folder.name / f"{module}.py").is_file():
+    for folder in pkgutil.iter_modules([str(_PACKAGE)]):
+        if folder.ispkg and (_PACKAGE / folder.name / f"{module}.py").is_file():
             shown = getattr(importlib.import_module(f"crossgraft.{folder.name}.{module}"), name, ())
             yield from shown if isinstance(shown, tuple) else [shown]

@@ -39,9 +39,8 @@ from crossgraft.result import Result
 from crossgraft.running.publish import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
-from crossgraft.select.result import SelectionResult
 from crossgraft.tune.looks import count_test_look
-from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.result import FineTuningResult, ModelResult
 from crossgraft.tune.saving.saved_model import SavedModel
 
 PluginT = TypeVar("PluginT")
@@ -98,7 +97,7 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     in full mode a fine-tuning each.
     """
     reporter, began = run.reporter, time.perf_counter()
-    model = _handed_over(model) if isinstance(model, SelectionResult) else model
+    model = _handed_over(model) if isinstance(model, ModelResult) else model
     asked = _asked(options)
     gates = read_gates(options.fail_on)
     device, threads = resolve_device(options.device), options.workers or available_cores()
@@ -138,13 +137,15 @@ def _count_look(found: Audited, reporter: Reporter) -> LooksRecord | None:
     )
 
 
-def _handed_over(selected: SelectionResult) -> FineTuningResult | SavedModel:
+def _handed_over(given: ModelResult[Any]) -> FineTuningResult | SavedModel:
     """The fine-tuning of a selection, which knows its test images; without a folder the model alone.
 
     Raises:
         UsageError: Only a plan was made.
     """
-    return selected.model if selected.tuned is None or selected.out is None else selected.tuned
+    if isinstance(given, FineTuningResult):
+        return given
+    return given.model if given.fine_tuning is None or given.out is None else given.fine_tuning
 
 
 def _asked(options: AuditOptions) -> Asked:

@@ -18,7 +18,7 @@ from crossgraft.options.terminal import ReportOptions
 
 def report(call: Typed) -> int:
     """``crossgraft report``."""
-    from crossgraft.report.page import write_report
+    from crossgraft.running.page import write_report
     from crossgraft.words.visible import visible
 
     runs = call.inputs["runs"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from crossgraft.data.plot_class_balance import class_balance_figure
 from crossgraft.data.record import DatasetRecord
 from crossgraft.data.summary import describe_groups
-from crossgraft.rank.record import RankingRecord
 from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Items, Paragraph, Section
 from crossgraft.report.source import Source
@@ -19,7 +19,7 @@ from crossgraft.words.formatting import count, counted, short_fingerprint
 _MOST_IMAGE_CHARACTERS = 700_000  # of base64: a third of the two megabytes that a page may have
 
 
-def data_section(source: Source[RankingRecord]) -> Section:
+def data_section(source: Source[Any]) -> Section:
     """Counts, split, groups, kinds of images, files left out, class balance and thumbnails."""
     dataset = source.record.dataset
     blocks: list[Block] = [Facts(data_facts(dataset)), _balance(source)]
@@ -79,7 +79,7 @@ def _classes(dataset: DatasetRecord) -> str:
     return f"{number}, in an order" if task.in_order else number
 
 
-def _balance(source: Source[RankingRecord]) -> Figure:
+def _balance(source: Source[Any]) -> Figure:
     dataset = source.record.dataset
     counts = dataset.class_counts
     task = recorded_task(dataset)

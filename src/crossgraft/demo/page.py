@@ -9,9 +9,9 @@ from crossgraft.demo.page_audits import audited_section
 from crossgraft.demo.page_selection import selected_section
 from crossgraft.demo.plot_split_comparison import split_figure
 from crossgraft.demo.record import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
-from crossgraft.interpolate.page_trade_off import trade_off
 from crossgraft.metrics.page import metrics_table
 from crossgraft.metrics.words import metric_in_words
+from crossgraft.rank.incomplete_ranking import refuse_incomplete
 from crossgraft.rank.lookup import score_title
 from crossgraft.rank.page import BELOW_THE_VERDICT
 from crossgraft.rank.page_points import against_primary
@@ -25,6 +25,7 @@ from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.report.verdict import BEGIN
 from crossgraft.variants.page import variants_table
+from crossgraft.variants.page_trade_off import trade_off
 from crossgraft.variants.words import answer_in_words
 from crossgraft.words.formatting import NumberFormat, counted, joined
 
@@ -287,4 +288,5 @@ REPORT = Kind(
         limits_section,
         demo_verdict_section,
     ),
+    refuse=lambda record, path: refuse_incomplete(record.ranking, path),
 )

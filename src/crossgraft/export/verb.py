@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from pathlib import Path
+from typing import Any
 
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.export.checking import check_agreement
@@ -19,18 +20,15 @@ from crossgraft.export.written import DESCRIPTION, Format, Written
 from crossgraft.paths import real_path
 from crossgraft.running.secondary import secondary
 from crossgraft.running.verb import Run, verb
-from crossgraft.select.result import SelectionResult
 from crossgraft.storage.atomic import write_atomically
-from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.result import ModelResult
 from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER, SavedModel, find_saved_model, load_saved_model
 from crossgraft.version import __version__
 
 
 @verb("export", ExportOptions)
-def export_model(
-    run: str | Path | SavedModel | FineTuningResult | SelectionResult, options: ExportOptions, call: Run
-) -> Exported:
+def export_model(run: str | Path | SavedModel | ModelResult[Any], options: ExportOptions, call: Run) -> Exported:
     """Write a fine-tuned model in another format, load it again, and compare its outputs before it is kept.
 
     ``safetensors`` is the layout of the Hugging Face hub: weights under the names of timm or torchvision, which load them
@@ -63,7 +61,7 @@ def export_model(
     check_push(push_to, format=format)
     out = _place(run, options.out, format)
     refuse_existing(out, overwrite=options.overwrite)
-    model = run.model if isinstance(run, FineTuningResult | SelectionResult) else run
+    model = run.model if isinstance(run, ModelResult) else run
     if not isinstance(model, SavedModel):
         model = load_saved_model(model, allow_code=options.allow_code, network=options.network)
     source = prepare_source(model)
@@ -85,12 +83,10 @@ def export_model(
     return Exported(record, out)
 
 
-def _place(
-    run: str | Path | SavedModel | FineTuningResult | SelectionResult, out: str | Path | None, format: str
-) -> Path:
+def _place(run: str | Path | SavedModel | ModelResult[Any], out: str | Path | None, format: str) -> Path:
     if out is not None:
         return Path(out)
-    where = run.out if isinstance(run, FineTuningResult | SelectionResult) else run
+    where = run.out if isinstance(run, ModelResult) else run
     if where is None or isinstance(where, SavedModel):
         raise UsageError("Say with out= where to write: a loaded model does not know its run directory.")
     folder = find_saved_model(Path(where))

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from crossgraft.interpolate.record import InterpolationRecord
+from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.words import doubt_in_words, guessing, metric_format
 from crossgraft.options.models import CodeOptions
 from crossgraft.options.typed_command import RUN
 from crossgraft.report.source import Source
-from crossgraft.report.verdict import (
-    PREDICT_IMAGES,
-    Caveat,
-    CaveatOf,
-    Following,
-    looked_at_before,
-)
+from crossgraft.report.verdict import PREDICT_IMAGES, Caveat, CaveatOf, Following
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import counted
 

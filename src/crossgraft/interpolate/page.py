@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from crossgraft.data.page import data_facts
 from crossgraft.data.summary import known_split
 from crossgraft.interpolate.caveats import INTERPOLATION_CAVEATS, after_interpolation, guess_of
-from crossgraft.interpolate.page_trade_off import curve_of, joined_in
+from crossgraft.interpolate.curves import curve_of, joined_in
 from crossgraft.interpolate.plot_trade_off import TradeOff, trade_off_figure
 from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord
 from crossgraft.metrics.words import metric_in_words, metric_name_in_words

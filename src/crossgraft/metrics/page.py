@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
+from crossgraft.metrics.looks_words import looks_in_words
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_format
 from crossgraft.report.blocks import Block, Figure
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
+from crossgraft.report.verdict import Caveat
 from crossgraft.words.formatting import count, joined
 
 _MOST_DRAWN = 24
@@ -121,3 +124,9 @@ def metrics_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: str
 def interval_of(row: MetricRecord) -> Interval:
     """The value and its ends, as figures take them."""
     return Interval(row.value, row.low, row.high)
+
+
+def looked_at_before(source: Source[Any]) -> Caveat | None:
+    """Which result is the best was seen on the images that all of them were measured on."""
+    text = looks_in_words(source.record.looks, source.record.primary_metric)
+    return None if text is None else Caveat(text)

@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
-from crossgraft.distil.options import DistilOptions
 from crossgraft.errors import UsageError
-from crossgraft.fewshot.options import FewshotOptions, SupportOptions
 from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.plain_types import AllowedCode
 from crossgraft.progress import Reporter
 
 
-def one_model(
-    options: FewshotOptions | SupportOptions | DistilOptions, reporter: Reporter, *, command: str = "fewshot"
-) -> ModelSpec:
+class OneModel(Protocol):
+    """Options that name one model."""
+
+    @property
+    def model(self) -> str | Path | ModelSpec:
+        """Its name, checkpoint or spec."""
+        ...
+
+    @property
+    def weights_dir(self) -> str | Path | None:
+        """Folder of checkpoints."""
+        ...
+
+    @property
+    def weights_key(self) -> str | None:
+        """Key of a checkpoint that holds the weights."""
+        ...
+
+    @property
+    def weights_prefix(self) -> str | None:
+        """Beginning of the names of its tensors."""
+        ...
+
+    @property
+    def allow_code(self) -> AllowedCode:
+        """Code that may run."""
+        ...
+
+
+def one_model(options: OneModel, reporter: Reporter, *, command: str = "fewshot") -> ModelSpec:
     """What ``model`` names.
 
     Raises:

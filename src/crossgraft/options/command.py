@@ -5,6 +5,7 @@ Another package adds a command by an entry point ``crossgraft.commands`` whose m
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -121,6 +122,12 @@ class Command:
     action: Callable[[Typed], int] | None = None
     notes: str = ""
     place: int = 1000
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The verb, which brings what it imports."""
+        module, _, name = self.verb.partition(":")
+        return getattr(importlib.import_module(module), name)
 
     @cached_property
     def flags(self) -> Mapping[str, Option]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +21,12 @@ from crossgraft.predict.options import PredictOptions
 from crossgraft.predict.predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
 from crossgraft.progress import Reporter
 from crossgraft.running.verb import Run, verb
-from crossgraft.select.result import SelectionResult
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
 from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
 from crossgraft.tune.prediction_record import PredictionRecord, PredictionRow
 from crossgraft.tune.predictions import Predictions
-from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.result import ModelResult
 from crossgraft.tune.saving.inference import Answers, answer
 from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 @verb("predict", PredictOptions)
 def predict(
-    run: str | Path | SavedModel | FineTuningResult | SelectionResult,
+    run: str | Path | SavedModel | ModelResult[Any],
     images: Images,
     options: PredictOptions,
     call: Run,
@@ -76,7 +75,7 @@ def predict(
     if threads < 1 or size < 1:
         raise UsageError(f"Threads and batch size must be at least 1, found {threads} and {size}.")
     with limit_threads(threads), reuse_freed_memory():
-        model = run.model if isinstance(run, FineTuningResult | SelectionResult) else run
+        model = run.model if isinstance(run, ModelResult) else run
         if isinstance(images, Iterator):
             images = list(images)
         if not isinstance(model, SavedModel):

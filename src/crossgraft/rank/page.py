@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from crossgraft.data.page import data_section
+from crossgraft.rank.incomplete_ranking import refuse_incomplete
 from crossgraft.rank.page_agreement import agreement_section
 from crossgraft.rank.page_controls import controls_section
 from crossgraft.rank.page_labels import labels_section
@@ -36,4 +37,5 @@ REPORT = Kind(
     ranking_heading,
     (verdict_section, *BELOW_THE_VERDICT),
     terminal=(rankings_section, prior_section, agreement_section, warnings_section, verdict_section),
+    refuse=refuse_incomplete,
 )

@@ -1,5 +1,5 @@
 """One self-contained HTML page from the records of a run directory."""
 
-from crossgraft.report.page import write_report as write_report
+from crossgraft.faces import lazy_face
 
-__all__ = ["write_report"]
+lazy_face(__name__, moved={"write_report": "crossgraft"})

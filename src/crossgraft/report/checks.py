@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from crossgraft.rank.record import RankingRecord
+from typing import Any
+
 from crossgraft.records.base import CheckRecord, Severity
 from crossgraft.records.runs import RunRecord
 from crossgraft.report.blocks import Checks, Paragraph, Section
@@ -11,7 +12,7 @@ from crossgraft.report.source import Source
 _MOST_URGENT_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
 
 
-def checks_section(source: Source[RankingRecord]) -> Section:
+def checks_section(source: Source[Any]) -> Section:
     """The checks of the record, the most urgent first."""
     checks = [*_unfinished(source.run), *source.record.checks]
     ordered = sorted(checks, key=lambda check: _MOST_URGENT_FIRST.index(check.severity))

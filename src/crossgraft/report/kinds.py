@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from crossgraft.records.base import Record
@@ -26,6 +27,7 @@ class Kind:
         terminal: What the terminal shows of it, the answer last; the same builders, or others where a page shows a figure.
         only_in_the_file: Fields that are left out of the copy of the record on the page: thousands of numbers that no reader of
             it needs.
+        refuse: Raises ``DataError`` for a record, read from a file, that contradicts itself.
     """
 
     record_type: type[Record]
@@ -33,6 +35,7 @@ class Kind:
     builders: Sequence[SectionBuilder]
     terminal: Sequence[SectionBuilder]
     only_in_the_file: tuple[str, ...] = ()
+    refuse: Callable[[Any, Path], None] | None = None
 
     @property
     def name(self) -> str:

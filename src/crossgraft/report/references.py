@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from crossgraft.rank.record import RankingRecord
+from typing import Any
+
 from crossgraft.report.blocks import Literature, Section
 from crossgraft.report.source import Source
 
 
-def references_section(source: Source[RankingRecord]) -> Section | None:
+def references_section(source: Source[Any]) -> Section | None:
     """One entry a paper; None when the record names none."""
     if not source.record.references:
         return None

@@ -6,17 +6,16 @@ import base64
 import binascii
 import json
 import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from crossgraft.demo.record import DemoRecord
 from crossgraft.errors import DataError, RunDirectoryError
 from crossgraft.options.typed_command import TypedCommand
 from crossgraft.paths import read_whole
-from crossgraft.rank.record import RankingRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record, Thumbnail
 from crossgraft.records.runs import RunRecord
 from crossgraft.report.paths import without_absolute_paths
@@ -62,14 +61,28 @@ class Source(Generic[RecordT]):
         return replace(cast("Source[Any]", self), record=record)
 
 
+class ReadableKind(Protocol):
+    """As much of a kind of report as reading one needs."""
+
+    @property
+    def record_type(self) -> type[Record]:
+        """Its record."""
+        ...
+
+    @property
+    def refuse(self) -> Callable[[Any, Path], None] | None:
+        """Raises ``DataError`` for a record that contradicts itself."""
+        ...
+
+
 def read_run(
-    directory: Path, record_types: dict[str, type[Record]], *, prefix: str = "", is_at_home: bool = True
+    directory: Path, kinds: Mapping[str, ReadableKind], *, prefix: str = "", is_at_home: bool = True
 ) -> Source[Any]:
     """Read ``run.json``, ``report.json`` and, when there, ``thumbnails.json``.
 
     Args:
         directory: A run directory.
-        record_types: The record of each kind of report.
+        kinds: Name → kind of report.
         prefix: See ``Source``.
         is_at_home: See ``Source``.
 
@@ -84,13 +97,12 @@ def read_run(
     run = _validated(directory / "run.json", RunRecord)
     report = directory / "report.json"
     kind, version = _kind(report)
-    if kind not in record_types:
-        raise DataError(f"{report} is a report of kind {kind!r}; known kinds: {', '.join(record_types)}.")
-    _check_version(report, version, record_types[kind])
-    record = _validated(report, record_types[kind])
-    ranking = record.ranking if isinstance(record, DemoRecord) else record
-    if isinstance(ranking, RankingRecord):
-        _check_ranking(ranking, report)
+    if kind not in kinds:
+        raise DataError(f"{report} is a report of kind {kind!r}; known kinds: {', '.join(kinds)}.")
+    _check_version(report, version, kinds[kind].record_type)
+    record = _validated(report, kinds[kind].record_type)
+    if (refuse := kinds[kind].refuse) is not None:
+        refuse(record, report)
     thumbnails = _thumbnails(directory / "thumbnails.json")
     return Source(run=run, record=record, thumbnails=thumbnails, prefix=prefix, is_at_home=is_at_home)
 
@@ -173,19 +185,3 @@ def _damaged(path: Path, error: ValidationError) -> str:
     where = ".".join(str(part) for part in first["loc"])
     place = f" at {where}" if where else ""
     return f"{path} is damaged: {first['msg']}{place}. Run the command again to rewrite it."
-
-
-def _check_ranking(record: RankingRecord, path: Path) -> None:
-    """Every name that a ranking mentions must have its model, its score and its cell."""
-    models = {model.name for model in record.models}
-    scores = {score.name for score in record.scores}
-    cells = {(cell.model, cell.score) for cell in record.cells}
-    ranked = {(row.model, ranking.score) for ranking in record.rankings for row in ranking.rows}
-    if record.primary_score not in {ranking.score for ranking in record.rankings}:
-        raise DataError(f"{path} has no ranking by its primary score {record.primary_score}. Run the command again.")
-    for model, score in sorted(ranked | cells):
-        if model not in models or score not in scores or (model, score) not in cells:
-            raise DataError(
-                f"{path} mentions {score} of {model}, but lacks the model, the score or its value. Run the command "
-                "again."
-            )

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from crossgraft.metrics.looks_words import looks_in_words
 from crossgraft.options.typed_command import DATA
 from crossgraft.records.base import CheckRecord, Record, Severity
 from crossgraft.report.blocks import Block, Folded, Items, Verdict
@@ -106,12 +105,6 @@ def of_check(check: CheckRecord | None) -> Caveat | None:
 def unsound_data(source: Source[Any]) -> Caveat | None:
     """What makes every number wrong."""
     return of_check(found_by_checks(source.record.checks, "unsound"))
-
-
-def looked_at_before(source: Source[Any]) -> Caveat | None:
-    """Which result is the best was seen on the images that all of them were measured on."""
-    text = looks_in_words(source.record.looks, source.record.primary_metric)
-    return None if text is None else Caveat(text)
 
 
 def leakage_not_checked(source: Source[Any]) -> Caveat | None:

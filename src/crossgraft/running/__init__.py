@@ -9,8 +9,12 @@ if TYPE_CHECKING:
     from crossgraft.running.ending import PAGE_FILE as PAGE_FILE
     from crossgraft.running.ending import THUMBNAILS_FILE as THUMBNAILS_FILE
     from crossgraft.running.ending import Publish as Publish
+    from crossgraft.running.page import write_report as write_report
+    from crossgraft.running.publish import publish as publish
     from crossgraft.running.run_directory import RunDirectory as RunDirectory
     from crossgraft.running.run_directory import open_run as open_run
+    from crossgraft.running.verb import Run as Run
+    from crossgraft.running.verb import verb as verb
     from crossgraft.storage.atomic import write_atomically as write_atomically
 
 lazy_face(__name__)

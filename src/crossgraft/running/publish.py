@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Record, Thumbnail
-from crossgraft.report.page import write_report
 from crossgraft.running.ending import PAGE, THUMBNAILS_FILE
+from crossgraft.running.page import write_report
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.secondary import secondary
 from crossgraft.words.csv_cells import frame_csv

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
-from crossgraft.data.listing import given_kind
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._option import Option, Options, options_of
 from crossgraft.options._values import checked, refuse_alone
 from crossgraft.options.empty import refuse_empty
+from crossgraft.options.given_data import given_kind
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
 from crossgraft.running.command_line import said_again, typed_command

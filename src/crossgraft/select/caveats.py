@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
+from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.words import doubt_in_words
 from crossgraft.options.models import CodeOptions
 from crossgraft.report.source import Source
-from crossgraft.report.verdict import (
-    PREDICT_IMAGES,
-    Caveat,
-    CaveatOf,
-    Following,
-    leakage_not_checked,
-    looked_at_before,
-    unsound_data,
-)
+from crossgraft.report.verdict import PREDICT_IMAGES, Caveat, CaveatOf, Following, leakage_not_checked, unsound_data
 from crossgraft.select.record import SelectionRecord
 from crossgraft.select.words import num_choices
 from crossgraft.words.formatting import counted, joined, percent

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.records.base import Record
-from crossgraft.result import EXIT_PARTIAL, Result
+from crossgraft.result import EXIT_PARTIAL
 from crossgraft.select.record import SelectionPlanRecord, SelectionRecord
 from crossgraft.select.words import selected_in_words, selection_plan_in_words
-from crossgraft.tune.predictions import Predictions
-from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.result import FineTuningResult, ModelResult
 from crossgraft.tune.saving.saved_model import SavedModel
 
 if TYPE_CHECKING:
@@ -21,18 +20,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SelectionResult(Result[SelectionRecord]):
+class SelectionResult(ModelResult[SelectionRecord]):
     """One fine-tuned model and what speaks for it: ``record`` holds every number.
 
     Attributes:
         plan: What was planned; all there is after ``plan=True``.
         tuned: The fine-tuning of the selected model; None where only a plan was made.
-        predictor: ``crossgraft.predict``.
     """
 
     plan: SelectionPlanRecord = field(kw_only=True)
     tuned: FineTuningResult | None = field(default=None, kw_only=True)
-    predictor: Callable[..., Predictions] | None = field(default=None, kw_only=True)
 
     @property
     def fitted(self) -> SavedModel | None:
@@ -45,6 +42,11 @@ class SelectionResult(Result[SelectionRecord]):
         return None if self.tuned is None else self.tuned.classifier
 
     @property
+    def fine_tuning(self) -> FineTuningResult | None:
+        """That of the selected model; None where only a plan was made."""
+        return self.tuned
+
+    @property
     def model(self) -> SavedModel:
         """The selected model, with all that is needed to predict.
 
@@ -54,17 +56,6 @@ class SelectionResult(Result[SelectionRecord]):
         if self.fitted is None:
             raise UsageError("This selection has no model to predict with: only the plan was made.")
         return self.fitted
-
-    def predict(self, images: object, **options: Any) -> Predictions:
-        """What the selected model says about images; arguments as in ``FineTuningResult.predict``.
-
-        Raises:
-            UsageError: Only a plan was made.
-            DataError: There are no images, or some cannot be used.
-        """
-        if self.predictor is None:
-            raise UsageError("This result was not made by select_model. Give its run directory to crossgraft.predict.")
-        return self.predictor(self.model, images, **options)
 
     @property
     def shown(self) -> Record:

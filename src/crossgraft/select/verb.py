@@ -16,7 +16,6 @@ from crossgraft.edit.asked_edits import AskedEdits
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options._option import configuration
-from crossgraft.predict.verb import predict
 from crossgraft.rank.expected_order import ExpectedOrder
 from crossgraft.rank.model_history import look_up_known_results
 from crossgraft.rank.shared_images import shared_share
@@ -147,7 +146,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
             limit=limit,
         )
         tidy(study, preference.model)
-        result = SelectionResult(record, plan=plan, tuned=tuned, predictor=predict)
+        result = SelectionResult(record, plan=plan, tuned=tuned)
         return _write(result, study, is_kept=options.out is not None)
 
 

@@ -5,19 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crossgraft.edit.page_edits import edited_caveat
+from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import doubt_in_words, metric_format
 from crossgraft.options.models import CodeOptions
 from crossgraft.report.source import Source
-from crossgraft.report.verdict import (
-    PREDICT_IMAGES,
-    Caveat,
-    CaveatOf,
-    Following,
-    leakage_not_checked,
-    looked_at_before,
-    unsound_data,
-)
+from crossgraft.report.verdict import PREDICT_IMAGES, Caveat, CaveatOf, Following, leakage_not_checked, unsound_data
 from crossgraft.statistics import WithInterval, independent_difference
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.record import TuningRecord

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.data.plot_split_counts import split_counts_figure
 from crossgraft.edit.page_edits import edited_blocks
@@ -9,17 +11,13 @@ from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Block, Facts, Figure, Items, Paragraph, Section
 from crossgraft.report.checks import checks_section
 from crossgraft.report.source import Source
-from crossgraft.select.record import SelectionRecord
 from crossgraft.split.page import parts_table
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.record import TuningRecord
-from crossgraft.variants.record import FineTuningComparisonRecord
 from crossgraft.words.formatting import count
 
-Either = TuningRecord | FineTuningComparisonRecord | SelectionRecord
 
-
-def parts_in_words(record: Either) -> str:
+def parts_in_words(record: Any) -> str:
     """The images of each part, or the number of folds.
 
     >>> parts_in_words(TuningRecord.model_construct(folds=[None, None], splits=[]))
@@ -30,7 +28,7 @@ def parts_in_words(record: Either) -> str:
     return ", ".join(f"{count(split.num_images)} {split.name}" for split in record.splits)
 
 
-def tuning_checks_section(source: Source[Either]) -> Section:
+def tuning_checks_section(source: Source[Any]) -> Section:
     """The checks with the one of leakage, then what the command warned of."""
     record = source.record
     titles = {check.title for check in record.checks}
@@ -38,14 +36,14 @@ def tuning_checks_section(source: Source[Either]) -> Section:
     if not any("patient" in title.casefold() for title in titles):
         severity = "passed" if record.leakage_checked else "not assessed"
         checks.append(CheckRecord(title="Patient leakage", severity=severity, text=record.leakage))
-    section = checks_section(source.showing(record.model_copy(update={"checks": checks})))  # pyright: ignore[reportArgumentType]
+    section = checks_section(source.showing(record.model_copy(update={"checks": checks})))
     blocks: list[Block] = [*section.blocks]
     if record.warnings:
         blocks += [Paragraph("The command warned:"), Items(record.warnings)]
     return Section(name=section.name, title=section.title, part=section.part, blocks=blocks)
 
 
-def tuning_data_section(source: Source[Either]) -> Section:
+def tuning_data_section(source: Source[Any]) -> Section:
     """The parts of the data with the images of each class, then the facts and small images."""
     record = source.record
     data = record.dataset

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import cast
+from typing import Protocol, cast
 
 from pydantic import ValidationError
 
-from crossgraft.audit.options import AuditOptions
 from crossgraft.errors import CrossgraftError, MissingWeightsError, RunDirectoryError
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.models.spec import PRETRAINED, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, trusted_code
 from crossgraft.options.typed_command import TypedCommand
 from crossgraft.paths import read_whole
+from crossgraft.plain_types import AllowedCode
 from crossgraft.progress import Reporter
 from crossgraft.records.runs import RunRecord
 from crossgraft.tune.result import FineTuningResult
@@ -26,7 +26,26 @@ _LIBRARIES = ("timm", "torchvision")
 _NAMING = ("--model", "--weights-dir", "--weights-key", "--weights-prefix")
 
 
-def pretrained_start(model: object, saved: SavedModel, options: AuditOptions, reporter: Reporter) -> Backbone | str:
+class StartOptions(Protocol):
+    """Options that say where pretrained weights are."""
+
+    @property
+    def allow_code(self) -> AllowedCode:
+        """Code that may run."""
+        ...
+
+    @property
+    def weights_dir(self) -> str | Path | None:
+        """Folder of checkpoints."""
+        ...
+
+    @property
+    def allow_download(self) -> bool:
+        """Whether weights may be fetched."""
+        ...
+
+
+def pretrained_start(model: object, saved: SavedModel, options: StartOptions, reporter: Reporter) -> Backbone | str:
     """The network with its pretrained weights, prepared as the tuned one; or the reason why there is none, as a sentence.
 
     Args:
@@ -80,7 +99,7 @@ def _told(reporter: Reporter, what: str, error: CrossgraftError) -> str:
     return f"{what}; the terminal says why."
 
 
-def _spec(model: object, saved: SavedModel, options: AuditOptions, reporter: Reporter) -> ModelSpec | str:
+def _spec(model: object, saved: SavedModel, options: StartOptions, reporter: Reporter) -> ModelSpec | str:
     """As the record of the run names the network; without a run, the own weights of a library are all that is known."""
     run = model.out if isinstance(model, FineTuningResult) else model
     entry = _entry_of_run(Path(run)) if isinstance(run, str | Path) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,9 @@ from crossgraft.errors import UsageError
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_in_words
 from crossgraft.models.classifier import Classifier
+from crossgraft.options.command import COMMANDS
 from crossgraft.records.base import Record
-from crossgraft.result import EXIT_PARTIAL, Result
+from crossgraft.result import EXIT_PARTIAL, RecordT, Result
 from crossgraft.tune.engine.gradient_norms import FILE_NAME as NORMS_FILE
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.epochs_record import EpochRow
@@ -33,22 +35,18 @@ _SOMETIMES = ("val_cka_adapted", "val_cka_debiased_adapted")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FineTuningResult(Result[TuningRecord]):
-    """A fine-tuned model: ``record`` holds every number.
+class ModelResult(Result[RecordT]):
+    """A result that hands one fine-tuned model over."""
 
-    Attributes:
-        plan: What was planned; all there is after ``plan=True``.
-        classifier: The selected model in eval mode on the CPU; None with folds, which give one model each.
-        fitted: The same with its classes, temperature and thresholds, as ``load_saved_model`` would read it; None with folds.
-        predictor: ``crossgraft.predict``, where ``fine_tune`` made the result.
-        norms: Norms of gradients of each training, by its name; empty without ``log_gradient_norms``.
-    """
+    @property
+    @abstractmethod
+    def model(self) -> SavedModel:
+        """The model, with all that is needed to predict."""
 
-    plan: Plan = field(kw_only=True)
-    classifier: Classifier | None = None
-    fitted: SavedModel | None = None
-    predictor: Callable[..., Predictions] | None = field(default=None, kw_only=True)
-    norms: Mapping[str, GradientNorms] = field(default_factory=dict[str, GradientNorms], kw_only=True)
+    @property
+    @abstractmethod
+    def fine_tuning(self) -> FineTuningResult | None:
+        """The fine-tuning that the model came of; None where only a plan was made."""
 
     def predict(self, images: object, **options: Any) -> Predictions:
         """What the model says about images; nothing needs to have been written for it.
@@ -62,9 +60,29 @@ class FineTuningResult(Result[TuningRecord]):
             UsageError: There is no single model: only a plan was made, or there are folds.
             DataError: There are no images, or some cannot be used.
         """
-        if self.predictor is None:
-            raise UsageError("This result was not made by fine_tune. Give its run directory to crossgraft.predict.")
-        return self.predictor(self.model, images, **options)
+        return COMMANDS.get("predict").function(self.model, images, **options)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FineTuningResult(ModelResult[TuningRecord]):
+    """A fine-tuned model: ``record`` holds every number.
+
+    Attributes:
+        plan: What was planned; all there is after ``plan=True``.
+        classifier: The selected model in eval mode on the CPU; None with folds, which give one model each.
+        fitted: The same with its classes, temperature and thresholds, as ``load_saved_model`` would read it; None with folds.
+        norms: Norms of gradients of each training, by its name; empty without ``log_gradient_norms``.
+    """
+
+    plan: Plan = field(kw_only=True)
+    classifier: Classifier | None = None
+    fitted: SavedModel | None = None
+    norms: Mapping[str, GradientNorms] = field(default_factory=dict[str, GradientNorms], kw_only=True)
+
+    @property
+    def fine_tuning(self) -> FineTuningResult:
+        """This result."""
+        return self
 
     @property
     def model(self) -> SavedModel:

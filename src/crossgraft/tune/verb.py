@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.data import Dataset
 from crossgraft.data.errors_first import data_errors_first
-from crossgraft.predict.verb import predict
 from crossgraft.running.publish import publish
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.edited_rows import edit_rows, read_edits
@@ -70,8 +68,8 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
         prepared = prepare(rows, request, run=directory, reporter=run.reporter)
         plan = make_plan(prepared, run=directory, reporter=run.reporter)
         if options.plan:
-            return FineTuningResult(plan=plan, predictor=predict)
+            return FineTuningResult(plan=plan)
         tuned = train_and_evaluate(
             prepared, plan, run=directory, tracking=tracking, publish=publish, reporter=run.reporter
         )
-        return replace(tuned, predictor=predict)
+        return tuned

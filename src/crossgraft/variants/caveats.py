@@ -5,18 +5,11 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from crossgraft.edit.page_edits import edited_caveat
+from crossgraft.metrics.page import looked_at_before
 from crossgraft.options.models import CodeOptions
 from crossgraft.options.typed_command import RUN
 from crossgraft.report.source import Source
-from crossgraft.report.verdict import (
-    PREDICT_IMAGES,
-    Caveat,
-    CaveatOf,
-    Following,
-    leakage_not_checked,
-    looked_at_before,
-    unsound_data,
-)
+from crossgraft.report.verdict import PREDICT_IMAGES, Caveat, CaveatOf, Following, leakage_not_checked, unsound_data
 from crossgraft.variants.record import FineTuningComparisonRecord
 from crossgraft.variants.words import batch_norms_differ, best_may_be_guessing
 from crossgraft.words.formatting import counted, joined

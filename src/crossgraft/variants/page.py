@@ -7,7 +7,7 @@ from functools import partial
 
 from crossgraft.data.summary import describe_classes, describe_groups, known_split
 from crossgraft.edit.page_edits import edited_with
-from crossgraft.interpolate.page_trade_off import curve_of, trade_off
+from crossgraft.interpolate.curves import curve_of
 from crossgraft.interpolate.record import InterpolationRecord
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_name_in_words
@@ -22,6 +22,7 @@ from crossgraft.tune.page_data import parts_in_words, tuning_checks_section, tun
 from crossgraft.tune.similarity_words import ADAPTED, CKA, untouched_in_words
 from crossgraft.variants.caveats import COMPARISON_CAVEATS, after_comparison
 from crossgraft.variants.page_layer import layer_section
+from crossgraft.variants.page_trade_off import trade_off
 from crossgraft.variants.record import (
     ComparedTrainingRecord,
     ComparedVariantRecord,

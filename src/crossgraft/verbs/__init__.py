@@ -1,4 +1,5 @@
-"""The public verbs, one file each: everything a command does, from its options to what it returns and writes."""
+"""Where the machinery of verbs was."""
 
-from crossgraft.running.verb import Run as Run
-from crossgraft.running.verb import verb as verb
+from crossgraft.faces import lazy_face
+
+lazy_face(__name__, moved={"verb": "crossgraft.running", "Run": "crossgraft.running"})

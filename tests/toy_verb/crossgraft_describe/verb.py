@@ -9,8 +9,8 @@ from crossgraft.options._option import configuration
 from crossgraft.report.kinds import Kind
 from crossgraft.report.provenance import provenance_section
 from crossgraft.result import Result
+from crossgraft.running import verb
 from crossgraft.running.publish import publish
-from crossgraft.verbs import verb
 from crossgraft_describe.command import DescribeOptions
 from crossgraft_describe.counts import DescriptionRecord, answer, answer_section, count_classes, counts_section, heading
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING, cast
 
 from crossgraft.data.sources._source import SourceRequest, SourceRows
 from crossgraft.data.sources._table import TextTable
 from crossgraft.data.sources.csv_table import rows_of_table
 from crossgraft.errors import DataError
+from crossgraft.options.given_data import _is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DATA_FRAME, FILES = "DataFrame", "files"
-"""What is opened, as records name it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,16 +24,6 @@ class _GivenTable(TextTable):
 
     def row_name(self, row: int) -> str:
         return f"row {self.line_numbers[row]} of the {self.name}"
-
-
-def given_kind(data: object) -> str | None:
-    """``DATA_FRAME``, ``FILES`` for a sequence of paths, or None for anything else."""
-    if _is_frame(data):
-        return DATA_FRAME
-    is_list = isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(cast("Sequence[object]", data))
-    if is_list and all(isinstance(each, str | os.PathLike) for each in cast("Sequence[object]", data)):
-        return FILES
-    return None
 
 
 def rows_of_given(data: object, request: SourceRequest) -> SourceRows:
@@ -56,11 +43,6 @@ def rows_of_given(data: object, request: SourceRequest) -> SourceRows:
         table, name = _GivenTable("list of files", ("path",), rows, tuple(range(len(rows)))), "files"
         request = replace(request, allow_outside=True)
     return rows_of_table(table, request, folder=Path(), name=name, name_without_labels=name)
-
-
-def _is_frame(data: object) -> TypeGuard[pd.DataFrame]:
-    pandas = sys.modules.get("pandas")  # who has a DataFrame has imported it
-    return pandas is not None and isinstance(data, pandas.DataFrame)
 
 
 def _table_of_frame(frame: pd.DataFrame) -> TextTable:
