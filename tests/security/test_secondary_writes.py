@@ -18,6 +18,7 @@ from crossgraft.runs import known_results_file, read_known_results
 from crossgraft.storage import atomic
 from crossgraft.tune.variants import curves
 from crossgraft.verbs import publish as finish
+from support.few_pages import A_PAGE
 from support.tiny import make_workspace
 
 COMMON = ("--workers", "1", "--device", "cpu")
@@ -76,7 +77,7 @@ def full_disk(monkeypatch):
 @pytest.fixture(autouse=True)
 def quick_pages(monkeypatch):
     """Pages are tested elsewhere, and take half the time."""
-    monkeypatch.setattr(finish, "write_report", lambda run: atomic.write_atomically(run / "report.html", "a page"))
+    monkeypatch.setattr(finish, "write_report", lambda run: atomic.write_atomically(run / "report.html", A_PAGE))
 
 
 def state(folder):
