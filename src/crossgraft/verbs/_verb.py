@@ -16,7 +16,7 @@ from crossgraft.options import Option, Options, checked, options_of, refuse_alon
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
 from crossgraft.runs import RunDirectory, open_command_run
-from crossgraft.runs.command_line import said_again, typed_command
+from crossgraft.runs.command_line import remember_whole, said_again, typed_command
 from crossgraft.runs.inputs import refuse_to_replace_inputs
 from crossgraft.runs.publish import PAGE
 
@@ -66,7 +66,8 @@ class Run:
             line = self.said_again(typed, out=out)
             with typed_command():
                 as_typed = self.said_again(typed, out=out)
-                self.typed.append(self.said_again(typed, out=out, whole=True))
+                remember_whole(self.said_again(typed, out=out, whole=True))
+            self.typed.append(as_typed)
         page = nullcontext() if out is None else self.reporter.followed_by(PAGE)
         with (
             page,
@@ -90,7 +91,8 @@ class Run:
         if self.typed:
             return self.typed[-1]
         with typed_command():
-            return self.said_again({}, out=out, whole=True)
+            remember_whole(self.said_again({}, out=out, whole=True))
+            return self.said_again({}, out=out)
 
     def said_again(self, typed: Mapping[str, object], *, out: str | Path, whole: bool = False) -> str:
         """What to type, or to call, to get the same run.
