@@ -150,6 +150,8 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             _refuse_wrong_names(function.__name__, keywords, known)
             for each, value in zip(inputs, given, strict=True):
                 refuse_empty(each.name, value)
+                if value is None and "None" not in str(each.annotation):
+                    raise UsageError(f"{function.__name__} needs the argument {each.name}, and it is None.")
             everything = {**dict(zip((each.name for each in inputs), given, strict=True)), **keywords}
             chosen = checked(kind, keywords)
             refuse_alone(chosen)
