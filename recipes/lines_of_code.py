@@ -2,7 +2,7 @@
 
     python recipes/lines_of_code.py [REVISION]
 
-Files of more than 300 lines are listed. Run it in the root of the repository; files that git does not know are left out.
+Files of more than 500 lines are listed. Run it in the root of the repository; files that git does not know are left out.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> None:
         cells = [f"{n[kind]:,}" + (f" ({n[kind] - o[kind]:+,})" if arguments else "") for kind in KINDS]
         print(f"{package:>24}" + "".join(f"{cell:>20}" for cell in cells))
     for name, source in sorted(now.items()):
-        if (lines := len(source.splitlines())) > 300:
+        if (lines := len(source.splitlines())) > 500:
             print(f"{lines:,} lines: {name}")
 
 

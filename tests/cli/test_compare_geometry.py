@@ -187,7 +187,7 @@ def test_what_was_asked_for_and_cannot_be_is_named(runs, crossgraft):
         with pytest.raises(UsageError, match=said):
             package.compare_models("one", "other", data="images", geometry=asked, **QUICK)
     np.savez("first.npz", features=np.random.default_rng(0).standard_normal((12, 5)))
-    with pytest.raises(UsageError, match="both models are features on disk"):
+    with pytest.raises(UsageError, match="--probe is about images, and none are given"):
         package.compare_models("first.npz", "first.npz", probe="elsewhere", **QUICK)
     make_images(runs / "few", {"cat": 3, "dog": 3})
     with pytest.raises(DataError, match="do not do for a linear probe"):

@@ -265,7 +265,7 @@ def labels_do_not_match(folder, _):
 
 
 def missing_label_column(folder, _):
-    return table(folder, lambda name, i: name, column="finding")
+    return table(folder, lambda name, i: name, column="remark")
 
 
 def table_without_header(folder, _):

@@ -43,7 +43,7 @@ def test_interpolate(nested, tuned, crossgraft):
     assert done.code == 0, done.err
     linear = ("--linear", tuned, *INSIDE)
     refused = crossgraft("interpolate", tuned, "images", *linear, *COMMON)
-    assert refused.code == 2 and "Give --model too, or leave them out" in refused.err
+    assert refused.code == 2 and "Give --model too, or leave --weights-key out" in refused.err
 
 
 def test_compare(nested, tuned, crossgraft):

@@ -56,20 +56,20 @@ def test_a_package_is_a_folder_of_crossgraft_or_the_first_folder(path, package):
 
 def test_a_change_is_counted_against_a_revision_and_long_files_are_listed(tmp_path, monkeypatch, capsys):
     (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "test_one.py").write_text("x = 1\n" * 300)
+    (tmp_path / "tests" / "test_one.py").write_text("x = 1\n" * 500)
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message", "First")
-    (tmp_path / "tests" / "test_one.py").write_text("x = 1\n" * 299 + "\n# gone\n")
+    (tmp_path / "tests" / "test_one.py").write_text("x = 1\n" * 499 + "\n# gone\n")
     (tmp_path / "tests" / "unknown.py").write_text("x = 1\n")
     monkeypatch.chdir(tmp_path)
     RECIPE.main(["HEAD"])
     head, *rows, long = capsys.readouterr().out.splitlines()
     assert head.split() == ["package", "code", "words", "blank"]
     assert [row.split() for row in rows] == [
-        ["tests", "299", "(-1)", "1", "(+1)", "1", "(+1)"],
-        ["all", "299", "(-1)", "1", "(+1)", "1", "(+1)"],
+        ["tests", "499", "(-1)", "1", "(+1)", "1", "(+1)"],
+        ["all", "499", "(-1)", "1", "(+1)", "1", "(+1)"],
     ]
-    assert long == "301 lines: tests/test_one.py"
+    assert long == "501 lines: tests/test_one.py"
     RECIPE.main([])
-    assert capsys.readouterr().out.splitlines()[1].split() == ["tests", "299", "1", "1"]
+    assert capsys.readouterr().out.splitlines()[1].split() == ["tests", "499", "1", "1"]

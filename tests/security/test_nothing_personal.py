@@ -73,9 +73,9 @@ def done(tmp_path_factory):
             made.codes[name] = main([str(argument) for argument in arguments])
         made.out[name], made.err[name] = out.getvalue(), err.getvalue()
 
-    def show(call, result, values, original=Call._show):
+    def show(call, result, lines, original=Call._show):
         made.shown[f"{type(result).__name__} {len(made.shown)}"] = faces(result)
-        original(call, result, values)
+        original(call, result, lines)
 
     handler.setStream(made.log)
     with pytest.MonkeyPatch.context() as patch:

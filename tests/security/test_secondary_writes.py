@@ -17,6 +17,7 @@ from crossgraft.rank.record import RankingRecord
 from crossgraft.rank.results_file import known_results_file, read_known_results
 from crossgraft.running import publish as finish
 from crossgraft.storage import atomic
+from support.few_pages import A_PAGE
 from crossgraft.variants import curves
 from crossgraft.variants.record import FineTuningComparisonRecord
 from support.tiny import make_workspace
@@ -77,7 +78,7 @@ def full_disk(monkeypatch):
 @pytest.fixture(autouse=True)
 def quick_pages(monkeypatch):
     """Pages are tested elsewhere, and take half the time."""
-    monkeypatch.setattr(finish, "write_report", lambda run: atomic.write_atomically(run / "report.html", "a page"))
+    monkeypatch.setattr(finish, "write_report", lambda run: atomic.write_atomically(run / "report.html", A_PAGE))
 
 
 def state(folder):

@@ -4,6 +4,9 @@ from crossgraft.running import publish as finish
 from crossgraft.running.ending import PAGE_FILE
 from crossgraft.variants.study import TRAININGS_FOLDER
 
+A_PAGE = '<meta name="generator" content="crossgraft of a test">'
+"""What a page is recognised by."""
+
 
 def leave_out_pages(monkeypatch, *, of_comparisons):
     """Write a word in the place of the page of each training, and of each comparison too where that is asked."""
@@ -12,7 +15,7 @@ def leave_out_pages(monkeypatch, *, of_comparisons):
     def few(run):
         if not of_comparisons and run.parent.name != TRAININGS_FOLDER:
             return written(run)
-        (run / PAGE_FILE).write_text("a page")
+        (run / PAGE_FILE).write_text(A_PAGE)
         return run / PAGE_FILE
 
     monkeypatch.setattr(finish, "write_report", few)

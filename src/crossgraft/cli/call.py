@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, takewhile
 from pathlib import Path
@@ -122,22 +122,22 @@ class Call:
         values = self.values(kind, asked)
         module, _, name = verb.partition(":")
         function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
-        with typed_command():
+        with typed_command() as lines:
             if issubclass(kind, Output):
                 result = in_own_directory(named, about or "".join(map(str, inputs[-1:])), values, function, once=once)
             else:
                 result = function(**values)
-        self._show(result)
+        self._show(result, lines)
         return result.exit_code
 
-    def _show(self, result: Result[Record]) -> None:
-        """Print one JSON document, or text."""
+    def _show(self, result: Result[Record], lines: Sequence[str]) -> None:
+        """Print one JSON document, or text; what to type next has the paths that were typed, so that it can be copied."""
         if self.typed.get("json", False):
             print_json(result.to_json())
         else:
             from crossgraft.report.terminal import result_as_text
 
-            show(result_as_text(result))
+            show(result_as_text(replace(result, command_line=lines[-1]) if lines and result.command_line else result))
 
 
 def in_own_directory(

@@ -138,17 +138,29 @@ def dataset_from_arrays(
         )
     if group_array is not None:
         refuse_missing_groups(group_array.tolist(), where="groups", row_name=lambda row: f"row {row}")
+    return open_arrays(images, label_array, groups=group_array, class_names=class_names, name=name)
+
+
+def open_arrays(
+    images: Sequence[np.ndarray | Picture] | np.ndarray,
+    labels: np.ndarray,
+    *,
+    groups: np.ndarray | None = None,
+    class_names: Sequence[str] | None = None,
+    name: str,
+) -> Dataset:
+    """``dataset_from_arrays`` without a look at labels and groups, which mean nothing where images have none."""
     pixels = [_as_image(image, row) for row, image in enumerate(images)]
     rows = SourceRows(
         name=name,
-        labels=label_array,
+        labels=labels,
         image_names=[f"{name} row {row}" for row in range(len(pixels))],
         decode=pixels.__getitem__,
-        groups=group_array,
-        group_column=None if group_array is None else "groups",
+        groups=groups,
+        group_column=None if groups is None else "groups",
         reading=(FLOAT_SAMPLES,) if any(image.dtype.kind == "f" for image in pixels) else (),
     ).with_ids_merged()
-    classes = name_classes(label_array, None, class_names)
+    classes = name_classes(labels, None, class_names)
     used = "all rows (no split given)"
     return look_at_rows("arrays", rows, np.arange(len(pixels)), classes=classes, rows_used=used).seen_as(Dataset)
 

@@ -11,7 +11,7 @@ import numpy as np
 from PIL.Image import Image as Picture
 
 from crossgraft.data.class_names import name_classes
-from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.data.dataset import open_arrays
 from crossgraft.data.listing import look_at_rows, make_request, warn_of_unreadable
 from crossgraft.data.part_of_run import FindSplit, list_part
 from crossgraft.data.rows import ImageRows
@@ -98,5 +98,5 @@ def images_of_arrays(images: Sequence[np.ndarray | Picture] | np.ndarray, *, nam
     """
     if len(images) == 0:
         raise DataError("There are no images: the sequence of arrays is empty.")
-    unlabelled = dataset_from_arrays(images, np.full(len(images), NO_LABEL), name=name)
+    unlabelled = open_arrays(images, np.full(len(images), NO_LABEL), name=name)
     return unlabelled.seen_as(ImageRows, class_names=(), targets=None)

@@ -104,7 +104,7 @@ def _plain(block: Block) -> list[str]:
 
 def _verdict(block: Verdict) -> list[str]:
     caveat = [] if block.caveat is None else [wrap(block.caveat, first="Caveat: ", indent="  ")]
-    following = [] if block.following is None else [f"Next, {visible(block.purpose)}:", f"  {visible(block.following)}"]
+    following = [] if block.following is None else [wrap(f"Next, {block.purpose}:"), f"  {visible(block.following)}"]
     return ["\n".join([wrap(block.answer), *caveat, *following])]
 
 

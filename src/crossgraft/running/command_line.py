@@ -50,9 +50,10 @@ def said_again(
         out: Run directory.
         whole: Whether paths stay whole, for the terminal that they were typed at.
 
+    >>> from crossgraft.options.running import Seed
     >>> with typed_command():
-    ...     print(said_again("rank", "rank_models", ["/data/a.npz"], {"seed": 7}, Options, out="run", whole=True))
-    crossgraft rank /data/a.npz --out run
+    ...     print(said_again("rank", "rank_models", ["/data/a.npz"], {"seed": 7}, Seed, out="run", whole=True))
+    crossgraft rank /data/a.npz --seed 7 --out run
     """
     path = str if whole else _without_folders
     said = {
@@ -60,7 +61,7 @@ def said_again(
         for name, option in options_of(options).items()
         if name in values and option.about.is_typed and name not in _NOT_SAID and values[name] != option.default
     }
-    if _IS_TYPED.get():
+    if _TYPED.get() is not None:
         words = [word for option, value in said.values() for word in _words(option, value, path)]
         places = [
             _word(each, path) if isinstance(each, str | Path) else DATA for given in inputs for each in _each(given)
@@ -75,17 +76,25 @@ _Path = Callable[[str | Path], str]
 _NOT_SAID = ("out", "overwrite", "plan")
 FOLDERS_LEFT_OUT = "…/"
 """Stands for the folders of an absolute path: they name people, institutes and patients."""
-_IS_TYPED: ContextVar[bool] = ContextVar("is_typed", default=False)
+_TYPED: ContextVar[list[str] | None] = ContextVar("typed", default=None)
 
 
 @contextmanager
-def typed_command() -> Generator[None]:
-    """What runs inside was typed at a terminal, and is said again as a command line."""
-    token = _IS_TYPED.set(True)
+def typed_command() -> Generator[list[str]]:
+    """What runs inside was typed at a terminal, and is said again as a command line; gets lines with whole paths."""
+    outer = _TYPED.get()
+    lines = [] if outer is None else outer
+    token = _TYPED.set(lines)
     try:
-        yield
+        yield lines
     finally:
-        _IS_TYPED.reset(token)
+        _TYPED.reset(token)
+
+
+def remember_whole(line: str) -> None:
+    """Keep a line for the terminal that it was typed at: no result, which may be pickled and sent, has its folders."""
+    if (lines := _TYPED.get()) is not None:
+        lines.append(line)
 
 
 def _each(given: object) -> Sequence[object]:

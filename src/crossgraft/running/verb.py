@@ -17,7 +17,7 @@ from crossgraft.options.empty import refuse_empty
 from crossgraft.options.given_data import given_kind
 from crossgraft.progress import Reporter, default_reporter
 from crossgraft.result import Result
-from crossgraft.running.command_line import said_again, typed_command
+from crossgraft.running.command_line import remember_whole, said_again, typed_command
 from crossgraft.running.command_run import open_command_run
 from crossgraft.running.ending import PAGE
 from crossgraft.running.inputs import refuse_to_replace_inputs
@@ -69,7 +69,8 @@ class Run:
             line = self.said_again(typed, out=out)
             with typed_command():
                 as_typed = self.said_again(typed, out=out)
-                self.typed.append(self.said_again(typed, out=out, whole=True))
+                remember_whole(self.said_again(typed, out=out, whole=True))
+            self.typed.append(as_typed)
         page = nullcontext() if out is None else self.reporter.followed_by(PAGE)
         with (
             page,
@@ -93,7 +94,8 @@ class Run:
         if self.typed:
             return self.typed[-1]
         with typed_command():
-            return self.said_again({}, out=out, whole=True)
+            remember_whole(self.said_again({}, out=out, whole=True))
+            return self.said_again({}, out=out)
 
     def said_again(self, typed: Mapping[str, object], *, out: str | Path, whole: bool = False) -> str:
         """What to type, or to call, to get the same run.
@@ -151,6 +153,8 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             _refuse_wrong_names(function.__name__, keywords, known)
             for each, value in zip(inputs, given, strict=True):
                 refuse_empty(each.name, value)
+                if value is None and "None" not in str(each.annotation):
+                    raise UsageError(f"{function.__name__} needs the argument {each.name}, and it is None.")
             everything = {**dict(zip((each.name for each in inputs), given, strict=True)), **keywords}
             chosen = checked(kind, keywords)
             refuse_alone(chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -70,7 +71,7 @@ def refuse_files_of_others(path: Path) -> None:
     """
     for name, (is_ours, what) in _RECOGNISED.items() if (path / RUN_FILE).is_file() else ():
         file = path / name
-        content = _beginning(file) if file.is_file() else b""
+        content = _content(file) if file.is_file() else b""
         if os.path.lexists(file) and not is_ours(content) and (content or not file.is_file()):
             raise OtherRunError(
                 f"{file} is not {what} of crossgraft, and lies where the run writes one, so that it is not replaced, whatever is "
@@ -84,9 +85,17 @@ def is_page(content: bytes) -> bool:
 
 
 def _is_record(content: bytes) -> bool:
-    return re.match(rb'\s*\{\s*"schema_version":\s*\d+,\s*"kind":', content) is not None
+    if _BEGINS_LIKE_A_RECORD.match(content):
+        return True
+    try:
+        found: object = json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and isinstance(found.get("schema_version"), int) and "kind" in found
 
 
+_BEGINS_LIKE_A_RECORD = re.compile(rb'\s*\{\s*"schema_version":\s*\d+,\s*"kind":')
+"""Nearly all records, which may be long, so that few are parsed."""
 _BEGINNING = 2000
 _RECOGNISED = {
     "report.html": (is_page, "a page"),
@@ -95,10 +104,9 @@ _RECOGNISED = {
 }
 
 
-def _beginning(file: Path) -> bytes:
+def _content(file: Path) -> bytes:
     try:
-        with file.open("rb") as opened:
-            return opened.read(_BEGINNING)
+        return file.read_bytes()
     except OSError as error:
         raise StorageError(
             f"Cannot read {file}: {describe_os_error(error)}. Move it, or choose another --out."

@@ -15,8 +15,9 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.split_record import DataSplitRecord
 from crossgraft.data.splits import PARTS, Split
-from crossgraft.errors import DataError, UsageError
+from crossgraft.errors import DataError, StorageError, UsageError
 from crossgraft.result import Result
+from crossgraft.storage.atomic import describe_os_error
 from crossgraft.storage.replacing import refuse_to_replace
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
@@ -71,6 +72,10 @@ class DataSplit(Result[DataSplitRecord]):
             raise UsageError(
                 f"{file} holds another split. Choose another file with --out, or replace it with --overwrite."
             )
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"Cannot make the folder {file.parent}: {describe_os_error(error)}.") from error
         self.split.save(file, overwrite=True)
         return replace(self, out=file)
 
