@@ -22,7 +22,7 @@ from crossgraft.data.sources._table import read_table
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.report.tables import Column, Table, words
-from crossgraft.running import publish as finish
+from crossgraft.running import publishing as finish
 from crossgraft.variants import curves
 from crossgraft.words.csv_cells import csv_rows, csv_text, frame_csv, guarded, unguarded
 from support.tiny import TINY_MODELS, make_images

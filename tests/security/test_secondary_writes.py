@@ -15,11 +15,11 @@ from crossgraft.cli.main import main
 from crossgraft.errors import CrossgraftWarning
 from crossgraft.rank.record import RankingRecord
 from crossgraft.rank.results_file import known_results_file, read_known_results
-from crossgraft.running import publish as finish
+from crossgraft.running import publishing as finish
 from crossgraft.storage import atomic
-from support.few_pages import A_PAGE
 from crossgraft.variants import curves
 from crossgraft.variants.record import FineTuningComparisonRecord
+from support.few_pages import A_PAGE
 from support.tiny import make_workspace
 
 COMMON = ("--workers", "1", "--device", "cpu")

@@ -1,6 +1,6 @@
 """Pages of the trainings of a comparison take half the time of a test that is about something else."""
 
-from crossgraft.running import publish as finish
+from crossgraft.running import publishing as finish
 from crossgraft.running.ending import PAGE_FILE
 from crossgraft.variants.study import TRAININGS_FOLDER
 

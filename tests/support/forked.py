@@ -17,10 +17,10 @@ from crossgraft.compute import nothing_imported_unasked
 from support.few_figures import leave_out_figures_for_good
 
 GROUP = "forked"
-VERBS = ("rank_models", "fine_tune", "compare_fine_tunings", "select_model", "interpolate", "export_model")
+ROOMS = ("rank", "tune", "variants", "select", "interpolate", "export")
 PRELOADED = [
     *("crossgraft.cli.main", "crossgraft.report", "timm.models", "torch.distributed"),
-    *(f"crossgraft.verbs.{name}" for name in VERBS),
+    *(f"crossgraft.{name}.verb" for name in ROOMS),
 ]
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import pandas as pd
 import psutil
 
-from crossgraft import verbs
+import crossgraft
 from freeze.collecting import collect
 from freeze.comparing import differences
 from support.forked import PRELOADED as VERBS_PRELOADED
@@ -62,7 +62,7 @@ COMMANDS = {
 }  # fmt: skip
 PRELOADED = [
     *VERBS_PRELOADED,
-    *(f"crossgraft.verbs.{path.stem}" for path in Path(verbs.__file__).parent.glob("*.py")),
+    *(f"crossgraft.{path.parent.name}.verb" for path in Path(crossgraft.__file__).parent.glob("*/verb.py")),
     *("crossgraft.demo", "matplotlib.backends.backend_agg", "sklearn.manifold", "scipy.optimize"),
 ]
 NUMBERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

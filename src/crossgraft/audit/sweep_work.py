@@ -44,7 +44,7 @@ from crossgraft.options._values import refuse_given
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord, Reference, Thumbnail
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 
 _SAY_NOTHING = ("unknown",)
 """Texts of a column that say nothing."""

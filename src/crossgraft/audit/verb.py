@@ -36,7 +36,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records.base import Thumbnail
 from crossgraft.records.looks import LooksRecord
 from crossgraft.result import Result
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.looks import count_test_look

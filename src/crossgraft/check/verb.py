@@ -20,7 +20,7 @@ from crossgraft.errors import UsageError
 from crossgraft.options._option import configuration, narrowed, options_of
 from crossgraft.options.data import OpeningOptions, SourceOptions, Splits
 from crossgraft.progress import Reporter
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from pydantic import Field, model_validator
 
 from crossgraft.records.base import Count, Record
@@ -47,7 +45,7 @@ class DatasetRecord(Record):
     skipped_unreadable: list[str] = Field(default=[], description="Their names, only with --show-names.")
 
     @model_validator(mode="after")
-    def _one_count_per_class(self) -> Self:
+    def _one_count_per_class(self) -> DatasetRecord:
         if len(self.class_counts) != len(self.class_names):
             raise ValueError(
                 f"class_counts has {len(self.class_counts)} counts for {len(self.class_names)} class_names"

@@ -20,7 +20,7 @@ from crossgraft.options.empty import refuse_empty
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Thumbnail
 from crossgraft.result import Result
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
 
 if TYPE_CHECKING:

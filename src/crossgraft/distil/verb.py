@@ -27,7 +27,7 @@ from crossgraft.models.one_model import one_model
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.options._option import configuration, narrowed, options_of
 from crossgraft.progress import Reporter
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.tasks import recorded_task

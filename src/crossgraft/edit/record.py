@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, model_serializer
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
@@ -92,6 +93,6 @@ class MayBeEdited(Record):
     edits: EditedImagesRecord | None = Field(default=None, description="None: images are as they came.")
 
     @model_serializer(mode="wrap")
-    def _without_what_was_not_done(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_what_was_not_done(self, write: Callable[[Any], Any]) -> dict[str, Any]:
         written = write(self)
         return {name: value for name, value in written.items() if name != "edits" or value is not None}

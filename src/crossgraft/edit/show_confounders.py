@@ -33,7 +33,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records.base import Reference, Thumbnail
 from crossgraft.result import Result
 from crossgraft.running.names import portable_name
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.words.formatting import joined

@@ -26,7 +26,7 @@ from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Thumbnail
 from crossgraft.result import Result
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 

@@ -52,7 +52,7 @@ from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Piece, Reporter
 from crossgraft.records.base import CheckRecord
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.words.formatting import counted

@@ -19,7 +19,7 @@ from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.trusted_code import NOTHING, trusted_code
 from crossgraft.options._option import configuration
 from crossgraft.progress import Reporter
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.options import TuneOptions

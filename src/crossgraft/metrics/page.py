@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from crossgraft.metrics.looks_words import looks_in_words
 from crossgraft.metrics.record import MetricRecord
@@ -20,6 +20,7 @@ from crossgraft.words.formatting import count, joined
 _MOST_DRAWN = 24
 
 
+@runtime_checkable
 class WithoutInterval(Protocol):
     """A row that says why it has no interval."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from pydantic import Field, model_validator
 
 from crossgraft.records.base import Count, Record, Share
@@ -74,7 +72,7 @@ class ConfusionRecord(Record):
     split: str = "test"
 
     @model_validator(mode="after")
-    def _one_row_and_column_per_class(self) -> Self:
+    def _one_row_and_column_per_class(self) -> ConfusionRecord:
         num_classes = len(self.class_names)
         if [len(row) for row in self.counts] != [num_classes] * num_classes:
             raise ValueError(f"counts needs {num_classes} rows and columns, one per name in class_names")
@@ -93,7 +91,7 @@ class RocRecord(Record):
     split: str = "test"
 
     @model_validator(mode="after")
-    def _one_point_per_pair(self) -> Self:
+    def _one_point_per_pair(self) -> RocRecord:
         found = len(self.false_positive_rates), len(self.true_positive_rates)
         if found[0] != found[1]:
             raise ValueError(f"{found[0]} false_positive_rates for {found[1]} true_positive_rates")

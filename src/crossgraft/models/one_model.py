@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec, read_zoo
@@ -11,6 +11,7 @@ from crossgraft.plain_types import AllowedCode
 from crossgraft.progress import Reporter
 
 
+@runtime_checkable
 class OneModel(Protocol):
     """Options that name one model."""
 

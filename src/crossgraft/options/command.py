@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Protocol, Union, get_args, get_origin
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, runtime_checkable
 
 from crossgraft.options._option import Option, Options, options_of
 from crossgraft.registry import Registry
@@ -24,6 +24,7 @@ DATA_HELP = "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits."
 OF_EVERY_COMMAND = ("json", "quiet", "debug", "config")
 
 
+@runtime_checkable
 class Typed(Protocol):
     """What was typed, as the action of a command sees it."""
 

@@ -15,7 +15,7 @@ from crossgraft.errors import OtherRunError
 from crossgraft.metrics.words import overall
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Thumbnail
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets

@@ -24,7 +24,7 @@ from crossgraft.rank.published.sources import (
 from crossgraft.rank.published.tables import COMPRESSED, published_tables
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records.base import Reference
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
 from crossgraft.running.verb import Run, verb
 from crossgraft.select.budget import parse_budget

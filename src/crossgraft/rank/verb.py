@@ -28,7 +28,7 @@ from crossgraft.rank.resampling import plan_resampling
 from crossgraft.rank.score_names import score_name, score_names
 from crossgraft.rank.sweep import evaluate_zoo
 from crossgraft.rank.zoo import Zoo
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.scores import DEFAULT_SCORES, SCORES, AnyScore

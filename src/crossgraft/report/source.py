@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -61,6 +61,7 @@ class Source(Generic[RecordT]):
         return replace(cast("Source[Any]", self), record=record)
 
 
+@runtime_checkable
 class ReadableKind(Protocol):
     """As much of a kind of report as reading one needs."""
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from crossgraft.running.ending import THUMBNAILS_FILE as THUMBNAILS_FILE
     from crossgraft.running.ending import Publish as Publish
     from crossgraft.running.page import write_report as write_report
-    from crossgraft.running.publish import publish as publish
+    from crossgraft.running.publishing import publish as publish
     from crossgraft.running.run_directory import RunDirectory as RunDirectory
     from crossgraft.running.run_directory import open_run as open_run
     from crossgraft.running.verb import Run as Run

@@ -20,7 +20,7 @@ from crossgraft.rank.expected_order import ExpectedOrder
 from crossgraft.rank.model_history import look_up_known_results
 from crossgraft.rank.shared_images import shared_share
 from crossgraft.running.jobs import Executor
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.running.workers import MAX_WORKERS, worker_pool

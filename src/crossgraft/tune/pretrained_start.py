@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from pydantic import ValidationError
 
@@ -26,6 +26,7 @@ _LIBRARIES = ("timm", "torchvision")
 _NAMING = ("--model", "--weights-dir", "--weights-key", "--weights-prefix")
 
 
+@runtime_checkable
 class StartOptions(Protocol):
     """Options that say where pretrained weights are."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from collections.abc import Callable
+from typing import Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, model_serializer, model_validator
 
 from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
@@ -70,7 +71,7 @@ class PlanRecord(Record):
     notes: list[str] = []
 
     @model_serializer(mode="wrap")
-    def _without_what_nothing_was_added_to(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_what_nothing_was_added_to(self, write: Callable[[Any], Any]) -> dict[str, Any]:
         """Where there is no grid, and no regulariser learns something of its own, a plan is as before there were these fields."""
         written = write(self)
         return {name: value for name, value in written.items() if value is not None or name not in _ADDED}
@@ -183,7 +184,7 @@ class TuningRecord(MayBeEdited):
     references: list[Reference] = []
 
     @model_validator(mode="after")
-    def _one_count_per_class(self) -> Self:
+    def _one_count_per_class(self) -> TuningRecord:
         for number, split in enumerate(self.splits):
             if len(split.class_counts) != len(self.dataset.class_names):
                 raise ValueError(f"splits.{number}.class_counts needs one count per name in class_names of the dataset")

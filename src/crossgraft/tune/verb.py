@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crossgraft.data import Dataset
 from crossgraft.data.errors_first import data_errors_first
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.edited_rows import edit_rows, read_edits
 from crossgraft.tune.options import TuneOptions

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from pydantic import Field, model_validator
 
 from crossgraft.records.base import Count, Record, Share
@@ -29,7 +27,7 @@ class LayerPcaRecord(Record):
     panels: list[LayerPcaPanel]
 
     @model_validator(mode="after")
-    def _one_point_per_image(self) -> Self:
+    def _one_point_per_image(self) -> LayerPcaRecord:
         for panel in self.panels:
             if panel.reason is None and len(panel.points) != len(self.classes):
                 raise ValueError(f"{len(panel.points)} points of {panel.variant} for {len(self.classes)} images")

@@ -14,7 +14,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._option import given, options_of
 from crossgraft.records.base import Reference
 from crossgraft.running.command_line import display_value
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.storage.temporaries import scratch_folder

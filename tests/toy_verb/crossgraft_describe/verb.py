@@ -10,7 +10,7 @@ from crossgraft.report.kinds import Kind
 from crossgraft.report.provenance import provenance_section
 from crossgraft.result import Result
 from crossgraft.running import verb
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft_describe.command import DescribeOptions
 from crossgraft_describe.counts import DescriptionRecord, answer, answer_section, count_classes, counts_section, heading
 

@@ -20,7 +20,7 @@ from crossgraft.edit.confounders import Gamma, Tag
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.options._option import from_mapping
 from crossgraft.progress import Reporter
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
 
 SIDE = 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -70,7 +70,7 @@ class DataCheckRecord(Record):
     references: list[Reference] = []
 
     @model_validator(mode="after")
-    def _one_count_per_split_and_class(self) -> Self:
+    def _one_count_per_split_and_class(self) -> DataCheckRecord:
         found = [len(counts) for counts in self.split_counts]
         if found != [len(self.dataset.class_names)] * len(self.split_names):
             raise ValueError("split_counts needs one row per split of split_names, with one count per class")

@@ -8,7 +8,7 @@ from pathlib import Path
 from crossgraft.errors import UnknownNameError
 from crossgraft.rank.published.tables import published_tables
 from crossgraft.rank.published.user_table import read_benchmark_table
-from crossgraft.running.publish import publish
+from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
 from crossgraft.running.verb import Run, verb
 from crossgraft.select.budget import parse_budget
