@@ -68,7 +68,7 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
     """Write one self-contained HTML page for one run, or for several side by side.
 
     Reads ``run.json``, ``report.json`` and, when there, ``thumbnails.json`` of each run; computes nothing.
-    The same records give the same bytes.
+    The same records give the same bytes, but for a next command that depends on which models are on this machine.
 
     Args:
         run_directory: The folder of one run, or a sequence of folders.
