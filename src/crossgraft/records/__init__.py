@@ -5,250 +5,173 @@ a run directory. ``None`` means "there is no number", and a text field beside it
 field changes its meaning. One file holds the records of one topic; all names are imported from here.
 """
 
-from crossgraft.records.audit import AuditCell as AuditCell
-from crossgraft.records.audit import AuditDifference as AuditDifference
-from crossgraft.records.audit import AuditDifferencePoint as AuditDifferencePoint
-from crossgraft.records.audit import AuditEntry as AuditEntry
-from crossgraft.records.audit import AuditMetric as AuditMetric
-from crossgraft.records.audit import AuditMode as AuditMode
-from crossgraft.records.audit import AuditOutcome as AuditOutcome
-from crossgraft.records.audit import AuditPoint as AuditPoint
-from crossgraft.records.audit import AuditRecord as AuditRecord
-from crossgraft.records.audit import AuditTrainingRecord as AuditTrainingRecord
-from crossgraft.records.audit import ConfounderRecord as ConfounderRecord
-from crossgraft.records.audit import FileFactRow as FileFactRow
-from crossgraft.records.audit import GateRecord as GateRecord
-from crossgraft.records.audit_frequency import ArtefactFrequencies as ArtefactFrequencies
-from crossgraft.records.audit_frequency import AuditFrequencies as AuditFrequencies
-from crossgraft.records.audit_frequency import BandPoint as BandPoint
-from crossgraft.records.audit_frequency import BandRecord as BandRecord
-from crossgraft.records.audit_frequency import ModelFrequencies as ModelFrequencies
-from crossgraft.records.audit_frequency import PriorityRecord as PriorityRecord
-from crossgraft.records.audit_frequency import RiskPoint as RiskPoint
-from crossgraft.records.audit_frequency import RiskRankRecord as RiskRankRecord
-from crossgraft.records.base import SCHEMA_VERSION, Record, Reference, StageRecord
-from crossgraft.records.checks import (
-    CheckRecord,
-    ColumnRecord,
-    DataCheckRecord,
-    FindingRecord,
-    Severity,
-    SplitDifferenceRecord,
-)
-from crossgraft.records.contact_sheets import ContactSheetRow as ContactSheetRow
-from crossgraft.records.contact_sheets import ContactSheetsRecord as ContactSheetsRecord
-from crossgraft.records.contact_sheets import ShownImageRow as ShownImageRow
-from crossgraft.records.data import DatasetRecord, FileCountRecord, Thumbnail
-from crossgraft.records.data_split import DataSplitRecord
-from crossgraft.records.demo import (
-    BestModelRecord,
-    ComparedModelRecord,
-    DemoPrediction,
-    DemoRecord,
-    FineTunedRow,
-    SplitComparison,
-)
-from crossgraft.records.distillation import DistillationRecord as DistillationRecord
-from crossgraft.records.distillation import DistilledDomainRecord as DistilledDomainRecord
-from crossgraft.records.distillation import DistilledStepsRecord as DistilledStepsRecord
-from crossgraft.records.editing import EditedClassRow as EditedClassRow
-from crossgraft.records.editing import EditedImagesRecord as EditedImagesRecord
-from crossgraft.records.editing import EditedPartRow as EditedPartRow
-from crossgraft.records.editing import EditRecord as EditRecord
-from crossgraft.records.editing import EditRow as EditRow
-from crossgraft.records.epochs import EpochRow
-from crossgraft.records.export import ExportedFileRecord, ExportedModelRecord, ExportRecord, OutputAgreementRecord
-from crossgraft.records.fewshot import BoundRecord as BoundRecord
-from crossgraft.records.fewshot import EpisodeLookRecord as EpisodeLookRecord
-from crossgraft.records.fewshot import EpisodesPart as EpisodesPart
-from crossgraft.records.fewshot import FewshotRecord as FewshotRecord
-from crossgraft.records.fewshot import HeadLookRecord as HeadLookRecord
-from crossgraft.records.fewshot import HeadRow as HeadRow
-from crossgraft.records.fewshot import SizeRow as SizeRow
-from crossgraft.records.geometry import CentreTaskRow as CentreTaskRow
-from crossgraft.records.geometry import DistanceRow as DistanceRow
-from crossgraft.records.geometry import ForgettingRecord as ForgettingRecord
-from crossgraft.records.geometry import InterpolationPathRecord as InterpolationPathRecord
-from crossgraft.records.geometry import ParameterDistanceRecord as ParameterDistanceRecord
-from crossgraft.records.geometry import PathPointRow as PathPointRow
-from crossgraft.records.geometry import ProbeRow as ProbeRow
-from crossgraft.records.geometry import SharpnessRecord as SharpnessRecord
-from crossgraft.records.geometry import SharpnessRow as SharpnessRow
-from crossgraft.records.geometry import WeightDistance as WeightDistance
-from crossgraft.records.geometry_maps import AttentionRecord as AttentionRecord
-from crossgraft.records.geometry_maps import AttentionRow as AttentionRow
-from crossgraft.records.geometry_maps import FeatureMapRecord as FeatureMapRecord
-from crossgraft.records.geometry_maps import FilterRow as FilterRow
-from crossgraft.records.geometry_maps import FiltersRecord as FiltersRecord
-from crossgraft.records.geometry_maps import MappedNetworkRow as MappedNetworkRow
-from crossgraft.records.geometry_maps import TsneRecord as TsneRecord
-from crossgraft.records.geometry_maps import TsneRow as TsneRow
-from crossgraft.records.gradients import BlockGradientRecord, GradientNormsRecord
-from crossgraft.records.interpolation import InterpolationPoint, InterpolationRecord
-from crossgraft.records.keeping import BatchNormRecord, KeepRecord
-from crossgraft.records.layer_pca import LayerPcaPanel, LayerPcaRecord
-from crossgraft.records.looks import Look, LooksRecord
-from crossgraft.records.mistakes import MistakeRecord as MistakeRecord
-from crossgraft.records.mistakes import MistakesRecord as MistakesRecord
-from crossgraft.records.model_comparison import ComparedKind as ComparedKind
-from crossgraft.records.model_comparison import ComparedModel as ComparedModel
-from crossgraft.records.model_comparison import LayerCca as LayerCca
-from crossgraft.records.model_comparison import LayerGrid as LayerGrid
-from crossgraft.records.model_comparison import MeasuredFeatures as MeasuredFeatures
-from crossgraft.records.model_comparison import ModelComparisonRecord as ModelComparisonRecord
-from crossgraft.records.model_comparison import ModelPair as ModelPair
-from crossgraft.records.model_comparison import PairOf as PairOf
-from crossgraft.records.model_comparison import SharedMistakes as SharedMistakes
-from crossgraft.records.model_comparison_geometry import GeometryName as GeometryName
-from crossgraft.records.model_comparison_geometry import ModelGeometry as ModelGeometry
-from crossgraft.records.model_comparison_geometry import WeightsApart as WeightsApart
-from crossgraft.records.models import ModelRecord, PreprocessingRecord, Role
-from crossgraft.records.plugins import PluginRecord
-from crossgraft.records.prediction import PredictionRecord, PredictionRow
-from crossgraft.records.prior import STATIC_PRIOR, KnownResult, PriorRecord, PriorRow
-from crossgraft.records.published import (
-    AnswerRecord,
-    CitedTable,
-    FriedmanRecord,
-    MeanRecord,
-    MethodRecord,
-    OrderRow,
-    PublishedRecord,
-    ReplayRecord,
-    ReplayRow,
-    ReproductionRecord,
-    ScenarioRecord,
-    SlipRecord,
-)
-from crossgraft.records.ranking import (
-    AgreementRecord,
-    GroundTruthRecord,
-    PairRecord,
-    RankingByScore,
-    RankingRecord,
-    RankRow,
-    ScoreCell,
-    ScoreRecord,
-)
-from crossgraft.records.runs import RunRecord
-from crossgraft.records.saved_model import SavedModelRecord, TrainingDataRecord
-from crossgraft.records.selection import CandidateRecord, PlannedModel, SelectionPlanRecord, SelectionRecord
-from crossgraft.records.tuning import (
-    CalibrationRecord,
-    ConfusionRecord,
-    FoldRecord,
-    GridPointRecord,
-    MetricRecord,
-    PlanRecord,
-    PlanRow,
-    ReliabilityBin,
-    RocRecord,
-    SplitRow,
-    ThresholdRecord,
-    TunedModelRecord,
-    TuningRecord,
-)
-from crossgraft.records.tuning_comparison import (
-    ComparedPlan,
-    ComparedTrainingRecord,
-    ComparedVariantRecord,
-    ComparisonPlanRecord,
-    DifferenceRecord,
-    FineTuningComparisonRecord,
-    ValueRecord,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AgreementRecord",
-    "AnswerRecord",
-    "BatchNormRecord",
-    "BestModelRecord",
-    "BlockGradientRecord",
-    "CalibrationRecord",
-    "CandidateRecord",
-    "CheckRecord",
-    "CitedTable",
-    "ColumnRecord",
-    "ComparedModelRecord",
-    "ComparedPlan",
-    "ComparedTrainingRecord",
-    "ComparedVariantRecord",
-    "ComparisonPlanRecord",
-    "ConfusionRecord",
-    "DataCheckRecord",
-    "DataSplitRecord",
-    "DatasetRecord",
-    "DemoPrediction",
-    "DemoRecord",
-    "DifferenceRecord",
-    "EpochRow",
-    "ExportRecord",
-    "ExportedFileRecord",
-    "ExportedModelRecord",
-    "FileCountRecord",
-    "FindingRecord",
-    "FineTunedRow",
-    "FineTuningComparisonRecord",
-    "FoldRecord",
-    "FriedmanRecord",
-    "GradientNormsRecord",
-    "GridPointRecord",
-    "GroundTruthRecord",
-    "InterpolationPoint",
-    "InterpolationRecord",
-    "KeepRecord",
-    "KnownResult",
-    "LayerPcaPanel",
-    "LayerPcaRecord",
-    "Look",
-    "LooksRecord",
-    "MeanRecord",
-    "MethodRecord",
-    "MetricRecord",
-    "ModelRecord",
-    "OrderRow",
-    "OutputAgreementRecord",
-    "PairRecord",
-    "PlanRecord",
-    "PlanRow",
-    "PlannedModel",
-    "PluginRecord",
-    "PredictionRecord",
-    "PredictionRow",
-    "PreprocessingRecord",
-    "PriorRecord",
-    "PriorRow",
-    "PublishedRecord",
-    "RankRow",
-    "RankingByScore",
-    "RankingRecord",
-    "Record",
-    "Reference",
-    "ReliabilityBin",
-    "ReplayRecord",
-    "ReplayRow",
-    "ReproductionRecord",
-    "RocRecord",
-    "Role",
-    "RunRecord",
-    "SCHEMA_VERSION",
-    "STATIC_PRIOR",
-    "SavedModelRecord",
-    "ScenarioRecord",
-    "ScoreCell",
-    "ScoreRecord",
-    "SelectionPlanRecord",
-    "SelectionRecord",
-    "Severity",
-    "SlipRecord",
-    "SplitComparison",
-    "SplitDifferenceRecord",
-    "SplitRow",
-    "StageRecord",
-    "ThresholdRecord",
-    "Thumbnail",
-    "TrainingDataRecord",
-    "TunedModelRecord",
-    "TuningRecord",
-    "ValueRecord",
-]
+from crossgraft.faces import lazy_face
+
+if TYPE_CHECKING:
+    from crossgraft.records.audit import AuditCell as AuditCell
+    from crossgraft.records.audit import AuditDifference as AuditDifference
+    from crossgraft.records.audit import AuditDifferencePoint as AuditDifferencePoint
+    from crossgraft.records.audit import AuditEntry as AuditEntry
+    from crossgraft.records.audit import AuditMetric as AuditMetric
+    from crossgraft.records.audit import AuditMode as AuditMode
+    from crossgraft.records.audit import AuditOutcome as AuditOutcome
+    from crossgraft.records.audit import AuditPoint as AuditPoint
+    from crossgraft.records.audit import AuditRecord as AuditRecord
+    from crossgraft.records.audit import AuditTrainingRecord as AuditTrainingRecord
+    from crossgraft.records.audit import ConfounderRecord as ConfounderRecord
+    from crossgraft.records.audit import FileFactRow as FileFactRow
+    from crossgraft.records.audit import GateRecord as GateRecord
+    from crossgraft.records.audit_frequency import ArtefactFrequencies as ArtefactFrequencies
+    from crossgraft.records.audit_frequency import AuditFrequencies as AuditFrequencies
+    from crossgraft.records.audit_frequency import BandPoint as BandPoint
+    from crossgraft.records.audit_frequency import BandRecord as BandRecord
+    from crossgraft.records.audit_frequency import ModelFrequencies as ModelFrequencies
+    from crossgraft.records.audit_frequency import PriorityRecord as PriorityRecord
+    from crossgraft.records.audit_frequency import RiskPoint as RiskPoint
+    from crossgraft.records.audit_frequency import RiskRankRecord as RiskRankRecord
+    from crossgraft.records.base import SCHEMA_VERSION as SCHEMA_VERSION
+    from crossgraft.records.base import Record as Record
+    from crossgraft.records.base import Reference as Reference
+    from crossgraft.records.base import StageRecord as StageRecord
+    from crossgraft.records.checks import CheckRecord as CheckRecord
+    from crossgraft.records.checks import ColumnRecord as ColumnRecord
+    from crossgraft.records.checks import DataCheckRecord as DataCheckRecord
+    from crossgraft.records.checks import FindingRecord as FindingRecord
+    from crossgraft.records.checks import Severity as Severity
+    from crossgraft.records.checks import SplitDifferenceRecord as SplitDifferenceRecord
+    from crossgraft.records.contact_sheets import ContactSheetRow as ContactSheetRow
+    from crossgraft.records.contact_sheets import ContactSheetsRecord as ContactSheetsRecord
+    from crossgraft.records.contact_sheets import ShownImageRow as ShownImageRow
+    from crossgraft.records.data import DatasetRecord as DatasetRecord
+    from crossgraft.records.data import FileCountRecord as FileCountRecord
+    from crossgraft.records.data import Thumbnail as Thumbnail
+    from crossgraft.records.data_split import DataSplitRecord as DataSplitRecord
+    from crossgraft.records.demo import BestModelRecord as BestModelRecord
+    from crossgraft.records.demo import ComparedModelRecord as ComparedModelRecord
+    from crossgraft.records.demo import DemoPrediction as DemoPrediction
+    from crossgraft.records.demo import DemoRecord as DemoRecord
+    from crossgraft.records.demo import FineTunedRow as FineTunedRow
+    from crossgraft.records.demo import SplitComparison as SplitComparison
+    from crossgraft.records.distillation import DistillationRecord as DistillationRecord
+    from crossgraft.records.distillation import DistilledDomainRecord as DistilledDomainRecord
+    from crossgraft.records.distillation import DistilledStepsRecord as DistilledStepsRecord
+    from crossgraft.records.editing import EditedClassRow as EditedClassRow
+    from crossgraft.records.editing import EditedImagesRecord as EditedImagesRecord
+    from crossgraft.records.editing import EditedPartRow as EditedPartRow
+    from crossgraft.records.editing import EditRecord as EditRecord
+    from crossgraft.records.editing import EditRow as EditRow
+    from crossgraft.records.epochs import EpochRow as EpochRow
+    from crossgraft.records.export import ExportedFileRecord as ExportedFileRecord
+    from crossgraft.records.export import ExportedModelRecord as ExportedModelRecord
+    from crossgraft.records.export import ExportRecord as ExportRecord
+    from crossgraft.records.export import OutputAgreementRecord as OutputAgreementRecord
+    from crossgraft.records.fewshot import BoundRecord as BoundRecord
+    from crossgraft.records.fewshot import EpisodeLookRecord as EpisodeLookRecord
+    from crossgraft.records.fewshot import EpisodesPart as EpisodesPart
+    from crossgraft.records.fewshot import FewshotRecord as FewshotRecord
+    from crossgraft.records.fewshot import HeadLookRecord as HeadLookRecord
+    from crossgraft.records.fewshot import HeadRow as HeadRow
+    from crossgraft.records.fewshot import SizeRow as SizeRow
+    from crossgraft.records.geometry import CentreTaskRow as CentreTaskRow
+    from crossgraft.records.geometry import DistanceRow as DistanceRow
+    from crossgraft.records.geometry import ForgettingRecord as ForgettingRecord
+    from crossgraft.records.geometry import InterpolationPathRecord as InterpolationPathRecord
+    from crossgraft.records.geometry import ParameterDistanceRecord as ParameterDistanceRecord
+    from crossgraft.records.geometry import PathPointRow as PathPointRow
+    from crossgraft.records.geometry import ProbeRow as ProbeRow
+    from crossgraft.records.geometry import SharpnessRecord as SharpnessRecord
+    from crossgraft.records.geometry import SharpnessRow as SharpnessRow
+    from crossgraft.records.geometry import WeightDistance as WeightDistance
+    from crossgraft.records.geometry_maps import AttentionRecord as AttentionRecord
+    from crossgraft.records.geometry_maps import AttentionRow as AttentionRow
+    from crossgraft.records.geometry_maps import FeatureMapRecord as FeatureMapRecord
+    from crossgraft.records.geometry_maps import FilterRow as FilterRow
+    from crossgraft.records.geometry_maps import FiltersRecord as FiltersRecord
+    from crossgraft.records.geometry_maps import MappedNetworkRow as MappedNetworkRow
+    from crossgraft.records.geometry_maps import TsneRecord as TsneRecord
+    from crossgraft.records.geometry_maps import TsneRow as TsneRow
+    from crossgraft.records.gradients import BlockGradientRecord as BlockGradientRecord
+    from crossgraft.records.gradients import GradientNormsRecord as GradientNormsRecord
+    from crossgraft.records.interpolation import InterpolationPoint as InterpolationPoint
+    from crossgraft.records.interpolation import InterpolationRecord as InterpolationRecord
+    from crossgraft.records.keeping import BatchNormRecord as BatchNormRecord
+    from crossgraft.records.keeping import KeepRecord as KeepRecord
+    from crossgraft.records.layer_pca import LayerPcaPanel as LayerPcaPanel
+    from crossgraft.records.layer_pca import LayerPcaRecord as LayerPcaRecord
+    from crossgraft.records.looks import Look as Look
+    from crossgraft.records.looks import LooksRecord as LooksRecord
+    from crossgraft.records.mistakes import MistakeRecord as MistakeRecord
+    from crossgraft.records.mistakes import MistakesRecord as MistakesRecord
+    from crossgraft.records.model_comparison import ComparedKind as ComparedKind
+    from crossgraft.records.model_comparison import ComparedModel as ComparedModel
+    from crossgraft.records.model_comparison import LayerCca as LayerCca
+    from crossgraft.records.model_comparison import LayerGrid as LayerGrid
+    from crossgraft.records.model_comparison import MeasuredFeatures as MeasuredFeatures
+    from crossgraft.records.model_comparison import ModelComparisonRecord as ModelComparisonRecord
+    from crossgraft.records.model_comparison import ModelPair as ModelPair
+    from crossgraft.records.model_comparison import PairOf as PairOf
+    from crossgraft.records.model_comparison import SharedMistakes as SharedMistakes
+    from crossgraft.records.model_comparison_geometry import GeometryName as GeometryName
+    from crossgraft.records.model_comparison_geometry import ModelGeometry as ModelGeometry
+    from crossgraft.records.model_comparison_geometry import WeightsApart as WeightsApart
+    from crossgraft.records.models import ModelRecord as ModelRecord
+    from crossgraft.records.models import PreprocessingRecord as PreprocessingRecord
+    from crossgraft.records.models import Role as Role
+    from crossgraft.records.plugins import PluginRecord as PluginRecord
+    from crossgraft.records.prediction import PredictionRecord as PredictionRecord
+    from crossgraft.records.prediction import PredictionRow as PredictionRow
+    from crossgraft.records.prior import STATIC_PRIOR as STATIC_PRIOR
+    from crossgraft.records.prior import KnownResult as KnownResult
+    from crossgraft.records.prior import PriorRecord as PriorRecord
+    from crossgraft.records.prior import PriorRow as PriorRow
+    from crossgraft.records.published import AnswerRecord as AnswerRecord
+    from crossgraft.records.published import CitedTable as CitedTable
+    from crossgraft.records.published import FriedmanRecord as FriedmanRecord
+    from crossgraft.records.published import MeanRecord as MeanRecord
+    from crossgraft.records.published import MethodRecord as MethodRecord
+    from crossgraft.records.published import OrderRow as OrderRow
+    from crossgraft.records.published import PublishedRecord as PublishedRecord
+    from crossgraft.records.published import ReplayRecord as ReplayRecord
+    from crossgraft.records.published import ReplayRow as ReplayRow
+    from crossgraft.records.published import ReproductionRecord as ReproductionRecord
+    from crossgraft.records.published import ScenarioRecord as ScenarioRecord
+    from crossgraft.records.published import SlipRecord as SlipRecord
+    from crossgraft.records.ranking import AgreementRecord as AgreementRecord
+    from crossgraft.records.ranking import GroundTruthRecord as GroundTruthRecord
+    from crossgraft.records.ranking import PairRecord as PairRecord
+    from crossgraft.records.ranking import RankingByScore as RankingByScore
+    from crossgraft.records.ranking import RankingRecord as RankingRecord
+    from crossgraft.records.ranking import RankRow as RankRow
+    from crossgraft.records.ranking import ScoreCell as ScoreCell
+    from crossgraft.records.ranking import ScoreRecord as ScoreRecord
+    from crossgraft.records.runs import RunRecord as RunRecord
+    from crossgraft.records.saved_model import SavedModelRecord as SavedModelRecord
+    from crossgraft.records.saved_model import TrainingDataRecord as TrainingDataRecord
+    from crossgraft.records.selection import CandidateRecord as CandidateRecord
+    from crossgraft.records.selection import PlannedModel as PlannedModel
+    from crossgraft.records.selection import SelectionPlanRecord as SelectionPlanRecord
+    from crossgraft.records.selection import SelectionRecord as SelectionRecord
+    from crossgraft.records.tuning import CalibrationRecord as CalibrationRecord
+    from crossgraft.records.tuning import ConfusionRecord as ConfusionRecord
+    from crossgraft.records.tuning import FoldRecord as FoldRecord
+    from crossgraft.records.tuning import GridPointRecord as GridPointRecord
+    from crossgraft.records.tuning import MetricRecord as MetricRecord
+    from crossgraft.records.tuning import PlanRecord as PlanRecord
+    from crossgraft.records.tuning import PlanRow as PlanRow
+    from crossgraft.records.tuning import ReliabilityBin as ReliabilityBin
+    from crossgraft.records.tuning import RocRecord as RocRecord
+    from crossgraft.records.tuning import SplitRow as SplitRow
+    from crossgraft.records.tuning import ThresholdRecord as ThresholdRecord
+    from crossgraft.records.tuning import TunedModelRecord as TunedModelRecord
+    from crossgraft.records.tuning import TuningRecord as TuningRecord
+    from crossgraft.records.tuning_comparison import ComparedPlan as ComparedPlan
+    from crossgraft.records.tuning_comparison import ComparedTrainingRecord as ComparedTrainingRecord
+    from crossgraft.records.tuning_comparison import ComparedVariantRecord as ComparedVariantRecord
+    from crossgraft.records.tuning_comparison import ComparisonPlanRecord as ComparisonPlanRecord
+    from crossgraft.records.tuning_comparison import DifferenceRecord as DifferenceRecord
+    from crossgraft.records.tuning_comparison import FineTuningComparisonRecord as FineTuningComparisonRecord
+    from crossgraft.records.tuning_comparison import ValueRecord as ValueRecord
+
+lazy_face(__name__)
