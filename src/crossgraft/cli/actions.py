@@ -29,17 +29,19 @@ def report(call: Typed) -> int:
 def list_plugins(call: Typed) -> int:
     """``crossgraft list``, as a table or, of confounders, on images."""
     from crossgraft.cli.listing import after_models, rows_as_text, rows_of
+    from crossgraft.compute import without_cycle_collection
     from crossgraft.records.base import SCHEMA_VERSION
 
     kind = call.inputs["what"]
     if asked := {*call.typed} & {*options_of(SheetOptions)}:
         return _contact_sheets(call, kind, asked)
-    rows = rows_of(kind, **call.values(ListOptions))
-    if call.typed.get("json", False):
-        print_json(json.dumps({"schema_version": SCHEMA_VERSION, kind.replace("-", "_"): rows}))
-    else:
-        following = f"\n\n{after_models(rows, call.typed.get('weights_dir'))}" if kind == "models" else ""
-        show(rows_as_text(rows) + following)
+    with without_cycle_collection():
+        rows = rows_of(kind, **call.values(ListOptions))
+        if call.typed.get("json", False):
+            print_json(json.dumps({"schema_version": SCHEMA_VERSION, kind.replace("-", "_"): rows}))
+        else:
+            following = f"\n\n{after_models(rows, call.typed.get('weights_dir'))}" if kind == "models" else ""
+            show(rows_as_text(rows) + following)
     return 0
 
 

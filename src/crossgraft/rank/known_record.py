@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from crossgraft.records.base import SCHEMA_VERSION, Record
 
+_END_OF_METHOD = re.compile(r", |;")
 STATIC_PRIOR = "static_prior"
 """Stands for a score where the static prior is compared with fine-tuned results."""
 
@@ -37,7 +38,7 @@ class KnownResult(Record):
     @property
     def method(self) -> str:
         """How the model was tuned, which a protocol says first."""
-        return re.split(r", |;", self.protocol, maxsplit=1)[0]
+        return _END_OF_METHOD.split(self.protocol, maxsplit=1)[0]
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from crossgraft.errors import UsageError
 from crossgraft.options._values import checked
 from crossgraft.options.terminal import PageOptions
+from crossgraft.report.page import render_page
 from crossgraft.running.inputs import refuse_file_of_a_run
 from crossgraft.running.written_files import is_page
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.storage.replacing import refuse_to_replace
-
-if TYPE_CHECKING:
-    pass
-from crossgraft.report.page import render_page
 
 
 def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str | Path | None = None) -> Path:
     """Write one self-contained HTML page for one run, or for several side by side.
 
     Reads ``run.json``, ``report.json`` and, when there, ``thumbnails.json`` of each run; computes nothing.
-    The same records give the same bytes.
+    The same records give the same bytes, but for a next command that depends on which models are on this machine.
 
     Args:
         run_directory: The folder of one run, or a sequence of folders.

@@ -48,6 +48,8 @@ def visible(text: str, *, keep: str = "", escape: Callable[[str], str] = escaped
     True
     """
     if "\n" in keep and "\n" in text:  # line by line, most of which have nothing to escape
+        if is_plain(text.replace("\n", "")):
+            return text
         return "\n".join(visible(line, keep=keep, escape=escape) for line in text.split("\n"))
     if is_plain(text):
         return text

@@ -1,0 +1,56 @@
+"""Names of a package are found on first use, and stay what they are whatever is imported."""
+
+import importlib
+import inspect
+import sys
+
+import pytest
+
+import crossgraft
+import crossgraft.rank
+
+PACKAGE = '''"""A package."""
+
+from typing import TYPE_CHECKING
+
+from crossgraft.faces import lazy_face
+
+if TYPE_CHECKING:
+    from {name}.work import work as work
+    from {name}.work import other as another
+
+lazy_face(__name__, moved={{"old": "{name}:work"}})
+'''
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package whose function has the name of its module."""
+    (tmp_path / "with_a_face").mkdir()
+    (tmp_path / "with_a_face" / "__init__.py").write_text(PACKAGE.format(name="with_a_face"))
+    (tmp_path / "with_a_face" / "work.py").write_text("def work():\n    return 1\n\n\ndef other():\n    return 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield importlib.import_module("with_a_face")
+    for name in ("with_a_face", "with_a_face.work"):
+        sys.modules.pop(name, None)
+
+
+def test_nothing_is_imported_before_it_is_used(package):
+    assert package.__all__ == ["work", "another"] and {"work", "another"} <= {*dir(package)}
+    assert "with_a_face.work" not in sys.modules
+    assert package.another() == 2
+
+
+def test_a_function_stays_a_function_when_the_module_of_its_name_is_imported(package):
+    importlib.import_module("with_a_face.work")
+    assert package.work() == 1
+    importlib.import_module("crossgraft.rank.aggregate")
+    assert inspect.isfunction(crossgraft.rank.aggregate)
+
+
+def test_an_old_name_warns_and_an_unknown_one_is_none(package):
+    with pytest.warns(DeprecationWarning, match="from with_a_face import work"):
+        assert package.old() == 1
+    for module in (package, crossgraft):
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            module.nothing  # noqa: B018
