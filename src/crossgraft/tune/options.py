@@ -22,6 +22,7 @@ from crossgraft.options.data import (
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
 from crossgraft.options.terminal import Terminal
+from crossgraft.tune.engine.settings import OptimizerName, ScheduleName
 
 if TYPE_CHECKING:
     from crossgraft.losses import Loss
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 else:
     Augmentation = BatchTransform = Loss = Method = ModelSpec = Regularizer = FromProgram
 
-
-OptimizerName = Literal["adamw", "sgd"]
-ScheduleName = Literal["cosine", "constant"]
 BatchNormMode = Literal["train", "frozen", "adapt"]
 
 

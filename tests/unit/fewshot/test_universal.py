@@ -12,9 +12,10 @@ from safetensors.torch import load_file, save_file
 
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
+from crossgraft.distil import DistillationSettings, Domain, distil_domains
 from crossgraft.distil.teachers import new_head
 from crossgraft.errors import DataError, DivergedError, OtherRunError, UsageError
-from crossgraft.fewshot import DistillationSettings, Domain, UrlHead, distil_domains
+from crossgraft.fewshot import UrlHead
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.models.classifier import make_classifier
 from crossgraft.similarity import batch_rbf_cka

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.tune.options import OptimizerName, ScheduleName
 
+OptimizerName = Literal["adamw", "sgd"]
+ScheduleName = Literal["cosine", "constant"]
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 
 
