@@ -26,7 +26,8 @@ def lazy_face(
     Args:
         package: Its ``__name__``.
         moved: Old name → the module that has it now, with its new name if that is another: ``crossgraft.tune:FineTuningResult``.
-        otherwise: Finds names that the package does not write; raises ``AttributeError`` for those that are none.
+        otherwise: Finds names that the package does not write, before folders of that name; raises ``AttributeError`` for those
+            that are none.
     """
     module = sys.modules[package]
     homes = _written_names(Path(str(module.__file__)))
@@ -39,11 +40,18 @@ def lazy_face(
             return value
         if name in moved:
             return _warned(package, name, moved[name])
-        if otherwise is not None and not name.startswith("_"):
-            return otherwise(name)
+        try:
+            if otherwise is not None and not name.startswith("_"):
+                return otherwise(name)
+        except AttributeError:
+            if (folder := sys.modules.get(f"{package}.{name}")) is not None:
+                return folder
+            raise
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    module.__dict__.update(__getattr__=find, __all__=list(homes), _homes=frozenset(homes))
+    module.__dict__.update(
+        __getattr__=find, __all__=list(homes), _homes=frozenset(homes), _is_open=otherwise is not None
+    )
     module.__class__ = _Face
 
 
@@ -51,7 +59,7 @@ class _Face(ModuleType):
     """A package whose names stay what they are when a module of the same name is imported (``predict``)."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name in self._homes and isinstance(value, ModuleType):
+        if isinstance(value, ModuleType) and (name in self._homes or self._is_open):
             return
         super().__setattr__(name, value)
 

@@ -1,4 +1,4 @@
-"""A verb in another package: command, keywords, record, report and terminal follow from two registrations."""
+"""A verb is one folder: command, keywords, record, report and terminal follow, here and in a package of its own."""
 
 import json
 import os
@@ -13,21 +13,40 @@ from crossgraft.cli.commands import COMMANDS
 from support.tiny import make_images
 
 TOY = Path(__file__).parents[1] / "toy_verb"
-GLUE = ("crossgraft_describe/verb.py", "crossgraft_describe/command.py", "entry_points.txt")
-"""Everything but what the verb is about; that is ``counts.py``."""
+GLUE = ("crossgraft_describe/verb.py", "crossgraft_describe/options.py", "entry_points.txt")
+"""Everything but what the verb is about."""
 MOST_LINES = 60
+DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(crossgraft.__file__).parent
 
 
-@pytest.fixture
-def installed(tmp_path):
-    """An environment in which the package counts as installed, and a folder with images."""
-    facts = tmp_path / "site" / "crossgraft_describe-1.0.dist-info"
+def package_of_its_own(site):
+    """Installed beside this one, with entry points."""
+    facts = site / "crossgraft_describe-1.0.dist-info"
     facts.mkdir(parents=True)
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: crossgraft-describe\nVersion: 1.0\n")
     (facts / "entry_points.txt").write_text((TOY / "entry_points.txt").read_text())
+    return [str(site), str(TOY)]
+
+
+def room_of_this_package(site):
+    """A copy of this package with one folder more; no other file is touched."""
+    copy = site / "crossgraft"
+    copy.mkdir(parents=True)
+    for path in SOURCE.iterdir():
+        (copy / path.name).symlink_to(path)
+    (copy / "describe").mkdir()
+    for path in (TOY / "crossgraft_describe").glob("*.py"):
+        text = path.read_text().replace("crossgraft_describe", "crossgraft.describe")
+        (copy / "describe" / path.name).write_text(text)
+    return [str(site)]
+
+
+@pytest.fixture(params=[package_of_its_own, room_of_this_package])
+def installed(request, tmp_path):
+    """An environment that has the verb, and a folder with images."""
     make_images(tmp_path / "images", {"benign": 5, "malignant": 3, "odd": 1})
-    path = [str(facts.parent), str(TOY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = [*request.param(tmp_path / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path), "COLUMNS": "100"}
 
 
@@ -57,7 +76,7 @@ def test_nothing_in_this_package_knows_it():
 def test_help_names_it_and_imports_nothing_heavy(python):
     show = (
         "import sys; from crossgraft.cli.main import main; main(['--help']); main(['describe', '--help']);"
-        "print(sorted({'numpy', 'torch', 'pandas', 'crossgraft_describe.verb'} & {*sys.modules}))"
+        "print(sorted({'numpy', 'torch', 'pandas', 'crossgraft_describe.verb', 'crossgraft.describe.verb'} & {*sys.modules}))"
     )
     page = python("-c", show)
     assert "describe     Count the images of each class." in page
@@ -86,6 +105,11 @@ found = crossgraft.describe("images", at_least=4)
 print(found, found.to_frame().shape, found.report, "<table" in found._repr_html_())
 print(crossgraft.describe.__doc__)
 """
+
+
+def test_the_catalogue_of_commands_has_it(python):
+    show = f"import sys; sys.path.insert(0, {str(DOCS)!r}); import generate; print(generate.commands_page())"
+    assert "crossgraft describe" in python("-c", show)
 
 
 @pytest.mark.slow

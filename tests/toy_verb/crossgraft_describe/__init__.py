@@ -1,1 +1,1 @@
-"""A verb in a package of its own: ``crossgraft describe`` counts the images of each class."""
+"""A verb in one folder: ``crossgraft describe`` counts the images of each class."""

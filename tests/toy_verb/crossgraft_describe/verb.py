@@ -6,23 +6,17 @@ import pandas as pd
 
 from crossgraft.data import open_dataset
 from crossgraft.options._option import configuration
-from crossgraft.report.kinds import Kind
-from crossgraft.report.provenance import provenance_section
 from crossgraft.result import Result
 from crossgraft.running import verb
 from crossgraft.running.publishing import publish
-from crossgraft_describe.command import DescribeOptions
-from crossgraft_describe.counts import DescriptionRecord, answer, answer_section, count_classes, counts_section, heading
-
-REPORT = Kind(
-    DescriptionRecord, heading, (answer_section, counts_section, provenance_section), (counts_section, answer_section)
-)
+from crossgraft_describe.options import DescribeOptions
+from crossgraft_describe.record import DescriptionRecord, count_classes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Description(Result[DescriptionRecord]):
     def summary(self):
-        return answer(self.record)
+        return self.record.answer
 
     def to_frame(self):
         return pd.DataFrame([row.model_dump() for row in self.record.classes])

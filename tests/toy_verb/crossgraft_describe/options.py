@@ -1,4 +1,4 @@
-"""The command, which imports nothing heavy."""
+"""What can be said, and the command, which imports nothing heavy."""
 
 from crossgraft.options._option import option, options
 from crossgraft.options.command import Command, Input
