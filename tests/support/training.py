@@ -23,10 +23,10 @@ from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
-from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.methods.adaptformer import AdaptFormer
 from crossgraft.tune.methods.lora import LoRA
 from crossgraft.tune.planning.fold_networks import FoldNetworks
+from crossgraft.tune.protocols.method import Selection
 from crossgraft.types import Preprocessing
 
 SIZE = 32

@@ -14,7 +14,7 @@ from crossgraft.options.terminal import Terminal
 from crossgraft.rank.options import Extraction
 
 if TYPE_CHECKING:
-    from crossgraft.tune.methods._method import Method
+    from crossgraft.tune.protocols.method import Method
 else:
     Method = FromProgram
 

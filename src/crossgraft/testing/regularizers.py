@@ -26,8 +26,8 @@ from crossgraft.testing.promises import (
     promise,
     require,
 )
+from crossgraft.tune.protocols.regularizer import LooksInside, attach
 from crossgraft.tune.regularizers import ForwardStart, Regularizer, StepUpdate
-from crossgraft.tune.regularizers._regularizer import LooksInside, attach
 
 
 @promise

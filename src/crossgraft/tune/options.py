@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from crossgraft.models.spec import ModelSpec
     from crossgraft.tune.augmentations import Augmentation
     from crossgraft.tune.batch_transforms import BatchTransform
-    from crossgraft.tune.methods._method import Method
-    from crossgraft.tune.regularizers._regularizer import Regularizer
+    from crossgraft.tune.protocols.method import Method
+    from crossgraft.tune.protocols.regularizer import Regularizer
 else:
     Augmentation = BatchTransform = Loss = Method = ModelSpec = Regularizer = FromProgram
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from crossgraft.errors import UsageError
 from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.regularizers._regularizer import keeps_reference
+from crossgraft.tune.protocols.regularizer import keeps_reference
 from crossgraft.variants.variant import Variant
 from crossgraft.words.formatting import joined
 

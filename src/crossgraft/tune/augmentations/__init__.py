@@ -7,11 +7,11 @@ Other packages add theirs through the entry-point group ``crossgraft.augmentatio
 from __future__ import annotations
 
 from crossgraft.registry import Registry
-from crossgraft.tune.augmentations._augmentation import Augmentation as Augmentation
-from crossgraft.tune.augmentations._augmentation import UnitImages as UnitImages
 from crossgraft.tune.augmentations.light import Light as Light
 from crossgraft.tune.augmentations.none import NoAugmentation as NoAugmentation
 from crossgraft.tune.augmentations.thesis import Thesis as Thesis
+from crossgraft.tune.protocols.augmentation import Augmentation as Augmentation
+from crossgraft.tune.protocols.augmentation import UnitImages as UnitImages
 
 AUGMENTATIONS: Registry[type[Augmentation]] = Registry(
     "augmentation", group="crossgraft.augmentations", plugin_type=type

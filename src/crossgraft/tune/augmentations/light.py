@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 
 from crossgraft.errors import UsageError
-from crossgraft.tune.augmentations._augmentation import UnitImages
 from crossgraft.tune.augmentations._geometry import mirror_some, resample, uniform
+from crossgraft.tune.protocols.augmentation import UnitImages
 
 
 @dataclass(frozen=True)

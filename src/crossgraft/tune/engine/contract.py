@@ -16,8 +16,8 @@ from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.regularizers._regularizer import Regularizer
+from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols.regularizer import Regularizer
 
 PhaseName = Literal["head", "all"]
 

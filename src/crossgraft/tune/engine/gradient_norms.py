@@ -20,7 +20,7 @@ from torch import Tensor
 
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.protocols.method import Selection
 from crossgraft.words.csv_cells import csv_rows, csv_text
 
 SMOOTHING = 0.95

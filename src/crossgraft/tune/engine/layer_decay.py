@@ -9,7 +9,7 @@ from torch import nn
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.protocols.method import Selection
 
 
 def parameter_groups(

@@ -10,7 +10,7 @@ from torch import nn
 
 from crossgraft.errors import UsageError
 from crossgraft.geometry.batch_norm import batch_norms_of
-from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.protocols.method import Selection
 
 HEAD_ALONE = "the head is trained alone first"
 

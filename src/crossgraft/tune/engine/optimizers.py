@@ -12,8 +12,8 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.engine.layer_decay import parameter_groups
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.regularizers._regularizer import Regularizer
+from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols.regularizer import Regularizer
 
 _LARGEST = "largest_learning_rate"
 

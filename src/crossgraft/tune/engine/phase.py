@@ -14,8 +14,8 @@ from crossgraft.tune.engine.modes import head_alone
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import Network
 from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.regularizers._regularizer import Regularizer
+from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols.regularizer import Regularizer
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from crossgraft.tune.engine.contract import StepBatch
 from crossgraft.tune.engine.optimizers import NamedOptimizer
 from crossgraft.tune.engine.reduction import sum_over_processes
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.regularizers._regularizer import (
+from crossgraft.tune.protocols.regularizer import (
     ForwardStart,
     LooksInside,
     Regularizer,

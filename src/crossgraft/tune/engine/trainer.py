@@ -30,8 +30,8 @@ from crossgraft.tune.engine.phase_run import PhaseRun, Progress
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.methods._method import Selection
-from crossgraft.tune.regularizers._regularizer import Regularizer, TrainingSet, attach
+from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols.regularizer import Regularizer, TrainingSet, attach
 
 # Where a run computes and how often it saves is not meant to change a number.
 _MACHINE = ("device", "num_processes", "checkpoint_every_steps")

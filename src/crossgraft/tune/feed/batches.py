@@ -13,10 +13,10 @@ from torch import Tensor
 
 from crossgraft.errors import UsageError
 from crossgraft.seeding import torch_generator
-from crossgraft.tune.augmentations._augmentation import Augmentation, UnitImages, is_identity
-from crossgraft.tune.batch_transforms._batch_transform import BatchTransform
 from crossgraft.tune.feed.batch_plan import BatchPlan as BatchPlan
 from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.protocols.augmentation import Augmentation, UnitImages, is_identity
+from crossgraft.tune.protocols.batch_transform import BatchTransform
 
 Targets = Float[Tensor, "num_samples num_classes"]
 _Batch = TypeVar("_Batch")

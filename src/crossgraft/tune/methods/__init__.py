@@ -8,16 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from crossgraft.registry import Registry
-from crossgraft.tune.methods._method import AddsAdapters as AddsAdapters
-from crossgraft.tune.methods._method import Method as Method
-from crossgraft.tune.methods._method import Selection as Selection
-from crossgraft.tune.methods._method import put_adapters_in as put_adapters_in
 from crossgraft.tune.methods.adaptformer import AdaptFormer as AdaptFormer
 from crossgraft.tune.methods.full import Full as Full
 from crossgraft.tune.methods.linear import Linear as Linear
 from crossgraft.tune.methods.lora import LoRA as LoRA
 from crossgraft.tune.methods.partial import Partial as Partial
 from crossgraft.tune.methods.scratch import Scratch as Scratch
+from crossgraft.tune.protocols.method import AddsAdapters as AddsAdapters
+from crossgraft.tune.protocols.method import Method as Method
+from crossgraft.tune.protocols.method import Selection as Selection
+from crossgraft.tune.protocols.method import put_adapters_in as put_adapters_in
 
 METHODS: Registry[type[Any]] = Registry("method", group="crossgraft.methods", plugin_type=type)
 """Every method that is installed: the classes, whose fields are their options."""

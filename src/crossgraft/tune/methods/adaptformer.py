@@ -13,8 +13,8 @@ from crossgraft.models.adapters import AdapterRecipe
 from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter, Norm
 from crossgraft.models.adapters.transformer_blocks import pre_norm_blocks
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.methods._selection import adapters_and_head
+from crossgraft.tune.protocols.method import Selection
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.methods._selection import fully_trained_modules, sort_parameters
+from crossgraft.tune.protocols.method import Selection
 
 _DEFAULT_BLOCKS = 3
 _BETWEEN_NAMES = "+"

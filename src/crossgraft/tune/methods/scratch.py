@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.methods._selection import sort_parameters
+from crossgraft.tune.protocols.method import Selection
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.geometry.batch_norm import BATCH_SIZE, batch_norms_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.engine.modes import training_batch_norms, without_moving_statistics
-from crossgraft.tune.methods._method import AddsAdapters, Selection
 from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
-from crossgraft.tune.regularizers._regularizer import freezes_batch_norm, keeps_reference
+from crossgraft.tune.protocols.method import AddsAdapters, Selection
+from crossgraft.tune.protocols.regularizer import freezes_batch_norm, keeps_reference
 from crossgraft.words.formatting import counted, joined
 
 _WHY_TRAIN = "the default, as without a regulariser"

@@ -13,15 +13,15 @@ from crossgraft.losses import LOSSES, Loss
 from crossgraft.registry import Registry
 from crossgraft.tasks import Task
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
-from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
 from crossgraft.tune.feed.batch_plan import Sampler
 from crossgraft.tune.methods import METHODS
-from crossgraft.tune.methods._method import Method
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.plugins_record import PluginRecord
+from crossgraft.tune.protocols.augmentation import is_identity
+from crossgraft.tune.protocols.method import Method
+from crossgraft.tune.protocols.regularizer import Regularizer
 from crossgraft.tune.regularizers import REGULARIZERS
-from crossgraft.tune.regularizers._regularizer import Regularizer
 
 NO_PLUGIN = ("none", "")
 SAMPLERS: tuple[Sampler, ...] = ("shuffle", "balanced")

@@ -11,9 +11,9 @@ from crossgraft.compute import resolve_device
 from crossgraft.errors import UnknownNameError
 from crossgraft.options._option import options_of
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.methods._method import AddsAdapters
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.choices import Plugins
+from crossgraft.tune.protocols.method import AddsAdapters
 
 STEPS_IN_ALL = 600
 """Epochs are chosen so that about this many steps are made …"""

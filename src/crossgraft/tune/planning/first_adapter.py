@@ -12,8 +12,8 @@ from crossgraft.models.adapted import read_peft_adapter
 from crossgraft.models.adapters import LoraAdapter, adapters_of
 from crossgraft.models.adapters.peft_format import PeftFiles, read_files
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.methods._method import put_adapters_in
 from crossgraft.tune.methods.lora import LoRA
+from crossgraft.tune.protocols.method import put_adapters_in
 from crossgraft.words.formatting import counted, short_fingerprint
 
 

@@ -14,7 +14,6 @@ from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.modes import selection_applied
 from crossgraft.tune.keep_words import compared_in_words
-from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.plan_words import adapters_in_words, memory_in_words, own_in_words
 from crossgraft.tune.planning.contradictions import notes_on, warnings_on
 from crossgraft.tune.planning.few_steps import about_few_steps
@@ -27,8 +26,9 @@ from crossgraft.tune.planning.planned_settings import (
 from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.step_cost import StepCost, measure_step
 from crossgraft.tune.planning.steps import steps_per_epoch
+from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols.regularizer import SaysWhatItFound, attach
 from crossgraft.tune.record import PlanRecord, PlanRow
-from crossgraft.tune.regularizers._regularizer import SaysWhatItFound, attach
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.visible import visible
 

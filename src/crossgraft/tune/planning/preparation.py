@@ -26,7 +26,6 @@ from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.measuring.selection_metrics import choose_rule
-from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
@@ -41,6 +40,7 @@ from crossgraft.tune.planning.request import Request
 from crossgraft.tune.planning.situation import TrainingSituation
 from crossgraft.tune.planning.starting_model import load_start
 from crossgraft.tune.planning.steps import steps_per_epoch
+from crossgraft.tune.protocols.method import Selection
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crossgraft.tasks import Task
-from crossgraft.tune.augmentations._augmentation import is_identity
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.steps import fewest_in_a_batch
-from crossgraft.tune.regularizers._regularizer import keeps_reference
+from crossgraft.tune.protocols.augmentation import is_identity
+from crossgraft.tune.protocols.regularizer import keeps_reference
 
 
 @dataclass(frozen=True)

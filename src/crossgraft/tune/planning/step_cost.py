@@ -23,9 +23,9 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
-from crossgraft.tune.methods._method import Selection
 from crossgraft.tune.planning.kept_for_backward import KeptForBackward
-from crossgraft.tune.regularizers._regularizer import Regularizer
+from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols.regularizer import Regularizer
 
 _BATCHES = 3
 _FEWEST_STEPS, _MOST_STEPS = 2, 16

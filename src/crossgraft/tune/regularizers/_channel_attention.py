@@ -10,8 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.models.classifier import Classifier
+from crossgraft.tune.protocols.regularizer import TrainingSet
 from crossgraft.tune.regularizers._reference import features_of_batches
-from crossgraft.tune.regularizers._regularizer import TrainingSet
 
 _MOST_BATCHES = 10
 _TEMPERATURE = 5.0

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from crossgraft.tune.regularizers._regularizer import StepContext
+from crossgraft.tune.protocols.regularizer import StepContext
 
 
 class Moments(NamedTuple):

@@ -18,9 +18,9 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.storage.atomic_file import atomic_file
 from crossgraft.storage.temporaries import remove_leftovers
+from crossgraft.tune.protocols.regularizer import TrainingSet
 from crossgraft.tune.regularizers._covariance import Moments, moments_of_all
 from crossgraft.tune.regularizers._reference import features_of_batches, has_trained_adapters, starting_network
-from crossgraft.tune.regularizers._regularizer import TrainingSet
 
 FORMAT_VERSION = 1
 

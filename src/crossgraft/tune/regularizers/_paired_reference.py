@@ -7,13 +7,13 @@ from torch import Tensor
 
 from crossgraft.conflicts import Situation
 from crossgraft.models.classifier import Classifier
+from crossgraft.tune.protocols.regularizer import StepContext, TrainingSet
 from crossgraft.tune.regularizers._reference import (
     Reference,
     features_of_batches,
     features_of_training_set,
     starting_network,
 )
-from crossgraft.tune.regularizers._regularizer import StepContext, TrainingSet
 
 FEWEST_COMPARED = 3
 """Images of which similarity says anything: any two are alike by biased CKA and by Procrustes."""

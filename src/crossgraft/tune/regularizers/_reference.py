@@ -12,7 +12,7 @@ from crossgraft.features.batches import Images
 from crossgraft.features.passes import collect, run_pass
 from crossgraft.models.adapters import adapters_of, without_adapters
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.regularizers._regularizer import TrainingSet
+from crossgraft.tune.protocols.regularizer import TrainingSet
 
 
 class _AdaptersOff(nn.Module):

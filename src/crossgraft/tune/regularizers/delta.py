@@ -14,9 +14,9 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.features.passes import Tap, Taps, run_pass, through_taps
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.positions import find_layout
+from crossgraft.tune.protocols.regularizer import Regularizer, StepContext, TrainingSet
 from crossgraft.tune.regularizers._channel_attention import HasTargets, channel_attention
 from crossgraft.tune.regularizers._reference import frozen_copy
-from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, TrainingSet
 
 Reduction = Literal["mean", "tllib"]
 _BETWEEN_NAMES = "+"

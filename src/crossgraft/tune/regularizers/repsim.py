@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
+from crossgraft.tune.protocols.regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
 from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, cka_distance
 from crossgraft.tune.regularizers._covariance import Moments, moments_of_batch, wide
 from crossgraft.tune.regularizers._kept_moments import starting_moments
 from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
 from crossgraft.tune.regularizers._paired_reference import FEWEST_COMPARED, PairedReference, remarks_on_pairs
 from crossgraft.tune.regularizers._procrustes import procrustes_distance
-from crossgraft.tune.regularizers._regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
 from crossgraft.tune.regularizers._repsim_remarks import remarks_on_covariances
 
 _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {

@@ -14,7 +14,7 @@ from crossgraft.geometry.batch_norm import (
 )
 from crossgraft.tune.engine.modes import apply_modes, head_alone, training_batch_norms, without_moving_statistics
 from crossgraft.tune.methods import METHODS
-from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.protocols.method import Selection
 from support.small_classifiers import small_classifier, wrap
 from support.training import (
     PullToStart,

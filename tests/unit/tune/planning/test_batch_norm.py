@@ -9,8 +9,8 @@ from crossgraft.tune.methods import put_adapters_in
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
 from crossgraft.tune.planning.choices import choose_plugins
+from crossgraft.tune.protocols.regularizer import freezes_batch_norm, keeps_reference
 from crossgraft.tune.regularizers import REGULARIZERS
-from crossgraft.tune.regularizers._regularizer import freezes_batch_norm, keeps_reference
 from support.training import build_classifier
 
 FREEZING = [name for name, regularizer in REGULARIZERS if freezes_batch_norm(regularizer)]

@@ -11,9 +11,9 @@ from crossgraft.seeding import torch_generator
 from crossgraft.testing import check_regularizer
 from crossgraft.testing.example_networks import example_classifier
 from crossgraft.tune.engine.modes import selection_applied
-from crossgraft.tune.methods._method import Selection
+from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols.regularizer import attach, keeps_reference
 from crossgraft.tune.regularizers import REGULARIZERS, ForwardStart, RepSim, SelfIdentityMapping
-from crossgraft.tune.regularizers._regularizer import attach, keeps_reference
 from support.regularizing import context_of
 from support.training import (
     DoubleFeed,
