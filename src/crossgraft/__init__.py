@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from crossgraft.faces import lazy_face
+from crossgraft.faces import find_moved_packages, lazy_face
 
 if TYPE_CHECKING:
     from crossgraft.audit.verb import audit_model as audit_model
@@ -49,3 +49,4 @@ def _registered_verb(name: str) -> Any:
 
 
 lazy_face(__name__, otherwise=_registered_verb)
+find_moved_packages()

@@ -10,27 +10,27 @@ import ast
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-NO_MOVES: Mapping[str, str] = {}
+from crossgraft.moved import MOVED
 
 
-def lazy_face(
-    package: str, *, moved: Mapping[str, str] = NO_MOVES, otherwise: Callable[[str], Any] | None = None
-) -> None:
+def lazy_face(package: str, *, otherwise: Callable[[str], Any] | None = None) -> None:
     """Let ``package`` find its names on first use; call it last in its ``__init__``.
 
     Args:
         package: Its ``__name__``.
-        moved: Old name → the module that has it now, with its new name if that is another: ``crossgraft.tune:FineTuningResult``.
         otherwise: Finds names that the package does not write, before folders of that name; raises ``AttributeError`` for those
             that are none.
     """
     module = sys.modules[package]
     homes = _written_names(Path(str(module.__file__)))
+    moved = _moved_from(package)
 
     def find(name: str) -> Any:
         if name in homes:
@@ -39,7 +39,7 @@ def lazy_face(
             module.__dict__[name] = value
             return value
         if name in moved:
-            return _warned(package, name, moved[name])
+            return _warned(package, name, *moved[name])
         try:
             if otherwise is not None and not name.startswith("_"):
                 return otherwise(name)
@@ -84,9 +84,35 @@ def _written_names(file: Path) -> dict[str, tuple[str, str]]:
     }
 
 
-def _warned(package: str, name: str, place: str) -> Any:
-    home, _, renamed = place.partition(":")
-    now = renamed or name
+def find_moved_packages() -> None:
+    """Let packages of earlier versions that are gone be imported; their names warn."""
+    sys.meta_path.append(_MovedPackages())
+
+
+class _MovedPackages(MetaPathFinder, Loader):
+    """Comes after all other finders, so that it is asked for what is not there."""
+
+    def find_spec(self, fullname: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self, is_package=True) if fullname in MOVED else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        package, moved = module.__name__, _moved_from(module.__name__)
+
+        def find(name: str) -> Any:
+            if name in moved:
+                return _warned(package, name, *moved[name])
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+        module.__dict__["__getattr__"] = find
+
+
+def _moved_from(package: str) -> dict[str, tuple[str, str]]:
+    """Old name → (module of today, name of today)."""
+    spelled = [(home, *name.partition("=")) for home, names in MOVED.get(package, {}).items() for name in names.split()]
+    return {old: (home, new or old) for home, old, _, new in spelled}
+
+
+def _warned(package: str, name: str, home: str, now: str) -> Any:
     warnings.warn(
         f"{package}.{name} goes with the next release: write `from {home} import {now}`.",
         DeprecationWarning,

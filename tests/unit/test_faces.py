@@ -3,11 +3,13 @@
 import importlib
 import inspect
 import sys
+import warnings
 
 import pytest
 
 import crossgraft
 import crossgraft.rank
+from crossgraft.moved import MOVED
 
 PACKAGE = '''"""A package."""
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from {name}.work import work as work
     from {name}.work import other as another
 
-lazy_face(__name__, moved={{"old": "{name}:work"}})
+lazy_face(__name__)
 '''
 
 
@@ -48,9 +50,33 @@ def test_a_function_stays_a_function_when_the_module_of_its_name_is_imported(pac
     assert inspect.isfunction(crossgraft.rank.aggregate)
 
 
-def test_an_old_name_warns_and_an_unknown_one_is_none(package):
-    with pytest.warns(DeprecationWarning, match="from with_a_face import work"):
-        assert package.old() == 1
+def test_an_unknown_name_is_none(package):
     for module in (package, crossgraft):
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             module.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "home"),
+    [
+        (package, name, home)
+        for package, homes in MOVED.items()
+        for home, names in homes.items()
+        for name in names.split()
+    ],
+)
+def test_every_name_that_moved_is_found_where_it_was_and_warns(package, name, home):
+    old, _, now = name.partition("=")
+    module = importlib.import_module(package)
+    with pytest.warns(DeprecationWarning, match=f"from {home} import {now or old}"):
+        value = getattr(module, old)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert value is getattr(importlib.import_module(home), now or old)
+
+
+def test_a_package_that_is_gone_has_no_other_names():
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        from crossgraft.selection import nothing  # noqa: F401
+    with pytest.raises(ModuleNotFoundError, match="never_was"):
+        importlib.import_module("crossgraft.never_was")

@@ -7,4 +7,4 @@ from crossgraft.faces import lazy_face
 if TYPE_CHECKING:
     from crossgraft.export.exported import Exported as Exported
 
-lazy_face(__name__, moved={"export_model": "crossgraft"})
+lazy_face(__name__)

@@ -34,5 +34,4 @@ if TYPE_CHECKING:
     from crossgraft.fewshot.heads import UrlHead as UrlHead
     from crossgraft.fewshot.source_weights import class_weights_from_head as class_weights_from_head
 
-_DISTILLATION = ["DistillationSettings", "Domain", "UniversalBackbone", "distil_domains"]
-lazy_face(__name__, moved=dict.fromkeys(_DISTILLATION, "crossgraft.distil"))
+lazy_face(__name__)

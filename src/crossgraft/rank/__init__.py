@@ -18,4 +18,4 @@ if TYPE_CHECKING:
     from crossgraft.statistics import weighted_kendall as weighted_kendall
     from crossgraft.statistics import weighted_kendall_itm as weighted_kendall_itm
 
-lazy_face(__name__, moved={"rank_models": "crossgraft", "evaluate_published": "crossgraft"})
+lazy_face(__name__)

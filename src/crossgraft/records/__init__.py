@@ -5,10 +5,17 @@ a run directory. ``None`` means "there is no number", and a text field beside it
 field changes its meaning. Records of one question stand in its room, as ``record.py``.
 """
 
-from crossgraft.records.base import SCHEMA_VERSION as SCHEMA_VERSION
-from crossgraft.records.base import CheckRecord as CheckRecord
-from crossgraft.records.base import Record as Record
-from crossgraft.records.base import Reference as Reference
-from crossgraft.records.base import Severity as Severity
-from crossgraft.records.base import StageRecord as StageRecord
-from crossgraft.records.base import Thumbnail as Thumbnail
+from typing import TYPE_CHECKING
+
+from crossgraft.faces import lazy_face
+
+if TYPE_CHECKING:
+    from crossgraft.records.base import SCHEMA_VERSION as SCHEMA_VERSION
+    from crossgraft.records.base import CheckRecord as CheckRecord
+    from crossgraft.records.base import Record as Record
+    from crossgraft.records.base import Reference as Reference
+    from crossgraft.records.base import Severity as Severity
+    from crossgraft.records.base import StageRecord as StageRecord
+    from crossgraft.records.base import Thumbnail as Thumbnail
+
+lazy_face(__name__)

@@ -2,4 +2,4 @@
 
 from crossgraft.faces import lazy_face
 
-lazy_face(__name__, moved={"write_report": "crossgraft"})
+lazy_face(__name__)

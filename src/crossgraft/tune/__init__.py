@@ -22,10 +22,4 @@ if TYPE_CHECKING:
     from crossgraft.tune.sim import init_SIM as init_SIM
     from crossgraft.tune.sim import strip as strip
 
-_VERBS = ["fine_tune", "predict", "compare_fine_tunings", "export_model", "interpolate_runs"]
-_MOVED = {"Exported": "crossgraft.export", "Interpolated": "crossgraft.interpolate"}
-_MOVED_TOO = {"FineTuningComparison": "crossgraft.variants", "Variant": "crossgraft.variants"}
-lazy_face(
-    __name__,
-    moved=_MOVED | _MOVED_TOO | dict.fromkeys(_VERBS, "crossgraft") | {"Tuned": "crossgraft.tune:FineTuningResult"},
-)
+lazy_face(__name__)

@@ -10,4 +10,4 @@ if TYPE_CHECKING:
     from crossgraft.data.checks.check_rows import check_splits as check_splits
     from crossgraft.data.checks.data_check import DataCheck as DataCheck
 
-lazy_face(__name__, moved={"check_data": "crossgraft"})
+lazy_face(__name__)

@@ -19,6 +19,4 @@ if TYPE_CHECKING:
     from crossgraft.models.adapters.registry import ADAPTERS as ADAPTERS
     from crossgraft.models.adapters.tsa import TaskSpecificAdapter as TaskSpecificAdapter
 
-_MOVED = ["add_adapters", "merged_copy", "read_peft_adapter", "write_peft_adapter"]
-_RENAMED = {"AdaptFormer": f"{__name__}:AdaptFormerAdapter", "Lora": f"{__name__}:LoraAdapter"}
-lazy_face(__name__, moved=dict.fromkeys(_MOVED, "crossgraft.models.adapted") | _RENAMED)
+lazy_face(__name__)

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
     from crossgraft.rank.published.sources import thesis_datasets as thesis_datasets
     from crossgraft.rank.published.user_table import read_benchmark_table as read_benchmark_table
 
-lazy_face(__name__, moved={"Column": "crossgraft.rank.published:ScoreColumn"})
+lazy_face(__name__)
