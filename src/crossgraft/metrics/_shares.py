@@ -24,7 +24,7 @@ def share_interval(share: float, number: float, confidence: float) -> tuple[floa
     tail = (1 - confidence) / 2
     low = float(special.betaincinv(right, wrong + 1, tail)) if right > 0 else 0.0
     high = float(special.betaincinv(right + 1, wrong, 1 - tail)) if wrong > 0 else 1.0
-    return low, high
+    return min(low, share), max(high, share)  # SciPy finds no quantile below 2e-12
 
 
 def effective_number(rights: PerGroup, sizes: PerGroup, units: Units) -> float:
