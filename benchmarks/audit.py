@@ -22,8 +22,8 @@ from skimage.data import shepp_logan_phantom
 from skimage.transform import iradon, radon, resize
 
 from crossgraft.audit import learning_priority
-from crossgraft.edit.confounders import CONFOUNDERS, PoissonProjection
 from crossgraft.compute import limit_threads, reuse_freed_memory
+from crossgraft.edit.confounders import CONFOUNDERS, PoissonProjection
 
 SLICES = 500
 TARGET_PRIORITY, TARGET_MINUTES = 1.1, 10.0

@@ -25,6 +25,7 @@ from timm.models.resnet import BasicBlock, ResNet
 from timm.models.vision_transformer import VisionTransformer
 from torch import Tensor, nn
 
+from crossgraft.choice import choose
 from crossgraft.compute import limit_threads
 from crossgraft.data import dataset_from_arrays
 from crossgraft.losses import CrossEntropy
@@ -32,7 +33,6 @@ from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.memory_format import put_channels_last
 from crossgraft.tune.augmentations import NoAugmentation
-from crossgraft.choice import choose
 from crossgraft.tune.engine.fabric import make_fabric
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import make_optimizer

@@ -25,11 +25,11 @@ import timm
 import torch
 from PIL import Image
 
+from crossgraft.choice import choose
 from crossgraft.compute import limit_threads
 from crossgraft.data.dataset import Dataset, dataset_from_arrays
 from crossgraft.tune.augmentations import AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
-from crossgraft.choice import choose
 from crossgraft.tune.feed.batches import BatchMaker, BatchPlan, TrainingBatch
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.types import Preprocessing

@@ -137,10 +137,10 @@ def commands_page() -> str:
 def published_page() -> str:
     """The published benchmarks, evaluated again."""
     from crossgraft import evaluate_published
-    from crossgraft.report.markdown import sections_as_markdown
     from crossgraft.published.page import published_sections
-    from crossgraft.report.source import Source
     from crossgraft.published.verb import PUBLISHED
+    from crossgraft.report.markdown import sections_as_markdown
+    from crossgraft.report.source import Source
 
     parts = [NOTE, "# Published benchmarks, evaluated again", ""]
     for name in PUBLISHED:

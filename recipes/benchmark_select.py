@@ -3,7 +3,8 @@
     python recipes/benchmark_select.py --out docs/results/selection.md
     python recipes/benchmark_select.py --smoke      # one small table; the same code
 
-It runs ``crossgraft.select.replay``, which is ``crossgraft select --replay``, and keeps what it measured beside the page as a CSV file.
+It runs ``crossgraft.select.replay``, which is ``crossgraft select --replay``, and keeps what it measured beside the page
+as a CSV file.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from benchmark import ALL, SMOKE, replay_of
 from benchmark_select_text import DECIDED, HEAD
 
 from crossgraft.compute import limit_threads
-from crossgraft.select.replay import replay
 from crossgraft.seeding import generator
 from crossgraft.select.budget import parse_budget
+from crossgraft.select.replay import replay
 from crossgraft.select.replay.words import METHOD_TITLES
 
 BUDGETS = ("3%", "10%", "25%", "50%")

@@ -28,6 +28,7 @@ from fewshot_sets import SETS, SMOKE_SETS, FewshotSet, Images
 from fewshot_student import STUDENT, make_student
 from studies import EXAMPLES, device_name, short, smoke_specs
 
+from crossgraft.choice import choose
 from crossgraft.compute import limit_threads
 from crossgraft.features import extract_features
 from crossgraft.fewshot import EpisodeTable, TipAdapterHead, class_weights_from_head, evaluate
@@ -36,7 +37,6 @@ from crossgraft.fewshot.episodes import SAMPLERS
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.images import EpisodeImages
 from crossgraft.models import Backbone, ModelSpec, load_backbone, read_zoo
-from crossgraft.choice import choose
 
 ROWS = Path(__file__).parents[1] / "docs" / "results" / "fewshot"
 NETWORKS = {

@@ -28,12 +28,12 @@ from shortcuts import SETS, SMOKE_SETS, STRENGTHS, AuditedSet, models
 from studies import smoke_specs
 
 from crossgraft.audit import EditSpectrum, edit_spectrum, learning_priority, mean_psd, normalized_psd, spectral_overlap
-from crossgraft.edit.edits import Editing, choose_edits
 from crossgraft.audit.frequency import MOST_IMAGES, draw_rows
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
 from crossgraft.data.opening import open_divided
 from crossgraft.data.transforms import prepare_batch
+from crossgraft.edit.edits import Editing, choose_edits
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter

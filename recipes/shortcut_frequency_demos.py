@@ -12,9 +12,9 @@ from studies import noise
 
 from crossgraft import fine_tune
 from crossgraft.audit import band_accuracy, detectability, frequency_audit, subject_of
+from crossgraft.data import Dataset
 from crossgraft.edit.confounders.poisson_projection import PoissonProjection
 from crossgraft.edit.edits import Editing
-from crossgraft.data import Dataset
 from crossgraft.errors import CrossgraftWarning
 from crossgraft.features import extract_features
 from crossgraft.models import Backbone, ModelSpec, load_backbone

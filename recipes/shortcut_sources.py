@@ -28,10 +28,10 @@ from shortcut_sources_page import write_page
 from studies import noise
 
 from crossgraft import audit_model
+from crossgraft.audit.record import AuditEntry, AuditRecord
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
 from crossgraft.models import ModelSpec
-from crossgraft.audit.record import AuditEntry, AuditRecord
 from crossgraft.storage.atomic import write_atomically
 
 ROWS = Path(__file__).parents[1] / "docs" / "results" / "shortcut_sources"

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crossgraft.audit.record import AuditTrainingRecord
 from crossgraft.audit.reliance import ExactTestScores, shortcut_reliance_index
 from crossgraft.data import Dataset
 from crossgraft.metrics import MetricValue, auc_combination
-from crossgraft.audit.record import AuditTrainingRecord
 from crossgraft.running.names import portable_name
 from crossgraft.statistics import mean_interval
 

@@ -12,9 +12,9 @@ from PIL import Image
 from shortcut_sources_network import SOURCE_SIDE, TARGET_SIDE
 from shortcuts import brain
 
+from crossgraft.data import Dataset, dataset_from_arrays
 from crossgraft.edit.edits import Editing, choose_edits
 from crossgraft.edit.source_editing import merge_labels
-from crossgraft.data import Dataset, dataset_from_arrays
 from crossgraft.seeding import generator
 
 NUM_IMAGES = 5000

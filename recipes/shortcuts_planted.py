@@ -29,21 +29,21 @@ from shortcuts import ROWS
 from studies import EXAMPLES, noise, smoke_specs
 
 import crossgraft
-from crossgraft.edit.confounders import Tag
 from crossgraft.audit.detectability import detectability
-from crossgraft.edit.edits import Editing
 from crossgraft.audit.mitigation import GroupedRows
 from crossgraft.audit.mitigation._logistic import logistic_scorer
 from crossgraft.audit.pull import Pull, beside_shams, beside_start, pull_of, shifts
+from crossgraft.audit.record import AuditEntry
 from crossgraft.audit.shams import NUM_SHAMS, Sham
 from crossgraft.audit.start_heads import FittingRows, features_of, fit_heads
 from crossgraft.audit.trained import fewest_of_a_class, verdict
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
+from crossgraft.edit.confounders import Tag
+from crossgraft.edit.edits import Editing
 from crossgraft.metrics import MetricValue, auc, auc_difference
 from crossgraft.models import ModelSpec, load_backbone, read_zoo
 from crossgraft.progress import Reporter
-from crossgraft.audit.record import AuditEntry
 from crossgraft.seeding import generator
 from crossgraft.storage.atomic import write_atomically
 

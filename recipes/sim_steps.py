@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from study_rows import as_csv, read_rows
 
+from crossgraft.choice import choose
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.memory_format import put_channels_last
 from crossgraft.storage.atomic import write_atomically
-from crossgraft.choice import choose
 from crossgraft.tune.engine.fabric import make_fabric
 from crossgraft.tune.engine.modes import apply_modes, apply_selection
 from crossgraft.tune.engine.optimizers import make_optimizer

@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from study_rows import as_csv, read_rows
 
-from crossgraft.compare.record import ModelComparisonRecord, ModelPair, SharedMistakes
-from crossgraft.compare.record import LayerGrid
+from crossgraft.compare.record import LayerGrid, ModelComparisonRecord, ModelPair, SharedMistakes
 from crossgraft.storage.atomic import write_atomically
 
 PENULTIMATE = "penultimate"

@@ -11,11 +11,11 @@ from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
-from crossgraft.metrics import MetricRow, evaluate_predictions
 from crossgraft.interpolate.record import InterpolationRecord
+from crossgraft.metrics import MetricRow, evaluate_predictions
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.tune.record import TuningRecord
 from crossgraft.storage.atomic import write_atomically
+from crossgraft.tune.record import TuningRecord
 from crossgraft.words.csv_cells import csv_rows
 
 Decided = Mapping[str, MetricRow]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crossgraft.compare.verb import compare_models as compare_models
     from crossgraft.data import open_dataset as open_dataset
     from crossgraft.distil.verb import distil as distil
-    from crossgraft.edit.show_confounders import show_confounders as show_confounders
+    from crossgraft.edit.contact_sheets import show_confounders as show_confounders
     from crossgraft.edit.verb import edit_data as edit_data
     from crossgraft.export.verb import export_model as export_model
     from crossgraft.fewshot.predict_from_support import predict_from_support as predict_from_support

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import crossgraft as package
-from crossgraft.edit import show_confounders as verb_module
+from crossgraft.edit import contact_sheets as verb_module
 from crossgraft.edit.catalogue import edits_by_place
 from crossgraft.edit.confounders import CONFOUNDERS
 from crossgraft.edit.confounders._confounder import Confounder, Painted
@@ -212,7 +212,7 @@ def test_the_list_itself_draws_nothing():
     """Neither figures nor the verb are imported for a list."""
     show = (
         "import sys; from crossgraft.cli.main import main; assert main(['list', 'confounders']) == 0;"
-        "print(sorted({'matplotlib', 'crossgraft.edit.show_confounders'} & {*sys.modules}))"
+        "print(sorted({'matplotlib', 'crossgraft.edit.contact_sheets'} & {*sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ import pytest
 
 import crossgraft as package
 from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.distil import student
 from crossgraft.distil.held_out import seen_elsewhere
 from crossgraft.distil.record import DistillationRecord
 from crossgraft.errors import DataError, OtherRunError, UsageError
@@ -70,9 +71,7 @@ def test_the_student_is_what_model_reads(teachers, crossgraft):
 
 def test_a_stopped_run_goes_on_with_the_same_bits(teachers, crossgraft, monkeypatch):
     assert crossgraft(*DISTIL, "--out", "whole").code == 0
-    monkeypatch.setattr(
-        "crossgraft.distil.student.batch_rbf_cka", _stops_after(9, "crossgraft.similarity.batch_rbf_cka")
-    )
+    monkeypatch.setattr(student, "batch_rbf_cka", _stops_after(9, "crossgraft.similarity.batch_rbf_cka"))
     assert crossgraft(*DISTIL, "--out", "run").code == 130
     monkeypatch.undo()
     monkeypatch.chdir(teachers)

@@ -54,4 +54,4 @@ def _contact_sheets(call: Typed, kind: str, asked: set[str]) -> int:
         raise UsageError(f"Name the images that confounders are shown on, for example: {example}.")
     if "out" not in asked:
         raise UsageError(f"Name the folder that contact sheets are written to, for example: {example}.")
-    return call.do("crossgraft.edit.show_confounders:show_confounders", SheetOptions, named="list")
+    return call.do("crossgraft.edit.contact_sheets:show_confounders", SheetOptions, named="list")

@@ -14,7 +14,14 @@ OptionsT = TypeVar("OptionsT", bound="Options")
 _ABOUT = "crossgraft"
 
 
-class FromProgram:
+class _AnyObject(type):
+    """Whose instance is anything: `_values` refuses what is none of its class."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return True
+
+
+class FromProgram(metaclass=_AnyObject):
     """Stands for an object that no command line and no file can hold, so that options can be read without its class."""
 
 

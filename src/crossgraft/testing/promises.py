@@ -53,7 +53,7 @@ def keep_all(contracts: Sequence[Contract], plugin: object, base: type, **extra:
     Raises:
         ContractError: The plug-in is of another kind, or breaks a promise; the first one is named.
     """
-    where = f"{base.__module__.rpartition('._')[0]}.{base.__name__}"
+    where = f"{base.__module__.partition('._')[0]}.{base.__name__}"
     if isinstance(plugin, type):
         raise ContractError(f"{plugin.__name__} is a class. Check one with its options: {plugin.__name__}().")
     if not isinstance(plugin, base):

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from crossgraft.models.record import ModelRecord
 from crossgraft.rank import Ranking
 from crossgraft.rank.record import RankingByScore, RankingRecord, RankRow, ScoreCell
 
@@ -21,7 +22,8 @@ def test_a_notebook_shows_the_advice_and_one_row_a_model():
     record = RankingRecord.model_construct(
         dataset=SimpleNamespace(name="breast"), primary_score="logme", advice="Start with a <b>.", cells=cells,
         rankings=[RankingByScore(score="logme", rows=rows, pairs=[], best_shuffled=None, num_shuffled=0)],
-        models=[SimpleNamespace(name="a", role="candidate"), SimpleNamespace(name="a · random", role="random weights")],
+        models=[ModelRecord.model_construct(name="a", role="candidate"),
+                ModelRecord.model_construct(name="a · random", role="random weights")],
     )  # fmt: skip
     page = Ranking(record)._repr_html_()
     assert "breast by logme: Start with a &lt;b&gt;." in page

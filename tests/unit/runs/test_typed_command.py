@@ -2,10 +2,7 @@
 
 import pytest
 
-from crossgraft.check.options import CheckOptions
 from crossgraft.options.typed_command import TypedCommand
-from crossgraft.rank.options import RankOptions
-from crossgraft.tune.options import TuneOptions
 
 RANKED = TypedCommand.read(
     "crossgraft rank 'my images' --models zoo.yaml --label-column 'a b' --batch-size 8 --allow-download --seed 3 --out runs/r"
@@ -25,11 +22,11 @@ def test_what_is_no_command_is_nothing(line):
 
 
 def test_the_next_command_gets_what_means_the_same_to_both():
-    line = RANKED.then("tune", RANKED.data, options=TuneOptions, flags=[("--model", "m"), ("--seed", "4")])
+    line = RANKED.then("tune", RANKED.data, flags=[("--model", "m"), ("--seed", "4")])
     assert line == "crossgraft tune 'my images' --model m --seed 4 --label-column 'a b' --allow-download"
     assert "--batch-size" not in line  # images of a training step, not of a pass
-    assert RANKED.then("check", "x", options=CheckOptions).startswith("crossgraft check x --label-column 'a b'")
-    assert RANKED.then("rank", "x", options=RankOptions, carried=[]) == "crossgraft rank x"
+    assert RANKED.then("check", "x").startswith("crossgraft check x --label-column 'a b'")
+    assert RANKED.then("rank", "x", carried=[]) == "crossgraft rank x"
 
 
 def test_the_same_command_goes_into_a_directory_of_its_own():

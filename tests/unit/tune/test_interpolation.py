@@ -13,6 +13,7 @@ from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UsageError
 from crossgraft.geometry.batch_norm import with_estimated_statistics
 from crossgraft.geometry.parameter_distance import parameter_distance
+from crossgraft.interpolate import interpolation
 from crossgraft.interpolate.interpolation import (
     interpolate,
     interpolation_curve,
@@ -269,7 +270,7 @@ def test_batch_norm_adds_what_its_statistics_do_which_are_estimated_once(monkeyp
         asked.append(given)
         return with_estimated_statistics(*given, **options)
 
-    monkeypatch.setattr("crossgraft.interpolate.interpolation.with_estimated_statistics", counted)
+    monkeypatch.setattr(interpolation, "with_estimated_statistics", counted)
     points = interpolation_curve(start, end, data, parts, alphas=[0, 0.5, 1]).points
     assert len(asked) == 1
     for point in points:

@@ -2,6 +2,7 @@ import re
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from crossgraft.audit import plot_reliance as reliance
@@ -24,6 +25,7 @@ def axes_of(monkeypatch):
         def keep(width, height, paint, **_):
             figures.append(Figure(figsize=(width / 72, height / 72)))
             paint(figures[-1])
+            return Markup()
 
         monkeypatch.setattr(reliance, "draw", keep)
         reliance_figure(curve, identifier="curve")

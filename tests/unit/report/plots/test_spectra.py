@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from crossgraft.audit import plot_spectra as spectra
@@ -28,6 +29,7 @@ def axes_of(monkeypatch):
         def keep(width, height, paint, **_):
             figures.append(Figure(figsize=(width / 72, height / 72)))
             paint(figures[-1])
+            return Markup()
 
         monkeypatch.setattr(spectra, "draw", keep)
         figure(*arguments, identifier="one", **options)
@@ -56,10 +58,12 @@ def test_before_and_after_differ_in_their_line_and_share_a_colour(axes_of):
 
 
 def test_artefacts_have_colours_of_their_own_and_nothing_is_drawn_at_the_edge(axes_of):
-    artefacts = [SpectrumCurve(f"edit {number}", [0, 1, 0, 0], "artefact") for number in range(spectra.MOST_ARTEFACTS)]
+    artefacts = [
+        SpectrumCurve(f"edit {number}", [0, 1, 0, 0], "artefact") for number in range(spectra.MOST_DRAWN_ARTEFACTS)
+    ]
     lines = named(axes_of(spectra_figure, "net", FREQUENCIES, [FLAT, AFTER, *artefacts]))
     colours = {line.get_color() for name, line in lines.items() if not name.startswith("_")}
-    assert len(colours) == 2 + spectra.MOST_ARTEFACTS
+    assert len(colours) == 2 + spectra.MOST_DRAWN_ARTEFACTS
     np.testing.assert_allclose(lines["edit 0"].get_ydata(), [3, 0.01, 0.01])
 
 
