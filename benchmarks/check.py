@@ -24,9 +24,9 @@ from scipy.ndimage import zoom
 
 from crossgraft import check_data
 from crossgraft.compute import available_cores
-from crossgraft.data._image_facts import THUMBNAIL_SIDE
 from crossgraft.data.checks.near_duplicates import find_near_duplicates
 from crossgraft.data.decoding import decode_file
+from crossgraft.data.inspection import THUMBNAIL_SIDE
 
 
 def main() -> None:

@@ -24,8 +24,8 @@ from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, RLELossless
 
 from crossgraft.data.medical.dicom import DicomVolume
+from crossgraft.data.medical.display import parse_window
 from crossgraft.data.medical.nifti import NiftiVolume
-from crossgraft.data.medical.windows import parse_window
 
 LUNG = parse_window("lung")
 

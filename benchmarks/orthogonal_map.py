@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from crossgraft.compute import limit_threads
-from crossgraft.tune.regularizers._covariance import Moments
-from crossgraft.tune.regularizers._moment_terms import MomentMatching
+from crossgraft.tune.regularizers._moment_terms import MomentMatching, Moments
 
 MAPS = ("cayley", "householder", "matrix_exp")
 PRODUCTS_A_ROUND = 5

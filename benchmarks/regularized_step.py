@@ -33,13 +33,11 @@ from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.memory_format import put_channels_last
 from crossgraft.tune.augmentations import NoAugmentation
-from crossgraft.tune.engine.fabric import make_fabric
-from crossgraft.tune.engine.modes import apply_modes, apply_selection
+from crossgraft.tune.engine.launch import make_fabric
 from crossgraft.tune.engine.optimizers import make_optimizer
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.engine.step import Network, TrainingStep
-from crossgraft.tune.feed.batch_plan import BatchPlan
-from crossgraft.tune.feed.batches import BatchMaker
+from crossgraft.tune.engine.step import Network, TrainingStep, apply_modes, apply_selection
+from crossgraft.tune.feed.batches import BatchMaker, BatchPlan
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.methods import METHODS, Selection, put_adapters_in
 from crossgraft.tune.planning.step_cost import measure_step

@@ -21,7 +21,7 @@ with open(os.environ["CROSSGRAFT_CACHE"] + "/known_results.jsonl", encoding="utf
 
 
 def write_results(folder: Path) -> None:
-    from crossgraft.rank.known_record import KnownResult
+    from crossgraft.rank.record import KnownResult
 
     rows = (
         KnownResult(

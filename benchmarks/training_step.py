@@ -25,11 +25,10 @@ from crossgraft.losses import CrossEntropy
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.memory_format import put_channels_last
-from crossgraft.tune.engine.fabric import make_fabric
-from crossgraft.tune.engine.modes import apply_modes, apply_selection
+from crossgraft.tune.engine.launch import make_fabric
 from crossgraft.tune.engine.optimizers import make_optimizer
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.engine.step import Network, TrainingStep
+from crossgraft.tune.engine.step import Network, TrainingStep, apply_modes, apply_selection
 from crossgraft.tune.methods import METHODS
 
 CLASSES = 4

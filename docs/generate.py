@@ -78,7 +78,7 @@ def fewshot_page() -> str:
 
 def confounders_page() -> str:
     """Every edit by its place in MICCAT."""
-    from crossgraft.edit.catalogue import edits_by_place, options_with_units
+    from crossgraft.edit.edits import edits_by_place, options_with_units
 
     parts = [NOTE, "# Confounders and edits", ""]
     parts += [
@@ -139,7 +139,7 @@ def published_page() -> str:
     from crossgraft import evaluate_published
     from crossgraft.published.page import published_sections
     from crossgraft.published.verb import PUBLISHED
-    from crossgraft.report.markdown import sections_as_markdown
+    from crossgraft.report.page import sections_as_markdown
     from crossgraft.report.source import Source
 
     parts = [NOTE, "# Published benchmarks, evaluated again", ""]

@@ -22,13 +22,12 @@ from ground_truth_table import trained_tables
 
 from crossgraft.compute import limit_threads
 from crossgraft.rank.expected_order import expected_order, imagenet_top1, publication_of
-from crossgraft.rank.known_names import name_in_table
-from crossgraft.rank.known_record import KnownResult
-from crossgraft.rank.noise_ceiling import noise_ceiling
+from crossgraft.rank.ground_truth import noise_ceiling
 from crossgraft.rank.published import Benchmark, thesis_datasets
-from crossgraft.rank.published.contenders import fitted, held_out_prior
+from crossgraft.rank.published.benchmark import fitted, held_out_prior
 from crossgraft.rank.published.tables import published_table, published_tables
-from crossgraft.rank.results_store import one_metric, published_results
+from crossgraft.rank.record import KnownResult
+from crossgraft.rank.results_store import name_in_table, one_metric, published_results
 from crossgraft.select.replay import known_rows
 from crossgraft.statistics import top_1_regret, weighted_kendall
 

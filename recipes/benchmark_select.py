@@ -21,9 +21,9 @@ from benchmark_select_text import DECIDED, HEAD
 
 from crossgraft.compute import limit_threads
 from crossgraft.seeding import generator
-from crossgraft.select.budget import parse_budget
+from crossgraft.select.planning import parse_budget
 from crossgraft.select.replay import replay
-from crossgraft.select.replay.words import METHOD_TITLES
+from crossgraft.select.replay.page import METHOD_TITLES
 
 BUDGETS = ("3%", "10%", "25%", "50%")
 JUDGED = BUDGETS[1:]

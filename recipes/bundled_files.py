@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from crossgraft.data.decoding import decode_file
-from crossgraft.data.medical.files import MedicalReader, list_medical_file
+from crossgraft.data.medical.display import parse_window
+from crossgraft.data.medical.files import MedicalReader, list_medical_file, parse_slices
 from crossgraft.data.medical.formats import medical_format
-from crossgraft.data.medical.slices import parse_slices
-from crossgraft.data.medical.windows import parse_window
 from crossgraft.errors import UnreadableImageError
 
 FOLDERS = {

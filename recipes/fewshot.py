@@ -35,7 +35,7 @@ from crossgraft.fewshot import EpisodeTable, TipAdapterHead, class_weights_from_
 from crossgraft.fewshot.choice import choose_heads
 from crossgraft.fewshot.episodes import SAMPLERS
 from crossgraft.fewshot.heads import reads_images
-from crossgraft.fewshot.images import EpisodeImages
+from crossgraft.fewshot.parts import EpisodeImages
 from crossgraft.models import Backbone, ModelSpec, load_backbone, read_zoo
 
 ROWS = Path(__file__).parents[1] / "docs" / "results" / "fewshot"

@@ -18,9 +18,9 @@ from scipy.sparse.csgraph import connected_components
 from studies import noise
 
 from crossgraft.data import Dataset
-from crossgraft.data._image_facts import THUMBNAIL_SIDE
 from crossgraft.data.checks.near_duplicates import find_near_duplicates
 from crossgraft.data.dataset import dataset_from_arrays
+from crossgraft.data.inspection import THUMBNAIL_SIDE
 
 MELS, FRAMES, WINDOW = 64, 64, 256
 

@@ -112,7 +112,7 @@ ratios to a floor.
 ## The printed averages and ranks
 
 Recomputed from the accuracies and intervals that the slides of CoPA print, over the first ten data sets
-(`crossgraft.statistics.leaderboard_ranks`; `tests/golden/test_leaderboard_ranks.py`):
+(`crossgraft.statistics.rank_intervals`; `tests/golden/test_leaderboard_ranks.py`):
 
 | trained on all | CNAPS | S-CNAPS | SUR | URT | Tri-M | FLUTE | URL | CoPA | TSA | TA2-Net | CoPA + TSA |
 |---|---|---|---|---|---|---|---|---|---|---|---|

@@ -48,7 +48,7 @@ from crossgraft.progress import Reporter
 from crossgraft.running.jobs import Job, Work, run_jobs
 from crossgraft.select.val_error import standard_error
 from crossgraft.tune import FineTuningResult
-from crossgraft.tune.logits import compute_logits
+from crossgraft.tune.parts import compute_logits
 
 ZOOS = ("mobilenets.yaml", "small_networks.yaml")
 SIDE, CIFAR_SIDE = 64, 32

@@ -24,7 +24,7 @@ from ground_truth_rows import (
 from ground_truth_sets import TargetSet
 from ground_truth_table import NETWORKS, complete_set, networks_of, table_csv
 
-from crossgraft.rank.noise_ceiling import noise_ceiling
+from crossgraft.rank.ground_truth import noise_ceiling
 from crossgraft.statistics import top_1_regret, weighted_kendall
 from crossgraft.storage.atomic import write_atomically
 

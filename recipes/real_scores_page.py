@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from crossgraft.rank.record import RankingRecord
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import RunRecord
 from crossgraft.scores import SCORES, ZooScore
 
 GRADIENT_SCORES = ("gradient_ratio", "nca_gradient")

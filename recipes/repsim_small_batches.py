@@ -22,8 +22,7 @@ from torch import Tensor, nn
 
 from crossgraft.compute import limit_threads
 from crossgraft.similarity import linear_cka
-from crossgraft.tune.regularizers._covariance import Moments
-from crossgraft.tune.regularizers._moment_terms import MomentMatching
+from crossgraft.tune.regularizers._moment_terms import MomentMatching, Moments
 
 WIDTH, MOMENTUM, NUM_TRAIN = 32, 0.99, 100
 

@@ -14,7 +14,7 @@ from crossgraft.audit.record import AuditTrainingRecord
 from crossgraft.audit.reliance import ExactTestScores, shortcut_reliance_index
 from crossgraft.data import Dataset
 from crossgraft.metrics import MetricValue, auc_combination
-from crossgraft.running.names import portable_name
+from crossgraft.running.command_line import portable_name
 from crossgraft.statistics import mean_interval
 
 MEAN = "mean"

@@ -30,12 +30,11 @@ from studies import EXAMPLES, noise, smoke_specs
 
 import crossgraft
 from crossgraft.audit.detectability import detectability
+from crossgraft.audit.explained import FittingRows, features_of, fit_heads
 from crossgraft.audit.mitigation import GroupedRows
-from crossgraft.audit.mitigation._logistic import logistic_scorer
-from crossgraft.audit.pull import Pull, beside_shams, beside_start, pull_of, shifts
+from crossgraft.audit.mitigation._mitigation import logistic_scorer
+from crossgraft.audit.pull import NUM_SHAMS, Pull, Sham, beside_shams, beside_start, pull_of, shifts
 from crossgraft.audit.record import AuditEntry
-from crossgraft.audit.shams import NUM_SHAMS, Sham
-from crossgraft.audit.start_heads import FittingRows, features_of, fit_heads
 from crossgraft.audit.trained import fewest_of_a_class, verdict
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset

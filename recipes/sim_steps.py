@@ -18,11 +18,10 @@ from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.memory_format import put_channels_last
 from crossgraft.storage.atomic import write_atomically
-from crossgraft.tune.engine.fabric import make_fabric
-from crossgraft.tune.engine.modes import apply_modes, apply_selection
+from crossgraft.tune.engine.launch import make_fabric
 from crossgraft.tune.engine.optimizers import make_optimizer
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.engine.step import Network, TrainingStep
+from crossgraft.tune.engine.step import Network, TrainingStep, apply_modes, apply_selection
 from crossgraft.tune.feed.batches import TrainingBatch
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.regularizers import REGULARIZERS

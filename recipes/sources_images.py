@@ -12,7 +12,7 @@ from shortcut_sources_images import resized
 from shortcut_sources_network import SOURCE_SIDE
 
 from crossgraft.audit import radial_psd
-from crossgraft.audit.spectral_overlap import spectral_overlap
+from crossgraft.audit.spectra import spectral_overlap
 from crossgraft.data import Dataset, dataset_from_arrays
 from crossgraft.features import extract_features
 from crossgraft.models import Backbone

@@ -19,7 +19,7 @@ from crossgraft.progress import Reporter
 from crossgraft.seeding import generator
 from crossgraft.tune.engine.cached_features import features_of
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.logits import compute_logits
+from crossgraft.tune.parts import compute_logits
 
 QUIET = Reporter(quiet=True)
 BATCH = 64

@@ -16,7 +16,7 @@ from crossgraft.metrics import MetricRow, evaluate_predictions
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.record import TuningRecord
-from crossgraft.words.csv_cells import csv_rows
+from crossgraft.words.visible import csv_rows
 
 Decided = Mapping[str, MetricRow]
 """Accuracy and balanced accuracy of the most probable class."""

@@ -69,14 +69,14 @@ MUTATIONS = {
         ("scores/knn_probe.py", "/ is_winner.sum(axis=1)", "/ 1"),
     ],
     "unit/scores/test_energy.py": [("scores/_energy.py", "+ largest\n", "\n")],
-    "unit/scores/test_standardize.py": [("scores/_standardize.py", "deviation > resolution", "deviation > 0")],
+    "unit/scores/test_standardize.py": [("scores/_inputs.py", "deviation > resolution", "deviation > 0")],
     "unit/scores/test_statistics.py": [
         ("scores/_statistics.py", "(self.class_counts @ means) / self.num_samples", "means.mean(axis=0)"),
         ("scores/_statistics.py", 'side="right")) + 1', 'side="right"))'),
         ("scores/_statistics.py", "if key not in self._remembered:", "if True:"),
     ],
     "unit/scores/test_reduction.py contract/test_score_edges.py": [
-        ("scores/_reduction.py", "num_samples <= LARGE or", "num_samples <= 9 * LARGE or")
+        ("scores/_statistics.py", "num_samples <= LARGE or", "num_samples <= 9 * LARGE or")
     ],
     "unit/scores/test_moments.py": [("scores/_moments.py", "- row_mean + row_mean.mean()", "- row_mean")],
     "unit/scores/test_inputs.py": [
@@ -101,14 +101,14 @@ MUTATIONS = {
         ("metrics/subgroups.py", "(1 - CONFIDENCE) / math.comb(num_subgroups, 2)", "(1 - CONFIDENCE)"),
     ],
     "unit/metrics/test_probabilities.py": [
-        ("statistics/skewed_mean.py", "number / (number - 1) * number * square", "number * square"),
-        ("statistics/skewed_mean.py", "max(t, -h(-t)) * error", "t * error"),
+        ("statistics/jackknife.py", "number / (number - 1) * number * square", "number * square"),
+        ("statistics/jackknife.py", "max(t, -h(-t)) * error", "t * error"),
         ("metrics/calibration_error.py", 'side="left"', 'side="right"'),
     ],
     "unit/metrics/test_accuracy.py": [
-        ("metrics/_shares.py", "units.quantile(num_groups - 1)", "units.quantile(np.inf)"),
-        ("metrics/_shares.py", "design = max(1.0, variance", "design = (variance"),
-        ("metrics/_shares.py", "design = drawn_towards(design, most, told)", "pass"),
+        ("metrics/_intervals.py", "units.quantile(num_groups - 1)", "units.quantile(np.inf)"),
+        ("metrics/_intervals.py", "design = max(1.0, variance", "design = (variance"),
+        ("metrics/_intervals.py", "design = drawn_towards(design, most, told)", "pass"),
     ],
     "statistics/test_interval_coverage.py": [  # intervals that are a fifth too narrow
         (
@@ -116,7 +116,7 @@ MUTATIONS = {
             "below, above = np.sqrt(squares).tolist()",
             "below, above = (0.8 * np.sqrt(squares)).tolist()",
         ),
-        ("statistics/skewed_mean.py", "number * square) / num_values", "number * square) / num_values * 0.8"),
+        ("statistics/jackknife.py", "number * square) / num_values", "number * square) / num_values * 0.8"),
     ],
     "unit/statistics/test_jackknife.py": [
         ("statistics/jackknife.py", "variances = [(num_blocks - 1) /", "variances = [1 /")
@@ -126,8 +126,8 @@ MUTATIONS = {
         ("statistics/rank_correlation.py", "1 / (G[i] + G[j])", "1 / (G[i] * G[j])")
     ],
     "unit/rank/test_order.py": [
-        ("rank/order.py", "if other != position and not separable", "if not separable"),
-        ("rank/order.py", "key=lambda cell: -(", "key=lambda cell: ("),
+        ("rank/model_history.py", "if other != position and not separable", "if not separable"),
+        ("rank/model_history.py", "key=lambda cell: -(", "key=lambda cell: ("),
     ],
     "unit/rank/test_aggregate.py": [("rank/aggregate.py", "return 0.0\n    slope", "pass\n    slope")],
     "unit/similarity/test_linear_cka.py unit/similarity/test_streaming_cka.py golden/test_linear_cka.py": [
@@ -135,7 +135,7 @@ MUTATIONS = {
     ],
     # Data: patients in one part, patients that nobody knows, checks
     "unit/data/test_splits.py": [
-        ("data/_group_split.py", "[group_of_row.ravel()]", "[np.roll(group_of_row.ravel(), 1)]"),
+        ("data/splits.py", "[group_of_row.ravel()]", "[np.roll(group_of_row.ravel(), 1)]"),
         ("data/_split_rules.py", "parts_of_group > 1", "parts_of_group > 9"),
         ("data/splits.py", "if groups is None else StratifiedGroupKFold", "if True else StratifiedGroupKFold"),
         ("data/splits.py", "if len(set(rows)) != len(rows):", "if False:"),
@@ -146,8 +146,8 @@ MUTATIONS = {
         ("data/medical/patients.py", "patient or row for row", "patient for row"),
         ("data/medical/patients.py", 'f"patient {numbers.setdefault', 'f"{key} {numbers.setdefault'),
     ],
-    "security/test_patients.py": [("data/_confidential.py", "np.unique(groups, return_inverse=True)[1]", "groups")],
-    "unit/data/checks/test_check_data.py": [("data/checks/groups_across_splits.py", "> 1]\n", "> 2]\n")],
+    "security/test_patients.py": [("data/_groups.py", "np.unique(groups, return_inverse=True)[1]", "groups")],
+    "unit/data/checks/test_check_data.py": [("data/checks/label_leakage.py", "> 1]\n", "> 2]\n")],
     "unit/data/medical/test_dicom.py": [
         ("data/medical/display.py", "1 - bright if self.inverted", "bright if self.inverted")
     ],
@@ -165,19 +165,21 @@ MUTATIONS = {
         ("tune/regularizers/l2_sp.py", "parameter.detach().clone()", "parameter.detach()"),
     ],
     "unit/tune/regularizers/test_procrustes.py": [
-        ("tune/regularizers/_procrustes.py", "features - features.mean(0)", "features")
+        ("tune/regularizers/repsim.py", "features - features.mean(0)", "features")
     ],
-    "unit/tune/regularizers/test_covariance.py": [("tune/regularizers/_covariance.py", "rows - mean.detach()", "rows")],
+    "unit/tune/regularizers/test_covariance.py": [
+        ("tune/regularizers/_moment_terms.py", "rows - mean.detach()", "rows")
+    ],
     "unit/tune/batch_transforms/test_mixing.py": [
         ("tune/batch_transforms/mixup.py", "targets[partners].lerp_(targets, share)", "targets"),
         ("tune/batch_transforms/cutmix.py", "share = 1 - (bottom", "share = (bottom"),
     ],
     "unit/models/adapters/test_lora.py": [("models/adapters/lora.py", "alpha / r, dropout", "alpha, dropout")],
     # Training steps, schedules, what is picked, resuming, what a saved model says
-    "unit/tune/engine/test_schedule.py": [("tune/engine/schedule.py", "(step + 1) / (", "step / (")],
+    "unit/tune/engine/test_schedule.py": [("tune/engine/optimizers.py", "(step + 1) / (", "step / (")],
     "unit/tune/engine/test_layer_decay.py": [
-        ("tune/engine/layer_decay.py", "** (deepest - depth)", "** (deepest - depth + 1)"),
-        ("tune/engine/layer_decay.py", "parameter.ndim > 1 and", ""),
+        ("tune/engine/optimizers.py", "** (deepest - depth)", "** (deepest - depth + 1)"),
+        ("tune/engine/optimizers.py", "parameter.ndim > 1 and", ""),
     ],
     "unit/tune/engine/test_selection_rule.py": [
         ("tune/engine/selection_rule.py", "value < best if", "value <= best if")
@@ -195,15 +197,15 @@ MUTATIONS = {
     ],
     "unit/geometry/test_feature_map.py": [
         ("geometry/feature_map.py", "_components(np.concatenate(list(rows.values())))", "_components(home)"),
-        ("geometry/_density.py", "np.minimum(p / p.sum(), q / q.sum())", "np.minimum(p, q)"),
+        ("geometry/feature_map.py", "np.minimum(p / p.sum(), q / q.sum())", "np.minimum(p, q)"),
     ],
     "unit/geometry/test_path_and_probe.py": [
         ("geometry/interpolation_path.py", "features if reference is None else reference", "features"),
         ("geometry/forgetting.py", "scaler.transform(test.astype(np.float64))", "test"),
     ],
     "unit/tune/engine/test_batch_norm.py": [
-        ("tune/engine/modes.py", "for name in (*_frozen_parts(selection), *selection.eval_mode):", "for name in ():"),
-        ("tune/engine/modes.py", "if name in kept]\n", "]\n"),
+        ("tune/engine/step.py", "for name in (*_frozen_parts(selection), *selection.eval_mode):", "for name in ():"),
+        ("tune/engine/step.py", "if name in kept]\n", "]\n"),
         ("geometry/batch_norm.py", "        layer.momentum = None\n", "        pass\n"),
         ("geometry/batch_norm.py", "layer.num_batches_tracked.clone()", "layer.num_batches_tracked"),
     ],
@@ -216,7 +218,7 @@ MUTATIONS = {
         ("tune/engine/step.py", "keep_factor if keeps_start(regularizer, name) else 1.0", "keep_factor"),
         ("tune/regularizers/l2_sp.py", "self.alpha * update.factor", "self.alpha"),
         ("tune/regularizers/l2_sp.py", "else self.beta", "else self.beta * update.factor"),
-        ("tune/engine/phase.py", "features_are_fixed=True), main", "features_are_fixed=True, keep=job.keep), main"),
+        ("tune/engine/phase_run.py", "features_are_fixed=True), main", "features_are_fixed=True, keep=job.keep), main"),
     ],
     "unit/tune/test_keep_search.py": [
         ("tune/keep_search.py", "1 - _INSIDE)", "1)"),
@@ -239,7 +241,7 @@ MUTATIONS = {
     "unit/tune/planning/test_fold_networks.py": [
         ("tune/planning/fold_networks.py", "if self.adapts and self._statistics else start", "if False else start"),
         (
-            "tune/planning/fold_data.py",
+            "tune/planning/rows.py",
             "FoldNetworks(start, pretrained, images,",
             "FoldNetworks(start, pretrained, val_images,",
         ),
@@ -278,7 +280,7 @@ MUTATIONS = {
         ("tune/measuring/thresholds.py", "np.cumsum(positives)[:-1]", "np.cumsum(positives)[1:]")
     ],
     "unit/tune/measuring/test_calibration.py": [
-        ("tune/measuring/calibration.py", "Temperature(1 / root", "Temperature(root")
+        ("tune/measuring/thresholds.py", "Temperature(1 / root", "Temperature(root")
     ],
     "unit/tune/test_predict.py": [("tune/known_targets.py", "(known.targets != _UNKNOWN)", "(known.targets > -9)")],
     # Passes, the cache, jobs, run directories, files
@@ -301,21 +303,21 @@ MUTATIONS = {
     "security/test_foreign_runs.py security/test_overwrite.py": [
         ("running/run_directory.py", "refuse_strange_folder(path)\n    try", "\n    try")
     ],
-    "unit/runs/test_known_results.py": [("rank/results_file.py", "if not math.isfinite(row.value):", "if False:")],
+    "unit/runs/test_known_results.py": [("rank/results_store.py", "if not math.isfinite(row.value):", "if False:")],
     "unit/runs/test_atomic.py": [
         ("storage/atomic.py", "replace_file(temporary, path)\n", "path.write_bytes(data)\n"),
-        ("storage/temporaries.py", "    finally:\n        _discard(temporary, path)", "    finally:\n        pass"),
+        ("storage/atomic.py", "    finally:\n        _discard(temporary, path)", "    finally:\n        pass"),
     ],
-    "security/test_leftovers.py": [("storage/temporaries.py", "if (temporary / BEFORE).exists() and", "if False and")],
+    "security/test_leftovers.py": [("storage/atomic.py", "if (temporary / BEFORE).exists() and", "if False and")],
     # Consent, cells of tables, names on the terminal, options, seeds
     "security/test_code_needs_consent.py": [
-        ("tune/saving/checksums.py", "    if changed:", "    if not facts:"),
+        ("tune/saving/saved_model.py", "    if changed:", "    if not facts:"),
         ("models/trusted_code.py", "return file.resolve().is_relative_to(self.place.resolve())", "return True"),
         ("models/trusted_code.py", "top in sys.stdlib_module_names or", ""),
     ],
     "security/test_csv_cells.py": [
-        ("words/csv_cells.py", "storable(guarded(value))", "storable(value)"),
-        ("words/csv_cells.py", "[unguarded(cell) for", "[cell for"),
+        ("words/visible.py", "storable(guarded(value))", "storable(value)"),
+        ("words/visible.py", "[unguarded(cell) for", "[cell for"),
     ],
     "security/test_terminal.py": [("words/visible.py", '{"Cc", "Cf",', '{"Cc",')],
     "security/test_code_needs_consent.py unit/test_config.py": [("config.py", "if key in CONSENTS:", "if False:")],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from crossgraft.predict.verb import predict as predict
     from crossgraft.published.verb import evaluate_published as evaluate_published
     from crossgraft.rank.verb import rank_models as rank_models
-    from crossgraft.running.page import write_report as write_report
+    from crossgraft.running.publishing import write_report as write_report
     from crossgraft.select.replay.verb import replay_selection as replay_selection
     from crossgraft.select.verb import select_model as select_model
     from crossgraft.split.verb import split_data as split_data

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, cre
 from crossgraft.errors import UnknownNameError, UsageError, located
 from crossgraft.options._option import Options, options_of
 from crossgraft.options._values import value_of
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Terminal
 from crossgraft.paths import shortened
 
 CONSENTS = {"allow_code": "--code", "allow_outside": "--allow-outside"}

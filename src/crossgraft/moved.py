@@ -37,7 +37,7 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "crossgraft.export.options": "ExportOptions",
         "crossgraft.fewshot.options": "FewshotOptions SupportOptions",
         "crossgraft.interpolate.options": "InterpolateOptions",
-        "crossgraft.options.terminal": "ReportOptions",
+        "crossgraft.options.running": "ReportOptions",
         "crossgraft.predict.options": "PredictOptions",
         "crossgraft.rank.options": "Published PublishedOptions RankOptions",
         "crossgraft.select.options": "Replay ReplayOptions SelectOptions",
@@ -51,62 +51,53 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "crossgraft.rank.published": "Column=ScoreColumn",
     },
     "crossgraft.records": {
-        "crossgraft.audit.frequency_record": (
-            "ArtefactFrequencies AuditFrequencies BandPoint BandRecord ModelFrequencies PriorityRecord RiskPoint "
-            "RiskRankRecord"
-        ),
         "crossgraft.audit.record": (
-            "AuditCell AuditDifference AuditDifferencePoint AuditEntry AuditMetric AuditMode AuditOutcome AuditPoint "
-            "AuditRecord AuditTrainingRecord ConfounderRecord FileFactRow GateRecord"
+            "ArtefactFrequencies AuditCell AuditDifference AuditDifferencePoint AuditEntry AuditFrequencies AuditMetric "
+            "AuditMode AuditOutcome AuditPoint AuditRecord AuditTrainingRecord BandPoint BandRecord ConfounderRecord "
+            "FileFactRow GateRecord ModelFrequencies PriorityRecord RiskPoint RiskRankRecord"
         ),
-        "crossgraft.compare.geometry_record": "GeometryName ModelGeometry WeightsApart",
         "crossgraft.compare.record": (
-            "ComparedKind ComparedModel LayerCca LayerGrid MeasuredFeatures ModelComparisonRecord ModelPair PairOf "
-            "SharedMistakes"
+            "ComparedKind ComparedModel GeometryName LayerCca LayerGrid MeasuredFeatures ModelComparisonRecord ModelGeometry "
+            "ModelPair PairOf SharedMistakes WeightsApart"
         ),
         "crossgraft.data.checks.record": "ColumnRecord DataCheckRecord FindingRecord SplitDifferenceRecord",
-        "crossgraft.data.record": "DatasetRecord FileCountRecord SplitRow",
-        "crossgraft.data.split_record": "DataSplitRecord",
+        "crossgraft.data.record": "DataSplitRecord DatasetRecord FileCountRecord SplitRow",
         "crossgraft.demo.record": "BestModelRecord ComparedModelRecord DemoPrediction DemoRecord FineTunedRow SplitComparison",
         "crossgraft.distil.record": "DistillationRecord DistilledDomainRecord DistilledStepsRecord",
-        "crossgraft.edit.contact_sheets_record": "ContactSheetRow ContactSheetsRecord ShownImageRow",
-        "crossgraft.edit.record": "EditRecord EditRow EditedClassRow EditedImagesRecord EditedPartRow",
+        "crossgraft.edit.record": (
+            "ContactSheetRow ContactSheetsRecord EditRecord EditRow EditedClassRow EditedImagesRecord EditedPartRow "
+            "ShownImageRow"
+        ),
         "crossgraft.export.record": "ExportRecord ExportedFileRecord ExportedModelRecord OutputAgreementRecord",
         "crossgraft.fewshot.record": "BoundRecord EpisodeLookRecord EpisodesPart FewshotRecord HeadLookRecord HeadRow SizeRow",
-        "crossgraft.geometry.maps_record": (
-            "AttentionRecord AttentionRow FeatureMapRecord FilterRow FiltersRecord MappedNetworkRow TsneRecord TsneRow"
-        ),
         "crossgraft.geometry.record": (
-            "CentreTaskRow DistanceRow ForgettingRecord InterpolationPathRecord ParameterDistanceRecord PathPointRow ProbeRow "
-            "SharpnessRecord SharpnessRow WeightDistance"
+            "AttentionRecord AttentionRow CentreTaskRow DistanceRow FeatureMapRecord FilterRow FiltersRecord ForgettingRecord "
+            "InterpolationPathRecord MappedNetworkRow ParameterDistanceRecord PathPointRow ProbeRow SharpnessRecord "
+            "SharpnessRow TsneRecord TsneRow WeightDistance"
         ),
         "crossgraft.interpolate.record": "InterpolationPoint InterpolationRecord",
         "crossgraft.metrics.record": "CalibrationRecord ConfusionRecord MetricRecord ReliabilityBin RocRecord ThresholdRecord",
         "crossgraft.models.record": "ModelRecord PreprocessingRecord Role",
         "crossgraft.published.record": "PublishedRecord",
-        "crossgraft.rank.known_record": "KnownResult PriorRecord PriorRow STATIC_PRIOR",
         "crossgraft.rank.published.record": (
             "AnswerRecord CitedTable FriedmanRecord MeanRecord MethodRecord ReproductionRecord ScenarioRecord SlipRecord"
         ),
         "crossgraft.rank.record": (
-            "AgreementRecord GroundTruthRecord PairRecord RankRow RankingByScore RankingRecord ScoreCell ScoreRecord"
+            "AgreementRecord GroundTruthRecord KnownResult PairRecord PriorRecord PriorRow RankRow RankingByScore "
+            "RankingRecord STATIC_PRIOR ScoreCell ScoreRecord"
         ),
-        "crossgraft.records.looks": "Look LooksRecord",
-        "crossgraft.records.runs": "RunRecord",
+        "crossgraft.records.base": "Look LooksRecord RunRecord",
         "crossgraft.select.record": "CandidateRecord PlannedModel SelectionPlanRecord SelectionRecord",
         "crossgraft.select.replay.record": "OrderRow ReplayRecord ReplayRow",
-        "crossgraft.tune.epochs_record": "EpochRow",
-        "crossgraft.tune.gradients_record": "BlockGradientRecord GradientNormsRecord",
-        "crossgraft.tune.keeping_record": "BatchNormRecord KeepRecord",
-        "crossgraft.tune.mistakes_record": "MistakeRecord MistakesRecord",
-        "crossgraft.tune.plugins_record": "PluginRecord",
-        "crossgraft.tune.prediction_record": "PredictionRecord PredictionRow",
-        "crossgraft.tune.record": "FoldRecord GridPointRecord PlanRecord PlanRow TunedModelRecord TuningRecord",
+        "crossgraft.tune.record": (
+            "BatchNormRecord BlockGradientRecord EpochRow FoldRecord GradientNormsRecord GridPointRecord KeepRecord "
+            "MistakeRecord MistakesRecord PlanRecord PlanRow PluginRecord PredictionRecord PredictionRow TunedModelRecord "
+            "TuningRecord"
+        ),
         "crossgraft.tune.saving.record": "SavedModelRecord TrainingDataRecord",
-        "crossgraft.variants.layer_pca_record": "LayerPcaPanel LayerPcaRecord",
         "crossgraft.variants.record": (
             "ComparedPlan ComparedTrainingRecord ComparedVariantRecord ComparisonPlanRecord DifferenceRecord "
-            "FineTuningComparisonRecord ValueRecord"
+            "FineTuningComparisonRecord LayerPcaPanel LayerPcaRecord ValueRecord"
         ),
     },
     "crossgraft.replay": {
@@ -119,7 +110,7 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "crossgraft.report.kinds": "KINDS",
     },
     "crossgraft.runs": {
-        "crossgraft.rank.results_file": "add_known_results known_results_file read_known_results",
+        "crossgraft.rank.results_store": "add_known_results known_results_file read_known_results",
         "crossgraft.running": "Publish RunDirectory open_command_run open_run write_atomically",
     },
     "crossgraft.selection": {

@@ -504,7 +504,7 @@ def test_networks_are_fine_tuned_on_the_images_of_an_attribute(study, audit, mon
     assert (entry.mode, entry.confounder, len(entry.points)) == ("full", "sex:F", 3)
     assert entry.points[0].metric("best_epoch").value >= 1
     assert len(list((study / "full" / "trainings").glob("*.json"))) == 2 * 3
-    monkeypatch.setattr("crossgraft.audit.trainings.train_and_evaluate", None)  # a finished run trains nothing
+    monkeypatch.setattr("crossgraft.audit.sweep.train_and_evaluate", None)  # a finished run trains nothing
     assert audit(*QUICK, *flags).code == 0
     assert numbers_of(record_of(study / "full")) == numbers_of(record)
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import RunRecord
 from crossgraft.variants import curves
 from crossgraft.variants.record import ComparisonPlanRecord, FineTuningComparisonRecord
 from support.few_pages import leave_out_pages

@@ -13,10 +13,10 @@ from PIL import Image
 
 import crossgraft as package
 from crossgraft.edit import contact_sheets as verb_module
-from crossgraft.edit.catalogue import edits_by_place
 from crossgraft.edit.confounders import CONFOUNDERS
 from crossgraft.edit.confounders._confounder import Confounder, Painted
-from crossgraft.edit.contact_sheets_record import ContactSheetsRecord
+from crossgraft.edit.edits import edits_by_place
+from crossgraft.edit.record import ContactSheetsRecord
 from crossgraft.errors import DataError, UnreadableImageError, UsageError
 from support.tiny import make_images
 

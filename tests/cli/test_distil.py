@@ -9,7 +9,7 @@ import pytest
 import crossgraft as package
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.distil import student
-from crossgraft.distil.held_out import seen_elsewhere
+from crossgraft.distil.domains import seen_elsewhere
 from crossgraft.distil.record import DistillationRecord
 from crossgraft.errors import DataError, OtherRunError, UsageError
 from crossgraft.models import load_backbone, read_zoo

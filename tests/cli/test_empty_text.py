@@ -6,8 +6,8 @@ from typing import Literal, get_args, get_origin
 import pytest
 
 import crossgraft as package
+from crossgraft.cli.call import parse
 from crossgraft.cli.commands import COMMANDS
-from crossgraft.cli.parsing import parse
 from crossgraft.errors import UsageError
 from crossgraft.options._option import options_of
 from crossgraft.options.command import typed_as

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 
 from crossgraft import compute
 from crossgraft.data.medical import dicom_file
-from crossgraft.rank.results_file import known_results_file
+from crossgraft.rank.results_store import known_results_file
 from crossgraft.running.run_directory import open_run
 from support.medical import ct_slice, dicom_dataset, write_ct, write_nifti
 from support.tiny import make_images
@@ -455,9 +455,9 @@ def yaml_that_unfolds(folder, _):
 
 
 def network_larger_than_memory(folder, monkeypatch):
-    from crossgraft.models import building_limits
+    from crossgraft.models import surgery
 
-    monkeypatch.setattr(building_limits, "available_memory", lambda: 10**9)
+    monkeypatch.setattr(surgery, "available_memory", lambda: 10**9)
     zoo = "- {name: a, source: resnet18, weights: random, kwargs: {num_classes: 1000000}}\n"
     (folder / "zoo.yaml").write_text(zoo)
     return PLAIN
@@ -508,7 +508,7 @@ def disk_full(folder, monkeypatch):
     def full(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    from crossgraft.storage import atomic_file as _atomic_file
+    from crossgraft.storage import atomic as _atomic_file
 
     full_disk = types.SimpleNamespace(**{**vars(os), "fsync": full})
     monkeypatch.setattr(_atomic_file, "os", full_disk)  # only features meet the full disk
@@ -823,10 +823,10 @@ def report_is_a_device(folder, _):
 
 def export_other_outputs(folder, monkeypatch):
     from crossgraft.cli.main import main
-    from crossgraft.export import checking
+    from crossgraft.export import source_model
 
     assert main([*TUNE, "--quiet"]) == 0
-    monkeypatch.setattr(checking, "TOLERANCE", -1.0)
+    monkeypatch.setattr(source_model, "TOLERANCE", -1.0)
     return "export", "run", "--code", "tiny_models.py"
 
 

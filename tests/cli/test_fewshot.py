@@ -12,8 +12,8 @@ import crossgraft as package
 from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot, TipAdapterHead
 from crossgraft.fewshot.record import FewshotRecord
-from crossgraft.running import workers
-from crossgraft.tune.prediction_record import PredictionRecord
+from crossgraft.running import jobs
+from crossgraft.tune.record import PredictionRecord
 from support import forked
 from support.tiny import make_images
 
@@ -36,7 +36,7 @@ HEADS = ("--heads", "ncc,copa:steps=3,weight_decay=0,logistic")
 @pytest.fixture
 def forked_workers(monkeypatch):
     """Workers that import nothing anew; ``tests/unit/runs/test_workers.py`` starts them as users' do."""
-    monkeypatch.setattr(workers, "multiprocessing", SimpleNamespace(get_context=lambda _: forked.context()))
+    monkeypatch.setattr(jobs, "multiprocessing", SimpleNamespace(get_context=lambda _: forked.context()))
 
 
 @pytest.fixture
@@ -314,7 +314,7 @@ def test_queries_inside_the_backbone_come_a_few_at_a_time(workspace, monkeypatch
     same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "head": "tsa:steps=2"}
     data = package.open_dataset("images")
     whole = package.predict_from_support(support=data, query=data, **same)
-    monkeypatch.setattr("crossgraft.fewshot.learned_head.QUERIES_AT_ONCE", 3)
+    monkeypatch.setattr("crossgraft.fewshot.predict_from_support.QUERIES_AT_ONCE", 3)
     parts = package.predict_from_support(support=data, query=data, **same)
     for one, other in zip(whole.record.rows, parts.record.rows, strict=True):
         np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)

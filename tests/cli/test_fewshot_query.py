@@ -12,8 +12,8 @@ import crossgraft as package
 from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.fewshot import MetaDataset, TipAdapterHead
 from crossgraft.fewshot.record import FewshotRecord
-from crossgraft.predict.caveats import FEWEST_WAYS
-from crossgraft.tune.prediction_record import PredictionRecord
+from crossgraft.predict.page import FEWEST_WAYS
+from crossgraft.tune.record import PredictionRecord
 
 NETWORK = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1}
 WIDTH = 8

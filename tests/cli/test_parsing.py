@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from crossgraft.cli.call import parse
 from crossgraft.cli.commands import COMMANDS
-from crossgraft.cli.parsing import parse
 from crossgraft.errors import UsageError
 
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from crossgraft.tune.prediction_record import PredictionRecord
+from crossgraft.tune.record import PredictionRecord
 from support.tiny import make_images
 
 TUNE = (

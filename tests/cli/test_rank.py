@@ -7,7 +7,7 @@ import pytest
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.rank.record import RankingRecord
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import RunRecord
 
 FLAGS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "leep,logme,knn_probe", "--workers", "1")
 

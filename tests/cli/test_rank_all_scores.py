@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from crossgraft.rank.known_record import KnownResult
-from crossgraft.rank.record import RankingRecord
-from crossgraft.rank.results_file import add_known_results
+from crossgraft.rank.record import KnownResult, RankingRecord
+from crossgraft.rank.results_store import add_known_results
 from support.few_rounds import leave_out_rounds
 
 FLAGS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--workers", "1", "--quiet")

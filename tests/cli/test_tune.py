@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crossgraft.metrics.words import metric_in_words
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import RunRecord
 from crossgraft.tune.record import PlanRecord, TuningRecord
 
 FAST = ("--model", "tiny_models:tiny", "--epochs", "2", "--workers", "1")

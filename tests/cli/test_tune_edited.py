@@ -7,10 +7,9 @@ import pytest
 
 import crossgraft as package
 from crossgraft.errors import DataError
-from crossgraft.rank.results_file import read_known_results
-from crossgraft.records.runs import RunRecord
-from crossgraft.tune.prediction_record import PredictionRecord
-from crossgraft.tune.record import TuningRecord
+from crossgraft.rank.results_store import read_known_results
+from crossgraft.records.base import RunRecord
+from crossgraft.tune.record import PredictionRecord, TuningRecord
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.variants import curves
 from crossgraft.variants.record import FineTuningComparisonRecord

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crossgraft.errors import DataError
-from crossgraft.scores import SCORES, ScoreInputs, ZooScore, _reduction
+from crossgraft.scores import SCORES, ScoreInputs, ZooScore, _statistics
 from unit.scores.conftest import make_problem
 
 ALL = [name for name, score in SCORES if SCORES.origin(name) == "crossgraft" and "model" not in score.inputs]
@@ -123,8 +123,8 @@ def test_fewer_images_than_features_and_very_few_images(name):
 
 @every_score_of_features
 def test_large_in_both_directions(name, monkeypatch):
-    monkeypatch.setattr(_reduction, "LARGE", 20)
-    monkeypatch.setattr(_reduction, "NUM_DIRECTIONS", 15)
+    monkeypatch.setattr(_statistics, "LARGE", 20)
+    monkeypatch.setattr(_statistics, "NUM_DIRECTIONS", 15)
     result = evaluate(name, problem(60, 40, 3))
     assert np.isfinite(result)
     # PED asks another score; the k-NN probe takes only the counts of the classes from the statistics.

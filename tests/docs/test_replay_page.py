@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import crossgraft
-from crossgraft.select.replay.words import METHOD_TITLES, ORDER_TITLES, estimate, regret_in_words
+from crossgraft.select.replay.page import METHOD_TITLES, ORDER_TITLES, estimate, regret_in_words
 from crossgraft.words.formatting import NumberFormat
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "which-model-in-one-hour.md"

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crossgraft.select.budget import parse_budget
+from crossgraft.select.planning import parse_budget
 from crossgraft.select.replay import replay_published
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "selection.md"

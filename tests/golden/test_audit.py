@@ -27,13 +27,13 @@ from crossgraft.audit import (
     spectral_overlap,
     whiten_spectrum,
 )
+from crossgraft.audit.fold_scores import micro_auc
 from crossgraft.audit.learning_priority import _SummedLoss
-from crossgraft.audit.micro_auc import micro_auc
 from crossgraft.audit.reliance import pair_auc
-from crossgraft.edit._fourier import ring_numbers, within
 from crossgraft.edit.confounders.low_pass import LowPass
 from crossgraft.edit.injection import num_edited
-from crossgraft.features.input_gradients import input_gradients
+from crossgraft.edit.spectrum import ring_numbers, within
+from crossgraft.features.passes import input_gradients
 from crossgraft.statistics import mean_interval, sign_flip, two_sample_permutation
 
 HERE = Path(__file__).parent

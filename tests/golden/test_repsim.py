@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from crossgraft.tune.regularizers._covariance import Moments
-from crossgraft.tune.regularizers._moment_terms import MomentMatching
+from crossgraft.tune.regularizers._moment_terms import MomentMatching, Moments
 
 HERE = Path(__file__).parent
 GOLDEN = json.loads((HERE / "repsim.json").read_text(encoding="utf-8"))["values"]

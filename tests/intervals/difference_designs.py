@@ -23,7 +23,7 @@ from crossgraft.metrics import (
 )
 from crossgraft.metrics.subgroups import confidence_of_each, gap_row
 from crossgraft.statistics import WithInterval, independent_difference
-from crossgraft.variants.differences import MeasuredImages, difference
+from crossgraft.variants.comparison import MeasuredImages, difference
 from intervals.coverage import Design, Found
 from intervals.images import Patients, Rng, distance, shares_by_group, two_scores
 from intervals.metric_designs import found

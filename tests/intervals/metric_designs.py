@@ -19,7 +19,7 @@ from crossgraft.metrics import (
     negative_log_likelihood,
     sensitivity,
 )
-from crossgraft.metrics._losses import LEAST_UNITS_OF_LOSS
+from crossgraft.metrics.proper_scores import LEAST_UNITS_OF_LOSS
 from intervals.coverage import Design, Found
 from intervals.images import Patients, Rng, distance, probabilities, shares_by_group
 

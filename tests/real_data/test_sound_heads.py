@@ -11,10 +11,9 @@ import torch
 from PIL import Image
 
 from crossgraft.audit import audit_trained, subject_of
-from crossgraft.audit.explained import Start
+from crossgraft.audit.explained import Start, features_of
 from crossgraft.audit.mitigation import GroupedRows
-from crossgraft.audit.mitigation._logistic import logistic_scorer
-from crossgraft.audit.start_heads import features_of
+from crossgraft.audit.mitigation._mitigation import logistic_scorer
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.edit.confounders import Tag

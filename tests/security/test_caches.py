@@ -11,12 +11,12 @@ from safetensors.torch import save
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import DataError
 from crossgraft.features import extract_features
-from crossgraft.features._tensor_file import checksum, map_tensors, write_tensors
+from crossgraft.features.store import checksum, map_tensors, write_tensors
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.rank.results_file import known_results_file, read_known_results
-from crossgraft.tune.regularizers import _kept_moments
-from crossgraft.tune.regularizers._covariance import Moments
+from crossgraft.rank.results_store import known_results_file, read_known_results
+from crossgraft.tune.regularizers import _moment_terms as _kept_moments
+from crossgraft.tune.regularizers._moment_terms import Moments
 
 ROWS = 12
 

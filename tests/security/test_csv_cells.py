@@ -24,7 +24,7 @@ from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.running import publishing as finish
 from crossgraft.variants import curves
-from crossgraft.words.csv_cells import csv_rows, csv_text, frame_csv, guarded, unguarded
+from crossgraft.words.visible import csv_rows, csv_text, frame_csv, guarded, unguarded
 from support.tiny import TINY_MODELS, make_images
 
 FORMULAS = ["=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "\r=1", "\n=1", "\0=1", " =1", "\u00a0@x"]

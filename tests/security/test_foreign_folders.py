@@ -10,8 +10,7 @@ from safetensors.torch import save_file
 
 from crossgraft.data import open_dataset
 from crossgraft.errors import CrossgraftError, DataError
-from crossgraft.models.adapters.peft_format import read_files
-from crossgraft.models.adapters.peft_patterns import of_pattern
+from crossgraft.models.adapters.peft_format import of_pattern, read_files
 
 DEEP, LARGE = "[" * 100_000 + "]" * 100_000, "1" * 6000
 

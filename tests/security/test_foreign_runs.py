@@ -18,9 +18,8 @@ from crossgraft.report.source import read_run
 from crossgraft.running.run_directory import open_run
 from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.rows_of_run import options_of_run, refuse_root_outside
-from crossgraft.tune.saving.model_card import model_card
 from crossgraft.tune.saving.record import SavedModelRecord
-from crossgraft.tune.saving.save_model import describe_saved_model, save_model
+from crossgraft.tune.saving.save_model import describe_saved_model, model_card, save_model
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.tampering import exchange_weights
 from support.training import train_one

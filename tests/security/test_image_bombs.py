@@ -19,10 +19,9 @@ from crossgraft.data.decoding import decode_bytes
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.medical import dicom_file
 from crossgraft.data.medical.dicom import DicomVolume, dicom_facts
-from crossgraft.data.medical.files import list_medical_file
+from crossgraft.data.medical.display import parse_window
+from crossgraft.data.medical.files import list_medical_file, parse_slices
 from crossgraft.data.medical.nifti import NiftiVolume, nifti_facts
-from crossgraft.data.medical.slices import parse_slices
-from crossgraft.data.medical.windows import parse_window
 from crossgraft.errors import UnreadableImageError
 from support.medical import dicom_bytes, dicom_dataset
 

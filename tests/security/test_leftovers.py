@@ -9,13 +9,20 @@ import numpy as np
 import pytest
 
 from crossgraft.errors import RunDirectoryError
-from crossgraft.export.new_folder import RECORD_FILE, refuse_existing
+from crossgraft.export.written import RECORD_FILE, refuse_existing
 from crossgraft.features.store import FeatureStore
-from crossgraft.rank.known_record import KnownResult
-from crossgraft.rank.results_file import add_known_results
+from crossgraft.rank.record import KnownResult
+from crossgraft.rank.results_store import add_known_results
 from crossgraft.running.run_directory import open_run
-from crossgraft.storage.atomic import folder_beside, replace_folder, write_atomically
-from crossgraft.storage.temporaries import ABANDONED_SECONDS, remove_leftovers, scratch_folder, temporary_beside
+from crossgraft.storage.atomic import (
+    ABANDONED_SECONDS,
+    folder_beside,
+    remove_leftovers,
+    replace_folder,
+    scratch_folder,
+    temporary_beside,
+    write_atomically,
+)
 
 NO_PROCESS = f"{2**22 + 12345:x}"  # above the largest process number of Linux
 

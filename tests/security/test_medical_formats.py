@@ -10,10 +10,9 @@ from pydicom.encaps import get_frame
 from pydicom.uid import RLELossless
 
 from crossgraft.data.decoding import decode_file
-from crossgraft.data.medical._rle_frame import missing_from_rle
-from crossgraft.data.medical.dicom import DicomVolume
+from crossgraft.data.medical.dicom import DicomVolume, missing_from_rle
+from crossgraft.data.medical.display import parse_window
 from crossgraft.data.medical.nifti import NiftiVolume
-from crossgraft.data.medical.windows import parse_window
 from crossgraft.errors import UnreadableImageError
 from support.medical import dicom_dataset, write_dicom
 

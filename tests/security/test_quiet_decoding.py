@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from crossgraft.data._quiet import quiet_libraries
+from crossgraft.data._pillow_files import quiet_libraries
 from crossgraft.data.decoding import decode_file
 
 

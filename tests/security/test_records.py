@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from crossgraft.data.sources._hf_descriptions import SavedState, read_description
+from crossgraft.data.sources._hf_tables import SavedState, read_description
 from crossgraft.errors import CrossgraftError, DataError, RunDirectoryError, UsageError
-from crossgraft.features._tensor_file import map_tensors, write_tensors
+from crossgraft.features.store import map_tensors, write_tensors
 from crossgraft.models import load_backbone
 from crossgraft.models.adapters.peft_format import CONFIG_FILE, _check_config
 from crossgraft.models.classifier import make_classifier

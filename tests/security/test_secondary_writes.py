@@ -14,7 +14,7 @@ import pytest
 from crossgraft.cli.main import main
 from crossgraft.errors import CrossgraftWarning
 from crossgraft.rank.record import RankingRecord
-from crossgraft.rank.results_file import known_results_file, read_known_results
+from crossgraft.rank.results_store import known_results_file, read_known_results
 from crossgraft.running import publishing as finish
 from crossgraft.storage import atomic
 from crossgraft.variants import curves
@@ -143,7 +143,7 @@ def test_a_store_without_locks_keeps_the_training(workspace, command, monkeypatc
     def acquire(_):
         raise NotImplementedError("FileSystem does not appear to support flock")
 
-    monkeypatch.setattr("crossgraft.running.json_lines.FileLock.__enter__", acquire)
+    monkeypatch.setattr("crossgraft.running.ledger.FileLock.__enter__", acquire)
     outcome = command(*TUNE)
     assert outcome.code == 0, outcome.err
     assert "its file system has no locks" in outcome.err

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from crossgraft.cli import main as cli
-from crossgraft.cli.signals import StopSignals
+from crossgraft.cli.main import StopSignals
 from crossgraft.stopping import ask_to_end
 from support import forked
 from support.tiny import make_workspace
@@ -200,7 +200,7 @@ import sys, time
 from pathlib import Path
 from unittest.mock import Mock
 from crossgraft.cli import main as cli
-from crossgraft.running.workers import worker_pool
+from crossgraft.running.jobs import worker_pool
 
 def work(_):
     with worker_pool(2) as pool:

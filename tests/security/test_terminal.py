@@ -21,8 +21,8 @@ from safetensors.torch import save_file
 import crossgraft
 from crossgraft.cli.main import main
 from crossgraft.progress import Reporter
-from crossgraft.rank.known_record import KnownResult
-from crossgraft.rank.results_file import add_known_results, read_known_results
+from crossgraft.rank.record import KnownResult
+from crossgraft.rank.results_store import add_known_results, read_known_results
 from crossgraft.words.visible import storable, visible
 from support.hostile import PLANTED, RAW, SHOWN
 from support.tiny import TINY_MODELS, make_images

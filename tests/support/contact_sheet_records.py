@@ -1,6 +1,6 @@
 """What ``crossgraft list confounders --data`` leaves."""
 
-from crossgraft.edit.contact_sheets_record import ContactSheetRow, ContactSheetsRecord, ShownImageRow
+from crossgraft.edit.record import ContactSheetRow, ContactSheetsRecord, ShownImageRow
 from crossgraft.records.base import Reference
 
 

@@ -5,8 +5,8 @@ import sys
 from types import SimpleNamespace
 
 FEWEST = {
-    ("crossgraft.features.cost", "_LEAST_SECONDS"): 0.0,
-    ("crossgraft.fewshot.forecast", "_LEAST_SECONDS"): 0.0,
+    ("crossgraft.features.extract", "_LEAST_SECONDS"): 0.0,
+    ("crossgraft.fewshot.episode_work", "_LEAST_SECONDS"): 0.0,
     ("crossgraft.tune.planning.step_cost", "_FEWEST_STEPS"): 1,
 }
 """How long, or how often, something is timed however little work is announced."""

@@ -1,7 +1,7 @@
 """Pages of the trainings of a comparison take half the time of a test that is about something else."""
 
 from crossgraft.running import publishing as finish
-from crossgraft.running.ending import PAGE_FILE
+from crossgraft.running.verb import PAGE_FILE
 from crossgraft.variants.study import TRAININGS_FOLDER
 
 A_PAGE = '<meta name="generator" content="crossgraft of a test">'

@@ -1,6 +1,6 @@
 """Frequencies of an audit."""
 
-from crossgraft.audit.frequency_record import (
+from crossgraft.audit.record import (
     ArtefactFrequencies,
     AuditFrequencies,
     BandPoint,

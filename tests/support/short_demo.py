@@ -4,7 +4,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from crossgraft.data import open_dataset
-from crossgraft.demo import audited, steps
+from crossgraft.demo import best_model, steps
 from crossgraft.variants import curves
 
 EVERY = 3
@@ -21,7 +21,7 @@ def shorten(monkeypatch, pool):
     monkeypatch.setattr(steps, "worker_pool", lambda: nullcontext(pool))
     monkeypatch.setattr(steps, "open_dataset", lambda _: few_digits())
     monkeypatch.setattr(curves, "ALPHAS", (0.0, 0.5, 1.0))
-    monkeypatch.setattr(audited, "CONFOUNDERS", audited.CONFOUNDERS[-1:])  # tests of the best model have all
+    monkeypatch.setattr(best_model, "CONFOUNDERS", best_model.CONFOUNDERS[-1:])  # tests of the best model have all
     for name in ("FULL", "FAST"):
         plan = getattr(steps, name)
         few = {"pretraining": replace(plan.pretraining, steps=3), "fine_tuning": replace(plan.fine_tuning, steps=4)}

@@ -15,18 +15,17 @@ from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.augmentations import NoAugmentation
-from crossgraft.tune.engine.modes import without_moving_statistics
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.feed.batch_plan import BatchPlan
-from crossgraft.tune.feed.batches import BatchMaker
+from crossgraft.tune.engine.step import without_moving_statistics
+from crossgraft.tune.feed.batches import BatchMaker, BatchPlan
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
+from crossgraft.tune.measuring.drift import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.methods.adaptformer import AdaptFormer
 from crossgraft.tune.methods.lora import LoRA
 from crossgraft.tune.planning.fold_networks import FoldNetworks
-from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols import Selection
 from crossgraft.types import Preprocessing
 
 SIZE = 32

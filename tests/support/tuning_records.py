@@ -13,11 +13,20 @@ from crossgraft.metrics.record import (
 )
 from crossgraft.models.record import PreprocessingRecord
 from crossgraft.records.base import CheckRecord, Reference
-from crossgraft.tune.epochs_record import EpochRow
-from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
-from crossgraft.tune.plugins_record import PluginRecord
-from crossgraft.tune.prediction_record import PredictionRecord, PredictionRow
-from crossgraft.tune.record import FoldRecord, GridPointRecord, PlanRecord, PlanRow, TunedModelRecord, TuningRecord
+from crossgraft.tune.record import (
+    BatchNormRecord,
+    EpochRow,
+    FoldRecord,
+    GridPointRecord,
+    KeepRecord,
+    PlanRecord,
+    PlanRow,
+    PluginRecord,
+    PredictionRecord,
+    PredictionRow,
+    TunedModelRecord,
+    TuningRecord,
+)
 
 EVIL = "<script>alert(1)</script>"
 GUO = Reference(key="Guo 2017", text="C. Guo et al. On calibration of modern neural networks. ICML 2017.")

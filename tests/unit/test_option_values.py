@@ -14,8 +14,8 @@ from crossgraft.cli.commands import COMMANDS
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.options._option import options_of
 from crossgraft.options._values import value_of
-from crossgraft.options.opening import OpenOptions
-from crossgraft.options.terminal import PageOptions
+from crossgraft.options.data import OpenOptions
+from crossgraft.options.running import PageOptions
 from crossgraft.rank.options import RankOptions
 from crossgraft.tune.options import CompareOptions, TuneOptions
 from support.tiny import make_images
@@ -205,7 +205,7 @@ def test_the_hash_of_a_whole_number_from_python_stays(monkeypatch):
 
 
 def test_words_of_the_command_line_and_of_python_are_refused_alike():
-    from crossgraft.cli.parsing import parse
+    from crossgraft.cli.call import parse
 
     with pytest.raises(UsageError) as typed:
         parse(COMMANDS.get("tune"), ["x", "--model", "m", "--epochs", "three"])

@@ -7,7 +7,7 @@ from beartype import beartype
 from jaxtyping import Float, TypeCheckError
 
 from crossgraft.data.fingerprint import dataset_fingerprint
-from crossgraft.scores._standardize import Standardization
+from crossgraft.scores._inputs import Standardization
 from crossgraft.similarity._sums import Product
 
 
@@ -69,7 +69,7 @@ def test_real_data_are_looked_at_closely():
 
 
 def test_an_audit_is_checked_too_and_an_int_is_a_float():
-    from crossgraft.audit.micro_auc import micro_auc
+    from crossgraft.audit.fold_scores import micro_auc
     from crossgraft.edit.confounders import Gamma
 
     with pytest.raises(jaxtyping.TypeCheckError):

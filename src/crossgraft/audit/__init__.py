@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING
 from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
-    from crossgraft.audit.band_accuracy import BandAccuracy as BandAccuracy
-    from crossgraft.audit.band_accuracy import band_accuracy as band_accuracy
     from crossgraft.audit.detectability import Detectability as Detectability
     from crossgraft.audit.detectability import detectability as detectability
-    from crossgraft.audit.edit_spectrum import EditSpectrum as EditSpectrum
-    from crossgraft.audit.edit_spectrum import edit_spectrum as edit_spectrum
     from crossgraft.audit.frequency import FrequencyAudit as FrequencyAudit
     from crossgraft.audit.frequency import frequency_audit as frequency_audit
     from crossgraft.audit.group_metrics import GroupMetrics as GroupMetrics
@@ -25,10 +21,14 @@ if TYPE_CHECKING:
     from crossgraft.audit.reliance import ood_drop_area as ood_drop_area
     from crossgraft.audit.reliance import pure_shortcut as pure_shortcut
     from crossgraft.audit.reliance import shortcut_reliance_index as shortcut_reliance_index
-    from crossgraft.audit.risk_rank import RiskRank as RiskRank
-    from crossgraft.audit.risk_rank import risk_rank as risk_rank
-    from crossgraft.audit.spectral_overlap import SpectralOverlap as SpectralOverlap
-    from crossgraft.audit.spectral_overlap import spectral_overlap as spectral_overlap
+    from crossgraft.audit.spectra import BandAccuracy as BandAccuracy
+    from crossgraft.audit.spectra import EditSpectrum as EditSpectrum
+    from crossgraft.audit.spectra import RiskRank as RiskRank
+    from crossgraft.audit.spectra import SpectralOverlap as SpectralOverlap
+    from crossgraft.audit.spectra import band_accuracy as band_accuracy
+    from crossgraft.audit.spectra import edit_spectrum as edit_spectrum
+    from crossgraft.audit.spectra import risk_rank as risk_rank
+    from crossgraft.audit.spectra import spectral_overlap as spectral_overlap
     from crossgraft.audit.subjects import Subject as Subject
     from crossgraft.audit.subjects import subject_of as subject_of
     from crossgraft.audit.trained import TrainedAudit as TrainedAudit

@@ -2,19 +2,278 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Float64, Int64, Shaped
 
-from crossgraft.audit._attribute_cells import CELLS, N0, CellRows, Mask, by_cell, cell_in_words
-from crossgraft.audit._attribute_columns import BinaryAttribute as BinaryAttribute
-from crossgraft.audit._attribute_columns import Column
-from crossgraft.audit._attribute_columns import binary_attribute as binary_attribute
 from crossgraft.audit.reliance import pair_auc
-from crossgraft.edit.injection import num_edited
-from crossgraft.errors import DataError, UsageError
+from crossgraft.data import make_split
+from crossgraft.edit.injection import draw_carriers, num_edited
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.seeding import derive_seed
+
+Column = Shaped[np.ndarray, " num_images"]
+_Numbers = Float64[np.ndarray, " num_known"]
+_Chosen = Bool[np.ndarray, " num_known"]
+_NAMES_SHOWN = 10
+_CUT = re.compile(r"([<>]?)\s*(\S+)")
+
+
+class BinaryAttribute(NamedTuple):
+    """A column as yes or no.
+
+    Attributes:
+        flags: (n,) whether the attribute is present; False where it is not known.
+        known: (n,) whether the column says anything.
+        in_words: What is present: ``sex F``, ``age above 55``.
+    """
+
+    flags: np.ndarray
+    known: np.ndarray
+    in_words: str
+
+    @property
+    def num_missing(self) -> int:
+        """Images without a value, which are left out."""
+        return int((~self.known).sum())
+
+
+def binary_attribute(
+    values: Column, present: str | float | None = None, *, name: str, missing: Collection[str] = ()
+) -> BinaryAttribute:
+    """A column of texts or numbers as an attribute that images have or do not have.
+
+    Two values: the one that is named, or else the last in order. More texts: the one that is named against all others. More
+    numbers: those above the cut that is named, or else above the median; where nothing lies above it, the largest number alone.
+
+    Args:
+        values: (n,) texts, numbers or truth values; None, NaN and blanks are missing.
+        present: Value that counts as present; of numbers the cut, as ``55`` or ``>55``, or ``<55``; of codes ``=3``.
+        name: Name of the column.
+        missing: Further values that say nothing, such as ``unknown``.
+
+    Raises:
+        DataError: All known values are equal, or all lie on one side of the cut.
+        UsageError: There are more than two texts and none is named, or the cut is no number.
+        UnknownNameError: No image has the named value; the message gives the nearest ones.
+    """
+    texts = [_text(value, missing) for value in np.asarray(values).tolist()]
+    known = np.array([text is not None for text in texts], dtype=bool)
+    found = [text for text in texts if text is not None]
+    numbers = _numbers(found)
+    if numbers is not None:
+        found = [_as_text(number) for number in numbers.tolist()]
+    names = sorted(set(found))
+    if len(names) < 2:
+        has = f"one value ({names[0]})" if names else "no value"
+        raise DataError(
+            f"The column {name} has {has}, and is missing for {int((~known).sum())} of {len(known)} images; an attribute needs "
+            "two values."
+        )
+    wanted = None if present is None else str(present).strip()
+    start = (wanted or " ")[:1]
+    if numbers is None or start == "=" or (len(names) == 2 and start not in "<>"):
+        chosen, words = _named(found, numbers, names, wanted, name)
+    else:
+        chosen, words = _cut(numbers, wanted, name)
+    flags = np.zeros(len(known), dtype=bool)
+    flags[known] = chosen
+    return BinaryAttribute(flags, known, words)
+
+
+def _named(
+    texts: Sequence[str], numbers: _Numbers | None, names: Sequence[str], wanted: str | None, name: str
+) -> tuple[_Chosen, str]:
+    """The images of one value, and what it is in words."""
+    if wanted is None and len(names) > 2:
+        shown = ", ".join(names[:_NAMES_SHOWN]) + (" …" if len(names) > _NAMES_SHOWN else "")
+        raise UsageError(
+            f"The column {name} has {len(names)} values ({shown}). Name the one that counts as present, which is set against "
+            "all others, or those that mean a missing value."
+        )
+    if wanted is None:
+        wanted = names[-1] if numbers is None else _as_text(float(numbers.max()))
+    elif numbers is not None:
+        wanted = wanted.removeprefix("=").strip()
+        wanted = wanted if (number := _number(wanted)) is None else _as_text(number)
+    if wanted not in names:
+        raise UnknownNameError(f"value of the column {name}", wanted, names)
+    return np.array([text == wanted for text in texts], dtype=bool), f"{name} {wanted}"
+
+
+def _cut(numbers: _Numbers, wanted: str | None, name: str) -> tuple[_Chosen, str]:
+    """The images on one side of a number, and which side in words."""
+    if wanted is None:
+        cut = float(np.quantile(numbers, 0.5, method="inverted_cdf"))
+        if cut == numbers.max():  # nothing lies above it
+            cut = float(numbers[numbers < cut].max())
+        return numbers > cut, f"{name} above {cut:.10g}"
+    matched = _CUT.fullmatch(wanted)
+    number = None if matched is None else _number(matched[2])
+    if matched is None or number is None:
+        raise UsageError(f"The column {name} holds numbers, and {wanted} is no cut of them. Write for example: >55.")
+    below = matched[1] == "<"
+    words = f"{name} {'below' if below else 'above'} {number:.10g}"
+    chosen = numbers < number if below else numbers > number
+    if chosen.all() or not chosen.any():
+        raise DataError(
+            f"{'Every' if chosen.all() else 'No'} image has {words}: values lie between {numbers.min():.10g} and "
+            f"{numbers.max():.10g}. Choose another cut."
+        )
+    return chosen, words
+
+
+def _text(value: object, missing: Collection[str]) -> str | None:
+    """The value as text, whole numbers without a point; None where it is missing."""
+    if value is None or value != value:
+        return None
+    text = _as_text(value) if isinstance(value, float) else str(value).strip()
+    return None if not text or text.casefold() == "nan" or text in missing else text
+
+
+def _as_text(number: float) -> str:
+    return str(int(number)) if number.is_integer() else str(number)
+
+
+def _number(text: str) -> float | None:
+    """The number that this text is; None for what is no finite one."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _numbers(texts: Sequence[str]) -> _Numbers | None:
+    """All values as numbers; None if one is not."""
+    found = [_number(text) for text in texts]
+    return None if None in found else np.array(found, dtype=np.float64)
+
+
+Mask = Bool[np.ndarray, " num_images"]
+RowNumbers = Int64[np.ndarray, " _"]
+Cell = tuple[bool, bool]
+P1, P0, N1, N0 = CELLS = ((True, True), (True, False), (False, True), (False, False))
+"""Cells (class, attribute): positives and negatives with the attribute (1) and without (0)."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """Images of one part by cell.
+
+    Attributes:
+        part: Where they are, for messages.
+        cells: (n,) rows of each cell, of all rows.
+        people: (n,) patient of each row.
+        identities: (n,) identity of each row, which draws go by.
+        in_words: The attribute.
+        seed: Random seed.
+    """
+
+    part: str
+    cells: Mapping[Cell, Mask]
+    people: np.ndarray
+    identities: Sequence[str]
+    in_words: str
+    seed: int
+
+    def count(self, cell: Cell) -> int:
+        """Number of images of a cell."""
+        return int(self.cells[cell].sum())
+
+    def among(self, rows: Mask, part: str) -> CellRows:
+        """Only those of these rows."""
+        cells = {cell: mask & rows for cell, mask in self.cells.items()}
+        return CellRows(part, cells, self.people, self.identities, self.in_words, self.seed)
+
+    def divide(self, test_share: float) -> tuple[CellRows, CellRows]:
+        """A new split of whole patients, each cell at about the same shares."""
+        for cell, mask in self.cells.items():
+            patients = len(np.unique(self.people[mask]))
+            if patients < 2:
+                self._raise_few(cell, "of different patients for two parts", 2, patients)
+        rows = np.flatnonzero(np.any([*self.cells.values()], axis=0))
+        of_cell = np.argmax([self.cells[cell][rows] for cell in CELLS], axis=0)
+        split = make_split(
+            of_cell,
+            self.people[rows],
+            fractions={"train": 1 - test_share, "test": test_share},
+            seed=derive_seed(self.seed, "patients of an attribute"),
+            class_names=[cell_in_words(cell, self.in_words) for cell in CELLS],
+        )
+        chosen = np.zeros(len(self.people), dtype=bool)
+        chosen[rows[split.rows("test")]] = True
+        return self.divided_at(chosen)
+
+    def divided_at(self, is_test: Mask) -> tuple[CellRows, CellRows]:
+        """The two parts of a split."""
+        usable = np.any([*self.cells.values()], axis=0)
+        divided = np.intersect1d(self.people[usable & is_test], self.people[usable & ~is_test])
+        if len(divided):
+            raise DataError(
+                f"{len(divided)} of {len(np.unique(self.people[usable]))} patients have images in development and in test. "
+                "Give a split of whole patients."
+            )
+        return self.among(~is_test, "in development"), self.among(is_test, "in test")
+
+    def size_of_dev(self, shares: Sequence[float], wanted: int | None) -> int:
+        """Images of each class: what is wanted, or the most at which no share asks a cell for more than it has."""
+        with_it, without, negatives = (self.count(cell) for cell in (P1, P0, N0))
+
+        def needs(size: int) -> tuple[int, int]:
+            carrying = [num_edited(size, share) for share in shares]
+            return max(carrying), size - min(carrying)
+
+        size = wanted
+        if size is None:
+            possible = range(min(with_it + without, negatives), 0, -1)
+            fits = (each for each in possible if needs(each)[0] <= with_it and needs(each)[1] <= without)
+            size = next(fits, 1)
+        for cell, number in zip((P1, P0, N0), (*needs(size), size), strict=True):
+            self._refuse_few(cell, number)
+        return size
+
+    def size_of_test(self, wanted: int | None) -> int:
+        """Images of each cell: what is wanted, or the most that all of them have."""
+        size = max(1, min(map(self.count, CELLS))) if wanted is None else wanted
+        for cell in CELLS:
+            self._refuse_few(cell, size)
+        return size
+
+    def draw(self, cell: Cell, number: int) -> RowNumbers:
+        """The first images of a cell, in an order that depends on the seed and on nothing but the images."""
+        share = number / self.count(cell) if number else 0.0
+        return np.flatnonzero(draw_carriers(self.cells[cell], share, self.identities, seed=self.seed))
+
+    def positives(self, number: int, carrying: int) -> RowNumbers:
+        """So many positives, so many of which have the attribute."""
+        return np.r_[self.draw(P1, carrying), self.draw(P0, number - carrying)]
+
+    def _refuse_few(self, cell: Cell, wanted: int) -> None:
+        if (available := self.count(cell)) < wanted:
+            self._raise_few(cell, self.part, wanted, available)
+
+    def _raise_few(self, cell: Cell, where: str, wanted: int, available: int) -> None:
+        raise DataError(
+            f"Too few {cell_in_words(cell, self.in_words)} {where}: {wanted} wanted, {available} available. "
+            "Collect more, ask for fewer, or choose another value or cut of the attribute."
+        )
+
+
+def by_cell(truth: Mask, carries: Mask, usable: Mask) -> dict[Cell, Mask]:
+    """(n,) the rows of each cell."""
+    return {(own, has): usable & (truth == own) & (carries == has) for own, has in CELLS}
+
+
+def cell_in_words(cell: Cell, in_words: str) -> str:
+    """``positive images with sex F``."""
+    return f"{'positive' if cell[0] else 'negative'} images {'with' if cell[1] else 'without'} {in_words}"
+
 
 REMARK = "An attribute may carry clinical signal: a gap is not proof of a wrong model."
 TEST_SHARE = 0.25

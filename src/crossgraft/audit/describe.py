@@ -2,32 +2,175 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 
+from crossgraft.audit.attribute_sweep import TrainedAttributeAudit
 from crossgraft.audit.attributes import REMARK
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.file_facts import FactRow
+from crossgraft.audit.frequency import EditFrequencies, FrequencyAudit, NetworkPriority
 from crossgraft.audit.group_metrics import GroupMetrics
-from crossgraft.audit.outcomes import Concluded
-from crossgraft.audit.reach import Reach
+from crossgraft.audit.outcomes import Concluded, Reach
 from crossgraft.audit.record import (
+    ArtefactFrequencies,
     AuditCell,
     AuditEntry,
     AuditMetric,
     AuditMode,
     AuditPoint,
+    AuditRecord,
+    BandPoint,
+    BandRecord,
     ConfounderRecord,
     FileFactRow,
+    ModelFrequencies,
+    PriorityRecord,
+    WhichNetwork,
 )
-from crossgraft.audit.summary import Reliance, SharePoint
+from crossgraft.audit.result import Reliance, SharePoint
+from crossgraft.audit.spectra import BandAccuracy, spectral_overlap
 from crossgraft.audit.trained import TrainedAudit
-from crossgraft.audit.trained_attribute import TrainedAttributeAudit
 from crossgraft.edit.edits import EditFacts
 from crossgraft.metrics import MetricValue
 from crossgraft.statistics import MeanInterval
 from crossgraft.words.formatting import counted
+
+
+def entries_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder and mitigation."""
+    rows: list[dict[str, object]] = []
+    for entry in record.entries:
+        row: dict[str, object] = {
+            "model": entry.model,
+            "confounder": entry.confounder,
+            "mitigation": entry.mitigation,
+            "outcome": entry.outcome,
+            "reason": entry.reason,
+        }
+        for metric in entry.metrics:
+            row |= {metric.name: metric.value, f"{metric.name} low": metric.low, f"{metric.name} high": metric.high}
+            if entry.mode != "trained" and metric.patients_low is not None:
+                row |= {f"{metric.name} patients low": metric.patients_low}
+                row |= {f"{metric.name} patients high": metric.patients_high}
+        detected = None if entry.detectability is None else entry.detectability.value
+        rows.append({**row, "detectability": detected, "input_rms": entry.input_rms})
+    return pd.DataFrame(rows)
+
+
+def curves_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder, mitigation and share."""
+    return pd.DataFrame(
+        [
+            {
+                "model": entry.model,
+                "confounder": entry.confounder,
+                "mitigation": entry.mitigation,
+                "share": point.share,
+                "realised": point.realised,
+                **{
+                    name: value
+                    for metric in point.metrics
+                    for name, value in (
+                        (metric.name, metric.value),
+                        (f"{metric.name} low", metric.low),
+                        (f"{metric.name} high", metric.high),
+                    )
+                },
+            }
+            for entry in record.entries
+            for point in entry.points
+            if point.metrics
+        ]
+    )
+
+
+def differences_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder and share; without a share, of the whole curve."""
+    rows: list[dict[str, object]] = []
+    for each in record.differences:
+        named = {"model": each.model, "reference": each.reference, "confounder": each.confounder}
+        summed, by_share = each.reliance, each.points
+        ends = {"patients low": summed.patients_low, "patients high": summed.patients_high}
+        rows.append({**named, "quantity": summed.name, "share": None, "difference": summed.value, **ends})
+        for point in by_share:
+            ends = {"patients low": point.ood.patients_low, "patients high": point.ood.patients_high}
+            tests = {"p": point.p_value, "p holm": point.p_value_holm, "p floor": point.floor}
+            found = {"quantity": "ood", "share": point.share, "difference": point.ood.value}
+            rows.append({**named, **found, **ends, **tests})
+    return pd.DataFrame(rows)
+
+
+def frequencies_record(name: str, found: FrequencyAudit, network: WhichNetwork) -> ModelFrequencies:
+    """Spectra of one model, what it looks at first, and artefacts beside it."""
+    priorities = [_priority(found.priority, network)]
+    if found.before is not None and found.after is not None:
+        priorities.append(_priority(found.before, "pretrained"))
+        if found.after is not found.priority:
+            priorities.append(_priority(found.after, network))
+    return ModelFrequencies(
+        model=name,
+        num_images=found.num_images,
+        frequencies=_rounded(found.frequencies),
+        images=_rounded(found.psd),
+        priorities=priorities,
+        artefacts=[_artefact(each, found) for each in found.edits],
+    )
+
+
+def _priority(found: NetworkPriority, network: WhichNetwork) -> PriorityRecord:
+    psd = None if found.psd is None else _rounded(found.psd)
+    return PriorityRecord(network=network, objective=found.objective, psd=psd, num_saturated=found.num_saturated)
+
+
+def _artefact(each: EditFrequencies, found: FrequencyAudit) -> ArtefactFrequencies:
+    beside = each.overlap
+    return ArtefactFrequencies(
+        confounder=each.edit,
+        scope=each.scope,
+        psd=None if each.psd is None else _rounded(each.psd),
+        num_changed=each.num_changed,
+        input_rms=each.rms,
+        overlap=None if beside is None else beside.overlap,
+        cosine=None if beside is None else beside.cosine,
+        spearman=None if beside is None or math.isnan(beside.spearman) else beside.spearman,
+        distance=None if beside is None else beside.distance,
+        flat=None if beside is None else beside.flat,
+        overlap_before=_overlap_with(each, found.before),
+        overlap_after=_overlap_with(each, found.after),
+        is_informative=each.is_informative,
+        reason=each.reason,
+    )
+
+
+def _overlap_with(each: EditFrequencies, other: NetworkPriority | None) -> float | None:
+    if other is None or other.psd is None or each.psd is None:
+        return None
+    return spectral_overlap(each.psd, other.psd).overlap
+
+
+def band_record(found: BandAccuracy, positive: str) -> BandRecord:
+    """A trained model under filters."""
+    return BandRecord(
+        positive=positive,
+        chance=found.chance,
+        clean=found.clean.value,
+        clean_low=found.clean.low,
+        clean_high=found.clean.high,
+        points=[
+            BandPoint(kind=row.kind, cutoff=row.cutoff, value=row.value.value, low=row.value.low, high=row.value.high)
+            for row in found.rows
+        ],
+    )
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    """Five digits, which is more than a curve shows, and half the size of the file."""
+    return [float(f"{value:.5g}") for value in values]
+
 
 _BOUNDED = frozenset(
     {"clean_auc", "iid_auc", "ood_auc", "iid", "ood", "clean", "aligned", "worst_group_accuracy"}

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Shaped
 from PIL.JpegImagePlugin import JpegImageFile
 from sklearn.tree import DecisionTreeClassifier
 
-from crossgraft.audit.rows import positive_class
+from crossgraft.audit.confounded import positive_class
 from crossgraft.data import Dataset, k_folds
 from crossgraft.errors import DataError
 from crossgraft.metrics import MetricValue, auc, balanced_accuracy

@@ -8,11 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Integer
 
-from crossgraft.audit._network_inputs import network_inputs, prepared_batches, shorter_side
-from crossgraft.audit._network_priority import NetworkPriority as NetworkPriority
-from crossgraft.audit._network_priority import Objective, Outputs, fitting_objective, network_priority
-from crossgraft.audit.edit_spectrum import EditSpectrum, Scope, edit_spectrum
-from crossgraft.audit.spectral_overlap import SpectralOverlap, spectral_overlap
+from crossgraft.audit.learning_priority import NetworkPriority as NetworkPriority
+from crossgraft.audit.learning_priority import (
+    Objective,
+    Outputs,
+    fitting_objective,
+    network_inputs,
+    network_priority,
+    prepared_batches,
+    shorter_side,
+)
+from crossgraft.audit.spectra import EditSpectrum, Scope, SpectralOverlap, edit_spectrum, spectral_overlap
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.sampling import limit_rows

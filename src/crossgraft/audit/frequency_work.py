@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from crossgraft.audit.audited import AuditCall
-from crossgraft.audit.band_accuracy import band_accuracy
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.describe_frequency import band_record, frequencies_record
-from crossgraft.audit.edit_spectrum import EditSpectrum, edit_spectrum
+from crossgraft.audit.describe import band_record, frequencies_record
 from crossgraft.audit.frequency import MOST_IMAGES, draw_rows, frequency_audit
-from crossgraft.audit.frequency_record import AuditFrequencies, ModelFrequencies, RiskPoint, RiskRankRecord
-from crossgraft.audit.record import AuditEntry, AuditRecord
-from crossgraft.audit.risk_rank import risk_rank
+from crossgraft.audit.record import (
+    AuditEntry,
+    AuditFrequencies,
+    AuditRecord,
+    ModelFrequencies,
+    RiskPoint,
+    RiskRankRecord,
+)
+from crossgraft.audit.result import AuditCall
+from crossgraft.audit.spectra import EditSpectrum, band_accuracy, edit_spectrum, risk_rank
 from crossgraft.audit.subjects import Subject
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError

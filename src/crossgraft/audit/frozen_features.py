@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.detectability import detectability
-from crossgraft.audit.reach import Reach, input_rms
+from crossgraft.audit.outcomes import Reach, input_rms
 from crossgraft.audit.sweep import Sweep
 from crossgraft.data import Dataset
 from crossgraft.edit.edits import Editing

@@ -11,21 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from crossgraft.audit.attribute_sweep import AttributeDesign, scores_of_turn
-from crossgraft.audit.confounded import Confounded, Without
+from crossgraft.audit.confounded import AuditFold, Confounded, Without
 from crossgraft.audit.fold_scores import FoldScores
 from crossgraft.audit.frozen_features import both_features
 from crossgraft.audit.record import AuditEntry, AuditTrainingRecord
-from crossgraft.audit.rows import AuditFold
-from crossgraft.audit.sweep import Sweep
-from crossgraft.audit.trainings import AuditTrainings, AuditTurn, audit_turns, fold_scores
+from crossgraft.audit.sweep import AuditTrainings, AuditTurn, Sweep, audit_turns, fold_scores
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.options._option import from_mapping, options_of
-from crossgraft.running.ending import Publish
+from crossgraft.running.command_line import portable_name
 from crossgraft.running.jobs import Job, run_jobs
-from crossgraft.running.names import portable_name
 from crossgraft.running.run_directory import RunDirectory
+from crossgraft.running.verb import Publish
 from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.planning.request import Request
+from crossgraft.tune.planning.preparation import Request
 
 _TRAINED_BY = (
     "seed",

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 
-from crossgraft.audit._attribute_cells import CELLS, by_cell, cell_in_words
-from crossgraft.audit.attributes import BinaryAttribute
+from crossgraft.audit.attributes import CELLS, BinaryAttribute, by_cell, cell_in_words
 from crossgraft.audit.record import ImagesNeeded
 from crossgraft.audit.trained import LARGEST_DROP
 from crossgraft.metrics import MetricValue

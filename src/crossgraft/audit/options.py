@@ -9,12 +9,11 @@ from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import Command, Input
 from crossgraft.options.data import AuditSplit, ClassOptions, SourceOptions, Subsets, Unreadable
 from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
-from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Workers
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Terminal, Workers
 from crossgraft.rank.options import Extraction
 
 if TYPE_CHECKING:
-    from crossgraft.tune.protocols.method import Method
+    from crossgraft.tune.protocols import Method
 else:
     Method = FromProgram
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from crossgraft.audit.frequency_record import (
+from crossgraft.audit.plots import MOST_DRAWN_ARTEFACTS, BandCurve, SpectrumCurve, bands_figure, spectra_figure
+from crossgraft.audit.record import (
     ArtefactFrequencies,
     AuditFrequencies,
+    AuditRecord,
     Band,
     BandRecord,
     ModelFrequencies,
     PriorityRecord,
     RiskRankRecord,
 )
-from crossgraft.audit.plot_spectra import MOST_DRAWN_ARTEFACTS, BandCurve, SpectrumCurve, bands_figure, spectra_figure
-from crossgraft.audit.record import AuditRecord
-from crossgraft.audit.words import NUMBERS
+from crossgraft.audit.result import NUMBERS
 from crossgraft.report.blocks import Block, Figure, Items, Section
 from crossgraft.report.plots.scatter import Interval, Point, scatter_figure
-from crossgraft.report.plots.style import family_marks
+from crossgraft.report.plots.svg import family_marks
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.formatting import NumberFormat

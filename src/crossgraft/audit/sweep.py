@@ -2,25 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from crossgraft.audit.attribute_sweep import AttributeDesign
-from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.confounded import AuditFold, AuditRows, Confounded, Mask
 from crossgraft.audit.describe import sweep_entry
+from crossgraft.audit.detectability import realised_share
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
+from crossgraft.audit.group_metrics import best_threshold
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.model_differences import SweptModel
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import conclude
-from crossgraft.audit.reach import Reach
-from crossgraft.audit.record import AuditEntry
-from crossgraft.audit.rows import AuditFold, AuditRows, Mask
-from crossgraft.audit.summary import IidDraw, Reliance, reliance_of
+from crossgraft.audit.outcomes import Reach, conclude
+from crossgraft.audit.record import AuditEntry, AuditTrainingRecord
+from crossgraft.audit.result import IidDraw, Reliance, reliance_of
+from crossgraft.audit.subjects import subject_of
+from crossgraft.data import Dataset
+from crossgraft.data.edits import Edit
+from crossgraft.data.splits import PARTS
 from crossgraft.models import Backbone
 from crossgraft.progress import Reporter
+from crossgraft.running.jobs import Job, Work
+from crossgraft.running.run_directory import RunDirectory
+from crossgraft.running.verb import Publish
+from crossgraft.tune.parts import FoldRows, TuningRows
+from crossgraft.tune.planning.plan import make_plan
+from crossgraft.tune.planning.preparation import Request, prepare
+from crossgraft.tune.result import FineTuningResult
+from crossgraft.tune.tracking import open_tracking
+from crossgraft.tune.trainings import train_and_evaluate
+
+FOLDER = "trainings"
+_QUIET = Reporter(quiet=True)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTurn:
+    """One training, and the artefacts that its test images are looked at with.
+
+    Attributes:
+        fold: Rows that train and select.
+        share: p_art.
+        carrying: Images that carry the artefact.
+        confounders: Names of the artefacts; several where no image carries any, so that one training serves them all, and none
+            where an attribute chooses the images.
+        realised: Share of the training positives that carry it, or have the attribute.
+        name: What confounds, or ``clean``.
+    """
+
+    fold: AuditFold
+    share: float
+    carrying: Mask
+    confounders: tuple[str, ...]
+    realised: float
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
+    """Fine-tunings of one model.
+
+    Attributes:
+        rows: What each image is for.
+        images: All images as artefacts find them.
+        clean: All images as those that do not carry an artefact are.
+        absent: What an image that carries none gets; None: it stays as it is.
+        edits: Name → what an image that carries it gets.
+        edited: Name → all test images with it, in the order of ``rows.test``.
+        request: Fine-tuning that is asked for.
+        run: Run directory, or None: then nothing is kept.
+        publish: Ends a fine-tuning.
+        reporter: Reporter of progress.
+        show: Context of one training.
+    """
+
+    rows: AuditRows
+    images: Dataset
+    clean: Dataset
+    absent: Edit | None
+    edits: Mapping[str, Edit]
+    edited: Mapping[str, Dataset]
+    request: Request
+    run: RunDirectory | None
+    publish: Publish
+    show: Callable[[Job[AuditTurn]], AbstractContextManager[object]]
+
+    def around(self, job: Job[AuditTurn]) -> AbstractContextManager[object]:
+        """Shown as a part."""
+        return self.show(job)
+
+    def read_back(self, job: Job[AuditTurn]) -> AuditTrainingRecord | None:
+        """What an earlier attempt kept."""
+        found = None if self.run is None else self.run.read_record(_file(job), AuditTrainingRecord)
+        return found if found is not None and found.key == job.key else None
+
+    def do(self, job: Job[AuditTurn]) -> AuditTrainingRecord:
+        """Train, and ask about the test images."""
+        turn, rows = job.spec, self.rows
+        images = self.clean
+        if turn.carrying.any():
+            (name,) = turn.confounders
+            images = self.images.edited(self.edits[name], turn.carrying)
+            if self.absent is not None:
+                images = images.edited(self.absent, ~turn.carrying)
+        parts = FoldRows(turn.fold.train, turn.fold.val, rows.test)
+        tuned = self._tune(replace(images, splits=_part_names(len(images), parts), split=None), parts)
+        subject = subject_of(tuned)
+        column = subject.class_names.index(rows.positive)
+
+        def ask(about: Dataset) -> list[float]:
+            return subject.probabilities(about, _QUIET)[:, column].tolist()
+
+        of_val = np.array(ask(images.take(turn.fold.val)))
+        picked = next(point for point in tuned.record.grid if point.picked)
+        found = AuditTrainingRecord(
+            key=job.key,
+            realised=turn.realised,
+            threshold=best_threshold(of_val, rows.is_positive[turn.fold.val].astype(np.int64)),
+            best_epoch=picked.best_epoch or 0,
+            clean=ask(self.clean.take(rows.test)),
+            edited={name: ask(self.edited[name]) for name in turn.confounders},
+        )
+        if self.run is not None:
+            self.run.write_record(_file(job), found)
+        return found
+
+    def _tune(self, images: Dataset, parts: FoldRows) -> FineTuningResult:
+        origins: dict[str, str] = dict.fromkeys(PARTS, "of the audit")
+        tuning = TuningRows(images, (parts,), origins)
+        prepared = prepare(tuning, self.request, run=None, reporter=_QUIET, checks=[])
+        plan = make_plan(prepared, run=None, reporter=_QUIET)
+        tracking = open_tracking(None, _QUIET)
+        return train_and_evaluate(prepared, plan, run=None, tracking=tracking, publish=self.publish, reporter=_QUIET)
+
+
+def audit_turns(
+    rows: AuditRows, names: Sequence[str], shares: Sequence[float], carriers: Callable[[AuditFold, float], Mask]
+) -> list[AuditTurn]:
+    """Trainings in the order of the folds; where no image carries anything, one serves all artefacts."""
+    turns: list[AuditTurn] = []
+    for fold in rows.folds:
+        for share in shares:
+            carrying = carriers(fold, share)
+            together = [("clean", tuple(names))] if not carrying.any() else [(name, (name,)) for name in names]
+            realised = realised_share(carrying, rows.is_positive, fold.train)
+            turns += [AuditTurn(fold, share, carrying, each, realised, name) for name, each in together]
+    return turns
+
+
+def fold_scores(turn: AuditTurn, found: AuditTrainingRecord, name: str) -> FoldScores:
+    """What the network of a training says, with one of the artefacts."""
+    scores = np.array([found.clean, found.edited[name]])
+    return FoldScores(
+        fold=turn.fold.number,
+        share=turn.share,
+        realised=found.realised,
+        clean=scores[0],
+        edited=scores[1],
+        decided=scores >= 0.5,
+        decided_by_val=scores >= found.threshold,
+        best_epoch=found.best_epoch,
+    )
+
+
+def _part_names(number: int, parts: FoldRows) -> np.ndarray:
+    names = np.full(number, "", dtype="<U5")
+    names[parts.train], names[parts.val], names[parts.test] = "train", "val", "test"
+    return names
+
+
+def _file(job: Job[AuditTurn]) -> str:
+    return f"{FOLDER}/{job.name}.json"
+
 
 PLAIN = "erm"
 """How a model is trained that no mitigation is used with."""

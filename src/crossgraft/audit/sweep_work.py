@@ -11,8 +11,7 @@ import pandas as pd
 
 from crossgraft.audit.attribute_sweep import AttributeDesign, design_attribute
 from crossgraft.audit.attributes import BinaryAttribute, binary_attribute
-from crossgraft.audit.audited import AuditCall, Audited
-from crossgraft.audit.confounded import Confounded, confound, without_artefact
+from crossgraft.audit.confounded import AuditRows, Confounded, confound, divide_rows, without_artefact
 from crossgraft.audit.describe import (
     attribute_record,
     confounder_record,
@@ -28,7 +27,7 @@ from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions, FullTraining
 from crossgraft.audit.quick_sweep import QuickSweep
 from crossgraft.audit.record import FileFactRow
-from crossgraft.audit.rows import AuditRows, divide_rows
+from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.sweep import Sweep
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
@@ -38,7 +37,7 @@ from crossgraft.data.edits import without_name
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
-from crossgraft.models.describe import describe_model
+from crossgraft.models.backbone import describe_model
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options._values import refuse_given
 from crossgraft.options.data import DatasetOptions

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from crossgraft.audit.audited import AuditCall, Audited
-from crossgraft.audit.confounded import Confounded
+from crossgraft.audit.attribute_sweep import audit_trained_attribute
+from crossgraft.audit.confounded import AuditRows, Confounded, positive_class
 from crossgraft.audit.describe import (
     attribute_record,
     confounder_record,
@@ -24,19 +24,16 @@ from crossgraft.audit.frequency_work import of_trained
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import conclude_attribute, conclude_trained
-from crossgraft.audit.rows import AuditRows, positive_class
-from crossgraft.audit.start import named_start, start_of
+from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.subjects import Probabilities, Subject, subject_of
 from crossgraft.audit.sweep_work import file_facts, find_attribute, open_data, pictures
-from crossgraft.audit.trained import audit_trained, positives_of
-from crossgraft.audit.trained_attribute import audit_trained_attribute
+from crossgraft.audit.trained import audit_trained, named_start, positives_of, start_of
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.edits import without_name
 from crossgraft.edit._image_edit import ImageEdit
-from crossgraft.edit.edits import EditFacts, Editing
-from crossgraft.edit.words import predicted_unedited
+from crossgraft.edit.edits import EditFacts, Editing, predicted_unedited
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._values import refuse_given
 from crossgraft.progress import Reporter

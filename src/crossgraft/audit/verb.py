@@ -14,15 +14,14 @@ import pandas as pd
 
 from crossgraft.audit import sweep_work as _audit_sweep
 from crossgraft.audit import trained_work as _audit_trained
-from crossgraft.audit.audited import Asked, AuditCall, Audited
+from crossgraft.audit.describe import curves_frame, differences_frame, entries_frame
 from crossgraft.audit.frequency_work import frequency_frame
-from crossgraft.audit.gates import Gate, judge, read_gates
 from crossgraft.audit.mitigation import MITIGATIONS, EmpiricalRisk, Mitigation
 from crossgraft.audit.options import AuditOptions
+from crossgraft.audit.outcomes import Gate, judge, read_gates
 from crossgraft.audit.record import AuditRecord
+from crossgraft.audit.result import Asked, AuditCall, Audited, answer_in_words
 from crossgraft.audit.subjects import Subject
-from crossgraft.audit.tables import curves_frame, differences_frame, entries_frame
-from crossgraft.audit.words import answer_in_words
 from crossgraft.choice import choose, pieces, spell
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.describe import describe_dataset, make_thumbnails
@@ -33,8 +32,7 @@ from crossgraft.errors import UsageError
 from crossgraft.options._option import configuration
 from crossgraft.options._values import refuse_given
 from crossgraft.progress import Reporter
-from crossgraft.records.base import Thumbnail
-from crossgraft.records.looks import LooksRecord
+from crossgraft.records.base import LooksRecord, Thumbnail
 from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory

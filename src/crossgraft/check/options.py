@@ -6,8 +6,7 @@ from crossgraft.options._option import option, options
 from crossgraft.options.command import DATA_HELP, Command, Input
 from crossgraft.options.data import ClassOptions, Splits, TableOptions, Volumes
 from crossgraft.options.models import Download
-from crossgraft.options.running import Output, Page, Seed, Workers
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Output, Page, Seed, Terminal, Workers
 
 
 @options

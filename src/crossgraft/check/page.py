@@ -4,21 +4,63 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from crossgraft.check.caveats import CHECK_CAVEATS, after_check
 from crossgraft.data.checks.record import ColumnRecord, DataCheckRecord, FindingRecord
+from crossgraft.data.describe import describe_classes, describe_groups
 from crossgraft.data.page import split_in_words
-from crossgraft.data.plot_class_balance import class_balance_figure
-from crossgraft.data.plot_split_counts import split_counts_figure
-from crossgraft.data.summary import describe_classes, describe_groups
+from crossgraft.data.plots import class_balance_figure, split_counts_figure
+from crossgraft.models.available import with_models_here
+from crossgraft.options.command import DATA
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.provenance import provenance_section
-from crossgraft.report.references import references_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, counts, number, table_of, whole, words
-from crossgraft.report.verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.report.verdict import (
+    Caveat,
+    CaveatOf,
+    Following,
+    caveats_of,
+    found_by_checks,
+    in_one_line,
+    of_check,
+    provenance_section,
+    references_section,
+    verdict_blocks,
+)
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, count, counted, short_fingerprint
+
+
+def worst_finding(source: Source[DataCheckRecord]) -> Caveat | None:
+    """What to do about the first unsound finding, or the first warning in its own words: the answer names it alone."""
+    findings = [finding for finding in source.record.findings if finding.severity in ("unsound", "warning")]
+    if not findings:
+        return None
+    worst = findings[0]
+    said = (
+        (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
+    )
+    return Caveat(said.rstrip())
+
+
+def left_open(source: Source[DataCheckRecord]) -> Caveat | None:
+    """The first question that was left open."""
+    found = found_by_checks(source.record.findings, "not assessed")
+    return of_check(found)
+
+
+CHECK_CAVEATS: tuple[CaveatOf[DataCheckRecord], ...] = (worst_finding, left_open)
+"""The most severe first, in the order of ``sections._verdict``."""
+
+
+def after_check(source: Source[DataCheckRecord]) -> Following:
+    """To rank models where nothing is unsound, else to check again."""
+    typed = source.typed
+    if not source.record.is_sound:
+        again = typed.again() if typed.verb == "check" else typed.then("check", DATA)
+        return Following(again, "when that is repaired")
+    line = typed.then("rank", typed.data)
+    return with_models_here(line, "for these images")
+
 
 _MOST_LISTED_IMAGES = 16  # in a cell of the table; the CSV beside the page lists more
 _ADVISORY = ("unsound", "warning", "notice")

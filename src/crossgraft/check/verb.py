@@ -8,11 +8,9 @@ from pathlib import Path
 
 from crossgraft.check.options import CheckOptions
 from crossgraft.data.checks.assess import assess
-from crossgraft.data.checks.data_check import DataCheck
 from crossgraft.data.checks.forecast import CHECKING, foresee
-from crossgraft.data.checks.picture_groups import show_groups
 from crossgraft.data.checks.record import DataCheckRecord
-from crossgraft.data.checks.survey import Survey, survey_again, survey_location
+from crossgraft.data.checks.survey import DataCheck, Survey, show_groups, survey_again, survey_location
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.listing import location_text
 from crossgraft.data.selection import RowSelection

@@ -13,12 +13,12 @@ from crossgraft.edit.options import SheetOptions
 from crossgraft.errors import UsageError
 from crossgraft.options._option import options_of
 from crossgraft.options.command import Typed
-from crossgraft.options.terminal import ReportOptions
+from crossgraft.options.running import ReportOptions
 
 
 def report(call: Typed) -> int:
     """``crossgraft report``."""
-    from crossgraft.running.page import write_report
+    from crossgraft.running.publishing import write_report
     from crossgraft.words.visible import visible
 
     runs = call.inputs["runs"]

@@ -11,12 +11,12 @@ from crossgraft.cli.output import show
 from crossgraft.edit.options import SheetOptions
 from crossgraft.options import Debug, Json, Quiet
 from crossgraft.options.command import COMMANDS, Command, Input, Shell, Typed
-from crossgraft.options.terminal import ReportOptions
+from crossgraft.options.running import ReportOptions
 
 
 def _complete(call: Typed) -> int:
     """``crossgraft completion``; here, because it is about all commands."""
-    from crossgraft.cli.parsing import completion_script
+    from crossgraft.cli.call import completion_script
 
     show(completion_script([command for _, command in COMMANDS], call.inputs["shell"]))
     return 0

@@ -189,7 +189,7 @@ def _of_fewshot(registry: Registry[type[Any]]) -> Rows:
 
 def _confounders() -> Rows:
     """By their place in MICCAT, those of the patient first; then edits that are no confounder."""
-    from crossgraft.edit.catalogue import edits_by_place, options_with_units
+    from crossgraft.edit.edits import edits_by_place, options_with_units
 
     how = "COLUMN:VALUE, as sex:F or age:>60 (crossgraft audit)"
     thesis = "Juodelyte, thesis on cross-domain transfer in medical imaging, chapter 4"
@@ -214,6 +214,6 @@ def _confounders() -> Rows:
 
 def _results(*filters: str | None) -> Rows:
     """Own results one by one; a publication on one line unless its results are asked for."""
-    from crossgraft.rank.known_listing import known_lines
+    from crossgraft.rank.results_store import known_lines
 
     return known_lines(*filters)

@@ -28,8 +28,8 @@ from crossgraft.models.zoo import inside_checkpoint
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.tune.fold_of_run import fold_of_run, options_of_fold, rows_of_fold
-from crossgraft.tune.planning.starting_model import find_model
+from crossgraft.tune.assemble import fold_of_run, options_of_fold, rows_of_fold
+from crossgraft.tune.planning.fold_networks import find_model
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.rows_of_run import options_of_run, refuse_root_outside, rows_of_run, split_of_run
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model

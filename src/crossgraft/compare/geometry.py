@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from crossgraft.compare import geometry_of_images, geometry_of_weights
-from crossgraft.compare.geometry_record import GeometryName, ModelGeometry
 from crossgraft.compare.geometry_subjects import Features, Later, Say, SeenImages, Subjects
-from crossgraft.compare.how_to_compare import AskedGeometry
-from crossgraft.compare.kept_images import KeptImages
+from crossgraft.compare.looking import KeptImages
+from crossgraft.compare.record import GeometryName, ModelGeometry
+from crossgraft.compare.words import AskedGeometry
 from crossgraft.errors import NotApplicable, UsageError
 
 _MEASURES: dict[GeometryName, Callable[[Subjects, Say], Later]] = {

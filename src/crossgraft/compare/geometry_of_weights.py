@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 from torch import nn
 
-from crossgraft.compare.geometry_record import WeightsApart
 from crossgraft.compare.geometry_subjects import Later, Say, SeenImages, Subjects
-from crossgraft.compare.kept_images import KeptImages
+from crossgraft.compare.looking import KeptImages
 from crossgraft.compare.networks import ComparedNetwork
+from crossgraft.compare.record import WeightsApart
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.geometry import (
@@ -23,11 +23,9 @@ from crossgraft.geometry import (
     sharpness,
     with_body_of,
 )
-from crossgraft.geometry.describe import path_record, sharpness_record, weight_distance
-from crossgraft.geometry.describe_maps import filters_record
-from crossgraft.geometry.maps_record import FiltersRecord
-from crossgraft.geometry.record import InterpolationPathRecord, SharpnessRecord
-from crossgraft.geometry.weight_interpolation import refuse_other_network
+from crossgraft.geometry.describe import filters_record, path_record, sharpness_record, weight_distance
+from crossgraft.geometry.interpolation_path import refuse_other_network
+from crossgraft.geometry.record import FiltersRecord, InterpolationPathRecord, SharpnessRecord
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.tasks import recorded_task
 

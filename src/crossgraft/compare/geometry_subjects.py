@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from crossgraft.compare.kept_images import KeptImages
+from crossgraft.compare.looking import KeptImages
 from crossgraft.compare.networks import ComparedNetwork
 from crossgraft.compare.stored_features import StoredFeatures
 from crossgraft.data import Dataset

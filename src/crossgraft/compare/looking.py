@@ -2,21 +2,222 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float32, Int
-from torch import Tensor
+import torch
+from jaxtyping import Float, Float32, Int
+from torch import Tensor, nn
 
-from crossgraft.compare.kept_images import KeptImages
-from crossgraft.compare.layer_choice import as_maps, pooled
 from crossgraft.compare.networks import ComparedNetwork
+from crossgraft.compare.record import LayerGrid
+from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.transforms import prepare_batch
-from crossgraft.errors import DataError
+from crossgraft.errors import DataError, NotApplicable, UnknownNameError, UsageError
 from crossgraft.features.passes import run_pass
+from crossgraft.models.layers import building_blocks, main_layers, observe_layers
+from crossgraft.models.positions import find_layout, mean_over_positions
+from crossgraft.models.taps import named_layer
 from crossgraft.progress import Reporter
+from crossgraft.similarity import LayerCka, LayerSimilarity, MinibatchCka
+from crossgraft.types import Preprocessing
+from crossgraft.words.formatting import counted
+
+MOST_LAYERS = 12
+"""Layers of each network that are compared where nobody names any, spread evenly from the first to the last."""
+
+
+def choose_layers(network: ComparedNetwork, asked: Sequence[str] | None) -> list[str]:
+    """Names of the layers that are compared, first to last.
+
+    Args:
+        network: The network.
+        asked: What the user named; None: building blocks (of a network without any: all layers), at most ``MOST_LAYERS``.
+
+    Raises:
+        UnknownNameError: There is no such layer; the message gives the nearest names.
+        UsageError: A layer is named twice.
+
+    Cost: a forward pass of one image where nobody names any.
+    """
+    if asked:
+        for name in asked:
+            _refuse_unknown(network, name)
+        if len(set(asked)) != len(asked):
+            raise UsageError(f"Name each layer once; got {', '.join(asked)}.")
+        return list(asked)
+    with observe_layers(network.body) as gives_tensor:
+        next(run_pass(network.module, [network.probe()], read=network.run, like=network.weight))
+    gives_tensor.discard(network.head or "")
+    layers = [name for name in building_blocks(network.body) if name in gives_tensor]
+    layers = layers if len(layers) > 1 else list(main_layers(network.body, gives_tensor))
+    return spread(layers, MOST_LAYERS)
+
+
+def spread(names: Sequence[str], most: int) -> list[str]:
+    """At most ``most`` of them, evenly from the first to the last."""
+    if len(names) <= most:
+        return list(names)
+    return [names[round(place * (len(names) - 1) / (most - 1))] for place in range(most)]
+
+
+def map_shapes(network: ComparedNetwork, layers: Sequence[str]) -> dict[str, tuple[int, int, int]]:
+    """Channels, height and width of what each layer gives.
+
+    Cost: a forward pass of one image.
+    """
+    [(_, found)] = run_pass(network.module, [network.probe()], read=network.reader(list(layers)), like=network.weight)
+    shapes: dict[str, tuple[int, int, int]] = {}
+    for name, output in found.items():
+        channels, height, width = (int(size) for size in as_maps(output, network.body).shape[1:])
+        shapes[name] = channels, height, width
+    return shapes
+
+
+def as_maps(output: Tensor, body: nn.Module) -> Float[Tensor, "num_images channels height width"]:
+    """What a layer gives, channels first: maps as they are, tokens in one column (class and register tokens left out)."""
+    layout = find_layout(body, output.shape)
+    if output.ndim == 2:
+        return output[:, :, None, None]
+    if output.ndim == 3:
+        tokens = output if layout.channel_axis == 2 else output.transpose(1, 2)
+        return tokens[:, layout.num_prefix_tokens :].transpose(1, 2)[..., None]
+    return output if layout.channel_axis == 1 else output.movedim(layout.channel_axis, 1)
+
+
+def pooled(output: Tensor, body: nn.Module, pool: str) -> Float[Tensor, "num_images num_features"]:
+    """One row per image: the mean over positions, or all channels of all positions."""
+    if pool == "flatten":
+        return output.flatten(1)
+    return mean_over_positions(output, find_layout(body, output.shape))
+
+
+def _refuse_unknown(network: ComparedNetwork, name: str) -> None:
+    try:
+        named_layer(network.body, name)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"layer of {network.name}", name, [known for known, _ in network.body.named_modules() if known]
+        ) from error
+
+
+MOST_BYTES = 512 * 2**20
+"""Memory of the exact sums of one pair of models, at most."""
+MINIBATCH = 128
+"""Images of a minibatch; features of so many are kept until it is full."""
+
+Layers = Mapping[str, np.ndarray | Tensor]
+
+
+class LayerPairs:
+    """Gets what the layers of two models gave, batch by batch.
+
+    Args:
+        most_bytes: Memory of the exact sums, at most.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._exact: LayerCka | None = None
+        self._means: MinibatchCka | None = None
+        self._waiting: list[tuple[dict[str, np.ndarray], dict[str, np.ndarray]]] = []
+        self._bytes = 0
+
+    def update(self, layers: Layers, others: Layers) -> None:
+        """Add a batch of the same images.
+
+        Raises:
+            DataError: As of ``LayerCka``.
+        """
+        first, second = ({name: np.asarray(rows) for name, rows in side.items()} for side in (layers, others))
+        if self._exact is None and self._means is None:
+            self._bytes = LayerCka.needs_bytes(*([rows.shape[1] for rows in side.values()] for side in (first, second)))
+            if self._bytes <= self._most_bytes:
+                self._exact = LayerCka()
+            else:
+                self._means = MinibatchCka()
+        if self._exact is not None:
+            self._exact.update(first, second)
+            return
+        self._waiting.append((first, second))
+        if sum(len(next(iter(side.values()))) for side, _ in self._waiting) >= MINIBATCH:
+            self._flush()
+
+    def grid(self) -> LayerGrid:
+        """CKA of all pairs, debiased: biased values of few images would be high for any layers.
+
+        Raises:
+            NotApplicable: There are fewer than four images.
+        """
+        if self._exact is not None:
+            return grid_of(self._exact.compute(debiased=True), [])
+        self._flush()
+        if self._means is None:
+            raise NotApplicable("CKA of layers needs at least 4 images, found 0.")
+        found = self._means.compute()
+        why = (
+            f"From {counted(self._means.num_batches, 'minibatch', 'minibatches')}: exact sums would take "
+            f"{self._bytes / 2**30:.1f} GiB, more than {self._most_bytes / 2**30:.1f}."
+        )
+        return grid_of(found, [why])
+
+    def _flush(self) -> None:
+        if not self._waiting or self._means is None:
+            return
+        joined = [
+            {name: np.concatenate([batch[side][name] for batch in self._waiting]) for name in self._waiting[0][side]}
+            for side in (0, 1)
+        ]
+        self._waiting.clear()
+        self._means.update(*joined)
+
+
+def grid_of(found: LayerSimilarity, notes: list[str]) -> LayerGrid:
+    """The values as they are recorded."""
+    return LayerGrid(
+        rows=list(found.rows),
+        columns=list(found.columns),
+        values=found.matrix.tolist(),
+        estimator=found.estimator,
+        num_images=found.n,
+        left_out_rows=dict(found.left_out_rows),
+        left_out_columns=dict(found.left_out_columns),
+        notes=[*notes, *found.warnings],
+    )
+
+
+MEMORY_LIMIT_BYTES = 2 << 30
+"""Prepared images are kept if they take at most this much; otherwise those who need them decode them again."""
+
+
+class KeptImages:
+    """Images of one pass, as several networks take them.
+
+    Args:
+        images: All images.
+        rows: Those of the pass, in its order.
+        ways: Preprocessing of the networks that will look at them again.
+    """
+
+    def __init__(self, images: Dataset, rows: Int[np.ndarray, " num_rows"], ways: Iterable[Preprocessing]) -> None:
+        self._images, self._rows = images, rows
+        asked = frozenset(ways)
+        size = sum(each.channels * each.height_pixels * each.width_pixels * 4 for each in asked)
+        self.ways = asked if size * len(rows) <= MEMORY_LIMIT_BYTES else frozenset[Preprocessing]()
+        self._parts: dict[Preprocessing, list[Tensor]] = {each: [] for each in self.ways}
+
+    def take(self, inputs: Mapping[Preprocessing, Float[Tensor, "batch channels height width"]]) -> None:
+        """Keep the next batch of the pass."""
+        for way, parts in self._parts.items():
+            parts.append(inputs[way])
+
+    def of(self, way: Preprocessing) -> Float[Tensor, "num_rows channels height width"] | Dataset:
+        """The images as a network takes them; the data themselves where they were not kept."""
+        parts = self._parts.get(way)
+        return torch.cat(parts) if parts else self._images.take(self._rows)
+
 
 AT_ONCE = 32
 """Images that are decoded and prepared together."""

@@ -2,15 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from crossgraft.compare.record import Measure, MeasuredFeatures
+from crossgraft.compare import ComparedNetwork, network_of_backbone
+from crossgraft.compare.compared import Given
+from crossgraft.compare.options import CompareModelsOptions
+from crossgraft.compare.record import Measure, MeasuredFeatures, SharedMistakes
+from crossgraft.data.rows import ImageRows
 from crossgraft.errors import NotApplicable
+from crossgraft.metrics import share_of_images
+from crossgraft.models import load_as_asked
+from crossgraft.progress import Reporter
 from crossgraft.seeding import generator
-from crossgraft.similarity import cca, linear_cka, procrustes, pwcca, rbf_cka, rsa, svcca
+from crossgraft.similarity import cca, linear_cka, prediction_similarity, procrustes, pwcca, rbf_cka, rsa, svcca
+
+_FINE_TUNED = {"A": "B", "B": "A", "A before": "A", "B before": "B"}
+"""Label of a network → that of its fine-tuning, if it is one; those that others are prepared as come first."""
+
+
+def prepared_alike(
+    given: Mapping[str, Given], options: CompareModelsOptions, *, device: str, reporter: Reporter
+) -> tuple[dict[str, Given], list[str]]:
+    """The models, with every start prepared as its fine-tuning, and a sentence about each that changed.
+
+    What the options ask for is left as it is, and so is a network that was made in Python.
+    """
+    if options.image_size is not None or options.resize_policy is not None:
+        return dict(given), []
+    found, notes = dict(given), list[str]()
+    for label, after in _FINE_TUNED.items():
+        start, tuned = given.get(label), found.get(after)
+        if start is None or tuned is None or start.spec is None or not _is_prepared_otherwise(start, tuned, label):
+            continue
+        wanted = tuned.network.preprocessing
+        side = wanted.height_pixels if wanted.height_pixels == wanted.width_pixels else None
+        asked = replace(options, image_size=side, resize_policy=wanted.resize_policy)
+        again = load_as_asked(start.spec, asked, device=device, for_training=True, reporter=reporter)
+        if again.preprocessing != wanted:
+            continue
+        found[label] = replace(start, model=network_of_backbone(again))
+        own = start.network.preprocessing.describe()
+        notes.append(
+            f"{label} ({again.name}) takes images as its fine-tuning does ({wanted.describe()}), and not as its weights were "
+            f"made for ({own})."
+        )
+    return found, notes
+
+
+def _is_prepared_otherwise(start: Given, tuned: Given, label: str) -> bool:
+    """Whether the second was fine-tuned from the first, or is the first, on images that were prepared in another way."""
+    if not isinstance(start.model, ComparedNetwork) or not isinstance(tuned.model, ComparedNetwork):
+        return False
+    if tuned.saved is None and not label.endswith("before"):
+        return False
+    is_its_start = start.model.weights_fingerprint == tuned.network.start_fingerprint
+    return is_its_start and start.model.preprocessing != tuned.network.preprocessing
+
+
+_ITERATIONS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Predictions of one model for the images that are looked at.
+
+    Attributes:
+        classes: Places in the classes of the data; None where there are none.
+        reason: Reason that there are none.
+        by_probe: Whether a linear probe made them.
+    """
+
+    classes: Int[np.ndarray, " num_images"] | None
+    reason: str | None = None
+    by_probe: bool = False
+
+
+def own_predictions(
+    name: str,
+    class_names: tuple[str, ...] | None,
+    logits: Float[np.ndarray, "num_images num_outputs"] | None,
+    images: ImageRows,
+) -> Predicted:
+    """What the head of a model says; the classes of the model and of the data must be the same, in any order."""
+    if not images.task.partitions:
+        return Predicted(None, "images have several labels each")
+    if class_names is None or logits is None:
+        return Predicted(None, f"{name} has no head for these classes (--linear-probe trains one on its features)")
+    if set(class_names) != set(images.class_names):
+        return Predicted(
+            None,
+            f"{name} tells {', '.join(class_names)} apart, and these images are {', '.join(images.class_names)}",
+        )
+    places = np.array([images.class_names.index(each) for each in class_names])
+    return Predicted(places[logits.argmax(axis=1)])
+
+
+def probe_predictions(
+    train: Float[np.ndarray, "num_train num_features"],
+    targets: Int[np.ndarray, " num_train"],
+    test: Float[np.ndarray, "num_images num_features"],
+) -> Predicted:
+    """Logistic regression on standardised features of the training images.
+
+    Source: none of the thesis, whose released code has no predictions before fine-tuning.
+    """
+    if len(np.unique(targets)) < 2:
+        return Predicted(None, "the training images are of one class, so no linear probe can be trained")
+    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=_ITERATIONS))
+    return Predicted(probe.fit(train, targets).predict(test), by_probe=True)
+
+
+def shared_mistakes(
+    one: Predicted, other: Predicted, targets: Int[np.ndarray, " num_images"], groups: np.ndarray | None
+) -> tuple[SharedMistakes | None, str | None]:
+    """Prediction similarity, or why there is none."""
+    if one.classes is None or other.classes is None:
+        return None, one.reason or other.reason
+    found = prediction_similarity(one.classes, other.classes, targets)
+    of_images = share_of_images((one.classes != targets) == (other.classes != targets), groups)
+    return (
+        SharedMistakes(
+            num_images=found.n,
+            value=float(found),
+            low=of_images.low,
+            high=of_images.high,
+            no_interval_reason=of_images.note,
+            accuracy=found.accuracy_a,
+            other_accuracy=found.accuracy_b,
+            independent=found.independent,
+            independent_low=found.low,
+            independent_high=found.high,
+            p_value=found.p_value,
+            kappa=found.kappa,
+            agreement=found.agreement,
+            by_probe=one.by_probe or other.by_probe,
+        ),
+        None,
+    )
+
 
 Features = Float[np.ndarray, "num_images _"]
 MOST_IN_PAIRS = 2000

@@ -10,8 +10,7 @@ from crossgraft.options._option import Options, option, options
 from crossgraft.options.command import Command, Input, Typed
 from crossgraft.options.data import AuditSplit, ClassOptions, SourceOptions, Subsets, Unreadable
 from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
-from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Thumbnails, Workers
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Terminal, Thumbnails, Workers
 
 
 @options

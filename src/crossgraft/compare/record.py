@@ -6,10 +6,48 @@ from typing import Literal
 
 from pydantic import Field
 
-from crossgraft.compare.geometry_record import ModelGeometry
 from crossgraft.data.record import DatasetRecord
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share
-from crossgraft.records.looks import LooksRecord
+from crossgraft.geometry.record import (
+    AttentionRecord,
+    FeatureMapRecord,
+    FiltersRecord,
+    ForgettingRecord,
+    InterpolationPathRecord,
+    SharpnessRecord,
+    TsneRecord,
+    WeightDistance,
+)
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share
+
+GeometryName = Literal[
+    "feature_map", "parameter_distance", "interpolation_path", "sharpness", "filters", "attention", "tsne"
+]
+
+
+class WeightsApart(Record):
+    """Weights of two of the models."""
+
+    first: str = Field(description="Label of the reference.")
+    second: str
+    distance: WeightDistance
+    num_weights: Count = Field(description="Numbers in front of the head that are compared.")
+
+
+class ModelGeometry(Record):
+    """What was asked for, by labels of the models; None where it does not apply, and ``notes`` say why."""
+
+    asked: list[GeometryName]
+    forgetting: ForgettingRecord | None = None
+    feature_map: FeatureMapRecord | None = None
+    parameter_distance: list[WeightsApart] = []
+    interpolation_path: InterpolationPathRecord | None = None
+    sharpness: SharpnessRecord | None = None
+    filters: FiltersRecord | None = None
+    attention: AttentionRecord | None = None
+    source_attention: AttentionRecord | None = Field(default=None, description="The same for images of the source.")
+    tsne: TsneRecord | None = None
+    notes: dict[str, list[str]] = Field(default={}, description="Measure → what does not apply, and why.")
+
 
 ComparedKind = Literal["pretrained", "fine-tuned", "features"]
 PairOf = Literal["models", "change", "before"]

@@ -20,18 +20,18 @@ from crossgraft.compare import (
     read_geometry,
 )
 from crossgraft.compare.compared import ComparedRows, Given, Rows, open_compared_rows, open_model
-from crossgraft.compare.comparison_record import comparison_record, layers_frame
+from crossgraft.compare.comparison import comparison_record, layers_frame
+from crossgraft.compare.geometry_of_images import open_others
+from crossgraft.compare.measures import prepared_alike
 from crossgraft.compare.options import CompareModelsOptions
-from crossgraft.compare.other_images import open_others
-from crossgraft.compare.prepared_alike import prepared_alike
 from crossgraft.compare.record import ModelComparisonRecord
 from crossgraft.compare.words import answer_in_words
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.errors_first import data_errors_first
+from crossgraft.data.examples import thumbnail_png
 from crossgraft.data.given_images import location_of
-from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
@@ -39,8 +39,7 @@ from crossgraft.options._option import configuration, options_of
 from crossgraft.options._values import refuse_given
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
-from crossgraft.records.base import Thumbnail
-from crossgraft.records.looks import LooksRecord
+from crossgraft.records.base import LooksRecord, Thumbnail
 from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory

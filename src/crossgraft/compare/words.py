@@ -2,9 +2,212 @@
 
 from __future__ import annotations
 
-from crossgraft.compare.geometry_words import forgetting_in_words
-from crossgraft.compare.record import Measure, ModelComparisonRecord, ModelPair
-from crossgraft.words.formatting import NumberFormat
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import get_args
+
+from crossgraft.compare.record import (
+    GeometryName,
+    Measure,
+    ModelComparisonRecord,
+    ModelGeometry,
+    ModelPair,
+    WeightsApart,
+)
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.geometry.record import (
+    FeatureMapRecord,
+    FiltersRecord,
+    ForgettingRecord,
+    InterpolationPathRecord,
+    SharpnessRecord,
+    TsneRecord,
+)
+from crossgraft.words.formatting import NumberFormat, counted
+
+_TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)
+TITLES = {
+    "feature_map": "Features in one plane",
+    "parameter_distance": "How far weights lie apart",
+    "interpolation_path": "Between the two networks",
+    "sharpness": "Sharpness",
+    "filters": "First-layer filters",
+    "attention": "Where the networks look",
+    "source_attention": "Where the networks look, on images of the source",
+    "tsne": "Inside one class",
+}
+"""Heading of each measure where it has no numbers of its own."""
+
+
+def geometry_in_words(record: ModelGeometry) -> list[str]:
+    """A sentence per measure, in the order of the page."""
+    said = [
+        *([] if record.feature_map is None else _plane(record.feature_map)),
+        *(_apart(each) for each in record.parameter_distance),
+        *([] if record.interpolation_path is None else [path_in_words(record.interpolation_path)]),
+        *([] if record.sharpness is None else [_sharp(record.sharpness)]),
+        *([] if record.filters is None else [_filters(record.filters)]),
+        *([] if record.attention is None else _shared(record)),
+        *([] if record.tsne is None else [_inside(record.tsne)]),
+    ]
+    notes = [f"{TITLES[name]}: {note}" for name, several in record.notes.items() for note in several]
+    return [*said, *notes]
+
+
+def forgetting_in_words(record: ForgettingRecord) -> str:
+    """Accuracy of the linear probe of each body but the reference, and its difference."""
+    home = next(row.accuracy for row in record.rows if row.network == record.reference)
+    others = [
+        f"{_THREE(row.accuracy)} of {row.network} ({_signed(row.difference)}, {_signed(row.difference_low)} to "
+        f"{_signed(row.difference_high)})"
+        for row in record.rows
+        if row.network != record.reference
+    ]
+    beside = f", beside {', '.join(others)}" if others else ""
+    return f"Linear probes on {record.data} have an accuracy of {_THREE(home)} of {record.reference}{beside}."
+
+
+def path_in_words(record: InterpolationPathRecord) -> str:
+    """How many networks between two have both loss and similarity between those of the ends."""
+    inside = counted(len(record.points) - 2, "network")
+    have = f"{len(record.between)} {'has' if len(record.between) == 1 else 'have'}"
+    return f"Of {inside} between {record.start} and {record.end}, {have} loss and CKA between those of the ends."
+
+
+def _signed(value: float | None) -> str:
+    return "unknown" if value is None else f"{'−' if value < 0 else '+'}{_THREE(abs(value))}"
+
+
+def _plane(record: FeatureMapRecord) -> list[str]:
+    return [
+        f"{row.network} lies {_TWO(row.relative_distance)} radii from {record.reference} among features"
+        f"{'' if row.overlap is None else f', with an overlap of {_TWO(row.overlap)} in one plane'}."
+        for row in record.networks
+        if row.network != record.reference
+    ]
+
+
+def _apart(found: WeightsApart) -> str:
+    relative = found.distance.relative
+    share = "" if relative is None else f", {_THREE(relative)} of the length of those of {found.first}"
+    length = NumberFormat.for_column([found.distance.l2])(found.distance.l2)
+    return f"Weights of {found.second} lie {length} from those of {found.first}{share}."
+
+
+def _sharp(record: SharpnessRecord) -> str:
+    as_text = NumberFormat.for_column([row.many_steps for row in record.rows])
+    values = ", ".join(f"{as_text(row.many_steps)} of {row.network}" for row in record.rows)
+    return f"Sharpness ({counted(record.steps, 'step')}, radius {record.rho:g}): {values}."
+
+
+def _filters(record: FiltersRecord) -> str:
+    values = [
+        f"{row.network} {'not assessable' if row.gabor_likeness is None else _TWO(row.gabor_likeness)}"
+        for row in record.networks
+    ]
+    floor = next((row.random_likeness for row in record.networks if row.random_likeness is not None), None)
+    beside = "" if floor is None else f" (random filters: {_TWO(floor)})"
+    return f"Gabor-likeness of first filters: {', '.join(values)}{beside}."
+
+
+def _inside(record: TsneRecord) -> str:
+    gaps = ", ".join(f"{_TWO(row.gap)} of {row.network}" for row in record.networks)
+    return f"Gap inside the class {record.class_name} (silhouette of two clusters of features): {gaps}."
+
+
+def _shared(record: ModelGeometry) -> list[str]:
+    found = record.attention
+    if found is None:
+        return []
+    return [
+        f"Attention of {row.network} shares {_TWO(row.overlap)} with that of {found.reference}."
+        for row in found.networks
+        if row.overlap is not None
+    ]
+
+
+GEOMETRY: tuple[GeometryName, ...] = get_args(GeometryName)
+"""Everything that can be measured of weights and features, in the order of the page."""
+CHEAP: tuple[GeometryName, ...] = ("feature_map", "parameter_distance", "filters")
+"""What is measured where nobody names anything."""
+
+
+@dataclass(frozen=True)
+class AskedGeometry:
+    """What is measured of weights and features.
+
+    Attributes:
+        names: In the order of the page.
+        is_named: Whether the user named each of them, so that one that applies to no model is an error.
+    """
+
+    names: tuple[GeometryName, ...] = CHEAP
+    is_named: bool = False
+
+
+def read_geometry(given: str | Sequence[str] | None) -> AskedGeometry:
+    """Names with commas or as a list, ``all`` or ``none``; None: what is cheap.
+
+    Raises:
+        UnknownNameError: There is no such measure; the message gives the nearest names.
+        UsageError: ``none`` stands beside names.
+    """
+    if given is None:
+        return AskedGeometry()
+    names = [each.strip() for each in (given.split(",") if isinstance(given, str) else given)]
+    for name in names:
+        if name not in {*GEOMETRY, "all", "none"}:
+            raise UnknownNameError("measure of geometry", name, [*GEOMETRY, "all", "none"])
+    if "none" in names and len(names) > 1:
+        raise UsageError(f"--geometry {','.join(names)} contradicts itself: leave out none, or everything else.")
+    if "all" in names:
+        return AskedGeometry(GEOMETRY)
+    return AskedGeometry(tuple(name for name in GEOMETRY if name in names), is_named=True)
+
+
+@dataclass(frozen=True)
+class HowToCompare:
+    """What is asked for.
+
+    Attributes:
+        layers: Layers of the first model, or of both; None: chosen.
+        layers_b: Layers of the second.
+        pool: ``mean`` or ``flatten``.
+        cca_preset: ``thesis`` or ``released``.
+        linear_probe: Whether models without a head for the classes get one.
+        seed: Random seed.
+        geometry: What is measured of weights and features.
+    """
+
+    layers: Sequence[str] | None = None
+    layers_b: Sequence[str] | None = None
+    pool: str = "mean"
+    cca_preset: str = "thesis"
+    linear_probe: bool = False
+    seed: int = 0
+    geometry: AskedGeometry = field(default_factory=AskedGeometry)
+
+
+@dataclass(eq=False)
+class ComparedModels:
+    """What was measured.
+
+    Attributes:
+        pairs: The two models first.
+        layers: Layers of each model that were compared.
+        num_features: Width of the penultimate features of each.
+        probed: Models whose predictions are those of a linear probe.
+        geometry: Where weights and features lie.
+        notes: Sentences on what could not be done.
+    """
+
+    pairs: list[ModelPair]
+    layers: dict[str, list[str]]
+    num_features: dict[str, int]
+    geometry: ModelGeometry | None = None
+    probed: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+
 
 NUMBERS = NumberFormat(decimals=3)
 MEASURES: dict[Measure, str] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,27 @@ from crossgraft.data.cells import is_empty, is_no_id
 from crossgraft.errors import DataError, UsageError
 from crossgraft.paths import shortened
 from crossgraft.words.formatting import counted
+
+
+class Confidential:
+    """Base of objects that hold patients, ages or sites: shown by their class alone, and sent to no other process."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For ``pickle``.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(f"{type(self).__name__} holds what data say of people, and is not pickled. Pickle a Dataset.")
+
+
+def group_numbers(groups: np.ndarray | None) -> np.ndarray | None:
+    """0 … G−1 instead of names, in the order of the names: splits and folds come out as with the names themselves."""
+    return None if groups is None else np.unique(groups, return_inverse=True)[1]
+
 
 NO_GROUPS = "none"
 """What ``--group-column`` says where there are no groups, whatever columns are called."""

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.data._letters import whole_letters
 from crossgraft.data._look_alikes import look_alikes
 from crossgraft.data.cells import may_be_no_label
 from crossgraft.errors import DataError, UsageError, nearest_names
 from crossgraft.paths import shortened
 from crossgraft.types import ClassIndices, Labels, Targets
+from crossgraft.words.visible import storable
+
+
+def whole_letters(text: str) -> str:
+    """``text`` with every letter as one character where there is one (Unicode's form NFC); what is no UTF-8 is escaped."""
+    return unicodedata.normalize("NFC", storable(text))
+
 
 _MOST_NAMES = 5
 _DIGITS = re.compile(r"([0-9]+)")

@@ -17,7 +17,7 @@ from crossgraft.data.listing import look_at_rows
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SourceRows
 from crossgraft.errors import DataError, UsageError
-from crossgraft.options.empty import refuse_empty
+from crossgraft.options._values import refuse_empty
 from crossgraft.words.formatting import counted
 
 _CLASSES_SHOWN = 10
@@ -50,7 +50,7 @@ class Dataset(ImageRows):
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
-        from crossgraft.words.notebook import facts_table
+        from crossgraft.words.text_table import facts_table
 
         shown = list(zip(self.class_names, self.class_counts, strict=True))
         more = f" and {len(shown) - _CLASSES_SHOWN} more" if len(shown) > _CLASSES_SHOWN else ""

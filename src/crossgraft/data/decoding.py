@@ -9,26 +9,152 @@ anything is unpacked.
 from __future__ import annotations
 
 import struct
+import sys
 import zlib
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from PIL import Image, ImageFile, ImageOps
 
-from crossgraft.data._pillow_files import PHOTO_EXTENSIONS, TIFF_SIGNATURES, is_tiff, open_lazily, transparent_key
-from crossgraft.data._png_rows import lacks_rows, may_lack_rows
-from crossgraft.data._quiet import quiet_libraries
+from crossgraft.data._pillow_files import (
+    PHOTO_EXTENSIONS,
+    TIFF_SIGNATURES,
+    is_tiff,
+    open_lazily,
+    quiet_libraries,
+    transparent_key,
+)
 from crossgraft.data._room import room_for
-from crossgraft.data._tiff_layouts import WHITE_IS_ZERO, UnsupportedLayoutError
-from crossgraft.data._tiff_samples import layout_of, read_tiff, unsigned_16_bit
-from crossgraft.data._wide_colour import is_wide_colour, read_wide_colour
+from crossgraft.data._tiff import WHITE_IS_ZERO, UnsupportedLayoutError, layout_of, read_tiff, unsigned_16_bit
 from crossgraft.errors import OutOfMemoryError, UnreadableImageError
 from crossgraft.paths import why_impossible
+
+# Rawmodes of Pillow that drop the low byte. B and L: big- and little-endian, N: the byte order of this
+# machine.
+_NATIVE = "L" if sys.byteorder == "little" else "B"
+_OTHER_ORDER = {"B": "L", "L": "B", "N": "B" if _NATIVE == "L" else "L"}
+
+
+def is_wide_colour(image: Image.Image) -> bool:
+    """Whether Pillow would reduce this image (opened, not yet loaded) from 16 to 8 bits per sample."""
+    return any(";16" in raw for raw in _rawmodes(image)) and not image.mode.startswith(("I", "F"))
+
+
+def read_wide_colour(reopen: Callable[[], AbstractContextManager[Image.Image]]) -> np.ndarray:
+    """Decode all 16 bits.
+
+    Args:
+        reopen: Opens the file anew, not yet loaded.
+
+    Returns:
+        (height, width, channels) uint16, channels 2 (grey and alpha), 3 or 4 (colour and alpha), EXIF
+        rotation applied.
+
+    Raises:
+        UnsupportedLayoutError: The layout of the samples is one that cannot be read byte by byte.
+    """
+    with reopen() as image:
+        if image.mode == "LA" or _rawmodes(image) == ["LA;16B"]:
+            return _read_grey_with_alpha(image)
+    with reopen() as image:
+        high = _transposed(image)
+    with reopen() as image:
+        _set_tiles(image, [tile._replace(args=_low_byte_args(tile.args)) for tile in _tiles(image)])
+        low = _transposed(image)
+    return (high.astype(np.uint16) << 8) | low
+
+
+def _read_grey_with_alpha(image: Image.Image) -> np.ndarray:
+    """A 16-bit grey-and-alpha pixel has the four bytes of an 8-bit RGBA pixel, and is unpacked as one."""
+    if image.format != "PNG":
+        raise UnsupportedLayoutError("16-bit grey with alpha is read from PNG only; save it without alpha")
+    image._mode = "RGBA"
+    _set_tiles(image, [tile._replace(args="RGBA") for tile in _tiles(image)])
+    four_bytes = _transposed(image).astype(np.uint16)
+    return (four_bytes[..., 0::2] << 8) | four_bytes[..., 1::2]
+
+
+def _transposed(image: Image.Image) -> np.ndarray:
+    return np.asarray(ImageOps.exif_transpose(image))
+
+
+def _tiles(image: Image.Image) -> list[Any]:
+    """What the decoder still has to do; only an image file that is not loaded yet has any."""
+    return list(image.tile) if isinstance(image, ImageFile.ImageFile) else []
+
+
+def _set_tiles(image: Image.Image, tiles: list[Any]) -> None:
+    if isinstance(image, ImageFile.ImageFile):
+        image.tile = tiles
+
+
+def _rawmodes(image: Image.Image) -> list[str]:
+    """The unpacker of each tile; decoders take it alone or as the first of several arguments."""
+    arguments = [tile.args for tile in _tiles(image)]
+    return [str(args[0] if isinstance(args, tuple) else args) for args in arguments if args]
+
+
+def _low_byte_args(args: Any) -> Any:
+    rawmode = args[0] if isinstance(args, tuple) else args
+    stem, _, order = str(rawmode).partition(";16")
+    if stem not in ("RGB", "RGBA") or order not in _OTHER_ORDER:
+        raise UnsupportedLayoutError(
+            f"its 16-bit samples have the layout {rawmode}, which is not read; save it as 16-bit RGB PNG"
+        )
+    other = f"{stem};16{_OTHER_ORDER[order]}"
+    return (other, *args[1:]) if isinstance(args, tuple) else other
+
+
+_SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+_SIGNATURE_BYTES = 8
+_CHUNK_BYTES = 2**20
+# The seven passes of an interlaced image: first column, first row, and the steps between them.
+_PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+_WHOLE = ((0, 0, 1, 1),)
+_EXIF_ORIENTATION = 0x0112
+
+
+def may_lack_rows(image: Image.Image, pixels: np.ndarray) -> bool:
+    """Whether the end of this PNG could be missing. Only then is it worth unpacking it again."""
+    if image.format != "PNG":
+        return False
+    last_row_is_somewhere_else = bool(image.info.get("interlace")) or _EXIF_ORIENTATION in image.getexif()
+    return last_row_is_somewhere_else or "palette" in image.info or image.palette is not None or not pixels[-1].any()
+
+
+def lacks_rows(content: bytes) -> bool:
+    """Whether the data of a PNG file unpack into fewer bytes than its header announces."""
+    announced, unpacked = 0, 0
+    stream = zlib.decompressobj()
+    place = _SIGNATURE_BYTES
+    while place + 8 <= len(content):
+        length, kind = struct.unpack_from(">I4s", content, place)
+        body = content[place + 8 : place + 8 + length]
+        if kind == b"IHDR":
+            announced = _bytes_of_rows(body)
+        elif kind == b"IDAT":
+            while body and not stream.eof:
+                unpacked += len(stream.decompress(body, _CHUNK_BYTES))
+                body = stream.unconsumed_tail
+        place += 12 + length
+    return unpacked + len(stream.flush()) < announced
+
+
+def _bytes_of_rows(header: bytes) -> int:
+    """One byte for the filter of each row, and the samples."""
+    width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", header)
+    total = 0
+    for left, top, column_step, row_step in _PASSES if interlace else _WHOLE:
+        columns = max(0, -(-(width - left) // column_step))
+        rows = max(0, -(-(height - top) // row_step))
+        total += rows * (1 + -(-columns * _SAMPLES[colour] * depth // 8)) if columns else 0
+    return total
+
 
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".jfif", ".jpe", ".tif", ".tiff", ".bmp", *PHOTO_EXTENSIONS)
 """Extensions that are looked at, in any case of the letters."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from crossgraft.data._image_facts import look_at
-from crossgraft.data.inspection import KEPT_BYTES, InspectedImages
+from crossgraft.data.inspection import KEPT_BYTES, InspectedImages, look_at
 from crossgraft.errors import DataError
 
 Edit = Callable[[np.ndarray, str], np.ndarray]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from PIL import Image
 
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
@@ -18,6 +21,21 @@ from crossgraft.seeding import generator
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
 from crossgraft.words.formatting import counted
+
+THUMBNAIL_PIXELS = 96
+
+
+def thumbnail_png(pixels: np.ndarray) -> str:
+    """An image of (height, width, 1 or 3) as a small PNG file in base64."""
+    if pixels.dtype != np.uint8:
+        # Stretched to the range of the image, because twelve bits shown in sixteen are black.
+        low, high = float(pixels.min()), float(pixels.max())
+        pixels = ((pixels.astype(np.float32) - low) / max(high - low, 1e-12) * 255).astype(np.uint8)
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    image.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
+    buffer = io.BytesIO()
+    image.save(buffer, format="PNG", optimize=True)
+    return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 class Examples(NamedTuple):

@@ -10,14 +10,14 @@ import numpy as np
 
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.listing import location_text
-from crossgraft.data.part_of_run import FindSplit, part_of_run
+from crossgraft.data.opening import FindSplit, part_of_run
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.splits import PARTS
 from crossgraft.data.unlabelled import images_of_arrays, open_images
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._option import Options, narrowed, options_of
+from crossgraft.options._values import given_kind
 from crossgraft.options.data import ImageOptions, SourceOptions, Unreadable
-from crossgraft.options.given_data import given_kind
 from crossgraft.progress import Reporter
 
 if TYPE_CHECKING:

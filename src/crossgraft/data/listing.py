@@ -17,14 +17,13 @@ from crossgraft.data.class_names import Classes
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
-from crossgraft.data.sources._given_tables import rows_of_given
-from crossgraft.data.sources._locations import location_error
-from crossgraft.data.sources._one_image import ONE_IMAGE
-from crossgraft.data.sources._split_names import notices_of_other_splits
+from crossgraft.data.sources._image_files import location_error
+from crossgraft.data.sources._source import notices_of_other_splits
+from crossgraft.data.sources.csv_table import rows_of_given
+from crossgraft.data.sources.image_folder import ONE_IMAGE
 from crossgraft.errors import DataError, UsageError
+from crossgraft.options._values import given_kind, refuse_empty
 from crossgraft.options.data import SourceOptions
-from crossgraft.options.empty import refuse_empty
-from crossgraft.options.given_data import given_kind
 from crossgraft.paths import refuse_impossible
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Record

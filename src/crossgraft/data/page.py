@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from crossgraft.data.plot_class_balance import class_balance_figure
+from crossgraft.data.describe import describe_groups
+from crossgraft.data.plots import class_balance_figure
 from crossgraft.data.record import DatasetRecord
-from crossgraft.data.summary import describe_groups
 from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Items, Paragraph, Section
 from crossgraft.report.source import Source

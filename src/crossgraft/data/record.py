@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
-from crossgraft.records.base import Count, Record
+from crossgraft.records.base import SCHEMA_VERSION, Count, Record
 from crossgraft.types import RecordedTask
 
 
@@ -61,3 +63,22 @@ class SplitRow(Record):
     num_groups: int | None
     class_counts: list[Count] = Field(description="Images of each class (or label).")
     origin: str = Field(description="Where the part comes from, for example 'given with the data'.")
+
+
+class DataSplitRecord(Record):
+    """The parts of a data set; the row numbers themselves are in the file of the split. No path and no patient id."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["data_split"] = "data_split"
+    name: str
+    source: str
+    num_images: Count
+    task: RecordedTask
+    class_names: list[str]
+    splits: list[SplitRow] = Field(description="One row per part that has images.")
+    split_method: str
+    split_fingerprint: str = Field(description="12 hexadecimal digits: equal for equal parts of equal data.")
+    seed: int | None = Field(description="None where nothing was drawn.")
+    leakage: str
+    leakage_checked: bool
+    missing: list[str] = Field(default=[], description="Classes without images in a part, one sentence for each part.")

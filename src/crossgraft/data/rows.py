@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crossgraft.data._confidential import group_numbers
-from crossgraft.data._image_facts import ImageFacts
+from crossgraft.data._groups import group_numbers
 from crossgraft.data.edits import Edit, edited_images
 from crossgraft.data.file_counts import NO_FILES, FileCounts
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint, training_fingerprint
-from crossgraft.data.inspection import InspectedImages, summarise_kinds
+from crossgraft.data.inspection import ImageFacts, InspectedImages, summarise_kinds
 from crossgraft.data.transforms import resize_alone
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records.base import Record

@@ -13,7 +13,7 @@ from PIL.Image import Image as Picture
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import open_arrays
 from crossgraft.data.listing import look_at_rows, make_request, warn_of_unreadable
-from crossgraft.data.part_of_run import FindSplit, list_part
+from crossgraft.data.opening import FindSplit, list_part
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources._source import NO_LABEL
 from crossgraft.errors import DataError

@@ -12,7 +12,7 @@ import yaml
 from PIL import Image
 
 from crossgraft.data import Dataset
-from crossgraft.demo.target_task import DemoData
+from crossgraft.demo.toy_zoo import DemoData
 from crossgraft.models import ModelSpec
 from crossgraft.seeding import generator
 from crossgraft.storage.atomic import write_atomically

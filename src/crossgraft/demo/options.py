@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from crossgraft.options._option import option, options
 from crossgraft.options.command import Command
-from crossgraft.options.running import Cache, Output, Seed, Thumbnails
-from crossgraft.options.terminal import Debug, Json, Quiet
+from crossgraft.options.running import Cache, Debug, Json, Output, Quiet, Seed, Thumbnails
 
 
 @options

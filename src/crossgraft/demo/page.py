@@ -5,31 +5,135 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from crossgraft.demo.page_audits import audited_section
-from crossgraft.demo.page_selection import selected_section
+from crossgraft.audit.record import AuditEntry, AuditMetric
+from crossgraft.audit.result import NUMBERS, OUTCOMES
 from crossgraft.demo.plot_split_comparison import split_figure
-from crossgraft.demo.record import BestModelRecord, DemoPrediction, DemoRecord, FineTunedRow, SplitComparison
+from crossgraft.demo.record import (
+    AuditedModelRecord,
+    BestModelRecord,
+    DemoPrediction,
+    DemoRecord,
+    DemoSelectionRecord,
+    FineTunedRow,
+    SplitComparison,
+)
 from crossgraft.metrics.page import metrics_table
 from crossgraft.metrics.words import metric_in_words
-from crossgraft.rank.incomplete_ranking import refuse_incomplete
-from crossgraft.rank.lookup import score_title
+from crossgraft.rank.model_history import score_title
 from crossgraft.rank.page import BELOW_THE_VERDICT
-from crossgraft.rank.page_points import against_primary
-from crossgraft.rank.page_scores import rankings_section
+from crossgraft.rank.page_scores import against_primary, rankings_section
 from crossgraft.rank.page_verdict import ranking_heading, verdict_section
+from crossgraft.rank.ranking import refuse_incomplete
 from crossgraft.rank.record import RankingRecord
 from crossgraft.report.blocks import Block, Code, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, Verdict
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.scatter import Interval, scatter_figure
 from crossgraft.report.source import Source
-from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
+from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.report.verdict import BEGIN
-from crossgraft.variants.page import variants_table
-from crossgraft.variants.page_trade_off import trade_off
+from crossgraft.select.page import cost_in_words, nothing_known, selected_in_words, val_section
+from crossgraft.variants.page import trade_off, variants_table
 from crossgraft.variants.words import answer_in_words
 from crossgraft.words.formatting import NumberFormat, counted, joined
 
+
+def audited_section(source: Source[DemoRecord]) -> Section | None:
+    """What artefacts do to each way to fine-tune the best-ranked model; None in older records."""
+    best = source.record.best_model
+    audits = [] if best is None else best.audits
+    if not audits:
+        return None
+    positive = audits[0].audit.positive
+    pages = joined([f"{each.audit_folder}/report.html" for each in audits])
+    blocks: list[Block] = [
+        Paragraph(
+            "Each model was asked about digits of the unseen writers as they are, and with an artefact: in the "
+            f"{positive}s alone (it goes with the class), or in all the others (against it). None has seen the artefact in "
+            "training, so what the AUC loses is how far another scanner can mislead the model."
+        ),
+        _audits_table(audits),
+        Paragraph(f"The artefacts in pictures, and more: {pages} in the run directory of this demo.", tone="quiet"),
+    ]
+    return Section(name="audited", title="Can a scanner mislead it?", part="evidence", blocks=blocks)
+
+
+def _audits_table(audits: Sequence[AuditedModelRecord]) -> Table:
+    return Table(
+        caption=f"{audits[0].audit.positive} against the other digits, of the unseen writers",
+        columns=[
+            Column("Trained"),
+            Column("Artefact"),
+            Column("Outcome"),
+            Column("AUC drop", numeric=True),
+            INTERVAL,
+            Column("AUC as they are", numeric=True),
+            Column("With the class", numeric=True),
+            Column("Against it", numeric=True),
+        ],
+        rows=[_row(each.variant, entry) for each in audits for entry in each.audit.entries],
+        file_name="audits",
+    )
+
+
+def _row(variant: str, entry: AuditEntry) -> list[Cell]:
+    drop, clean, aligned, against = (
+        entry.metric(name) or AuditMetric(name=name, value=None)
+        for name in ("auc_drop", "clean_auc", "aligned_auc", "ood_auc")
+    )
+    return [
+        words(variant),
+        words(entry.confounder),
+        words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies"),
+        number(drop.value, NUMBERS),
+        interval(drop.low, drop.high, NUMBERS),
+        *(number(each.value, NUMBERS) for each in (clean, aligned, against)),
+    ]
+
+
 _ACCURACY = NumberFormat(decimals=3)
+
+
+def selected_section(source: Source[DemoRecord]) -> Section | None:
+    """What was trained for a quarter of the time, what was handed over, and its regret; None in older records."""
+    found = source.record.selected
+    if found is None:
+        return None
+    within = source.showing(found.selection)
+    blocks: list[Block] = [
+        Paragraph(
+            "To fine-tune every model tells which is best, and costs most. Here a quarter of that time was given: models are "
+            "trained in the order of what is known of them elsewhere, and the best on val is handed over."
+        ),
+        Paragraph(selected_in_words(found.selection)),
+        Paragraph(cost_in_words(found.selection)),
+        *([] if (caveat := nothing_known(within)) is None else [Paragraph(caveat.text)]),
+        Paragraph(_regret(found)),
+        *([] if (val := val_section(within)) is None else val.blocks),
+        Paragraph(
+            f"Why each of the others was not taken: {found.select_folder}/report.html in the run directory of this demo.",
+            tone="quiet",
+        ),
+        Paragraph("The same by hand:" if source.out else "The same by hand, typed in the run directory of this demo:"),
+        Code(found.command(source.out or ".")),
+    ]
+    return Section(name="selected", title="Select within a budget", part="evidence", blocks=blocks)
+
+
+def _regret(found: DemoSelectionRecord) -> str:
+    """What the check that fine-tuned all models says of the choice."""
+    number = counted(len(found.selection.candidates), "model")
+    reached = (
+        f"Was it a good choice? In the check above all {number} were fine-tuned: {found.selection.selected} reached "
+    )
+    if found.best == found.selection.selected:
+        return f"{reached}{_ACCURACY(found.accuracy)} on the unseen writers, the best of all."
+    difference = _ACCURACY(found.best_accuracy - found.accuracy)
+    interval = f"[{_ACCURACY(found.regret_low)}, {_ACCURACY(found.regret_high)}]"
+    told = "they cannot be told apart" if found.regret_low <= 0 <= found.regret_high else "the best is better"
+    return (
+        f"{reached}{_ACCURACY(found.accuracy)} on the unseen writers, and {found.best}, the best, "
+        f"{_ACCURACY(found.best_accuracy)}. The regret is {difference}, 95 % interval {interval} over writers: {told}."
+    )
 
 
 def of_its_ranking(

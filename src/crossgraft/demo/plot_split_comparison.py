@@ -8,8 +8,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from crossgraft.demo.record import SplitComparison
-from crossgraft.report.plots.style import OKABE_ITO, PAPER, SMALL_PIXELS
-from crossgraft.report.plots.svg import draw
+from crossgraft.report.plots.svg import OKABE_ITO, PAPER, SMALL_PIXELS, draw
 
 _WIDTH = 400
 _ROW_HEIGHT = 50

@@ -12,17 +12,122 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import platformdirs
 import torch
 import yaml
+from sklearn.datasets import load_sample_images
 
 from crossgraft.config import config_hash
-from crossgraft.demo.pretrain import PRETRAINING, Pretraining, PretrainJob
-from crossgraft.demo.training import SourceTask, TrainingRecipe
+from crossgraft.data import Dataset, prepare_batch, take_per_class
+from crossgraft.demo.toy_models import PREPROCESSING
+from crossgraft.demo.training import (
+    PRETRAINING,
+    Pretraining,
+    PretrainJob,
+    SourceTask,
+    ToyImages,
+    ToyLabels,
+    TrainingRecipe,
+)
+from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
 from crossgraft.running.jobs import Executor, Job, run_jobs
+from crossgraft.seeding import generator
 from crossgraft.storage.atomic import write_atomically
+
+SOURCE_DIGITS = ("0", "1", "2", "3", "4")
+TARGET_DIGITS = ("5", "6", "7", "8", "9")
+IMAGES_PER_CLASS = 10
+
+
+@dataclass(frozen=True)
+class DemoData:
+    """Three parts of the digits that share no image; only ``test`` has the test writers.
+
+    Attributes:
+        source: Digits 0–4 of the training writers, for pretraining.
+        train: Ten images of each digit 5–9 of the training writers: the small labelled set of the user.
+        test: All digits 5–9 of the other writers.
+    """
+
+    source: Dataset
+    train: Dataset
+    test: Dataset
+
+
+def divide_digits(digits: Dataset, *, seed: int) -> DemoData:
+    """Half of the writers train, the other half tests.
+
+    Raises:
+        DataError: The images have no writers.
+    """
+    if digits.groups is None:
+        raise DataError("The demo needs the writer of each image.")
+    writers = generator(seed, "demo writers").permutation(np.unique(digits.groups))
+    training_writers = writers[: len(writers) // 2]
+    is_training = np.isin(digits.groups, training_writers)
+    pool = digits.take(is_training)
+    target_pool = pool.select_classes(TARGET_DIGITS)
+    rows = take_per_class(target_pool.targets, IMAGES_PER_CLASS, seed=seed, class_names=target_pool.class_names)
+    used = f"{IMAGES_PER_CLASS} images of each digit 5–9 from {len(training_writers)} of {len(writers)} writers"
+    return DemoData(
+        source=pool.select_classes(SOURCE_DIGITS),
+        train=target_pool.take(rows, rows_used=used),
+        test=digits.take(~is_training).select_classes(TARGET_DIGITS),
+    )
+
+
+SHUFFLED_LABELS = "shuffled labels"
+PATCHES_PER_PHOTO = 400
+PATCH_PIXELS = 96
+"""A patch of 96×96 pixels becomes an input of 8×8: enough of the photograph to tell sky from ground."""
+
+
+def make_source_tasks(digits: Dataset, *, seed: int) -> list[SourceTask]:
+    """Digits, their rotation, photo patches, their rotation, and digits with shuffled labels.
+
+    Nothing else of the digits is used than the images of ``digits``.
+    """
+    scans = _prepare([digits.read(row) for row in range(len(digits))])
+    labels = digits.targets.astype(np.int64)
+    patches, photos = _cut_patches(seed)
+    return [
+        SourceTask("digits 0–4", scans, labels),
+        _rotation_task("rotated digits 0–4", scans),
+        SourceTask("photo patches", patches, photos),
+        _rotation_task("rotated photo patches", patches),
+        SourceTask(SHUFFLED_LABELS, scans, generator(seed, "demo shuffled labels").permutation(labels)),
+    ]
+
+
+def _rotation_task(name: str, images: ToyImages) -> SourceTask:
+    """Say by how many quarter turns each image was rotated (Gidaris et al., ICLR 2018)."""
+    turned = [np.rot90(images, turns, axes=(2, 3)) for turns in range(4)]
+    return SourceTask(name, np.concatenate(turned), np.repeat(np.arange(4), len(images)))
+
+
+def _cut_patches(seed: int) -> tuple[ToyImages, ToyLabels]:
+    """Squares at random places of scikit-learn's two photographs; the label says which photograph."""
+    random = generator(seed, "demo photo patches")
+    photographs = cast("Sequence[np.ndarray]", load_sample_images().images)
+    patches: list[np.ndarray] = []
+    for photograph in photographs:
+        height, width = photograph.shape[:2]
+        tops = random.integers(0, height - PATCH_PIXELS, size=PATCHES_PER_PHOTO)
+        lefts = random.integers(0, width - PATCH_PIXELS, size=PATCHES_PER_PHOTO)
+        patches += [
+            photograph[top : top + PATCH_PIXELS, left : left + PATCH_PIXELS]
+            for top, left in zip(tops, lefts, strict=True)
+        ]
+    return _prepare(patches), np.repeat(np.arange(len(photographs)), PATCHES_PER_PHOTO)
+
+
+def _prepare(images: Sequence[np.ndarray]) -> ToyImages:
+    return prepare_batch(images, PREPROCESSING).numpy()
+
 
 ZOO_VERSION = 1
 """Raise it when the networks or the training loop change."""

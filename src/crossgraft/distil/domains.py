@@ -2,14 +2,92 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
 
 from crossgraft.data import Dataset
+from crossgraft.data.transforms import prepare_batch
 from crossgraft.distil.options import DistillationSettings as DistillationSettings
+from crossgraft.distil.record import DistilledStepsRecord
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number
-from crossgraft.models.classifier import Classifier
+from crossgraft.features import extract_features
+from crossgraft.fewshot.heads._head import check_count, check_number
+from crossgraft.metrics import evaluate_predictions
+from crossgraft.metrics.record import MetricRecord
+from crossgraft.models import Backbone
+from crossgraft.models.classifier import Classifier, ClassifierOutput
+from crossgraft.models.taps import modes_kept
+from crossgraft.progress import Reporter
+from crossgraft.records.base import Reference
+from crossgraft.seeding import torch_generator
+from crossgraft.tasks import recorded_task
+from crossgraft.tune.measuring.evaluation import metric_records
+from crossgraft.tune.parts import compute_logits
+from crossgraft.tune.saving.saved_model import SavedModel, answer, thresholds_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def seen_elsewhere(test: Dataset, others: Sequence[Dataset]) -> Bool[np.ndarray, " num_images"]:
+    """Which images the student has learned from as those of another domain, or knows the patient of.
+
+    Patients are compared where both data sets have them in a column of the same name.
+
+    Args:
+        test: Test images of one domain.
+        others: Training images of the others.
+    """
+    digests = {digest for other in others for digest in other.image_digests}
+    seen = np.array([digest in digests for digest in test.image_digests])
+    for other in others:
+        if test.groups is not None and other.groups is not None and test.group_column == other.group_column:
+            seen |= np.isin(test.groups, other.groups)
+    return seen
+
+
+def metrics_of_teacher(teacher: SavedModel, images: Dataset, reporter: Reporter) -> list[MetricRecord]:
+    """Metrics over all classes, at the temperature and the thresholds that are stored with the model."""
+    probabilities = answer(teacher.facts, compute_logits(teacher.classifier, images, reporter=reporter)).probabilities
+    return _measured(probabilities, images, teacher, thresholds_of(teacher.facts))
+
+
+def metrics_of_student(
+    backbone: Backbone,
+    head: nn.Linear,
+    teacher: SavedModel,
+    images: Dataset,
+    reporter: Reporter,
+    *,
+    cache_dir: str | Path | None = None,
+) -> list[MetricRecord]:
+    """The same metrics of the student with the head of the teacher's domain; the most probable class is its answer."""
+    features = extract_features(images, backbone, cache_dir=cache_dir, reporter=reporter).features
+    weight, bias = (each.detach().cpu() for each in (head.weight, head.bias))
+    rows = torch.from_numpy(np.array(features, dtype=np.float32))
+    probabilities = (rows @ weight.T + bias).double().softmax(dim=1).numpy()
+    return _measured(probabilities, images, teacher, None)
+
+
+def _measured(
+    probabilities: np.ndarray, images: Dataset, teacher: SavedModel, thresholds: Sequence[float] | None
+) -> list[MetricRecord]:
+    rows = evaluate_predictions(
+        probabilities,
+        images.targets,
+        task=recorded_task(teacher.facts),
+        class_names=teacher.facts.class_names,
+        groups=images.groups,
+        thresholds=thresholds,
+    )
+    return metric_records([row for row in rows if row.class_name is None], split="test")
 
 
 class Domain(NamedTuple):
@@ -77,3 +155,85 @@ def check(domains: Sequence[Domain], settings: DistillationSettings) -> None:
                 f"The domain {domain.name} has {len(domain.dataset.class_names)} classes, and its teacher "
                 f"{domain.teacher.num_outputs}. Give the images that it was trained on."
             )
+
+
+MOST_ROWS = 200
+"""Points of a curve on the page."""
+
+REFERENCE = Reference(
+    key="URL",
+    text="Li, Liu and Bilen, Universal Representation Learning from Multiple Domains for Few-shot Classification, ICCV 2021.",
+)
+_TERMS = ("cross_entropy", "dissimilarity", "divergence")
+
+
+def summarise(history: Sequence[DistilledStep], *, most_rows: int = MOST_ROWS) -> list[DistilledStepsRecord]:
+    """Means over windows of equally many steps; the last one may be shorter."""
+    width = max(1, math.ceil(len(history) / most_rows))
+    windows = [history[first : first + width] for first in range(0, len(history), width)]
+    return [
+        DistilledStepsRecord(
+            last_step=steps[-1].step,
+            **{
+                term: np.mean([list(getattr(step, term).values()) for step in steps], axis=0).tolist()
+                for term in _TERMS
+            },
+        )
+        for steps in windows
+    ]
+
+
+def history_frame(history: Sequence[DistilledStep]) -> pd.DataFrame:
+    """One row per step and domain."""
+    import pandas as pd
+
+    rows = [
+        {"step": step.step, "domain": domain, **{term: getattr(step, term)[domain] for term in _TERMS}}
+        for step in history
+        for domain in step.cross_entropy
+    ]
+    return pd.DataFrame(rows, columns=["step", "domain", *_TERMS])
+
+
+_AT_ONCE = 64
+
+
+class TeacherAnswers(NamedTuple):
+    """What a teacher says of its images."""
+
+    features: Float[Tensor, "images width"]
+    logits: Float[Tensor, "images classes"]
+    targets: Int[Tensor, " images"]
+
+
+def new_head(width: int, outputs: int, seed: int, domain: str) -> nn.Linear:
+    """A head as of a fine-tuning: drawn with a standard deviation of 0.02, its bias zero."""
+    head = cast("nn.Linear", nn.utils.skip_init(nn.Linear, width, outputs))
+    generator = torch_generator(seed, "universal head", domain)
+    with torch.no_grad():
+        head.weight.copy_(0.02 * torch.randn(head.weight.shape, generator=generator))
+        head.bias.zero_()
+    return head
+
+
+def new_map(width: int, teacher_width: int) -> nn.Linear:
+    """A_t, without bias; the identity at first, as far as it is square."""
+    adapter = cast("nn.Linear", nn.utils.skip_init(nn.Linear, width, teacher_width, bias=False))
+    with torch.no_grad():
+        adapter.weight.copy_(torch.eye(teacher_width, width))
+    return adapter
+
+
+@torch.no_grad()
+def answers_of(domain: Domain, device: torch.device) -> TeacherAnswers:
+    """Features and logits of all images, in eval mode; the teacher keeps its modes."""
+    teacher, dataset = domain.teacher, domain.dataset
+    found: list[ClassifierOutput] = []
+    with modes_kept(teacher):
+        teacher.eval()
+        for first in range(0, len(dataset), _AT_ONCE):
+            rows = range(first, min(first + _AT_ONCE, len(dataset)))
+            images = prepare_batch([dataset.read(row) for row in rows], teacher.preprocessing)
+            found.append(teacher.features_and_logits(images.to(teacher.head.weight)))
+    features, logits = (torch.cat(parts).float().to(device) for parts in zip(*found, strict=True))
+    return TeacherAnswers(features, logits, torch.from_numpy(np.asarray(dataset.targets)).to(device))

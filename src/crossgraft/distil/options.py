@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import Command, Input, Typed
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
-from crossgraft.options.running import Cache, Device, Looking, Output, Seed, Workers
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Cache, Device, Looking, Output, Seed, Terminal, Workers
 
 if TYPE_CHECKING:
     from crossgraft.models.spec import ModelSpec

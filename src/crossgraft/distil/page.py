@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord
-from crossgraft.distil.words import answer_in_words, is_below_teacher
-from crossgraft.metrics.looks_words import looks_in_words
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.metrics.words import metric_name_in_words
+from crossgraft.metrics.words import looks_in_words, metric_format, metric_name_in_words
 from crossgraft.options.models import CodeOptions
 from crossgraft.report.blocks import Facts, Figure, Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval
-from crossgraft.report.provenance import provenance_section
-from crossgraft.report.references import references_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
 from crossgraft.report.verdict import (
@@ -23,10 +19,36 @@ from crossgraft.report.verdict import (
     Following,
     caveats_of,
     in_one_line,
+    provenance_section,
+    references_section,
     verdict_blocks,
 )
-from crossgraft.tune.plot_learning_curves import LearningCurve, learning_curves_figure
+from crossgraft.tune.plots import LearningCurve, learning_curves_figure
 from crossgraft.words.formatting import NumberFormat, counted, joined
+
+
+def answer_in_words(record: DistillationRecord) -> str:
+    """The metric of headlines of student and teachers, by domain."""
+    metric = metric_name_in_words(record.domains[0].primary_metric)
+    measured = [row for domain in record.domains for row in (domain.student, domain.taught) if row is not None]
+    as_text = metric_format(measured)
+    said = joined([f"{_beside(domain, as_text)} on {domain.name}" for domain in record.domains])
+    teachers = counted(len(record.domains), "network")
+    return f"{record.model.name} learned from {teachers}. Its {metric} on held-out images is {said}."
+
+
+def _beside(domain: DistilledDomainRecord, as_text: NumberFormat) -> str:
+    student, teacher = (as_text(None if row is None else row.value) for row in (domain.student, domain.taught))
+    return f"{student} (its teacher: {teacher})"
+
+
+def is_below_teacher(domain: DistilledDomainRecord) -> bool:
+    """Whether the teacher lies above the whole interval of the student."""
+    own, taught = domain.student, domain.taught
+    if own is None or taught is None or own.high is None or taught.value is None:
+        return False
+    return taught.value > own.high
+
 
 _NUMBERS = NumberFormat(decimals=3)
 _MOST_CURVES = 6

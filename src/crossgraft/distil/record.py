@@ -9,8 +9,7 @@ from pydantic import Field
 from crossgraft.data.record import DatasetRecord
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.models.record import ModelRecord
-from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference
-from crossgraft.records.looks import LooksRecord
+from crossgraft.records.base import SCHEMA_VERSION, Count, LooksRecord, Record, Reference
 
 
 class DistilledDomainRecord(Record):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crossgraft.distil.page import answer_in_words
 from crossgraft.distil.record import DistillationRecord
 from crossgraft.distil.student import UniversalBackbone
-from crossgraft.distil.words import answer_in_words
 from crossgraft.result import Result
 
 if TYPE_CHECKING:

@@ -17,19 +17,16 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from crossgraft.data.transforms import prepare_batch
-from crossgraft.distil.domains import DistillationSettings, DistilledStep, Domain, check
-from crossgraft.distil.teachers import answers_of, new_head, new_map
+from crossgraft.distil.domains import DistillationSettings, DistilledStep, Domain, answers_of, check, new_head, new_map
 from crossgraft.errors import DivergedError
 from crossgraft.models import Backbone
-from crossgraft.models.fingerprint import weights_fingerprint
-from crossgraft.models.sources.checkpoint_header import header_text, is_header_of_ours
+from crossgraft.models.device import weights_fingerprint
+from crossgraft.models.sources.local_checkpoint import header_text, is_header_of_ours
 from crossgraft.seeding import torch_generator
 from crossgraft.similarity import batch_rbf_cka
-from crossgraft.storage.atomic import write_atomically
-from crossgraft.storage.replacing import refuse_to_replace
+from crossgraft.storage.atomic import refuse_to_replace, write_atomically
 from crossgraft.tune.engine.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from crossgraft.tune.engine.optimizers import NamedOptimizer
-from crossgraft.tune.engine.schedule import Schedule
+from crossgraft.tune.engine.optimizers import NamedOptimizer, Schedule
 from crossgraft.tune.engine.step import step_randomness
 
 OnDistilled = Callable[[DistilledStep], object]

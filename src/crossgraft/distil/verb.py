@@ -15,15 +15,21 @@ from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset
 from crossgraft.data.given_images import location_of
 from crossgraft.distil import DistilledStep, Domain, UniversalBackbone, distil_domains
-from crossgraft.distil.held_out import metrics_of_student, metrics_of_teacher, seen_elsewhere
-from crossgraft.distil.history import REFERENCE, history_frame, summarise
+from crossgraft.distil.domains import (
+    REFERENCE,
+    history_frame,
+    metrics_of_student,
+    metrics_of_teacher,
+    seen_elsewhere,
+    summarise,
+)
 from crossgraft.distil.options import DistillationSettings, Distilling, DistilOptions
 from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord
 from crossgraft.distil.result import Distilled
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models import Backbone, load_as_asked
-from crossgraft.models.describe import describe_model
-from crossgraft.models.one_model import one_model
+from crossgraft.models.available import one_model
+from crossgraft.models.backbone import describe_model
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.options._option import configuration, narrowed, options_of
 from crossgraft.progress import Reporter

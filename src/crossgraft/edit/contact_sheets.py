@@ -10,29 +10,28 @@ import pandas as pd
 
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.describe import describe_dataset
-from crossgraft.data.examples import open_examples
+from crossgraft.data.examples import THUMBNAIL_PIXELS, open_examples, thumbnail_png
 from crossgraft.data.given_images import location_of, refuse_opening
-from crossgraft.data.thumbnails import THUMBNAIL_PIXELS, thumbnail_png
-from crossgraft.edit.catalogue import PlacedEdit, edits_by_place, options_with_units
 from crossgraft.edit.contact_sheet import (
     ContactSheet,
     Example,
+    coloured_change,
     contact_sheet,
+    sheet_png,
+    sheets_in_words,
     shrink_change,
     shrink_picture,
 )
-from crossgraft.edit.contact_sheet_picture import coloured_change, sheet_png
-from crossgraft.edit.contact_sheet_words import sheets_in_words
-from crossgraft.edit.contact_sheets_record import ContactSheetRow, ContactSheetsRecord, ShownImageRow
-from crossgraft.edit.edits import choose_edits
+from crossgraft.edit.edits import PlacedEdit, choose_edits, edits_by_place, options_with_units
 from crossgraft.edit.options import SheetOptions
+from crossgraft.edit.record import ContactSheetRow, ContactSheetsRecord, ShownImageRow
 from crossgraft.errors import UsageError
 from crossgraft.options._option import configuration
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Reference, Thumbnail
 from crossgraft.result import Result
-from crossgraft.running.names import portable_name
+from crossgraft.running.command_line import portable_name
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb

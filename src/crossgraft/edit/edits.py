@@ -5,18 +5,82 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
+from jaxtyping import Bool
 
-from crossgraft.choice import choose, spell
+from crossgraft.choice import choose, option_fields, spell
+from crossgraft.data import Dataset
 from crossgraft.edit._image_edit import ImageEdit, Painted, Pixels
 from crossgraft.edit.confounders import CONFOUNDERS
 from crossgraft.edit.high_pass import HighPass
+from crossgraft.edit.injection import draw_carriers
+from crossgraft.edit.record import ALL_PARTS, EditedImagesRecord, EditRecord, EditRow
 from crossgraft.edit.source_editing import whiten_spectrum
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.progress import Reporter
+from crossgraft.records.base import Reference
 from crossgraft.registry import Registry
 from crossgraft.seeding import generator
+from crossgraft.words.formatting import counted, joined
+
+LEAST_RMS = 0.3
+"""Grey levels; an edit that changes less is lost in rounding to 8 bits."""
+
+_EDIT_FIRST = "Images that are predicted are not edited: edit them first (crossgraft edit) where they should be alike."
+
+
+def answer_in_words(record: EditRecord) -> str:
+    """How many images were edited, and how."""
+    of_all = f"{counted(record.num_edited, 'image')} of {record.dataset.num_images}"
+    return f"{of_all} of {record.dataset.name} were edited with {named(record.edits)}."
+
+
+def named(edits: Sequence[EditRow]) -> str:
+    """The edits as they were written."""
+    return joined([row.edit for row in edits])
+
+
+def lost_in_rounding(edits: Sequence[EditRow]) -> str | None:
+    """That 8-bit images do not show an edit; None where they do."""
+    return little_changed([row.edit for row in edits if row.num_images and row.rms < LEAST_RMS])
+
+
+def little_changed(lost: Sequence[str]) -> str | None:
+    """The same of the names of edits below ``LEAST_RMS``."""
+    if not lost:
+        return None
+    verb = "changes" if len(lost) == 1 else "change"
+    return f"{joined(list(lost))} {verb} less than {LEAST_RMS} grey levels: that is lost where images are rounded to 8 bits."
+
+
+def edited_images_in_words(record: EditedImagesRecord) -> str:
+    """Which images a model saw edited, with what, and how strong that is."""
+    if not record.num_edited:
+        return f"No image was edited with {named(record.edits)}: the share {record.share:g} of these images is none."
+    strengths = joined([f"{row.rms:.3g}" for row in record.edits])
+    parts = [f"{row.num_edited} of {row.num_images} {row.name}" for row in record.parts if row.name != ALL_PARTS]
+    which = joined(parts) or f"{record.num_edited} of {sum(row.num_images for row in record.parts)}"
+    lost = lost_in_rounding(record.edits)
+    return (
+        f"Images were edited with {named(record.edits)} (rms {strengths} of 255 grey levels): {which}."
+        f"{'' if lost is None else f' {lost}'}"
+    )
+
+
+def edits_and_advice(record: EditedImagesRecord) -> str:
+    """Which images a model saw edited, and what to do before images are predicted."""
+    about = edited_images_in_words(record)
+    return f"{about} {_EDIT_FIRST}" if record.was_learned_from else about
+
+
+def predicted_unedited(record: EditedImagesRecord | None) -> str | None:
+    """That nothing edits the images that are predicted; None where the model learned from images as they came."""
+    if record is None or not record.was_learned_from:
+        return None
+    return f"The model learned from images edited with {named(record.edits)}. {_EDIT_FIRST}"
+
 
 GREY_LEVELS = 255
 
@@ -124,3 +188,189 @@ def _one(edit: str | ImageEdit) -> ImageEdit:
     if name not in CONFOUNDERS.names():
         raise UnknownNameError("edit", name, [*CONFOUNDERS.names(), *SOURCE_EDITS.names()])
     return choose(CONFOUNDERS, edit)
+
+
+ELSEWHERE = "takes cues away"
+_LEAVES = ("demographic", "anatomical", "external", "imaging")
+
+
+class PlacedEdit(NamedTuple):
+    """An edit and where it belongs.
+
+    Attributes:
+        place: ``environment › external`` and so on.
+        scope: What it touches.
+        name: Name of the edit.
+        edit: Its class.
+    """
+
+    place: str
+    scope: str
+    name: str
+    edit: type[Any]
+
+
+def edits_by_place() -> list[PlacedEdit]:
+    """Every edit that is installed, leaf by leaf."""
+    found = [PlacedEdit(f"{each.level} › {each.leaf}", _scope(each.scope), name, each) for name, each in CONFOUNDERS]
+    ordered = sorted(found, key=lambda row: _LEAVES.index(row.edit.leaf))
+    return [*ordered, *(PlacedEdit(ELSEWHERE, _scope("global"), name, each) for name, each in SOURCE_EDITS)]
+
+
+def options_with_units(edit: type[Any]) -> str:
+    """Options with defaults and units, the first one first: it may stand without its name."""
+    said = [
+        f"{each.name}={each.default!r} ({each.metadata['unit']})"
+        if each.metadata.get("unit")
+        else f"{each.name}={each.default!r}"
+        for each in option_fields(edit)
+    ]
+    return ", ".join(said)
+
+
+def _scope(scope: str) -> str:
+    return "a part of the image" if scope == "local" else "the whole image"
+
+
+Carriers = Bool[np.ndarray, " num_images"]
+
+
+@dataclass(frozen=True)
+class AskedEdits:
+    """What is done to which images.
+
+    Attributes:
+        edits: In their order.
+        share: Share of the images that is edited.
+        among: Classes whose images are edited; None: all.
+        unit: ``image`` or ``patient``: what is drawn.
+        strength: Multiple of what an edit changes.
+        seed: Random seed.
+        flags: Beginning of the flags, for messages: ``--`` or ``--edit-``.
+    """
+
+    edits: Sequence[ImageEdit]
+    share: float
+    among: tuple[str, ...] | None
+    unit: Any
+    strength: float
+    seed: int
+    flags: str = "--"
+
+    @classmethod
+    def of(
+        cls,
+        edits: str | Sequence[Any],
+        *,
+        share: float,
+        among: str | Sequence[str] | None,
+        unit: str,
+        strength: float,
+        seed: int,
+        flags: str = "--",
+    ) -> AskedEdits:
+        """Look every name up; of classes it is not known yet which there are.
+
+        Raises:
+            UnknownNameError: There is no such edit; the message gives the nearest names.
+            UsageError: No edit is named, a number is out of its range, or a unit is none.
+        """
+        chosen = choose_edits(edits)
+        for name, value, most in (("share", share, 1.0), ("strength", strength, np.inf)):
+            _refuse_number(f"{flags}{name}", value, most)
+        if unit not in ("image", "patient"):
+            raise UsageError(f"{flags}unit must be image or patient, got {unit!r}.")
+        classes = None if among is None else names_between_commas(among)
+        if classes == ():
+            raise UsageError(f"{flags}among names no class. Leave it out to edit images of all classes.")
+        return cls(chosen, float(share), classes, unit, float(strength), seed, flags)
+
+    def carriers(self, dataset: Dataset, parts: np.ndarray | None, *, rows: Carriers | None = None) -> Carriers:
+        """Which images are edited: the share of each part of the data.
+
+        Args:
+            dataset: Images as they came.
+            parts: (n,) part of each image; None: one part.
+            rows: (n,) images that may be edited; None: all.
+
+        Raises:
+            UnknownNameError: There is no such class.
+            UsageError: Patients are to be drawn, and the data have no groups.
+        """
+        candidates = np.full(len(dataset), self.among is None)
+        for name in self.among or ():
+            if name not in dataset.class_names:
+                raise UnknownNameError("class", name, dataset.class_names)
+            candidates |= dataset.members(dataset.class_names.index(name))
+        if self.unit == "patient" and dataset.groups is None:
+            raise UsageError(
+                f"{self.flags}unit patient draws patients, and these images have none. Name their column: --group-column."
+            )
+        return draw_carriers(
+            candidates if rows is None else candidates & rows,
+            self.share,
+            [digest.hex() for digest in dataset.image_digests],
+            parts=parts,
+            groups=dataset.groups if self.unit == "patient" else None,
+            seed=self.seed,
+        )
+
+    def apply(self, dataset: Dataset, carriers: Carriers, reporter: Reporter) -> EditedImages:
+        """Edit the images of ``carriers``.
+
+        Raises:
+            DataError: An edit cannot be done to an image; the message names it.
+        """
+        editing = Editing(self.edits, strength=self.strength, seed=self.seed)
+        shown: set[str] = set()
+        with reporter.stage("Editing images", total=int(carriers.sum())) as stage:
+
+            def told(pixels: np.ndarray, identity: str) -> np.ndarray:
+                edited = editing(pixels, identity)
+                if identity not in shown:
+                    shown.add(identity)
+                    stage.advance()
+                return edited
+
+            changed = dataset.edited(told, carriers) if carriers.any() else dataset
+        return EditedImages(changed, editing)
+
+
+@dataclass(frozen=True, eq=False)
+class EditedImages:
+    """What came of it.
+
+    Attributes:
+        dataset: All rows, with the pixels that they have now.
+        editing: Knows what was done.
+    """
+
+    dataset: Dataset
+    editing: Editing
+
+    def rows(self) -> list[EditRow]:
+        """One row per edit."""
+        return [
+            EditRow(edit=spell(edit), title=edit.title, leaf=getattr(edit, "leaf", None), **facts._asdict())
+            for edit, facts in zip(self.editing.edits, self.editing.facts(), strict=True)
+        ]
+
+    def references(self) -> list[Reference]:
+        """Where the edits come from."""
+        return [Reference(key=edit.title, text=f"{edit.reference}.") for edit in self.editing.edits]
+
+
+def names_between_commas(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Names in one text with commas, or in a sequence."""
+    several = given.split(",") if isinstance(given, str) else given
+    return tuple(name for each in several if (name := str(each).strip()))
+
+
+def _refuse_number(flag: str, value: object, most: float) -> None:
+    try:
+        number = float(cast("float", value))
+    except (TypeError, ValueError):  # a program may give anything
+        number = np.nan
+    if not (np.isfinite(number) and 0 <= number <= most):
+        bounds = "lie in [0, 1]" if most == 1 else "be a number of at least 0"
+        raise UsageError(f"{flag} must {bounds}, got {value!r}.")

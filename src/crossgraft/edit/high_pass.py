@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Float64
 
-from crossgraft.edit._fourier import Unit, check_cutoff, check_sides
 from crossgraft.edit._image_edit import ImageEdit, Painted, Pixels, measured_in
 from crossgraft.edit.confounders.low_pass import low_pass
+from crossgraft.edit.spectrum import Unit, check_cutoff, check_sides
 
 
 def high_pass(

@@ -10,8 +10,7 @@ from crossgraft.errors import UsageError
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.command import DATA_HELP, Command, Input, Typed
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
-from crossgraft.options.running import Output, Seed, Thumbnails
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Output, Seed, Terminal, Thumbnails
 
 EDITED_PARTS = "train,val,test"
 _NAMED = "tag, low_pass:0.125, whiten_spectrum …; crossgraft list confounders shows them."

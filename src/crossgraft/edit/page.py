@@ -2,29 +2,318 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from urllib.parse import quote
+
 from crossgraft.data.page import data_facts, data_gallery
-from crossgraft.edit.page_contact_sheets import CONTACT_SHEETS
-from crossgraft.edit.page_edits import edits_table
-from crossgraft.edit.record import EditRecord
-from crossgraft.edit.words import answer_in_words, lost_in_rounding
-from crossgraft.models.on_this_machine import with_models_here
-from crossgraft.options.typed_command import Flag
-from crossgraft.report.blocks import Block, Facts, Heading, Section
+from crossgraft.edit.contact_sheet import change_in_words, faint_edits, scale_in_words, sheets_in_words
+from crossgraft.edit.edits import answer_in_words, edits_and_advice, lost_in_rounding, named
+from crossgraft.edit.record import (
+    ContactSheetRow,
+    ContactSheetsRecord,
+    EditedImagesRecord,
+    EditRecord,
+    EditRow,
+    ShownImageRow,
+)
+from crossgraft.models.available import new_folder, with_models_here
+from crossgraft.options.command import DATA, Flag
+from crossgraft.report.blocks import Block, Facts, Gallery, Heading, Paragraph, Section, Subheading
 from crossgraft.report.kinds import Kind
-from crossgraft.report.provenance import provenance_section
-from crossgraft.report.references import references_section
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, table_of, whole, words
+from crossgraft.report.tables import Cell, Column, Table, number, table_of, whole, words
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
     Following,
     caveats_of,
     in_one_line,
+    provenance_section,
+    references_section,
     verdict_blocks,
 )
 from crossgraft.tasks import recorded_task
-from crossgraft.words.formatting import counted, joined
+from crossgraft.words.formatting import NumberFormat, counted, joined, small_percent
+
+_LEVELS = NumberFormat(decimals=2)
+_DECIBELS = NumberFormat(decimals=1)
+
+
+def edits_table(rows: Sequence[EditRow]) -> Table:
+    """Each edit with what it changed."""
+    return table_of(
+        rows,
+        [
+            (Column("Edit"), lambda row: words(row.edit)),
+            (Column("Kind"), lambda row: words("takes cues away" if row.leaf is None else row.leaf)),
+            (Column("Images", numeric=True), lambda row: whole(row.num_images)),
+            (Column("rms", numeric=True), lambda row: number(row.rms, _LEVELS)),
+            (Column("Changed", numeric=True), lambda row: words(small_percent(row.share_changed))),
+            (Column("PSNR, dB", numeric=True), lambda row: number(row.psnr, _DECIBELS)),
+        ],
+        caption="Edits",
+        file_name="edits",
+        notes=[
+            "rms: root mean square of what changed, in grey levels of 8 bits. Changed: share of the samples. PSNR: below 40 dB a "
+            "person sees it."
+        ],
+    )
+
+
+def edited_blocks(edits: EditedImagesRecord | None) -> list[Block]:
+    """What was done to the images of a fine-tuning, and to how many of each part; nothing where they are as they came."""
+    if edits is None:
+        return []
+    parts = table_of(
+        edits.parts,
+        [
+            (Column("Part"), lambda row: words(row.name)),
+            (Column("Images", numeric=True), lambda row: whole(row.num_images)),
+            (Column("Edited", numeric=True), lambda row: whole(row.num_edited)),
+        ],
+        caption="Edited images of each part",
+        file_name="edited-parts",
+    )
+    drawn = [
+        ("Edited parts", joined(edits.chosen_parts)),
+        ("Edited classes", "all" if edits.among is None else joined(edits.among)),
+        ("Edited share", f"{edits.share:g}, drawn by {edits.unit}"),
+        ("Strength of the edits", f"{edits.strength:g}"),
+        ("Seed of the edits", str(edits.seed)),
+    ]
+    return [edits_table(edits.edits), parts, Facts(drawn)]
+
+
+def edited_with(edits: EditedImagesRecord | None) -> list[str]:
+    """What stands in the line below the title."""
+    return [] if edits is None or not edits.num_edited else [f"images edited with {named(edits.edits)}"]
+
+
+def edited_caveat(edits: EditedImagesRecord | None) -> Caveat | None:
+    """The numbers are about edited images, and nothing edits those that are predicted."""
+    return None if edits is None else Caveat(edits_and_advice(edits))
+
+
+_MOST_CHARACTERS = 1_800_000
+"""Characters of base64 on a page, so that it stays below two megabytes."""
+_ROWS = ("without", "with", "change")
+_MOST_PLACES = 5
+_PATIENTS = (
+    "What lies in the patient (sex, age, anatomy) is not painted: crossgraft audit --attribute chooses images by a column "
+    "instead."
+)
+
+
+def sheets_heading(source: Source[ContactSheetsRecord]) -> Heading:
+    """The data and the number of edits."""
+    record = source.record
+    return Heading(
+        title=f"Confounders in {record.dataset.name}",
+        summary=f"{counted(len(record.sheets), 'edit')} at default options · {record.dataset.rows_used}",
+        advice=in_one_line(sheets_in_words(record), caveats_of(source, SHEET_CAVEATS)),
+    )
+
+
+def sheets_verdict_section(source: Source[ContactSheetsRecord]) -> Section:
+    """How many edits these images can carry."""
+    caveats = caveats_of(source, SHEET_CAVEATS)
+    blocks = verdict_blocks(sheets_in_words(source.record), caveats, after_sheets(source))
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
+
+
+def tree_section(source: Source[ContactSheetsRecord]) -> Section:
+    """MICCAT: a table of edits per place."""
+    notes = [
+        "rms: root mean square of what changed, in grey levels of 8 bits. Changed: share of the samples. Mask: share of the "
+        "image that a local edit touches. PSNR: below 40 dB a person sees it.",
+        *_problems_in_words(source.record),
+        _PATIENTS,
+    ]
+    places = _places(source.record)
+    blocks = [_place_table(source, place, notes if place == places[-1] else []) for place in places]
+    return Section(name="edits", title="The tree", part="evidence", blocks=blocks)
+
+
+def _place_table(source: Source[ContactSheetsRecord], place: str, notes: Sequence[str]) -> Table:
+    def sheet(row: ContactSheetRow) -> Cell:
+        return Cell("PNG", (row.sheet,), href=_picture_link(source, row))
+
+    def edit(row: ContactSheetRow) -> Cell:
+        return words(row.edit, href=f"#{_anchor(source, row)}" if source.thumbnails else None)
+
+    return table_of(
+        [row for row in source.record.sheets if row.place == place],
+        [
+            (Column("Edit"), edit),
+            (Column("Images", numeric=True), lambda row: whole(row.num_images)),
+            (Column("rms", numeric=True), lambda row: number(row.rms, _LEVELS)),
+            (Column("Changed", numeric=True), lambda row: _share(row.share_changed)),
+            (Column("Mask", numeric=True), lambda row: _share(row.share_touched)),
+            (Column("PSNR, dB", numeric=True), lambda row: number(row.psnr, _DECIBELS)),
+            *([(Column("Picture", page_only=True), sheet)] if source.thumbnails else []),
+        ],
+        caption=_capital(place),
+        file_name=f"edits-{_places(source.record).index(place) + 1}",
+        notes=notes,
+    )
+
+
+def _places(record: ContactSheetsRecord) -> list[str]:
+    return list(dict.fromkeys(row.place for row in record.sheets))
+
+
+def _capital(place: str) -> str:
+    return place[:1].upper() + place[1:]
+
+
+def _problems_in_words(record: ContactSheetsRecord) -> list[str]:
+    """What keeps edits from images, each reason once."""
+    edits: defaultdict[str, list[str]] = defaultdict(list)
+    for row in record.sheets:
+        for problem in row.problems:
+            edits[problem].append(row.edit)
+    every = len(record.sheets)
+    return [f"{'All edits' if len(names) == every else joined(names)}: {problem}" for problem, names in edits.items()]
+
+
+def place_section(source: Source[ContactSheetsRecord], *, place_number: int) -> Section | None:
+    """The sheets of one place: None where there are fewer places, or no images."""
+    places = _places(source.record)
+    if place_number >= len(places) or not source.thumbnails:
+        return None
+    place, pictures = places[place_number], _pictures(source)
+    blocks: list[Block] = [] if place_number else [Paragraph(_columns_in_words(source), tone="quiet")]
+    for row in (row for row in source.record.sheets if row.place == place):
+        changed = change_in_words(row.rms, row.share_changed, row.psnr, row.share_touched)
+        colours = f"Full colours are {' and '.join(scale_in_words(row.limit))}." if row.limit else ""
+        own = pictures[row.edit]
+        blocks += [
+            Subheading(_anchor(source, row), row.title, href=_picture_link(source, row)),
+            Paragraph(" ".join(filter(None, [changed, colours, *row.problems]))),
+            Paragraph(f"{row.edit}: {row.options or 'no options'}", tone="quiet"),
+            Gallery(own if row.num_images else {"without": own["without"]}, noun="row", in_rows=True),
+        ]
+    return Section(name=f"place-{place_number + 1}", title=_capital(place), part="evidence", blocks=blocks)
+
+
+def sheet_data_section(source: Source[ContactSheetsRecord]) -> Section:
+    """The images on the sheets."""
+    record = source.record
+    blocks: list[Block] = [Facts([*data_facts(record.dataset), ("Seed", str(record.seed))])]
+    return Section(name="data", title="Data", part="checks", blocks=blocks)
+
+
+def _columns_in_words(source: Source[ContactSheetsRecord]) -> str:
+    """Which image stands in which column, and what the rows are."""
+    shown, every = _columns(source), source.record.images
+    columns = joined([f"{joined(image.class_names)} (image {image.number})" for image in shown])
+    more = "" if len(shown) == len(every) else f" The pictures have all {len(every)}; this page is kept small."
+    return (
+        f"From left to right: {columns}.{more} A title leads to the picture. Rows: without, with, and what changed, where blue "
+        "is darker and orange brighter. Images of more than 8 bits go from their darkest to their brightest sample, with the "
+        "edit as without."
+    )
+
+
+def _columns(source: Source[ContactSheetsRecord]) -> list[ShownImageRow]:
+    """As many images as keep the page small; classes take turns."""
+    images = source.record.images
+    characters = Counter[int | None]()
+    for each in source.thumbnails:
+        characters[each.row] += len(each.png_base64)
+    classes = [image.class_names for image in images]
+    turns = sorted(range(len(images)), key=lambda place: (classes[:place].count(classes[place]), place))
+    shown, room = turns[:1], _MOST_CHARACTERS - characters[images[turns[0]].number]
+    for place in turns[1:]:
+        room -= characters[images[place].number]
+        if room >= 0:
+            shown.append(place)
+    return [images[place] for place in sorted(shown)]
+
+
+def _pictures(source: Source[ContactSheetsRecord]) -> Mapping[str, Mapping[str, list[str]]]:
+    """Edit → row → images."""
+    pictures = {(each.class_name, each.row): each.png_base64 for each in source.thumbnails}
+    shown = _columns(source)
+    return {
+        row.edit: {what: [pictures.get((f"{row.edit}: {what}", image.number), "") for image in shown] for what in _ROWS}
+        for row in source.record.sheets
+    }
+
+
+def _anchor(source: Source[ContactSheetsRecord], row: ContactSheetRow) -> str:
+    return f"{source.prefix}sheet-{source.record.sheets.index(row) + 1}"
+
+
+def _picture_link(source: Source[ContactSheetsRecord], row: ContactSheetRow) -> str | None:
+    return quote(row.sheet) if source.is_at_home and row.sheet is not None else None
+
+
+def _share(share: float | None) -> Cell:
+    return words(None) if share is None else Cell(small_percent(share), (share,))
+
+
+def impossible_edits(source: Source[ContactSheetsRecord]) -> Caveat | None:
+    """These images cannot carry them."""
+    names = [row.edit for row in source.record.sheets if row.num_images < len(source.record.images)]
+    if not names:
+        return None
+    what = "No edit" if len(names) == len(source.record.sheets) else f"{joined(names)} cannot"
+    can = " can" if what == "No edit" else ""
+    return Caveat(f"{what}{can} be put into all of these images; the reasons stand below the table.")
+
+
+def faint_in_these(source: Source[ContactSheetsRecord]) -> Caveat | None:
+    """Nobody learns from what rounding hides."""
+    names = faint_edits(source.record)
+    if not names:
+        return None
+    verb = "changes" if len(names) == 1 else "change"
+    return Caveat(
+        f"At default options {joined(names)} {verb} less than rounding to 8 bits (0.3 grey levels). Stronger options make it "
+        "visible."
+    )
+
+
+def few_images(source: Source[ContactSheetsRecord]) -> Caveat:
+    """Other images may differ."""
+    return Caveat(
+        f"{counted(len(source.record.images), 'image')} say little about the others. Draw others with --seed."
+    )
+
+
+SHEET_CAVEATS: tuple[CaveatOf[ContactSheetsRecord], ...] = (impossible_edits, faint_in_these, few_images)
+"""The most severe first, in the order of ``sections._verdict``."""
+
+
+def after_sheets(source: Source[ContactSheetsRecord]) -> Following:
+    """To put one of them into a data set."""
+    typed, faint = source.typed, faint_edits(source.record)
+    named = next((row.edit for row in source.record.sheets if row.num_images and row.edit not in faint), "tag")
+    flags = [("--with", named), ("--share", "0.5")]
+    line = typed.then("edit", typed.value("--data") or DATA, new_folder("edited"), flags=flags)
+    return Following(line, "to put one into half of your images")
+
+
+_PLACES: list[Callable[[Source[ContactSheetsRecord]], Section | None]] = [
+    partial(place_section, place_number=place) for place in range(_MOST_PLACES)
+]
+CONTACT_SHEETS = Kind(
+    ContactSheetsRecord,
+    sheets_heading,
+    (
+        sheets_verdict_section,
+        tree_section,
+        *_PLACES,
+        sheet_data_section,
+        provenance_section,
+        references_section,
+    ),
+    terminal=(tree_section, sheets_verdict_section),
+)
+
 
 VISIBLE_DECIBELS = 40.0
 """Below this a person sees the edit."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float, Float64
 
-from crossgraft.edit._fourier import spectrum_of
+from crossgraft.edit.spectrum import spectrum_of
 from crossgraft.errors import DataError
 
 LEAST_COEFFICIENT = 1e-12

@@ -13,10 +13,10 @@ import tifffile
 from PIL import Image
 
 from crossgraft.data import Dataset
-from crossgraft.data._confidential import group_numbers
+from crossgraft.data._groups import group_numbers
 from crossgraft.errors import DataError
 from crossgraft.storage.atomic import write_atomically
-from crossgraft.words.csv_cells import csv_text
+from crossgraft.words.visible import csv_text
 
 TABLE = "labels.csv"
 FOLDER = "images"

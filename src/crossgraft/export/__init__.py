@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
-    from crossgraft.export.exported import Exported as Exported
+    from crossgraft.export.written import Exported as Exported
 
 lazy_face(__name__)

@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 from crossgraft import optional
-from crossgraft.export.checking import Outputs
 from crossgraft.export.graph import INPUT, OUTPUTS, refusal, trace
-from crossgraft.export.quietly import quietly
-from crossgraft.export.source_model import SourceModel
+from crossgraft.export.source_model import Outputs, SourceModel, quietly
 from crossgraft.export.written import Format, Written, python_block
 from crossgraft.storage.atomic import write_atomically
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import RUN_INPUT, Command
 from crossgraft.options.models import CodeOptions
-from crossgraft.options.terminal import Debug, Json, Quiet
+from crossgraft.options.running import Debug, Json, Quiet
 
 if TYPE_CHECKING:
     from torch.nn import Module

@@ -8,21 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from crossgraft.errors import RunDirectoryError, UsageError
-from crossgraft.export.checking import check_agreement
-from crossgraft.export.exported import Exported
 from crossgraft.export.formats import find_format
-from crossgraft.export.hub import check_push, push
-from crossgraft.export.new_folder import RECORD_FILE, new_folder, refuse_existing
 from crossgraft.export.options import ExportOptions
 from crossgraft.export.record import ExportedFileRecord, ExportRecord
-from crossgraft.export.source_model import MERGED, SourceModel, prepare_source
-from crossgraft.export.written import DESCRIPTION, Format, Written
+from crossgraft.export.source_model import MERGED, SourceModel, check_agreement, prepare_source
+from crossgraft.export.written import (
+    DESCRIPTION,
+    RECORD_FILE,
+    Exported,
+    Format,
+    Written,
+    check_push,
+    new_folder,
+    push,
+    refuse_existing,
+)
 from crossgraft.paths import real_path
-from crossgraft.running.secondary import secondary
-from crossgraft.running.verb import Run, verb
+from crossgraft.running.verb import Run, secondary, verb
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.result import ModelResult
-from crossgraft.tune.saving.model_card import model_card
+from crossgraft.tune.saving.save_model import model_card
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER, SavedModel, find_saved_model, load_saved_model
 from crossgraft.version import __version__
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
+    from crossgraft.fewshot.choice import class_weights_from_head as class_weights_from_head
     from crossgraft.fewshot.episodes import SAMPLERS as SAMPLERS
     from crossgraft.fewshot.episodes import Description as Description
     from crossgraft.fewshot.episodes import Episode as Episode
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from crossgraft.fewshot.evaluate import MeanWithInterval as MeanWithInterval
     from crossgraft.fewshot.evaluate import evaluate as evaluate
     from crossgraft.fewshot.evaluate import joined as joined
-    from crossgraft.fewshot.gap import Gap as Gap
-    from crossgraft.fewshot.gap import GapShift as GapShift
-    from crossgraft.fewshot.gap import gap as gap
     from crossgraft.fewshot.heads import HEADS as HEADS
     from crossgraft.fewshot.heads import CopaHead as CopaHead
     from crossgraft.fewshot.heads import CopaTsa as CopaTsa
@@ -32,6 +30,8 @@ if TYPE_CHECKING:
     from crossgraft.fewshot.heads import TipAdapterHead as TipAdapterHead
     from crossgraft.fewshot.heads import TsaAdapter as TsaAdapter
     from crossgraft.fewshot.heads import UrlHead as UrlHead
-    from crossgraft.fewshot.source_weights import class_weights_from_head as class_weights_from_head
+    from crossgraft.fewshot.look import Gap as Gap
+    from crossgraft.fewshot.look import GapShift as GapShift
+    from crossgraft.fewshot.look import gap as gap
 
 lazy_face(__name__)

@@ -2,15 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
 from sklearn.base import BaseEstimator, is_classifier
 
 from crossgraft.choice import choose, pieces, spell, written
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.fewshot.heads import HEADS, reads_images
+from crossgraft.models import Backbone
+from crossgraft.report.paths import without_absolute_paths
+
+
+def names_without_folders(names: Iterable[str]) -> dict[str, str]:
+    """Name → the name that pages and tables show: of an absolute path in it the last part; numbered where two become one.
+
+    >>> names_without_folders(["ncc", "tip_adapter:class_weights=/home/jane/a.npz"])["tip_adapter:class_weights=/home/jane/a.npz"]
+    'tip_adapter:class_weights=…/a.npz'
+    """
+    shown: dict[str, str] = {}
+    seen: Counter[str] = Counter()
+    for name in names:
+        short = without_absolute_paths(name)
+        seen[short] += 1
+        shown[name] = short if seen[short] == 1 else f"{short} ({seen[short]})"
+    return shown
+
+
+def refuse_unnamed(heads: Mapping[str, Any], class_names: Sequence[str]) -> None:
+    """Refuse class weights that do not say which class they belong to.
+
+    Args:
+        heads: Name → head.
+        class_names: Classes in the order of the data, all of which are in every task.
+
+    Raises:
+        UsageError: Weights are an array that has not a row for each class, or the order of the data is not that of the names as
+            text, by which heads sort labels ("10" is before "9").
+    """
+    for name, head in heads.items():
+        weights = getattr(head, "class_weights", None)
+        if weights is None or isinstance(weights, Mapping | str | Path):
+            continue
+        if len(weights) != len(class_names) or list(class_names) != sorted(class_names):
+            raise UsageError(
+                f"class_weights of {name} is of type {type(weights).__name__}, which does not say which class a vector belongs "
+                "to. Give label → vector, or a file with an array for each label."
+            )
+
+
+def class_weights_from_head(
+    backbone: Backbone, source_classes: Mapping[Any, Sequence[int]]
+) -> dict[Any, Float[np.ndarray, " num_features"]]:
+    """For each class the mean of the rows of the pretrained head whose source classes name it, each of unit length.
+
+    With ImageNet's head and the breeds of dogs, ``dog`` gets a vector without an image of a dog: for ``TipAdapterHead`` and
+    ``MetaAdapterHead`` what the features of its name are with CLIP, and alone a classifier without any support set. Classes that
+    the network was not pretrained to tell apart get nothing by it.
+
+    Args:
+        backbone: Backbone with a linear head.
+        source_classes: Label → numbers of the source classes that name it, from 0 to Z − 1.
+
+    Raises:
+        UsageError: The backbone has no linear head, a label no number, or a number is not one of its classes or no whole number.
+
+    Source: head rows as class weights in Tip-Adapter's equation, Zhang et al., ECCV 2022; the stand-in is not theirs.
+
+    Example:
+        >>> from crossgraft.models import ModelSpec, load_backbone
+        >>> backbone = load_backbone(ModelSpec("r", "test_resnet", weights="random"), image_size=32)
+        >>> weights = class_weights_from_head(backbone, {"cat": [3, 4], "dog": [7]})
+        >>> {label: vector.shape for label, vector in weights.items()} == {"cat": (backbone.num_features,)} | {
+        ...     "dog": (backbone.num_features,)
+        ... }
+        True
+    """
+    head = backbone.linear_head
+    if head is None:
+        raise UsageError(
+            f"{backbone.name} has no linear head, so that there are no class weights to take. Give vectors of your own: "
+            "class_weights=FILE."
+        )
+    rows = head.weight.detach().double().cpu().numpy()
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return {label: _mean(rows, label, numbers) for label, numbers in source_classes.items()}
+
+
+def _mean(rows: np.ndarray, label: object, numbers: Sequence[int]) -> np.ndarray:
+    chosen = np.asarray(numbers)
+    if chosen.ndim != 1 or len(chosen) == 0:
+        raise UsageError(f"The class {label} has no source class. Name at least one, or leave the class out.")
+    if chosen.dtype.kind not in "iu":
+        raise UsageError(
+            f"The source classes of {label} are of type {chosen.dtype}, and must be whole numbers from 0 to {len(rows) - 1}."
+        )
+    wrong = chosen[(chosen < 0) | (chosen >= len(rows))]
+    if len(wrong):
+        raise UsageError(f"The class {label} names the source class {wrong[0]}; there are 0 to {len(rows) - 1}.")
+    return rows[chosen].mean(axis=0).astype(np.float32)
+
 
 ALL = "all"
 _OF_IMAGES = "trains inside the network, seconds per episode and not milliseconds; name it in --heads"

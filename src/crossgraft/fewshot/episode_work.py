@@ -4,24 +4,161 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import pickle
+import uuid
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from statistics import mean
+from types import CodeType, FunctionType
+from typing import Any, cast
 
 import numpy as np
+from jaxtyping import Float32
 from sklearn.base import clone
 
-from crossgraft.choice import spell
+from crossgraft.choice import as_array, spell
+from crossgraft.compute import available_cores
 from crossgraft.data import Dataset
-from crossgraft.errors import CrossgraftError, UnknownNameError, located
+from crossgraft.errors import CrossgraftError, CrossgraftWarning, UnknownNameError, located
 from crossgraft.fewshot.episodes import Episode, Sampler, refuse_small_classes
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.heads import reads_images
-from crossgraft.fewshot.identity import identity_of_head
 from crossgraft.fewshot.options import FewshotOptions
-from crossgraft.fewshot.parts import EpisodeWork
+from crossgraft.fewshot.parts import EpisodeImages, EpisodeSpan, EpisodeTask, EpisodeWork, num_processes
 from crossgraft.models import Backbone
+from crossgraft.paths import is_file, read_whole
+from crossgraft.progress import Piece, TypicalClock
+from crossgraft.running.jobs import Job
+from crossgraft.seeding import generator
 from crossgraft.version import __version__
+
+
+def identity_of_head(head: Any) -> list[Any]:
+    """Class and parameters; of arrays, and of files that parameters name, a digest; of functions what they compute.
+
+    Args:
+        head: A scikit-learn classifier, unfitted.
+    """
+    of_parameters = {name: _identity(value) for name, value in sorted(head.get_params(deep=False).items())}
+    return [f"{type(head).__module__}.{type(head).__qualname__}", of_parameters]
+
+
+def _identity(value: Any) -> Any:
+    if isinstance(value, str | Path) and is_file(Path(value)):
+        return [str(value), hashlib.sha256(read_whole(Path(value))).hexdigest()]
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return [[str(name), _identity(part)] for name, part in cast("Mapping[Any, Any]", value).items()]
+    if isinstance(value, list | tuple):
+        return [_identity(part) for part in cast("Sequence[Any]", value)]
+    if hasattr(value, "get_params"):
+        return identity_of_head(value)
+    if hasattr(value, "__array__"):
+        array = as_array(value)
+        if array.dtype != np.object_:
+            return [array.dtype.str, list(array.shape), hashlib.sha256(array.tobytes()).hexdigest()]
+    if isinstance(value, FunctionType):
+        return _identity_of_function(value)
+    try:
+        return hashlib.sha256(pickle.dumps(value)).hexdigest()
+    except Exception:  # objects raise many kinds
+        return uuid.uuid4().hex  # nothing tells it from another, so that no earlier part is taken for its own
+
+
+def _identity_of_function(function: FunctionType) -> list[Any]:
+    """What it computes, and with which values: functions of one place have one name, lambdas of a line for example."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    held = [
+        _identity_of_code(value.__code__) if isinstance(value, FunctionType) else _identity(value)  # it may hold itself
+        for value in (function.__defaults__, function.__kwdefaults__, *cells)
+    ]
+    return [function.__module__, function.__qualname__, _identity_of_code(function.__code__), held]
+
+
+def _identity_of_code(code: CodeType) -> list[Any]:
+    constants = [_identity_of_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    return [code.co_code.hex(), list(code.co_names), constants]
+
+
+EPISODES = "episodes"
+"""The part of the work."""
+
+_LEAST_SECONDS, _SHARE = 0.3, 1 / 25
+"""Episodes are timed for as long as they stay within one of the two: so many seconds of an idle machine, this share of all."""
+_MOST_TRIES = 8
+_BUSY = 1.05
+"""From here on a thread is taken to wait for others."""
+_START_SECONDS = 5.0
+"""Other processes import torch; on a machine that does nothing else."""
+
+
+def made_up_features(labels: np.ndarray, width: int, *, seed: int) -> Float32[np.ndarray, "n {width}"]:
+    """Positive and in clusters, as features of classes are."""
+    rng = generator(seed, "made-up features")
+    names, numbers = np.unique(labels, return_inverse=True)
+    centres = rng.standard_normal((len(names), width), dtype=np.float32)
+    return np.maximum(rng.standard_normal((len(labels), width), dtype=np.float32) + centres[numbers], 0)
+
+
+def foresee_episodes(work: EpisodeWork, num_episodes: int, *, images: EpisodeImages | None, num_workers: int) -> Piece:
+    """The episodes as a piece of a forecast.
+
+    Args:
+        work: Data, heads and sampler; its features may be made up.
+        num_episodes: Number of episodes.
+        images: As in ``evaluate_in_parts``.
+        num_workers: As there.
+
+    Cost: that of two episodes, or of about 4 % of all.
+    """
+    seconds = _seconds_of_one(work, num_episodes, images) * num_episodes
+    processes = num_processes(num_episodes, num_workers)
+    if processes == 1:
+        return Piece((EPISODES,), seconds, EPISODES)
+    slowdown = TypicalClock().slowdown
+    slower = 1.0
+    if slowdown > _BUSY:  # all cores are taken, so that processes of one's own take them from each other, too
+        slower = 1 + (processes - 1) / (available_cores() * slowdown)
+    return Piece((EPISODES,), slower * (seconds / processes + _START_SECONDS * slowdown), EPISODES)
+
+
+def _seconds_of_one(work: EpisodeWork, num_episodes: int, images: EpisodeImages | None) -> float:
+    """The mean of a few, without the first where there are more: it also makes what is kept for the others."""
+    now = TypicalClock()
+    took: list[float] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CrossgraftWarning)  # of made-up features
+        while len(took) < min(_MOST_TRIES, num_episodes):
+            start = now()
+            work.do(Job("timed", EpisodeTask(EpisodeSpan(len(took), 1), images)))
+            took.append(now() - start)
+            affordable = max(now.slowdown * _LEAST_SECONDS, _SHARE * num_episodes * took[-1])
+            if len(took) > 1 and sum(took) + took[-1] > affordable:
+                break
+    return mean(took[1:] or took)
+
+
+@contextmanager
+def heard_warnings(said: list[str]) -> Generator[None]:
+    """Add to ``said`` what is warned of inside, each text once; afterwards it is warned of as it would have been.
+
+    Args:
+        said: Texts of all ``UserWarning``; those for developers are left out.
+    """
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            yield
+    finally:
+        for warning in {(str(each.message), each.category): each for each in caught}.values():
+            if issubclass(warning.category, UserWarning):
+                said.append(str(warning.message))
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 @dataclass(frozen=True, eq=False)

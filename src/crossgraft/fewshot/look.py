@@ -4,16 +4,210 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from sklearn.base import clone
+from torch import Tensor
 
+from crossgraft.errors import DataError, UsageError
 from crossgraft.fewshot.episodes import Episode
-from crossgraft.fewshot.gap import gap
 from crossgraft.fewshot.record import BoundRecord, EpisodeLookRecord, HeadLookRecord
-from crossgraft.fewshot.theorems import Bounds, symmetric_cross_entropy, theorem_3_1, theorem_3_2, theorem_5_1
 from crossgraft.types import Features
+
+Weighting = Literal["instance", "class"]
+
+
+class Gap(NamedTuple):
+    """‖Δ‖ by both weightings, between 0 and 2.
+
+    Attributes:
+        by_instance: Each image counts its prototype once, as in the figures of CoPA.
+        by_class: Each prototype counts once, as in the formula of its slides.
+    """
+
+    by_instance: float
+    by_class: float
+
+
+class GapShift(NamedTuple):
+    """The gap of the features as they come, and of what the head makes of them."""
+
+    before: Gap
+    after: Gap
+
+
+def gap(instances: Features, prototypes: Features, labels: np.ndarray, *, weighting: Weighting = "instance") -> float:
+    """‖Δ‖₂, Δ the mean unit vector of the images minus that of the prototypes.
+
+    Args:
+        instances: (n, d) what a head makes of images.
+        prototypes: (C, d) what it makes of the prototypes.
+        labels: (n,) the row of ``prototypes`` that belongs to each image.
+        weighting: ``instance``: a prototype counts as often as it has images, as the code behind the figures of CoPA does;
+            ``class``: once, as its formula says. Both are the same where all classes have equally many images.
+
+    Raises:
+        DataError: Shapes do not belong together, a value is not finite, or a label is no row of ``prototypes``.
+        UsageError: The weighting is not known.
+
+    Source: Tian et al., Mind the Gap Between Prototypes and Images in Cross-domain Finetuning, NeurIPS 2024.
+
+    Example:
+        >>> images, centre = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, 1.0]])
+        >>> round(gap(images, centre, np.array([0, 0])), 4)
+        0.2929
+    """
+    if weighting not in ("instance", "class"):
+        raise UsageError(f"weighting must be instance or class, got {weighting!r}.")
+    images, centres = _cloud(instances, "instances"), _cloud(prototypes, "prototypes")
+    if images.shape[1] != centres.shape[1]:
+        raise DataError(
+            f"instances have the width {images.shape[1]}, and prototypes {centres.shape[1]}. Give both of one head."
+        )
+    both = gap_of(images, centres, _rows_of_prototypes(labels, num_images=len(images), num_classes=len(centres)))
+    return both.by_instance if weighting == "instance" else both.by_class
+
+
+def _cloud(values: Any, what: str) -> Float[Tensor, "rows width"]:
+    """From any array or table: half precision is too coarse for means, and torch takes no reversed views."""
+    try:
+        found = np.require(values, np.float64, ["C", "W"])
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} must be numbers of shape (rows, width): {error}") from error
+    if found.ndim != 2 or not found.size:
+        raise DataError(f"{what} must have the shape (rows, width) and at least one row, found {found.shape}.")
+    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    if len(bad):
+        raise DataError(f"Row {bad[0]} of {what} holds NaN or infinite values, the first of {len(bad)}.")
+    return torch.from_numpy(found)
+
+
+def _rows_of_prototypes(labels: Any, *, num_images: int, num_classes: int) -> Tensor:
+    found = np.asarray(labels)
+    if found.shape != (num_images,) or found.dtype.kind not in "iu":
+        raise DataError(
+            f"labels must be {num_images} whole numbers, the row of prototypes of each image; found {found.dtype} of shape "
+            f"{found.shape}."
+        )
+    wrong = np.flatnonzero((found < 0) | (found >= num_classes))
+    if len(wrong):
+        raise DataError(
+            f"Label {found[wrong[0]]} of row {wrong[0]} is no row of prototypes; there are 0 to {num_classes - 1}."
+        )
+    return torch.from_numpy(found.astype(np.int64))
+
+
+def gap_of(
+    instances: Float[Tensor, "rows width"], prototypes: Float[Tensor, "num_classes width"], classes: Tensor
+) -> Gap:
+    """By both weightings."""
+    images, centres = torch.nn.functional.normalize(instances), torch.nn.functional.normalize(prototypes)
+    mean = images.mean(dim=0)
+    return Gap(
+        float(torch.linalg.vector_norm(mean - centres[classes].mean(dim=0))),
+        float(torch.linalg.vector_norm(mean - centres.mean(dim=0))),
+    )
+
+
+Rows = np.ndarray
+
+
+class Bounds(NamedTuple):
+    """``lower ≤ value ≤ upper``, where the theorem has an upper bound."""
+
+    lower: float
+    value: float
+    upper: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value is between the bounds, up to rounding."""
+        slack = 1e-9 * max(1.0, abs(self.value))
+        return self.lower <= self.value + slack and (self.upper is None or self.value <= self.upper + slack)
+
+
+def theorem_3_1(instances: Features, classes: np.ndarray, *, share: float = 1.0) -> Bounds:
+    """The NCC loss of unit vectors, cosines not scaled, is at least −mean zᵢ·c + (α/n) Σᵢ Σ_z′ zᵢ·z′.
+
+    It follows from Jensen's inequality where the cosines that α leaves out sum to no less than −log N_C; with opposed features of
+    unbalanced classes it need not hold, which is why both sides are given.
+
+    Args:
+        instances: (n, d) what a head makes of images; divided by their lengths here.
+        classes: (n,) class of each, from 0.
+        share: α as a share of its limit, 1 / (N_C · size of the largest class), in [0, 1].
+    """
+    unit, counts = _theorems_unit(instances), np.bincount(classes)
+    means = _means(unit, classes)
+    logits = unit @ means.T
+    own = logits[np.arange(len(unit)), classes]
+    alpha = share / (len(counts) * counts.max())
+    total = unit.sum(axis=0)
+    loss = float((_log_sum_exp(logits) - own).mean())
+    return Bounds(float(-own.mean() + alpha * (total @ total) / len(unit)), loss)
+
+
+def theorem_3_2(features: Features, classes: np.ndarray, weights: Features) -> Bounds:
+    """The squared gap behind a shared map Θ lies between m and M times ‖Θ‖²_F ‖Δ‖², not normalised, prototypes counted once.
+
+    m and M are the smallest and the largest cos²(Δ, column of Θ).
+
+    Args:
+        features: (n, d) as they come.
+        classes: (n,) class of each, from 0.
+        weights: (d_out, d) W = Θᵀ, applied as X Wᵀ.
+    """
+    gap = features.mean(axis=0) - _means(features, classes).mean(axis=0)
+    lengths = np.linalg.norm(weights, axis=1)
+    squared = float(gap @ gap)
+    along = (weights @ gap) ** 2
+    cosines = along / np.maximum(lengths**2 * squared, np.finfo(np.float64).tiny)
+    scale = float((weights**2).sum()) * squared
+    return Bounds(float(cosines.min()) * scale, float(along.sum()), float(cosines.max()) * scale)
+
+
+def theorem_5_1(instances: Features, prototypes: Features, classes: np.ndarray) -> Bounds:
+    """The symmetric loss of unit vectors, cosines not scaled, is at least −(2/n) Σ zᵢ·cᵢ + (2/n) Σᵢ Σ_k (n_k/n) zᵢ·c_k.
+
+    Args:
+        instances: (n, d) what a head makes of images; divided by their lengths here.
+        prototypes: (C, d) what it makes of prototypes; the same.
+        classes: (n,) class of each, from 0.
+    """
+    images, centres, counts = _theorems_unit(instances), _theorems_unit(prototypes), np.bincount(classes)
+    cosines = images @ centres.T
+    own = cosines[np.arange(len(images)), classes].mean()
+    pulled = float((cosines @ (counts / counts.sum())).mean())
+    return Bounds(float(2 * (pulled - own)), symmetric_cross_entropy(cosines, classes))
+
+
+def symmetric_cross_entropy(cosines: Features, classes: np.ndarray, *, scale: float = 1.0) -> float:
+    """Equation 4, the sum of both directions over expanded prototypes, from (n, C) cosines.
+
+    A prototype stands in n_c rows and columns of the n × n matrix.
+    """
+    similarities, counts = scale * cosines, np.bincount(classes)
+    own = similarities[np.arange(len(similarities)), classes]
+    of_rows = _log_sum_exp(similarities + np.log(counts)) - own
+    of_columns = _log_sum_exp(similarities.T)[classes] - own
+    return float(of_rows.mean() + of_columns.mean())
+
+
+def _theorems_unit(rows: Rows) -> Rows:
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+
+def _means(rows: Rows, classes: np.ndarray) -> Rows:
+    return np.stack([rows[classes == number].mean(axis=0) for number in range(classes.max() + 1)])
+
+
+def _log_sum_exp(rows: Rows) -> Rows:
+    most = rows.max(axis=1)
+    return most + np.log(np.exp(rows - most[:, None]).sum(axis=1))
+
 
 MOST_IMAGES = 100
 """Shown of an episode; more make a picture of a page that nobody can read."""

@@ -12,8 +12,7 @@ from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, flag_of
 from crossgraft.options.data import ClassOptions, ImageOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
-from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Workers
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Terminal, Workers
 from crossgraft.rank.options import Extraction
 
 if TYPE_CHECKING:

@@ -15,18 +15,18 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
 from crossgraft.fewshot.record import EpisodeLookRecord, HeadLookRecord
-from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES
-from crossgraft.report.plots.style import (
+from crossgraft.report.plots.layers import MOST_NAMED_CLASSES
+from crossgraft.report.plots.svg import (
     INK,
     OKABE_ITO,
     PAPER,
     PIXELS_PER_CHARACTER,
     SMALL_PIXELS,
     Mark,
+    draw,
     family_marks,
     shortened,
 )
-from crossgraft.report.plots.svg import draw
 
 _WIDE, _NARROW = 828, 340  # pixels
 _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 276, 66, 12, 26, 44

@@ -2,16 +2,147 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from crossgraft.fewshot.evaluate import EpisodeTable
-from crossgraft.fewshot.record import FewshotRecord
-from crossgraft.fewshot.words import answer_in_words
+from crossgraft.fewshot.heads import HEADS
+from crossgraft.fewshot.record import FewshotRecord, HeadRow, SizeRow
+from crossgraft.records.base import Reference
 from crossgraft.result import Result
+from crossgraft.statistics import leaderboard_ranks
+from crossgraft.words.formatting import counted
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def accuracy_in_words(row: HeadRow) -> str:
+    """Mean and interval, if there is one.
+
+    >>> found = {"accuracy": 0.71234, "half_width": 0.0061, "difference": None}
+    >>> accuracy_in_words(HeadRow(head="ncc", title="NCC", rank=1, plain_rank=1, seconds=0.1, **found))
+    '0.712 ± 0.006'
+    """
+    return f"{row.accuracy:.3f}{_interval(row.half_width)}"
+
+
+def is_separable(row: HeadRow) -> bool:
+    """Whether the interval of the difference to the baseline leaves out 0."""
+    if row.difference is None or row.difference_half_width is None:
+        return False
+    return abs(row.difference) > row.difference_half_width
+
+
+def answer_in_words(record: FewshotRecord) -> str:
+    """The best head, and how it stands to the baseline."""
+    best = record.heads[0]
+    episodes = counted(record.num_episodes, "episode")
+    said = f"{best.head} has an accuracy of {accuracy_in_words(best)} on queries, mean of {episodes}"
+    if len(record.heads) == 1:
+        return f"{said}."
+    baseline = record.head(record.baseline)
+    if best.difference is None:
+        others = [row for row in record.heads[1:] if not is_separable(row)]
+        near = ", ".join(row.head for row in others)
+        return f"{said}: no head is above the baseline." + (f" Not separable from it: {near}." if near else "")
+    difference = f"{best.difference:+.3f}{_interval(best.difference_half_width)}"
+    verdict = "above" if is_separable(best) else "not separable from"
+    return f"{said}, {verdict} {baseline.head} ({accuracy_in_words(baseline)}; paired difference {difference})."
+
+
+def _interval(half_width: float | None) -> str:
+    """Where episodes are too few, or all the same, there is none."""
+    return "" if half_width is None else f" ± {half_width:.3f}"
+
+
+_LEADERBOARD = Reference(
+    key="ranks",
+    text="Triantafillou, Zhu, Dumoulin and others, Meta-Dataset: A Dataset of Datasets for Learning to Learn from Few Examples, "
+    "ICLR 2020, and its leaderboard.",
+)
+
+
+def describe_heads(table: EpisodeTable, heads: Mapping[str, Any], baseline: str) -> list[HeadRow]:
+    """One row per head, best first; of equal ones in the given order."""
+    means = np.array([[table.accuracy(name).mean for name in table.heads]])
+    half_widths = np.array([[table.accuracy(name).half_width for name in table.heads]])
+    known = np.nan_to_num(half_widths)  # without intervals means rank as they are
+    ranks = leaderboard_ranks(means, known)
+    plain = leaderboard_ranks(means, known, ties="exact")
+    rows = [
+        _row(table, name, heads[name], baseline, rank=float(rank), plain_rank=float(exact))
+        for name, rank, exact in zip(table.heads, ranks, plain, strict=True)
+    ]
+    return sorted(rows, key=lambda row: -row.accuracy)
+
+
+def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: float, plain_rank: float) -> HeadRow:
+    accuracy = table.accuracy(name)
+    difference = None if name == baseline else table.difference(name, baseline)
+    prefix = f"{name}: "
+    said = {text.removeprefix(prefix): n for text, n in table.warnings.items() if text.startswith(prefix)}
+    return HeadRow(
+        head=name,
+        title=str(getattr(head, "title", type(head).__name__)),
+        accuracy=accuracy.mean,
+        half_width=_known(accuracy.half_width),
+        no_interval_reason=accuracy.reason,
+        difference=None if difference is None else difference.mean,
+        difference_half_width=None if difference is None else _known(difference.half_width),
+        difference_no_interval_reason=None if difference is None else difference.reason,
+        rank=rank,
+        plain_rank=plain_rank,
+        seconds=float(table.seconds[table.heads.index(name)]),
+        warnings=dict.fromkeys(notes_of_head(head), len(table.accuracies)) | said,
+    )
+
+
+def notes_of_head(head: Any) -> list[str]:
+    """What the options of a head mean for its results, one sentence or two each."""
+    if not hasattr(head, "class_weights") or head.class_weights is not None:
+        return []
+    return [
+        f"No class weights were given, so that prototypes take their place. Give some: {head.name}:class_weights=FILE."
+    ]
+
+
+def leans_towards_large_classes(head: Any, sampler: Any) -> bool:
+    """Whether a head weighs classes by their number of images, in episodes where these numbers differ."""
+    return getattr(head, "balanced", None) is False and not getattr(sampler, "equal_shots", False)
+
+
+def _known(half_width: float) -> float | None:
+    return None if math.isnan(half_width) else half_width
+
+
+def describe_sizes(table: EpisodeTable) -> list[SizeRow]:
+    """Ways, shots and queries over the episodes."""
+    sizes = {
+        "Ways": table.num_ways,
+        "Support images": table.num_support,
+        "Support images per class": table.num_support / table.num_ways,
+        "Queries": table.num_query,
+    }
+    return [
+        SizeRow(name=name, least=int(values.min()), mean=float(values.mean()), most=int(np.ceil(values.max())))
+        for name, values in sizes.items()
+    ]
+
+
+def cite(heads: Mapping[str, Any]) -> list[Reference]:
+    """The papers behind the heads."""
+    known = {type(head) for head in heads.values()} & {head for _, head in HEADS}
+    return [Reference(key=head.title, text=f"{head.reference}.") for head in sorted(known, key=lambda each: each.title)]
+
+
+def cite_heads(heads: Mapping[str, Any], sampler: Any) -> list[Reference]:
+    """The papers behind the heads and the episodes."""
+    return [*cite(heads), Reference(key=sampler.title, text=f"{sampler.reference}."), _LEADERBOARD]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

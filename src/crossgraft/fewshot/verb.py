@@ -18,36 +18,42 @@ from crossgraft.data.opening import open_divided
 from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.features import extract_features
 from crossgraft.features.extract import foresee_extraction
-from crossgraft.fewshot.choice import choose_heads, heads_left_out, name_of_baseline
-from crossgraft.fewshot.describe import (
+from crossgraft.fewshot.choice import (
+    choose_heads,
+    heads_left_out,
+    name_of_baseline,
+    names_without_folders,
+    refuse_unnamed,
+)
+from crossgraft.fewshot.episode_work import (
+    EPISODES,
+    Chosen,
+    Drawn,
+    base_classes_of,
+    draw_from,
+    episode_work,
+    foresee_episodes,
+    learns_on_base_classes,
+    made_up_features,
+)
+from crossgraft.fewshot.episodes import SAMPLERS, Sampler
+from crossgraft.fewshot.evaluate import episode_of
+from crossgraft.fewshot.heads import reads_images
+from crossgraft.fewshot.look import look_at_episode
+from crossgraft.fewshot.options import FewshotOptions
+from crossgraft.fewshot.parts import EpisodeImages, EpisodeWork, evaluate_in_parts
+from crossgraft.fewshot.record import EpisodeLookRecord, FewshotRecord
+from crossgraft.fewshot.result import (
+    FewshotResult,
     cite_heads,
     describe_heads,
     describe_sizes,
     leans_towards_large_classes,
     notes_of_head,
 )
-from crossgraft.fewshot.episode_work import (
-    Chosen,
-    Drawn,
-    base_classes_of,
-    draw_from,
-    episode_work,
-    learns_on_base_classes,
-)
-from crossgraft.fewshot.episodes import SAMPLERS, Sampler
-from crossgraft.fewshot.evaluate import episode_of
-from crossgraft.fewshot.forecast import EPISODES, foresee_episodes, made_up_features
-from crossgraft.fewshot.heads import reads_images
-from crossgraft.fewshot.images import EpisodeImages
-from crossgraft.fewshot.look import look_at_episode
-from crossgraft.fewshot.named_heads import names_without_folders, refuse_unnamed
-from crossgraft.fewshot.options import FewshotOptions
-from crossgraft.fewshot.parts import EpisodeWork, evaluate_in_parts
-from crossgraft.fewshot.record import EpisodeLookRecord, FewshotRecord
-from crossgraft.fewshot.result import FewshotResult
 from crossgraft.models import Backbone, load_as_asked
-from crossgraft.models.describe import describe_model
-from crossgraft.models.one_model import one_model
+from crossgraft.models.available import one_model
+from crossgraft.models.backbone import describe_model
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Piece, Reporter

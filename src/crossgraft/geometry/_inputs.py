@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sized
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32, Int64
+from jaxtyping import Float, Float32, Int, Int64
 from torch import Tensor, nn
+from torch.nn import functional
 
 from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, UsageError
-from crossgraft.features.batches import Images
-from crossgraft.features.passes import collect, run_pass
+from crossgraft.features.passes import Images, collect, run_pass
 from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier
 from crossgraft.words.formatting import counted
@@ -151,3 +152,43 @@ def finite_features(
             "Check its weights, and images at that row."
         )
     return features
+
+
+ImageTargets = Int[np.ndarray, " num_images"] | Int[np.ndarray, "num_images num_labels"]
+PerImage = Callable[[Float[Tensor, "batch num_classes"], Tensor], Float[Tensor, " batch"]]
+"""Loss of each image, from logits and targets."""
+
+
+def targets_of(images: AnyImages, targets: ImageTargets | None, num_images: int) -> Tensor:
+    """Targets that were given, or those of the data set.
+
+    Raises:
+        UsageError: There are none.
+        DataError: They are as many as other images.
+    """
+    given = images.targets if targets is None and isinstance(images, Dataset) else targets
+    if given is None:
+        raise UsageError("A loss needs the class of each image: targets=.")
+    if len(given) != num_images:
+        raise DataError(f"There are {num_images} images and {len(given)} targets; they must match.")
+    return torch.from_numpy(np.asarray(given))
+
+
+def usual_loss(targets: Tensor) -> PerImage:
+    """Cross-entropy of classes; of labels the binary one, summed over them, as the size of RepSim's Table 2 shows."""
+    if targets.ndim == 1:
+        return lambda logits, classes: functional.cross_entropy(logits, classes.long(), reduction="none")
+    return lambda logits, labels: functional.binary_cross_entropy_with_logits(
+        logits, labels.to(logits.dtype), reduction="none"
+    ).sum(dim=1)
+
+
+def finite_loss(loss: float) -> float:
+    """``loss``, unless it is NaN or infinite.
+
+    Raises:
+        DataError: It is.
+    """
+    if not math.isfinite(loss):
+        raise DataError("The loss is NaN or infinite, so that it says nothing. Check weights and images.")
+    return loss

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crossgraft.geometry.plot_interpolation_path import interpolation_path_figure
+from crossgraft.geometry.plots import interpolation_path_figure
 from crossgraft.geometry.record import (
     CentreTaskRow,
     DistanceRow,
@@ -16,8 +16,7 @@ from crossgraft.geometry.record import (
 from crossgraft.metrics.page import reasons_of_no_interval
 from crossgraft.metrics.words import metric_name_in_words
 from crossgraft.report.blocks import Block, Figure, Paragraph, Section
-from crossgraft.report.plots.dot_rows import DotRow, dot_rows_figure
-from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.intervals import DotRow, IntervalRow, dot_rows_figure, intervals_figure
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, interval, number, table_of, words

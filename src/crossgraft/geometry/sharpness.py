@@ -17,8 +17,19 @@ from torch import Tensor, nn
 
 from crossgraft.errors import UsageError
 from crossgraft.features.passes import gradients_on, run_pass
-from crossgraft.geometry._inputs import BATCH_SIZE, AnyImages, Network, NetworkImages, module_of, weight_of
-from crossgraft.geometry._losses import ImageTargets, PerImage, finite_loss, targets_of, usual_loss
+from crossgraft.geometry._inputs import (
+    BATCH_SIZE,
+    AnyImages,
+    ImageTargets,
+    Network,
+    NetworkImages,
+    PerImage,
+    finite_loss,
+    module_of,
+    targets_of,
+    usual_loss,
+    weight_of,
+)
 from crossgraft.models import Backbone
 from crossgraft.progress import Reporter
 

@@ -8,25 +8,133 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from crossgraft.data import Dataset
+from crossgraft.data.describe import describe_dataset
 from crossgraft.errors import UsageError
 from crossgraft.geometry.batch_norm import batch_norms_of, with_estimated_statistics
 from crossgraft.geometry.batch_norm import moved_batch_norms as moved_batch_norms
+from crossgraft.geometry.interpolation_path import BatchNormRule
+from crossgraft.geometry.interpolation_path import interpolate as interpolate
+from crossgraft.geometry.interpolation_path import with_body_of as with_body_of
 from crossgraft.geometry.parameter_distance import parameter_distance
-from crossgraft.geometry.weight_interpolation import BatchNormRule
-from crossgraft.geometry.weight_interpolation import interpolate as interpolate
-from crossgraft.geometry.weight_interpolation import with_body_of as with_body_of
 from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord
 from crossgraft.metrics.words import metric_name_in_words
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Reference
+from crossgraft.result import Result
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.forecast import NETWORKS, foresee_networks
+from crossgraft.tune.looks import count_test_look
 from crossgraft.tune.measuring.drift import Compared, similarity_to_source
 from crossgraft.tune.measuring.evaluation import FoldPredictions, evaluate_alone, predict_fold
-from crossgraft.tune.parts import FoldRows
+from crossgraft.tune.parts import FoldRows, TuningRows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def curve_of(records: Sequence[InterpolationRecord], kind: str, metric: str) -> list[tuple[float, float]]:
+    """The mean over seeds of the similarity called ``kind`` and of the metric at each α."""
+    alphas = [point.alpha for point in records[0].points] if records else []
+    return [
+        (
+            _mean([_at(record, alpha).similarity.get(kind, math.nan) for record in records]),
+            _mean([_value(record, alpha, metric) for record in records]),
+        )
+        for alpha in alphas
+    ]
+
+
+def joined_in(records: Sequence[InterpolationRecord], kind: str) -> list[bool]:
+    """Whether each point may be joined to the next, in every seed."""
+    steps = range(len(records[0].points) - 1) if records else ()
+    return [all(record.is_joined(place, kind) for record in records) for place in steps]
+
+
+def _at(record: InterpolationRecord, alpha: float) -> InterpolationPoint:
+    return next(point for point in record.points if point.alpha == alpha)
+
+
+def _value(record: InterpolationRecord, alpha: float, metric: str) -> float:
+    found = _at(record, alpha).metric(metric)
+    return math.nan if found is None or found.value is None else found.value
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Interpolated(Result[InterpolationRecord]):
+    """The curve between two runs, one point an α: ``record`` holds every number."""
+
+    def summary(self) -> str:
+        """Model and data, how many networks were measured, and which one val picks."""
+        record = self.record
+        where = "" if record.picked is None else f", alpha {record.picked.alpha:g} picked on val"
+        return f"{record.model} on {record.dataset}: {len(record.points)} networks{where}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each α, part of the data and metric."""
+        import pandas as pd
+
+        rows = [
+            {
+                "alpha": point.alpha,
+                "split": row.split,
+                "metric": row.metric,
+                **{name: getattr(row, name) for name in ("value", "low", "high", "num_images")},
+                "cka": None,
+                "cka_debiased": None,
+                **point.similarity,
+                "parameter_distance": point.parameter_distance,
+                "picked": point.alpha == self.record.picked_alpha,
+            }
+            for point in self.record.points
+            for row in point.metrics
+        ]
+        return pd.DataFrame(rows)
+
+    def _most_important(self) -> pd.DataFrame:
+        frame = self.to_frame()
+        columns = ["alpha", "split", "metric", "value", "low", "high", "cka", "cka_debiased", "picked"]
+        return frame.loc[frame["metric"] == self.record.primary_metric, columns]
+
+
+def about_images(record: InterpolationRecord, rows: TuningRows, *, has_probe: bool) -> InterpolationRecord:
+    """The record with the images that it was measured on, their split, and the kind of head at α = 0."""
+    images = describe_dataset(replace(rows.dataset, split_method=rows.split_in_words))
+    return record.model_copy(
+        update={
+            "has_probe": has_probe,
+            "images": images,
+            "leakage": rows.leakage,
+            "num_shared_groups": rows.num_shared_groups,
+        }
+    )
+
+
+def with_look(
+    record: InterpolationRecord, rows: TuningRows, measured: Sequence[str], reporter: Reporter
+) -> InterpolationRecord:
+    """The record with its place in the ledger; all of its networks together are one look.
+
+    Args:
+        record: What was measured.
+        rows: All rows, with the part of each.
+        measured: What names the networks: fingerprints of both ends, and what lies between them.
+        reporter: Reporter of a ledger that cannot be used.
+    """
+    primary = None if record.picked is None else record.picked.metric(record.primary_metric)
+    looks = count_test_look(
+        rows.as_they_came, rows.parts[0].test, measured, primary, command="interpolate", reporter=reporter
+    )
+    return record.model_copy(update={"looks": looks})
+
 
 ALPHAS = tuple(step / 10 for step in range(11))
 """From the start to the end."""

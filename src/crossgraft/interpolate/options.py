@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import RUN_INPUT, Command, Input
 from crossgraft.options.models import WEIGHTS_KEY, WEIGHTS_PREFIX, CodeOptions, InsideCheckpoints
-from crossgraft.options.running import Device, Looking, Output, Workers
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Device, Looking, Output, Terminal, Workers
 
 if TYPE_CHECKING:
     from crossgraft.models.spec import ModelSpec

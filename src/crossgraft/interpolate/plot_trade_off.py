@@ -13,19 +13,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from crossgraft.report.plots._label_places import LabelPlaces, Spot
-from crossgraft.report.plots.scatter import TICK_STEPS, Interval
-from crossgraft.report.plots.style import (
+from crossgraft.report.plots.scatter import TICK_STEPS, Interval, LabelPlaces, Spot
+from crossgraft.report.plots.svg import (
     FONT_PIXELS,
     INK,
     PAPER,
     PIXELS_PER_CHARACTER,
+    POINTS_PER_INCH,
     SMALL_PIXELS,
     Mark,
+    draw,
     family_marks,
     shortened,
 )
-from crossgraft.report.plots.svg import POINTS_PER_INCH, draw
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 16, 54, 46  # pixels
 _LONGEST_LABEL = 22

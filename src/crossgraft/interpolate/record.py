@@ -8,10 +8,9 @@ from typing import Literal
 from pydantic import Field
 
 from crossgraft.data.record import DatasetRecord
-from crossgraft.geometry.joined_points import may_be_joined
+from crossgraft.geometry.interpolation_path import may_be_joined
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
-from crossgraft.records.looks import LooksRecord
+from crossgraft.records.base import SCHEMA_VERSION, LooksRecord, Record, Reference
 
 
 class InterpolationPoint(Record):

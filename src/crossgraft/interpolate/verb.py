@@ -11,9 +11,15 @@ from typing import Any
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset
 from crossgraft.errors import UsageError, WeightsMismatchError
-from crossgraft.interpolate.interpolation import interpolation_curve, read_alphas, with_body_of
+from crossgraft.interpolate.interpolation import (
+    Interpolated,
+    about_images,
+    interpolation_curve,
+    read_alphas,
+    with_body_of,
+    with_look,
+)
 from crossgraft.interpolate.options import InterpolateOptions
-from crossgraft.interpolate.result import Interpolated, about_images, with_look
 from crossgraft.models import ModelSpec
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.models.trusted_code import NOTHING, trusted_code
@@ -23,7 +29,7 @@ from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.planning.starting_model import find_model, load_start
+from crossgraft.tune.planning.fold_networks import find_model, load_start
 from crossgraft.tune.pretrained_start import start_as_typed
 from crossgraft.tune.rows_of_run import (
     options_of_run,

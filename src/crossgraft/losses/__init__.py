@@ -1,7 +1,7 @@
 """What training minimises, image by image: one file each."""
 
-from crossgraft.losses._activation import activate as activate
 from crossgraft.losses._loss import Loss as Loss
+from crossgraft.losses._loss import activate as activate
 from crossgraft.losses.cross_entropy import CrossEntropy as CrossEntropy
 from crossgraft.losses.focal import Focal as Focal
 from crossgraft.losses.multi_label import MultiLabel as MultiLabel

@@ -10,8 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.tasks import task_named
+from crossgraft.tasks import Task, task_named
 from crossgraft.types import TaskName
+
+
+def activate(logits: Float[Tensor, "batch num_classes"], task: Task) -> Float[Tensor, "batch num_classes"]:
+    """Softmax over the classes, or the sigmoid of each label, in the number type of the logits."""
+    return logits.softmax(dim=1) if task.activation == "softmax" else logits.sigmoid()
+
 
 Logits = Float[Tensor, "batch num_classes"]
 LossTargets = Float[Tensor, "batch num_classes"]

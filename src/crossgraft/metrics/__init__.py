@@ -1,7 +1,7 @@
 """How good predictions are, always with an interval."""
 
 from crossgraft.metrics._intervals import MetricValue as MetricValue
-from crossgraft.metrics._shares import share_of_images as share_of_images
+from crossgraft.metrics._intervals import share_of_images as share_of_images
 from crossgraft.metrics.accuracy import Accuracy as Accuracy
 from crossgraft.metrics.accuracy import accuracy as accuracy
 from crossgraft.metrics.accuracy import accuracy_difference as accuracy_difference
@@ -12,7 +12,7 @@ from crossgraft.metrics.average_precision import average_precision as average_pr
 from crossgraft.metrics.balanced_accuracy import balanced_accuracy as balanced_accuracy
 from crossgraft.metrics.balanced_accuracy import balanced_accuracy_combination as balanced_accuracy_combination
 from crossgraft.metrics.calibration_error import calibration_error as calibration_error
-from crossgraft.metrics.decisions import decide as decide
+from crossgraft.metrics.evaluation import decide as decide
 from crossgraft.metrics.evaluation import evaluate_predictions as evaluate_predictions
 from crossgraft.metrics.f1 import f1 as f1
 from crossgraft.metrics.proper_scores import brier_score as brier_score

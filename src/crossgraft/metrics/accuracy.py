@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from crossgraft.errors import DataError, NotApplicable
-from crossgraft.metrics._intervals import CONFIDENCE, Sum, Units
-from crossgraft.metrics._shares import share_part
+from crossgraft.metrics._intervals import CONFIDENCE, Sum, Units, share_part
 from crossgraft.statistics import Estimate
 from crossgraft.types import Groups
 

@@ -11,18 +11,18 @@ from scipy.optimize import brentq
 from scipy.stats import rankdata
 
 from crossgraft.errors import DataError
-from crossgraft.metrics._columns import Classes, Columns, Marks, Scores, as_columns, counted_columns
 from crossgraft.metrics._intervals import (
     CONFIDENCE,
     ROUNDING,
     MetricValue,
     Part,
     Units,
+    drawn_towards,
     mean_of_parts,
     two_sided,
     unknown_part,
 )
-from crossgraft.metrics._shares import drawn_towards
+from crossgraft.metrics.rows import Classes, Columns, Marks, Scores, as_columns, counted_columns
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups
 

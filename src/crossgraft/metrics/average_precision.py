@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import expit, logit
 
-from crossgraft.metrics._columns import Classes, Marks, Scores
 from crossgraft.metrics._intervals import (
     CONFIDENCE,
     ROUNDING,
@@ -16,11 +15,12 @@ from crossgraft.metrics._intervals import (
     Part,
     Units,
     mean_of_parts,
+    share_interval,
     two_sided,
     unknown_part,
 )
-from crossgraft.metrics._shares import share_interval
 from crossgraft.metrics.auc import checked_scores
+from crossgraft.metrics.rows import Classes, Marks, Scores
 from crossgraft.types import Groups
 
 

@@ -7,9 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from crossgraft.errors import DataError, NotApplicable
-from crossgraft.metrics._columns import Classes, Columns, Marks, as_columns, counted_columns
-from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, Rows, Sum, Units, mean_of_parts, no_interval
-from crossgraft.metrics._shares import share_part
+from crossgraft.metrics._intervals import (
+    CONFIDENCE,
+    MetricValue,
+    Rows,
+    Sum,
+    Units,
+    mean_of_parts,
+    no_interval,
+    share_part,
+)
+from crossgraft.metrics.rows import Classes, Columns, Marks, as_columns, counted_columns
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups
 

@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from crossgraft.errors import UsageError
-from crossgraft.metrics._columns import Classes, Marks
 from crossgraft.metrics._intervals import MetricValue, Units, no_interval
+from crossgraft.metrics.rows import Classes, Marks
 from crossgraft.tasks import Probabilities, task_of
 from crossgraft.types import Groups
 

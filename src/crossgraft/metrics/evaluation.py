@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from crossgraft.errors import DataError, NotApplicable
-from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, Units
-from crossgraft.metrics._shares import share_of_images
+from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, Units, share_of_images
 from crossgraft.metrics.auc import auc
 from crossgraft.metrics.average_precision import average_precision
 from crossgraft.metrics.balanced_accuracy import balanced_accuracy
@@ -23,6 +22,29 @@ from crossgraft.metrics.sensitivity import sensitivity, specificity
 from crossgraft.metrics.subgroups import MISSING, Subgroup, confidence_of_each, gap_row, subgroups_of
 from crossgraft.tasks import AnyTask, Probabilities, Task, Thresholds, task_named
 from crossgraft.types import Groups, Targets
+
+
+def decide(
+    probabilities: Probabilities, *, task: AnyTask, thresholds: Thresholds | None = None
+) -> Int[np.ndarray, " num_samples"] | Int[np.ndarray, "num_samples num_classes"]:
+    """Decisions from probabilities.
+
+    Args:
+        probabilities: (n, C) in [0, 1].
+        task: ``multi-class`` takes the most probable class, the first of equal ones; ``binary`` the last class where its
+            probability is at least the threshold; ``multi-label`` every label that reaches its own.
+        thresholds: Thresholds in [0, 1]: one number, one per label, or (n, labels) where models differ from image to
+            image, as those of folds do; by default 0.5. None for ``multi-class``.
+
+    Returns:
+        Class of each image (n,), or 0/1 for every label (n, C).
+
+    Raises:
+        DataError: Thresholds for several classes, a wrong number of them, or one that is no number.
+        UnknownNameError: There is no such task.
+    """
+    return task_named(task).decide(probabilities, thresholds)
+
 
 Compute = Callable[[], MetricValue]
 

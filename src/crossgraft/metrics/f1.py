@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool
 
-from crossgraft.metrics._columns import Classes, Marks
-from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, Part, Units, mean_of_parts
-from crossgraft.metrics._shares import share_part
+from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, Part, Units, mean_of_parts, share_part
 from crossgraft.metrics.balanced_accuracy import checked_decisions
+from crossgraft.metrics.rows import Classes, Marks
 from crossgraft.types import Groups
 
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
-from crossgraft.metrics.looks_words import looks_in_words
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.metrics.words import metric_format
+from crossgraft.metrics.words import looks_in_words, metric_format
 from crossgraft.report.blocks import Block, Figure
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval

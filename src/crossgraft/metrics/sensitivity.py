@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from crossgraft.errors import DataError, NotApplicable
-from crossgraft.metrics._intervals import CONFIDENCE, MetricValue
-from crossgraft.metrics._shares import share_of_images
+from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, share_of_images
 from crossgraft.types import Groups
 
 Binary = Int[np.ndarray, " num_samples"] | Bool[np.ndarray, " num_samples"]

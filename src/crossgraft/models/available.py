@@ -3,19 +3,114 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from safetensors import safe_open
 
+from crossgraft.errors import UsageError
+from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, source_in_name, why_no_architecture
-from crossgraft.models.sources.checkpoint_header import read_header
 from crossgraft.models.sources.libraries import library_of
+from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained, pretrained_config
-from crossgraft.models.sources.torchvision_files import find_torchvision_weights
-from crossgraft.models.sources.torchvision_models import torchvision_names, weights_of
+from crossgraft.models.sources.torchvision_models import find_torchvision_weights, torchvision_names, weights_of
 from crossgraft.models.spec import TORCHVISION_PREFIX, family_of
 from crossgraft.models.zoo import DEFAULT_ZOO
+from crossgraft.options.models import SMALL_MODELS, THEIR_SIZE
+from crossgraft.plain_types import AllowedCode
+from crossgraft.progress import Reporter
+from crossgraft.report.verdict import Following
+
+
+def with_models_here(line: str, purpose: str) -> Following:
+    """``line``, which takes the models on this machine; where there are none, with two that it downloads.
+
+    Args:
+        line: A command that names no models.
+        purpose: What it is for, after ``to rank the models on this machine``.
+    """
+    if _are_here():
+        return Following(line, f"to rank the models on this machine {purpose}")
+    consent = "" if "--allow-download" in shlex.split(line) else " --allow-download"
+    here = f"to rank two small models {purpose}, which it downloads ({THEIR_SIZE}), as none is on this machine"
+    return Following(f"{line} --models {SMALL_MODELS}{consent}", here)
+
+
+def new_folder(name: str) -> str:
+    """``name``, or where that is there already the first of ``name-2``, ``name-3`` … that is not."""
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(each for each in names if not Path(each).exists())
+
+
+def _are_here() -> bool:
+    from huggingface_hub.constants import HF_HUB_CACHE
+    from torch.hub import get_dir
+
+    if not any(
+        any(place) for place in (Path(HF_HUB_CACHE).glob("models--*"), Path(get_dir(), "checkpoints").glob("*"))
+    ):
+        return False  # said without timm, which takes long to import
+    from crossgraft.models.zoo import models_here
+
+    return bool(models_here())
+
+
+@runtime_checkable
+class OneModel(Protocol):
+    """Options that name one model."""
+
+    @property
+    def model(self) -> str | Path | ModelSpec:
+        """Its name, checkpoint or spec."""
+        ...
+
+    @property
+    def weights_dir(self) -> str | Path | None:
+        """Folder of checkpoints."""
+        ...
+
+    @property
+    def weights_key(self) -> str | None:
+        """Key of a checkpoint that holds the weights."""
+        ...
+
+    @property
+    def weights_prefix(self) -> str | None:
+        """Beginning of the names of its tensors."""
+        ...
+
+    @property
+    def allow_code(self) -> AllowedCode:
+        """Code that may run."""
+        ...
+
+
+def one_model(options: OneModel, reporter: Reporter, *, command: str = "fewshot") -> ModelSpec:
+    """What ``model`` names.
+
+    Raises:
+        UsageError: It names several.
+        UnknownNameError: There is no such model; the message gives the nearest names.
+    """
+    models = [options.model] if not isinstance(options.model, Path) else str(options.model)
+    specs = read_zoo(
+        models,
+        weights_dir=options.weights_dir,
+        weights_key=options.weights_key,
+        weights_prefix=options.weights_prefix,
+        allow_code=options.allow_code,
+        reporter=reporter,
+    )
+    if len(specs) != 1:
+        raise UsageError(
+            f"{command} takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."
+        )
+    return specs[0]
+
 
 _NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
 

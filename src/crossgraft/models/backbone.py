@@ -12,14 +12,41 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.models.blocks import count_parameters
-from crossgraft.models.device import explain_missing_operations, move_to_device
-from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
-from crossgraft.models.layers import main_layers, observe_layers
+from crossgraft.models.device import (
+    explain_missing_operations,
+    move_to_device,
+    structure_fingerprint,
+    weights_fingerprint,
+)
+from crossgraft.models.layers import count_parameters, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, find_route, read_out
+from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.models.recipe import NetworkRecipe
+from crossgraft.models.record import ModelRecord, Role
 from crossgraft.models.taps import Tap, Taps
 from crossgraft.types import Preprocessing
+
+
+def describe_model(
+    backbone: Backbone, role: Role, *, seconds: float | None = None, from_cache: bool = False
+) -> ModelRecord:
+    """One backbone as the report shows it."""
+    return ModelRecord(
+        name=backbone.name,
+        role=role,
+        architecture=backbone.architecture,
+        source=backbone.source,
+        family=backbone.family,
+        licence=backbone.licence,
+        num_parameters=backbone.num_parameters,
+        num_features=backbone.num_features,
+        num_source_classes=backbone.num_source_classes,
+        weights_fingerprint=backbone.weights_fingerprint,
+        preprocessing=describe_preprocessing(backbone.preprocessing),
+        feature_seconds=seconds,
+        features_from_cache=from_cache,
+    )
+
 
 Images = Float[Tensor, "num_samples channels height width"]
 BackboneSource = Literal["timm", "torchvision", "checkpoint", "factory"]
@@ -154,7 +181,7 @@ class Backbone:
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
-        from crossgraft.words.notebook import facts_table
+        from crossgraft.words.text_table import facts_table
 
         facts = {
             "architecture": self.architecture,

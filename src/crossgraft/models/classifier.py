@@ -16,7 +16,7 @@ from crossgraft.errors import DataError, UsageError
 from crossgraft.models.adapters import AdapterRecipe, adapters_of
 from crossgraft.models.adapters.insertion import rebuild_adapters
 from crossgraft.models.backbone import Backbone
-from crossgraft.models.blocks import building_blocks, parameter_depths
+from crossgraft.models.layers import building_blocks, parameter_depths
 from crossgraft.models.penultimate import features_along
 from crossgraft.models.recipe import NetworkRecipe, build_network
 from crossgraft.models.surgery import Cut, forget_caches, repeat_cut, take_head_out

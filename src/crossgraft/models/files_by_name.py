@@ -10,10 +10,9 @@ from pathlib import Path
 from timm.models import list_pretrained
 
 from crossgraft.errors import DataError, nearest_names
-from crossgraft.models.sources.checkpoint_header import read_header
 from crossgraft.models.sources.libraries import library_of
-from crossgraft.models.sources.torchvision_files import published_name
-from crossgraft.models.sources.torchvision_models import torchvision_names, weights_of
+from crossgraft.models.sources.local_checkpoint import read_header
+from crossgraft.models.sources.torchvision_models import published_name, torchvision_names, weights_of
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, TORCHVISION_PREFIX, library_name
 from crossgraft.paths import is_file
 

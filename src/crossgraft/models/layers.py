@@ -2,13 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from torch import Tensor, nn
 
-from crossgraft.models.blocks import CONTAINERS, count_parameters
 from crossgraft.models.taps import watch
+
+CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
+# A stage holds next to nothing besides its blocks and the step between two stages; a block whose list of equal parts is
+# only one of its branches stays whole.
+_MOST = 0.5
+
+
+def building_blocks(module: nn.Module) -> tuple[str, ...]:
+    """Names of the blocks in the order of definition; empty for a network without learned layers.
+
+    Cost: one walk over the modules, no forward pass.
+    """
+    listed = _walk(module, "", inside_list=False)
+    in_lists = [name for name, inside_list in listed if inside_list]
+    if in_lists:
+        return tuple(in_lists)
+    if len(listed) > 1:
+        return tuple(name for name, _ in listed)
+    return tuple(name for name, layer in module.named_modules() if _is_learned_layer(layer))
+
+
+def parameter_depths(names: Iterable[str], blocks: Sequence[str]) -> dict[str, int]:
+    """How deep each parameter lies: 0 in front of the first block, i + 1 from block i on, the number of blocks + 1 behind.
+
+    What is defined between two blocks (a transition, a merging of patches) goes with the block in front of it.
+
+    Args:
+        names: Names of all parameters, in the order of definition, in which networks run.
+        blocks: Blocks from ``building_blocks``, with the same prefix as ``names``.
+    """
+    names = list(names)
+    owners = [next((i for i, block in enumerate(blocks) if name.startswith(f"{block}.")), None) for name in names]
+    last = max((place for place, owner in enumerate(owners) if owner is not None), default=-1)
+    depths: dict[str, int] = {}
+    depth = 0
+    for place, (name, owner) in enumerate(zip(names, owners, strict=True)):
+        if owner is not None:
+            depth = owner + 1
+        elif place > last:
+            depth = len(blocks) + 1
+        depths[name] = depth
+    return depths
+
+
+def _walk(parent: nn.Module, prefix: str, *, inside_list: bool) -> list[tuple[str, bool]]:
+    """Name of every block below ``parent``, and whether it stands in a list or is an attribute of the network."""
+    found: list[tuple[str, bool]] = []
+    children = list(parent.named_children())
+    # of one class either all are stages or none is, so that the last of a row is not larger than the others
+    whole = {type(child) for _, child in children if not _is_stage(child)}
+    for name, child in children:
+        path = prefix + name
+        if isinstance(child, CONTAINERS) or type(child) not in whole:
+            found += _walk(child, f"{path}.", inside_list=True)
+        elif not inside_list and _is_wrapper(child, parent):
+            found += _walk(child, f"{path}.", inside_list=False)
+        elif _is_block(child):
+            found.append((path, inside_list))
+    return found
+
+
+def _is_block(module: nn.Module) -> bool:
+    return sum(_is_learned_layer(layer) for layer in module.modules()) >= 2
+
+
+def _is_learned_layer(module: nn.Module) -> bool:
+    return any(parameter.ndim >= 2 for name, parameter in module.named_parameters(recurse=False) if name == "weight")
+
+
+def _is_stage(module: nn.Module) -> bool:
+    """Whether the module consists of one list of blocks of one class."""
+    large = _MOST * count_parameters(module)
+    lists: list[Sequence[nn.Module]] = [list(module.children())]
+    lists += [list(child.children()) for child in module.children() if isinstance(child, CONTAINERS)]
+    return any(_are_equal_blocks(items) and sum(map(count_parameters, items)) >= large for items in lists)
+
+
+def _are_equal_blocks(modules: Sequence[nn.Module]) -> bool:
+    return (
+        len({type(module) for module in modules}) == 1
+        and not isinstance(modules[0], CONTAINERS)
+        and all(_is_block(module) for module in modules)
+    )
+
+
+def _is_wrapper(child: nn.Module, parent: nn.Module) -> bool:
+    """An encoder that is nearly the whole network under another name, and no block of it."""
+    is_opened = any(isinstance(layer, CONTAINERS) for layer in child.children())
+    return is_opened and count_parameters(child) > 0.8 * count_parameters(parent)
+
+
+def count_parameters(module: nn.Module) -> int:
+    """All of them, trainable or not."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
 
 _WITHOUT_EFFECT = (nn.Identity, nn.Dropout, nn.Dropout2d)
 # A module with nearly all parameters is the network behind another name (an encoder, a wrapper), not one of its blocks.

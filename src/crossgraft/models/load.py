@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from torch import nn
 
@@ -12,7 +13,6 @@ from crossgraft.errors import MissingWeightsError
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.files_by_name import explain_missing
 from crossgraft.models.preprocessing import resolve_preprocessing
-from crossgraft.models.random_weights import build_random, build_seeded, open_branches
 from crossgraft.models.recipe import network_recipe
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.models.sources.factory import build_from_factory, factory_config, find_factory
@@ -20,6 +20,7 @@ from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.library import ModelLibrary
 from crossgraft.models.sources.local_checkpoint import load_weights, read_state_dict
 from crossgraft.models.spec import PRETRAINED, RANDOM, ModelSpec, family_of
+from crossgraft.models.surgery import build_random, build_seeded, open_branches
 from crossgraft.models.zoo import read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.types import ResizePolicy
@@ -147,3 +148,55 @@ def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, o
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+@runtime_checkable
+class LoadingOptions(Protocol):
+    """What the options of every verb with a model say about loading it."""
+
+    @property
+    def seed(self) -> int:
+        """Random seed of random weights."""
+        ...
+
+    @property
+    def weights_dir(self) -> str | Path | None:
+        """Folder in which weights are looked up first."""
+        ...
+
+    @property
+    def allow_download(self) -> bool:
+        """Whether weights may be downloaded."""
+        ...
+
+    @property
+    def image_size(self) -> int | None:
+        """Side of the input in pixels; None: that of the model."""
+        ...
+
+    @property
+    def resize_policy(self) -> ResizePolicy | None:
+        """Instead of the model's own."""
+        ...
+
+
+def load_as_asked(
+    spec: ModelSpec,
+    options: LoadingOptions,
+    *,
+    device: str,
+    for_training: bool = False,
+    reporter: Reporter | None = None,
+) -> Backbone:
+    """The backbone of ``spec``, as ``load_backbone`` gives it with ``options``."""
+    return load_backbone(
+        spec,
+        seed=options.seed,
+        device=device,
+        weights_dir=options.weights_dir,
+        allow_download=options.allow_download,
+        image_size=options.image_size,
+        resize_policy=options.resize_policy,
+        for_training=for_training,
+        reporter=reporter,
+    )

@@ -11,7 +11,7 @@ from torch import nn
 
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.modes import modes_kept
+from crossgraft.models.taps import modes_kept
 
 _FEWEST_CONVOLUTIONS = 2
 """One alone cuts an image into the tokens of a transformer, which gains nothing."""

@@ -8,10 +8,9 @@ from pathlib import Path
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models.files_by_name import files_called, source_in_name
 from crossgraft.models.sources.architecture_arguments import refuse_loading_arguments, refuse_other_arguments
-from crossgraft.models.sources.checkpoint_header import CheckpointHeader, read_header
 from crossgraft.models.sources.factory import locate_factory
 from crossgraft.models.sources.libraries import library_of
-from crossgraft.models.sources.local_checkpoint import find_checkpoint
+from crossgraft.models.sources.local_checkpoint import CheckpointHeader, find_checkpoint, read_header
 from crossgraft.models.spec import PRETRAINED, ModelSpec, family_of, is_factory_source, library_name
 from crossgraft.models.trusted_code import NOTHING
 from crossgraft.paths import is_file

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -14,6 +14,18 @@ from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.positions import find_layout, mean_over_positions
+
+
+@contextmanager
+def modes_kept(module: nn.Module) -> Generator[None]:
+    """Inside the block modes may be changed; after it every part of ``module`` has the mode that it had."""
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
 
 Side = Literal["output", "input"]
 _Key = TypeVar("_Key")

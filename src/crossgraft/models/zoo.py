@@ -12,10 +12,9 @@ from crossgraft.config import parse_yaml
 from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
 from crossgraft.models.files_by_name import checkpoint_files, checkpoint_stem, sort_out
 from crossgraft.models.resolve import resolve_spec
-from crossgraft.models.sources.checkpoint_header import read_header
-from crossgraft.models.sources.foreign_formats import explain_folder, explain_name
 from crossgraft.models.sources.libraries import library_of
-from crossgraft.models.sources.pretrained_files import find_pretrained
+from crossgraft.models.sources.local_checkpoint import read_header
+from crossgraft.models.sources.pretrained_files import explain_folder, explain_name, find_pretrained
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
 from crossgraft.options.models import SMALL_MODELS

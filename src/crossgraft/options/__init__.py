@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from crossgraft.options._option import options_of as options_of
     from crossgraft.options._values import checked as checked
     from crossgraft.options._values import refuse_alone as refuse_alone
+    from crossgraft.options._values import refuse_empty as refuse_empty
     from crossgraft.options._values import refuse_given as refuse_given
     from crossgraft.options._values import value_of as value_of
-    from crossgraft.options.empty import refuse_empty as refuse_empty
-    from crossgraft.options.opening import OpenOptions as OpenOptions
-    from crossgraft.options.terminal import Debug as Debug
-    from crossgraft.options.terminal import Json as Json
-    from crossgraft.options.terminal import PageOptions as PageOptions
-    from crossgraft.options.terminal import Quiet as Quiet
-    from crossgraft.options.terminal import Terminal as Terminal
+    from crossgraft.options.data import OpenOptions as OpenOptions
+    from crossgraft.options.running import Debug as Debug
+    from crossgraft.options.running import Json as Json
+    from crossgraft.options.running import PageOptions as PageOptions
+    from crossgraft.options.running import Quiet as Quiet
+    from crossgraft.options.running import Terminal as Terminal
 
 lazy_face(__name__)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from crossgraft.options._option import Options, option, options
+from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.models import Download
 from crossgraft.options.running import Seed
 from crossgraft.plain_types import Uncertain
@@ -177,3 +177,24 @@ class Rows(Options):
 @options
 class ImageOptions(Unreadable, SourceOptions, Rows):
     """What belongs to opening images, and means nothing for images that are open."""
+
+
+if TYPE_CHECKING:
+    from crossgraft.progress import Reporter
+else:
+    Reporter = FromProgram
+
+
+@options
+class OpenOptions(Validating, DatasetOptions):
+    """What ``open_dataset`` takes."""
+
+    location: Any = option(
+        "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits.",
+        takes="a path, a DataFrame or a list of files",
+    )
+    use_split: str | None = option("Split of which the rows are used; None: all rows.", default="train")
+    default_split: bool = option("Whether parts that are missing are drawn, as every command does.", default=False)
+    fold: int = option("Index of the fold that is set aside, from 0.", default=0)
+    num_threads: int | None = option("Threads that decode images.", default=None, least=1)
+    reporter: Reporter | None = option("Receiver of progress; silent when None.", default=None, is_typed=False)

@@ -8,8 +8,7 @@ from crossgraft.options._option import Options, option, options
 from crossgraft.options.command import RUN_INPUT, Command, Input
 from crossgraft.options.data import ImageOptions
 from crossgraft.options.models import CodeOptions
-from crossgraft.options.running import Device, Looking, Output, Page, Workers
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Device, Looking, Output, Page, Terminal, Workers
 
 
 @options

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from crossgraft.data.examples import thumbnail_png
 from crossgraft.data.rows import ImageRows
-from crossgraft.data.thumbnails import thumbnail_png
 from crossgraft.errors import OtherRunError
 from crossgraft.metrics.words import overall
 from crossgraft.progress import Reporter
@@ -20,11 +20,10 @@ from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets
 from crossgraft.tune.looks import count_test_look
-from crossgraft.tune.prediction_record import PredictionRecord, PredictionRow
 from crossgraft.tune.predictions import UNREADABLE, Predictions
-from crossgraft.tune.saving.inference import Answers, in_words
-from crossgraft.tune.saving.known_images import read_known_images
-from crossgraft.tune.seen_images import AlreadySeen
+from crossgraft.tune.record import PredictionRecord, PredictionRow
+from crossgraft.tune.rows_of_run import AlreadySeen
+from crossgraft.tune.saving.saved_model import Answers, in_words, read_known_images
 from crossgraft.words.formatting import counted
 
 _SHOWN = 12  # images of each end in the report

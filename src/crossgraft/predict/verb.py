@@ -12,9 +12,9 @@ import numpy as np
 from crossgraft.compute import available_cores, limit_threads, reuse_freed_memory
 from crossgraft.data.describe import describe_files_of
 from crossgraft.data.given_images import location_of, open_given
-from crossgraft.data.part_of_run import part_of_run
+from crossgraft.data.opening import part_of_run
 from crossgraft.data.rows import ImageRows
-from crossgraft.edit.words import predicted_unedited
+from crossgraft.edit.edits import predicted_unedited
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._option import configuration
 from crossgraft.predict.options import PredictOptions
@@ -23,14 +23,13 @@ from crossgraft.progress import Reporter
 from crossgraft.running.verb import Run, verb
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.known_targets import KnownTargets, measure, true_classes
-from crossgraft.tune.logits import BATCH_SIZE, compute_logits, foresee_logits
-from crossgraft.tune.prediction_record import PredictionRecord, PredictionRow
+from crossgraft.tune.parts import BATCH_SIZE, compute_logits, foresee_logits
 from crossgraft.tune.predictions import Predictions
+from crossgraft.tune.record import PredictionRecord, PredictionRow
 from crossgraft.tune.result import ModelResult
-from crossgraft.tune.saving.inference import Answers, answer
+from crossgraft.tune.rows_of_run import are_its_test_images, is_of_run, seen_in_training
 from crossgraft.tune.saving.record import SavedModelRecord
-from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
-from crossgraft.tune.seen_images import are_its_test_images, is_of_run, seen_in_training
+from crossgraft.tune.saving.saved_model import Answers, SavedModel, answer, load_saved_model
 
 if TYPE_CHECKING:
     from crossgraft.data.given_images import Images

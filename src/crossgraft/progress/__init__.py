@@ -6,6 +6,6 @@ from crossgraft.progress.reporter import SHORT_SECONDS as SHORT_SECONDS
 from crossgraft.progress.reporter import SILENT_SECONDS as SILENT_SECONDS
 from crossgraft.progress.reporter import Reporter as Reporter
 from crossgraft.progress.reporter import Stage as Stage
+from crossgraft.progress.reporter import TypicalClock as TypicalClock
 from crossgraft.progress.reporter import default_reporter as default_reporter
 from crossgraft.progress.reporter import describe_rate as describe_rate
-from crossgraft.progress.typical_clock import TypicalClock as TypicalClock

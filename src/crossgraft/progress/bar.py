@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from crossgraft.progress.rates import describe_rate
-from crossgraft.words.durations import clock_time
+from crossgraft.words.formatting import clock_time
 from crossgraft.words.visible import visible
 
 _WIDEST_BAR, _NARROWEST_BAR = 24, 6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossgraft.published.record import PublishedRecord
-from crossgraft.rank.plot_critical_difference import critical_difference_figure
+from crossgraft.rank.plots import critical_difference_figure
 from crossgraft.rank.published.record import (
     CitedTable,
     FriedmanRecord,
@@ -14,11 +14,9 @@ from crossgraft.rank.published.record import (
 )
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.provenance import provenance_section
-from crossgraft.report.references import references_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, table_of, words
-from crossgraft.report.verdict import BEGIN, verdict_blocks
+from crossgraft.report.verdict import BEGIN, provenance_section, references_section, verdict_blocks
 from crossgraft.select.replay.page import chosen_within, regret_table
 from crossgraft.words.formatting import MISSING, NumberFormat, counted
 

@@ -9,10 +9,14 @@ from crossgraft.errors import UnknownNameError
 from crossgraft.published.record import PublishedRecord
 from crossgraft.published.result import PublishedResult
 from crossgraft.rank.options import PublishedOptions
-from crossgraft.rank.published.errata import itm_errata, thesis_errata
-from crossgraft.rank.published.evaluate import evaluate_benchmark
+from crossgraft.rank.published.evaluate import (
+    ablation_table,
+    auc_table,
+    evaluate_benchmark,
+    itm_tables,
+    reproduce_table,
+)
 from crossgraft.rank.published.questions import fig_6_4_answers
-from crossgraft.rank.published.reproduction import ablation_table, auc_table, itm_tables, reproduce_table
 from crossgraft.rank.published.sources import (
     PUBLISHED,
     TABLES_OF,
@@ -21,13 +25,13 @@ from crossgraft.rank.published.sources import (
     thesis_architectures,
     thesis_datasets,
 )
-from crossgraft.rank.published.tables import COMPRESSED, published_tables
+from crossgraft.rank.published.tables import COMPRESSED, itm_errata, published_tables, thesis_errata
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records.base import Reference
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
 from crossgraft.running.verb import Run, verb
-from crossgraft.select.budget import parse_budget
+from crossgraft.select.planning import parse_budget
 from crossgraft.select.replay import replay, replay_published
 
 REFERENCES = [

@@ -7,9 +7,9 @@ from crossgraft.faces import lazy_face
 if TYPE_CHECKING:
     from crossgraft.rank.aggregate import Evidence as Evidence
     from crossgraft.rank.aggregate import aggregate as aggregate
+    from crossgraft.rank.aggregate import borda as borda
     from crossgraft.rank.aggregate import fit_parameters as fit_parameters
-    from crossgraft.rank.consensus import borda as borda
-    from crossgraft.rank.consensus import robust_rank_aggregation as robust_rank_aggregation
+    from crossgraft.rank.aggregate import robust_rank_aggregation as robust_rank_aggregation
     from crossgraft.rank.ranking import Ranking as Ranking
     from crossgraft.rank.results_store import known_results as known_results
     from crossgraft.rank.static_prior import static_prior as static_prior

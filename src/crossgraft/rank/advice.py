@@ -7,7 +7,7 @@ import numpy as np
 
 from crossgraft.data import Dataset
 from crossgraft.models.record import ModelRecord
-from crossgraft.rank.order import difference, separable
+from crossgraft.rank.model_history import difference, separable
 from crossgraft.rank.record import RankingByScore, ScoreCell
 from crossgraft.records.base import CheckRecord
 from crossgraft.statistics.jackknife import MIN_BLOCKS

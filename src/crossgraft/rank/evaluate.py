@@ -12,7 +12,7 @@ from crossgraft.compute import measure_cost
 from crossgraft.errors import NotApplicable
 from crossgraft.models.record import ModelRecord
 from crossgraft.progress import Stage
-from crossgraft.rank.resampling import Resampling
+from crossgraft.rank.aggregate import Resampling
 from crossgraft.rank.zoo_options import Options, PerView, Rounds, each_label, with_shuffled, without_block
 from crossgraft.records.base import Record
 from crossgraft.scores import AnyScore, ScoreInputs, ZooScore

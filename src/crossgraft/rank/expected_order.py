@@ -25,11 +25,10 @@ from scipy import stats
 
 from crossgraft.errors import DataError
 from crossgraft.rank.aggregate import normal_scores
-from crossgraft.rank.known_names import full_name, names_of
-from crossgraft.rank.known_record import KnownResult
 from crossgraft.rank.model_history import group_of_target
 from crossgraft.rank.published.tables import imagenet_results
-from crossgraft.rank.results_store import one_metric, published_results
+from crossgraft.rank.record import KnownResult
+from crossgraft.rank.results_store import full_name, names_of, one_metric, published_results
 from crossgraft.rank.static_prior import static_prior
 
 LEAST_SHARED = 10

@@ -5,28 +5,160 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import pairwise
+
+import numpy as np
 
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UnknownNameError
 from crossgraft.models import ModelSpec
-from crossgraft.models.record import ModelRecord
+from crossgraft.models.record import ModelRecord, Role
 from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
-from crossgraft.rank.known_names import full_name, weights_of_identity
-from crossgraft.rank.known_record import KnownResult
-from crossgraft.rank.published.aliases import weights_called
 from crossgraft.rank.published.sources import TARGETS, shipped
-from crossgraft.rank.published.tables import COMPRESSED, compressed
+from crossgraft.rank.published.tables import COMPRESSED, compressed, published_tables, weights_called
+from crossgraft.rank.record import (
+    STATIC_PRIOR,
+    KnownResult,
+    PairRecord,
+    RankingByScore,
+    RankingRecord,
+    RankRow,
+    ScoreCell,
+)
 from crossgraft.rank.results_store import (
     PUBLISHED_WEIGHTS,
     KnownModel,
     KnownTable,
+    full_name,
     known_results,
     one_metric,
     published_results,
     results_of,
+    weights_of_identity,
 )
 from crossgraft.records.base import CheckRecord
+from crossgraft.statistics import Estimate, jackknife_interval
+from crossgraft.words.formatting import NumberFormat
+from crossgraft.words.formatting import joined as joined
+
+
+def score_title(record: RankingRecord, score: str) -> str:
+    """The title of the score called ``score``, or of the static prior."""
+    if score == STATIC_PRIOR:
+        return "Static prior (control)"
+    return next(entry.title for entry in record.scores if entry.name == score)
+
+
+def cells_by_model(record: RankingRecord, score: str) -> dict[str, ScoreCell]:
+    """The cells of one score."""
+    return {cell.model: cell for cell in record.cells if cell.score == score}
+
+
+def score_format(record: RankingRecord, score: str) -> NumberFormat:
+    """The decimals of one score, the same everywhere on the page."""
+    cells = cells_by_model(record, score).values()
+    widths = [cell.high - cell.low for cell in cells if cell.high is not None and cell.low is not None]
+    return NumberFormat.for_column([cell.value for cell in cells], interval_widths=widths)
+
+
+FLOAT32_ROUNDING = 1e-6
+"""Relative size of a difference that may be rounding of the features, for example between two saturated scores."""
+
+
+def difference(first: ScoreCell, second: ScoreCell) -> Estimate | None:
+    """The difference of two cells with its jackknife interval; None where one of them has no interval.
+
+    Both models were evaluated without the same blocks, so what the images have in common cancels. What is drawn with a seed is
+    drawn for each of them, so it adds up.
+    """
+    if first.value is None or second.value is None or not first.jackknife_values or not second.jackknife_values:
+        return None
+    replicates = np.subtract(first.jackknife_values, second.jackknife_values)
+    redrawn = [cell.redrawn_values for cell in (first, second) if cell.redrawn_values]
+    estimate = jackknife_interval(first.value - second.value, replicates, redrawn=redrawn)
+    return estimate if estimate.standard_error > 0 else None
+
+
+def separable(first: ScoreCell, second: ScoreCell) -> bool:
+    """Whether the interval of the difference excludes 0. Without an interval, or within rounding, nothing is separable."""
+    estimate = difference(first, second)
+    if estimate is None or estimate.contains_zero:
+        return False
+    size = max(1.0, abs(first.value or 0.0), abs(second.value or 0.0))
+    return abs(estimate.value) > FLOAT32_ROUNDING * size
+
+
+def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Role]) -> RankingByScore:
+    """Rank the candidates by one score, best first; ties keep the order of the zoo.
+
+    Controls are listed after the candidates and get no rank.
+    """
+    ranked = sorted(
+        (cell for cell in cells if roles[cell.model] == "candidate" and cell.value is not None),
+        key=lambda cell: -(cell.value or 0.0),
+    )
+    rows = [
+        RankRow(
+            model=cell.model,
+            role="candidate",
+            rank=position + 1,
+            not_separable_from=[
+                other + 1
+                for other, other_cell in enumerate(ranked)
+                if other != position and not separable(cell, other_cell)
+            ],
+        )
+        for position, cell in enumerate(ranked)
+    ]
+    in_rank = {cell.model for cell in ranked}
+    rest = sorted((cell for cell in cells if cell.model not in in_rank), key=lambda cell: roles[cell.model])
+    rows += [RankRow(model=cell.model, role=roles[cell.model], rank=None, not_separable_from=[]) for cell in rest]
+    shuffled = [value for cell in cells if roles[cell.model] == "candidate" for value in cell.shuffled_values]
+    return RankingByScore(
+        score=score,
+        rows=rows,
+        pairs=[_pair(first, second) for first, second in pairwise(ranked)],
+        best_shuffled=max(shuffled, default=None),
+        num_shuffled=len(shuffled),
+    )
+
+
+def _pair(first: ScoreCell, second: ScoreCell) -> PairRecord:
+    estimate = difference(first, second)
+    return PairRecord(
+        first=first.model,
+        second=second.model,
+        difference=(first.value or 0.0) - (second.value or 0.0),
+        low=estimate.low if estimate else None,
+        high=estimate.high if estimate else None,
+        separable=separable(first, second),
+    )
+
+
+NUM_VALIDATION = {"shift": 200}
+"""Val images of a target, for each table with results on val."""
+
+
+@cache
+def shared_share(without_group: str | None = None) -> float:
+    """ρ in [0, 0.95], learned without the targets of a group."""
+    groups: dict[str, list[float]] = {}
+    for table in published_tables():
+        if table.validation is None or table.name not in NUM_VALIDATION:
+            continue
+        for val, test, group in zip(table.validation, table.results, table.groups, strict=True):
+            if group != without_group:
+                groups.setdefault(group, []).append(_share(val, test, NUM_VALIDATION[table.name]))
+    return float(np.clip(np.median([np.mean(each) for each in groups.values()]), 0.0, 0.95))
+
+
+def _share(val: np.ndarray, test: np.ndarray, num_val: int) -> float:
+    known = np.isfinite(val) & np.isfinite(test)
+    difference = (val - test)[known]
+    spread = 1.4826 * float(np.median(np.abs(difference - np.median(difference))))
+    return 1 - spread**2 / (float(np.mean(val[known] * (1 - val[known]))) / num_val)
+
 
 _PREFIXES: Mapping[str, str] = {**TARGETS, "chestmnist": "Chest"}
 """How names of data begin that are of a target of MedMNIST (``bloodmnist_64``)."""

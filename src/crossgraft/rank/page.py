@@ -2,21 +2,319 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
+
 from crossgraft.data.page import data_section
-from crossgraft.rank.incomplete_ranking import refuse_incomplete
-from crossgraft.rank.page_agreement import agreement_section
-from crossgraft.rank.page_controls import controls_section
-from crossgraft.rank.page_labels import labels_section
-from crossgraft.rank.page_models import models_section
-from crossgraft.rank.page_prior import prior_section
-from crossgraft.rank.page_score_warnings import warnings_section
-from crossgraft.rank.page_scores import rankings_section, scores_section
+from crossgraft.models.record import ModelRecord
+from crossgraft.rank.model_history import cells_by_model, joined, score_format, score_title
+from crossgraft.rank.page_scores import against_primary, rankings_section, scores_section
 from crossgraft.rank.page_verdict import ranking_heading, verdict_section
-from crossgraft.rank.record import RankingRecord
-from crossgraft.report.checks import checks_section
+from crossgraft.rank.ranking import refuse_incomplete
+from crossgraft.rank.record import (
+    AgreementRecord,
+    GroundTruthRecord,
+    PriorRecord,
+    RankingByScore,
+    RankingRecord,
+    ScoreCell,
+)
+from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind, SectionBuilder
-from crossgraft.report.provenance import provenance_section
-from crossgraft.report.references import references_section
+from crossgraft.report.plots.scatter import Interval, is_drawable, scatter_figure
+from crossgraft.report.source import Source
+from crossgraft.report.tables import Cell, Column, Table, counts, interval, number, table_of, whole, words
+from crossgraft.report.verdict import checks_section, provenance_section, references_section
+from crossgraft.tasks import recorded_task
+from crossgraft.words.formatting import NumberFormat, counted, short_fingerprint
+
+_CORRELATION = NumberFormat(decimals=2)
+_P_VALUE = NumberFormat(decimals=3)
+
+
+def agreement_section(source: Source[RankingRecord]) -> Section | None:
+    """How well each score orders the models as fine-tuning does; None without fine-tuned results."""
+    record = source.record
+    if record.ground_truth is None and not record.agreement:
+        return None
+    blocks: list[Block] = []
+    if record.ground_truth is not None:
+        blocks.append(_figure(source, record.ground_truth))
+    if record.agreement:
+        blocks.append(_table(record))
+    if record.ground_truth is not None and record.ground_truth.unmatched:
+        names = joined(record.ground_truth.unmatched)
+        blocks.append(Paragraph(f"Fine-tuned results without a ranked model of that name: {names}.", tone="quiet"))
+    return Section(name="agreement", title="Agreement with fine-tuned results", part="evidence", blocks=blocks)
+
+
+def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
+    record = source.record
+    title = score_title(record, record.primary_score)
+    results = {model: Interval(value) for model, value in truth.values.items()}
+    points = [point for point in against_primary(record, results, last_rank=len(results)) if point.mark]
+    drawing = scatter_figure(
+        points,
+        x_label=f"{title} (score)",
+        y_label=f"{truth.column} (as given)",
+        identifier=f"{source.prefix}agreement",
+        width=400,
+        height=300,
+    )
+    models = counted(sum(map(is_drawable, points)), "fine-tuned model")
+    caption = (
+        f"Results of {models} ({truth.column}) against {title} with its 95 % interval. A useful score rises from left to "
+        f"right; numbers are ranks by {title}."
+    )
+    return Figure(drawings=[drawing], caption=caption)
+
+
+def _table(record: RankingRecord) -> Table:
+    columns = [
+        Column("Score"),
+        Column("Models within"),
+        Column("n", numeric=True),
+        Column("Weighted Kendall", numeric=True),
+        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
+        Column("p (permutation)", numeric=True),
+    ]
+    return Table(
+        caption="Rank agreement of each score with the fine-tuned results (1: same order, −1: reversed)",
+        columns=columns,
+        rows=[_row(record, entry) for entry in record.agreement],
+        file_name="agreement",
+        notes=[
+            f"{score_title(record, entry.score)}, {entry.family or 'all models'}: {entry.reason.rstrip('.')}."
+            for entry in record.agreement
+            if entry.reason
+        ],
+    )
+
+
+def _row(record: RankingRecord, entry: AgreementRecord) -> list[Cell]:
+    return [
+        words(score_title(record, entry.score)),
+        words(entry.family or "all models"),
+        whole(entry.num_models),
+        number(entry.weighted_kendall, _CORRELATION),
+        interval(entry.low, entry.high, _CORRELATION),
+        number(entry.p_value, _P_VALUE),
+    ]
+
+
+def controls_section(source: Source[RankingRecord]) -> Section:
+    """The best control of each kind beside the best and the worst candidate, for every score."""
+    record = source.record
+    columns = [
+        Column("Score"),
+        Column("Best model", numeric=True),
+        Column("Best random weights", numeric=True),
+        Column("Best shuffled labels", numeric=True),
+        Column("Shuffled values", numeric=True),
+        Column("Not above their shuffled labels"),
+    ]
+    table = Table(
+        caption="Best model and best controls, by each score",
+        columns=columns,
+        rows=[_controls_row(record, ranking) for ranking in record.rankings],
+        file_name="controls",
+    )
+    blocks: list[Block] = [
+        Paragraph(
+            "A score earns trust when networks with random weights and labels shuffled at random score clearly below "
+            "the models. Where they do not, the score sees something else than the classes."
+        ),
+        table,
+    ]
+    return Section(name="controls", title="Controls", part="evidence", blocks=blocks)
+
+
+def _controls_row(record: RankingRecord, ranking: RankingByScore) -> list[Cell]:
+    cells = cells_by_model(record, ranking.score)
+    roles = {row.model: row.role for row in ranking.rows}
+    candidates = [cell for cell in cells.values() if roles.get(cell.model) == "candidate"]
+    random = [cell for cell in cells.values() if roles.get(cell.model) == "random weights"]
+    failed = [cell.model for cell in candidates if cell.above_shuffled is False]
+    as_text = score_format(record, ranking.score)
+    return [
+        words(score_title(record, ranking.score)),
+        number(_largest(candidates), as_text),
+        number(_largest(random), as_text),
+        number(ranking.best_shuffled, as_text),
+        whole(ranking.num_shuffled),
+        words(joined(failed) or "none"),
+    ]
+
+
+def _largest(cells: list[ScoreCell]) -> float | None:
+    return max((cell.value for cell in cells if cell.value is not None), default=None)
+
+
+def labels_section(source: Source[RankingRecord]) -> Section | None:
+    """One row per label, one column per model in the order of the ranking; None with one class per image."""
+    record = source.record
+    if recorded_task(record.dataset).partitions:
+        return None
+    title = score_title(record, record.primary_score)
+    blocks: list[Block] = [
+        Paragraph(
+            f"{title} of each model for one label at a time; the ranking is by the mean. Single labels have no intervals "
+            "here, so small differences say nothing."
+        ),
+        _labels_table(record),
+    ]
+    return Section(name="labels", title="Each label by itself", part="evidence", blocks=blocks)
+
+
+def _labels_table(record: RankingRecord) -> Table:
+    cells = cells_by_model(record, record.primary_score)
+    ordered = [cells[row.model] for row in record.ranking(record.primary_score).rows if cells[row.model].per_label]
+    counts = dict(zip(record.dataset.class_names, record.dataset.class_counts, strict=True))
+    scored = [label for label in counts if any(label in cell.per_label for cell in ordered)]
+    as_text = NumberFormat.for_column([value for cell in ordered for value in cell.per_label.values()])
+    rows: list[list[Cell]] = [
+        [
+            words(label),
+            whole(counts[label]),
+            *(number(cell.per_label.get(label), as_text) for cell in ordered),
+        ]
+        for label in scored
+    ]
+    left_out = [f"{label}: {why}" for label, why in record.labels_left_out.items()]
+    return Table(
+        caption=f"{score_title(record, record.primary_score)} of each model for each label",
+        columns=[
+            Column("Label"),
+            Column("Images with it", numeric=True),
+            *(Column(cell.model, numeric=True) for cell in ordered),
+        ],
+        rows=rows,
+        file_name=f"labels-{record.primary_score}",
+        notes=[f"Not scored: {text}" for text in left_out],
+    )
+
+
+def models_section(source: Source[RankingRecord]) -> Section:
+    """What each model is, then how it was used; controls included."""
+    models = source.record.models
+    controls = frozenset(index for index, model in enumerate(models) if model.role != "candidate")
+    return Section(
+        name="models",
+        title="Models",
+        part="checks",
+        blocks=[_identity(models, controls), _use(models, controls)],
+    )
+
+
+def _identity(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
+    headless = any(model.num_source_classes is None for model in models)
+    return table_of(
+        models,
+        [
+            (Column("Model"), lambda model: words(model.name)),
+            (Column("Family"), lambda model: words(model.family)),
+            (Column("Architecture"), lambda model: words(f"{model.architecture} ({model.source})")),
+            (Column("Parameters", numeric=True), lambda model: counts(model.num_parameters)),
+            (Column("Features", numeric=True), lambda model: counts(model.num_features)),
+            (Column("Source classes", numeric=True), lambda model: whole(model.num_source_classes)),
+            (Column("Licence"), lambda model: words(model.licence or "not stated")),
+        ],
+        caption="Models and controls",
+        file_name="models",
+        muted_rows=controls,
+        notes=["No source classes: the model has no classification head; scores that need one skip it."] * headless,
+    )
+
+
+def _use(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
+    seconds = NumberFormat.for_column([max((model.feature_seconds or 0.0 for model in models), default=0.0)])
+    cached = sum(model.features_from_cache for model in models)
+    return table_of(
+        models,
+        [
+            (Column("Model"), lambda model: words(model.name)),
+            (Column("Preprocessing"), lambda model: words(model.preprocessing.description)),
+            (Column("Seconds", numeric=True), lambda model: number(model.feature_seconds, seconds)),
+            (Column("Weights fingerprint"), lambda model: words(short_fingerprint(model.weights_fingerprint))),
+        ],
+        caption="How images became the inputs of each model, and how long it looked at them",
+        file_name="preprocessing",
+        muted_rows=controls,
+        notes=[f"Features of {cached} of {len(models)} models were kept from an earlier run."] if cached else [],
+    )
+
+
+_TWO = NumberFormat(decimals=2)
+
+
+def prior_section(source: Source[RankingRecord]) -> Section | None:
+    """Known results as a control; None when nothing is known."""
+    record = source.record
+    if record.prior is None:
+        return None
+    return Section(
+        name="prior",
+        title="What is known from other targets",
+        part="evidence",
+        blocks=[Paragraph(record.prior.summary), _prior_table(record)],
+    )
+
+
+def _prior_table(record: RankingRecord) -> Table:
+    places = {row.model: row.rank for row in record.ranking(record.primary_score).rows}
+    return table_of(
+        record.prior.rows if record.prior else [],
+        [
+            (Column("Model"), lambda row: words(row.model)),
+            (Column("Known targets", numeric=True), lambda row: whole(row.num_targets)),
+            (Column("Place by the static prior", numeric=True), lambda row: whole(row.prior_rank)),
+            (Column("Mean relative rank", numeric=True), lambda row: number(row.mean_rank, _TWO)),
+            (
+                Column(f"Place by {score_title(record, record.primary_score)}", numeric=True),
+                lambda row: whole(places[row.model]),
+            ),
+        ],
+        caption="Control: results of the same models on other targets",
+        file_name="prior",
+        notes=_notes(record),
+    )
+
+
+def _notes(record: RankingRecord) -> list[str]:
+    prior = record.prior
+    if prior is None:
+        return []
+    notes = [
+        f"Other targets: {', '.join(prior.targets)}. Source: {'; '.join(prior.origins)}. Relative rank: 0 = best, 1 = last.",
+    ]
+    return [*notes, _who_spoke(prior)] if any(row.origins for row in prior.rows) else notes
+
+
+def _who_spoke(prior: PriorRecord) -> str:
+    """Every table, or command, with the models that it speaks of."""
+    of_origin = {origin: [row.model for row in prior.rows if origin in row.origins] for origin in prior.origins}
+    said = [f"{origin}: {joined(models)}" for origin, models in of_origin.items() if models]
+    return f"Who spoke for which model: {'; '.join(said)}."
+
+
+def warnings_section(source: Source[RankingRecord]) -> Section:
+    """Warnings of single scores, each once with the models it concerns."""
+    record = source.record
+    models: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for cell in record.cells:
+        for warning in cell.warnings:
+            models[cell.score, warning].append(cell.model)
+    items = [
+        f"{score_title(record, score)}, {_whom(names, among=len(record.models))}: {text}"
+        for (score, text), names in models.items()
+    ]
+    blocks = [Items(items)] if items else [Paragraph("No score gave a warning.", tone="quiet")]
+    return Section(name="warnings", title="Warnings of scores", part="checks", blocks=blocks)
+
+
+def _whom(names: Sequence[str], *, among: int) -> str:
+    return "every model" if len(names) == among else joined(names)
+
 
 BELOW_THE_VERDICT: tuple[SectionBuilder, ...] = (
     scores_section,

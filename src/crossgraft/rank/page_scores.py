@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from crossgraft.rank.lookup import cells_by_model, joined, score_format, score_title
-from crossgraft.rank.page_points import against_primary, as_interval
+from crossgraft.rank.model_history import cells_by_model, joined, score_format, score_title
 from crossgraft.rank.record import RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.report.blocks import Block, Figure, Folded, Section
-from crossgraft.report.plots.scatter import is_drawable, scatter_figure
+from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure
+from crossgraft.report.plots.svg import family_marks
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words, yes_or_no
 from crossgraft.words.formatting import NumberFormat, compress_ranks, counted
+
+
+def against_primary(record: RankingRecord, other: Mapping[str, Interval], *, last_rank: int) -> list[Point]:
+    """One dot for each model of ``other``, in the order of the ranking by the primary score.
+
+    Args:
+        record: The ranking.
+        other: Model → what goes up the page.
+        last_rank: Ranks up to this one are written beside their dots.
+    """
+    marks = family_marks(model.family for model in record.models if model.role == "candidate")
+    primary = cells_by_model(record, record.primary_score)
+    return [
+        Point(
+            x=as_interval(primary[row.model]),
+            y=other[row.model],
+            mark=marks[record.model(row.model).family] if row.role == "candidate" else None,
+            rank=row.rank if row.rank is not None and row.rank <= last_rank else None,
+        )
+        for row in record.ranking(record.primary_score).rows
+        if row.model in other
+    ]
+
+
+def as_interval(cell: ScoreCell) -> Interval:
+    """Value and ends of a cell."""
+    return Interval(cell.value, cell.low, cell.high)
+
 
 _BYTES_PER_MEGABYTE = 1e6
 _MOST_LABELLED = 3

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from crossgraft.data.summary import describe_data
-from crossgraft.options.typed_command import DATA
-from crossgraft.rank.lookup import joined, score_title
-from crossgraft.rank.plot_ranking import ranking_figure
+from crossgraft.data.describe import describe_data
+from crossgraft.options.command import DATA
+from crossgraft.rank.model_history import joined, score_title
+from crossgraft.rank.plots import ranking_figure
 from crossgraft.rank.record import RankingRecord
 from crossgraft.report.blocks import Figure, Heading, Paragraph, Section
 from crossgraft.report.source import Source

@@ -2,21 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from crossgraft.rank.known_names import weights_of
-from crossgraft.rank.known_record import KnownResult
-from crossgraft.rank.published.aliases import timm_name
+from crossgraft.errors import DataError
+from crossgraft.models.spec import TORCHVISION_PREFIX
 from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.sources import itm_benchmark, thesis_architectures, thesis_datasets
-from crossgraft.rank.published.tables import COMPRESSED, ITM_PROTOCOL, THESIS_PROTOCOL, PublishedTable, published_tables
-from crossgraft.rank.results_file import read_known_results
+from crossgraft.rank.published.tables import (
+    COMPRESSED,
+    ITM_PROTOCOL,
+    THESIS_PROTOCOL,
+    PublishedTable,
+    architecture_name,
+    imagenet_results,
+    naming_table,
+    published_table,
+    published_tables,
+    timm_name,
+)
+from crossgraft.rank.record import KnownResult
+from crossgraft.running.ledger import JsonLines, user_file
 from crossgraft.types import History
+from crossgraft.words.formatting import counted
+
+THESIS, ITM = "thesis-architectures", "itm"
+
+
+@cache
+def full_name(name: str) -> str:
+    """The name with the tag of the weights that timm takes for it; names that timm does not know stay.
+
+    >>> full_name("resnet18"), full_name("resnet18.tv_in1k"), full_name("torchvision:resnet18"), full_name("mine")
+    ('resnet18.a1_in1k', 'resnet18.tv_in1k', 'resnet18.tv_in1k', 'mine')
+    """
+    if name.startswith(TORCHVISION_PREFIX):
+        twin = f"{name.removeprefix(TORCHVISION_PREFIX)}.tv_in1k"  # the same weights in timm
+        return twin if twin in imagenet_results() else name
+    if "." in name or "/" in name or name in imagenet_results():
+        return name
+    from timm.models import get_pretrained_cfg, is_model
+
+    config = get_pretrained_cfg(name, allow_unregistered=True) if is_model(name) else None
+    return f"{name}.{config.tag}" if config is not None and config.tag else name
+
+
+def weights_of(row: KnownResult) -> str:
+    """The weights of one known result, by the name that all tables share."""
+    of_table = weights_of_identity(row.identity)
+    if of_table is not None:
+        return of_table
+    if row.identity in _source_identities():  # another source makes a network that is no relative
+        return f"resnet18-from-{row.source}"
+    return full_name(row.model)
+
+
+def weights_of_identity(identity: str) -> str | None:
+    """The same by ``KnownResult.identity``; None where no shipped result has it.
+
+    >>> weights_of_identity("vgg/imagenet"), weights_of_identity("mine/images")
+    ('vgg11.tv_in1k', None)
+    """
+    return _shipped_names().get(identity)
+
+
+def names_of(rows: Sequence[KnownResult]) -> dict[tuple[str, ...], str]:
+    """The weights of each row, by its key."""
+    return {row.key: weights_of(row) for row in rows}
+
+
+def name_in_table(table: str, model: str) -> str:
+    """The shared name of a network of a shipped table; one of its own where the publication leaves the weights open.
+
+    >>> name_in_table("itm", "DINO-B16"), name_in_table("itm", "ResNet-18"), name_in_table("itm", "SimMIM-B16")
+    ('vit_base_patch16_224.dino', 'resnet18.open-itm', 'SimMIM-B16')
+    """
+    known = timm_name(model, table=table)
+    if known is not None:
+        return full_name(known)
+    architecture = architecture_name(model, table=table)
+    return model if architecture is None else f"{architecture}.open-{naming_table(table)}"
+
+
+@cache
+def _shipped_names() -> Mapping[str, str]:
+    """``KnownResult.identity`` of shipped rows → shared name."""
+    thesis = {f"{model}/imagenet": name_in_table(THESIS, model) for model in published_table(THESIS).models}
+    others = {
+        f"{shown_name(table.name, model)}/as published": name_in_table(table.name, model)
+        for table in published_tables()
+        if table.name != THESIS
+        for model in table.models
+    }
+    return {**thesis, **others}
+
+
+@cache
+def _source_identities() -> frozenset[str]:
+    """``KnownResult.identity`` of one ResNet18 from each source."""
+    return frozenset(f"resnet/{source}" for source in thesis_datasets().models)
+
+
+def shown_name(table: str, model: str) -> str:
+    """How a shipped row calls a network: by the weights where they are certain; as printed in ITM's and in open ones."""
+    return model if table == ITM else timm_name(model, table=table) or model
+
+
+FILE_NAME = "known_results.jsonl"
+_LINES = JsonLines(KnownResult, "the known results", "a known result", key=lambda row: row.key)
+
+
+def known_results_file(file: Path | None = None) -> Path:
+    """``file``, else ``$CROSSGRAFT_CACHE/known_results.jsonl``, else the same name in the user's data folder."""
+    return user_file(FILE_NAME) if file is None else file
+
+
+def read_known_results(file: Path | None = None) -> list[KnownResult]:
+    """Every result that was added, oldest first; none when the file is not there yet.
+
+    Raises:
+        DataError: A line is damaged or of a newer crossgraft; the message names file and line.
+    """
+    return _LINES.read(known_results_file(file))
+
+
+def add_known_results(rows: Iterable[KnownResult], file: Path | None = None) -> int:
+    """Add results; one with the same model, weights, source, target, protocol and metric replaces the older one.
+
+    Args:
+        rows: What fine-tuning gave.
+        file: Another file than the user's.
+
+    Returns:
+        How many results the file holds now.
+
+    Raises:
+        DataError: A value is not finite, or the file is damaged (nothing is written then).
+        StorageError: The file could not be written, or another process holds it for a minute; the old file stays.
+    """
+    new = list(rows)
+    for row in new:
+        if not math.isfinite(row.value):
+            raise DataError(f"The result of {row.model} on {row.target} is {row.value}; it must be a finite number.")
+    return len(_LINES.add(new, known_results_file(file)))
+
 
 PUBLISHED_WEIGHTS = "as published"
 """``KnownResult.weights`` of a shipped row: known by the name alone."""
@@ -173,3 +307,81 @@ def one_metric(rows: Sequence[KnownResult], metric: str | None = None) -> list[K
         if key not in chosen or row.metric == metric:
             chosen[key] = row.metric
     return [row for row in rows if row.metric == chosen[row.origin, row.protocol]]
+
+
+def known_lines(only_model: str | None, only_target: str | None, only_from: str | None) -> list[dict[str, object]]:
+    """Own results, newest first, then each publication on one line; with a filter, every result that fits it.
+
+    Args:
+        only_model: Text in the name of the model, whatever its case.
+        only_target: In that of the target, or of its group.
+        only_from: In that of the publication or command.
+    """
+    rows = [*known_results(), *_imagenet()]
+    if only_model is None and only_target is None and only_from is None:
+        own = [row for row in rows if row.weights != PUBLISHED_WEIGHTS]
+        return [*map(_line, own), *_publications([row for row in rows if row.weights == PUBLISHED_WEIGHTS])]
+    return [
+        _line(row)
+        for row in rows
+        if _holds(only_model, row.model)
+        and _holds(only_target, row.target, row.target_group)
+        and _holds(only_from, row.origin)
+    ]
+
+
+def _imagenet() -> list[KnownResult]:
+    """ImageNet top-1, from which networks that no table knows have their prior."""
+    return [
+        KnownResult(
+            model=result.model,
+            weights=PUBLISHED_WEIGHTS,
+            source="as published",
+            target="ImageNet",
+            protocol="as pretrained",
+            metric="accuracy",
+            value=result.top1_percent / 100,
+            origin="torchvision" if result.model.startswith(TORCHVISION_PREFIX) else "timm",
+        )
+        for result in imagenet_results().values()
+    ]
+
+
+def _holds(text: str | None, *names: str) -> bool:
+    return text is None or any(text.lower() in name.lower() for name in names)
+
+
+def _line(row: KnownResult) -> dict[str, object]:
+    return {
+        "model": row.model,
+        "from": row.origin,
+        "target": row.target,
+        "metric": row.metric,
+        "value": f"{row.value:.4f}",
+        "interval": "" if row.low is None or row.high is None else f"[{row.low:.4f}, {row.high:.4f}]",
+        "method": row.method,
+        "source": row.source,
+    }
+
+
+def _publications(rows: Sequence[KnownResult]) -> list[dict[str, object]]:
+    tables: dict[tuple[str, str, str], list[KnownResult]] = {}
+    for row in rows:
+        tables.setdefault((row.origin, row.protocol, row.metric), []).append(row)
+    return [
+        {
+            "model": counted(len({row.identity for row in members}), "model"),
+            "from": origin,
+            "target": members[0].target
+            if len(targets := {row.target for row in members}) == 1
+            else counted(len(targets), "target"),
+            "metric": metric,
+            "value": counted(len(members), "result"),
+            "interval": "",
+            "method": members[0].method,
+            "source": counted(len(sources), "source")
+            if len(sources := {row.source for row in members}) > 1
+            else members[0].source,
+        }
+        for (origin, _, metric), members in tables.items()
+    ]

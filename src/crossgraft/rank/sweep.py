@@ -8,14 +8,218 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+import numpy as np
+
+from crossgraft.compute import is_out_of_memory, limit_threads, reuse_freed_memory
+from crossgraft.errors import CrossgraftError
+from crossgraft.features.extract import foresee_extraction
+from crossgraft.features.store import FeatureSet
 from crossgraft.models import Backbone, ModelSpec
-from crossgraft.models.describe import describe_model
+from crossgraft.models.backbone import describe_model
 from crossgraft.models.record import Role
+from crossgraft.progress import Piece, TypicalClock
+from crossgraft.rank.aggregate import Resampling
 from crossgraft.rank.evaluate import ModelEvaluation, evaluate_scores
-from crossgraft.rank.forecast import LOADING, LOOKING, MEASURING, ROUNDS, SCORING, foresee
 from crossgraft.rank.zoo import Member, Zoo, score_inputs, with_controls
 from crossgraft.rank.zoo_options import Measurements, Options, Rounds, choose_options, measure_rounds
 from crossgraft.running.jobs import Job, Work, num_read_back, results_of, run_jobs
+from crossgraft.scores import AnyScore
+from crossgraft.seeding import generator
+from crossgraft.words.formatting import count, counted
+
+MEASURING, SCORING = "measuring", "scoring"
+"""The two walks through the zoo, as parts of the work; in each, a member is a part, and in that one are these three."""
+LOADING, LOOKING, ROUNDS = "loading", "looking", "rounds"
+
+_ROWS_AT_ONCE = 1024  # so that made-up features take no more memory than real ones
+
+
+@dataclass(frozen=True)
+class MemberCost:
+    """Expected seconds of one member.
+
+    Attributes:
+        loading: Time to load the network.
+        looking: Time to look at all images; 0 where its features are kept from an earlier run.
+        scoring: Time of all rounds of all scores.
+        measuring: Time of all rounds of what depends on the whole zoo.
+    """
+
+    loading: float
+    looking: float
+    scoring: float
+    measuring: float
+
+
+def foresee(zoo: Zoo, members: Sequence[Member], *, with_measuring: bool) -> None:
+    """Load every candidate before the long work, time it, and say how long all of it will take.
+
+    Args:
+        zoo: What the members are looked at with.
+        members: All of them, in their order; a control takes as long as the candidate of its architecture.
+        with_measuring: Whether options of scores depend on the whole zoo.
+
+    Raises:
+        MissingWeightsError: Weights are not on this machine.
+        WeightsMismatchError: A checkpoint does not fit its architecture.
+
+    Cost: of loading all candidates, about 3 % of looking at the images, and 3 of 26 rounds for each width of features.
+    """
+    stopwatch = _Stopwatch(zoo, with_measuring=with_measuring)
+    costs: dict[str, MemberCost] = {}
+    candidates = [member.spec for member in members if member.role == "candidate"]
+    with (
+        limit_threads(zoo.num_threads),
+        reuse_freed_memory(),
+        zoo.reporter.stage("Checking the weights", total=len(candidates), unit="models") as stage,
+    ):
+        for spec in candidates:
+            now = TypicalClock()
+            start = now()
+            backbone = zoo.load(spec)
+            loading = now() - start
+            wanted = zoo.reporter.wants_forecast
+            cost = stopwatch.measure(Member(spec, "candidate"), backbone, loading=loading) if wanted else None
+            del backbone
+            if cost is not None:
+                costs[spec.architecture_key] = cost
+            stage.advance()
+    if not costs:  # said only where somebody reads it
+        zoo.reporter.say("How long all of it takes could not be measured before the start.")
+        return
+    mean = MemberCost(*np.mean([_as_row(cost) for cost in costs.values()], axis=0).tolist())
+    known = [(member, costs.get(member.spec.architecture_key, mean)) for member in members]
+    zoo.reporter.expect(_pieces(zoo, known, with_measuring=with_measuring), _in_words(zoo, members))
+
+
+class _Stopwatch:
+    """Times one member after the other; the scores once for each width of features."""
+
+    def __init__(self, zoo: Zoo, *, with_measuring: bool) -> None:
+        self.zoo, self.with_measuring = zoo, with_measuring
+        self._of_width: dict[object, tuple[float, float]] = {}
+
+    def measure(self, member: Member, backbone: Backbone, *, loading: float) -> MemberCost | None:
+        """None where it cannot be measured; the real work will say why."""
+        try:
+            looking = self._looking(backbone)
+            needs_model = any("model" in score.inputs for score in self.zoo.scores)
+            width = (backbone.num_features, backbone.num_source_classes, backbone.name if needs_model else None)
+            if width not in self._of_width:
+                self._of_width[width] = self._rounds(member, backbone)
+        except CrossgraftError:
+            return None
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            return None
+        return MemberCost(loading, looking, *self._of_width[width])
+
+    def _looking(self, backbone: Backbone) -> float:
+        zoo, options = self.zoo, self.zoo.options
+        return foresee_extraction(
+            zoo.dataset,
+            backbone,
+            cache_dir=options.cache_dir,
+            batch_size=options.batch_size,
+            reporter=zoo.reporter,
+        )
+
+    def _rounds(self, member: Member, backbone: Backbone) -> tuple[float, float]:
+        """Seconds of all rounds: those of scoring, and those of measuring."""
+        zoo = self.zoo
+        made_up = _made_up_features(zoo, backbone)
+
+        def timed(scores: Sequence[AnyScore], *, measures: bool) -> float:
+            resampling, stage = _shortest(zoo.resampling), _Laps()
+            inputs = score_inputs(zoo.dataset, backbone, made_up, member.spec, scores)
+            if measures:
+                measure_rounds(scores, inputs, resampling, stage=stage)
+            else:
+                evaluate_scores(scores, inputs, resampling, all_intervals=zoo.options.all_intervals, stage=stage)
+            return stage.seconds_of(len(resampling.blocks), zoo.resampling, at_the_start=measures)
+
+        measuring = timed(zoo.adaptive, measures=True) if self.with_measuring else 0.0
+        return timed(zoo.scores, measures=False), measuring
+
+
+class _Laps:
+    """A stage that notes when each round is done; in measuring, when it begins."""
+
+    def __init__(self) -> None:
+        self._now = TypicalClock()
+        self._times = [self._now()]
+
+    def advance(self, amount: int = 1) -> None:
+        """A round is done, or begins."""
+        self._times.append(self._now())
+
+    def note(self, text: str) -> None:
+        """Nothing to tell."""
+
+    def seconds_of(self, num_blocks: int, whole: Resampling, *, at_the_start: bool) -> float:
+        """Time of all rounds of ``whole``, from one round of each kind."""
+        times = [*self._times[1:], self._now()] if at_the_start else self._times
+        first, *rest = np.diff(times).tolist()
+        blocks, shuffled = rest[:num_blocks], rest[num_blocks:]
+        return first + sum(blocks) * len(whole.blocks) + (shuffled[0] * len(whole.shuffled_labels) if shuffled else 0.0)
+
+
+def _shortest(resampling: Resampling) -> Resampling:
+    """One round of each kind."""
+    return replace(resampling, blocks=resampling.blocks[:1], shuffled_labels=resampling.shuffled_labels[:1])
+
+
+def _made_up_features(zoo: Zoo, backbone: Backbone) -> FeatureSet:
+    """As many as the network will give, positive and in clusters, as features of classes are."""
+    rng = generator(zoo.options.seed, "made-up features")
+    dataset, number, width = zoo.dataset, len(zoo.dataset), backbone.num_features
+    centres = rng.standard_normal((len(dataset.class_names), width), dtype=np.float32)
+    marks = dataset.task.marks(dataset.targets, len(dataset.class_names)).astype(np.float32)
+    features = rng.standard_normal((number, width), dtype=np.float32)
+    for start in range(0, number, _ROWS_AT_ONCE):
+        some = slice(start, start + _ROWS_AT_ONCE)
+        features[some] = np.maximum(features[some] + marks[some] @ centres, 0)
+    classes = backbone.num_source_classes
+    logits = None if classes is None else rng.standard_normal((number, classes), dtype=np.float32)
+    return FeatureSet(features=features, source_logits=logits, seconds=0.0, from_cache=False)
+
+
+def _pieces(zoo: Zoo, known: Sequence[tuple[Member, MemberCost]], *, with_measuring: bool) -> list[Piece]:
+    """In the order of the work, without what an earlier attempt has done: members are done in their order."""
+    pieces: list[Piece] = []
+    folder = None if zoo.run is None else zoo.run.path / "models"
+    measured = {path.name for path in folder.glob("*.measured.json")} if folder else set[str]()
+    scored = {path.name for path in folder.glob("*.json")} - measured if folder else set[str]()
+    if with_measuring:
+        for member, cost in known[len(measured) :]:
+            seconds = {LOADING: cost.loading, LOOKING: cost.looking, ROUNDS: cost.measuring}
+            pieces += _of_member(MEASURING, member, seconds)
+    for member, cost in known[len(scored) :]:
+        seconds = {LOADING: cost.loading, LOOKING: 0.0 if with_measuring else cost.looking, ROUNDS: cost.scoring}
+        pieces += _of_member(SCORING, member, seconds)
+    return pieces
+
+
+def _of_member(walk: str, member: Member, seconds: dict[str, float]) -> list[Piece]:
+    return [
+        Piece((walk, member.spec.name, what), value, f"{walk} {what}" if what == ROUNDS else what)
+        for what, value in seconds.items()
+    ]
+
+
+def _in_words(zoo: Zoo, members: Sequence[Member]) -> str:
+    number = sum(member.role == "candidate" for member in members)
+    parts = [f"{counted(number, 'model')} × {counted(len(zoo.dataset), 'image')}", counted(len(zoo.scores), "score")]
+    controls = len(members) - number
+    parts += [f"{count(controls)} random control{'s' if controls > 1 else ''}"] if controls else []
+    return ", ".join(
+        [*parts, f"{count(1 + len(zoo.resampling.blocks) + len(zoo.resampling.shuffled_labels))} rounds each"]
+    )
+
+
+def _as_row(cost: MemberCost) -> list[float]:
+    return [cost.loading, cost.looking, cost.scoring, cost.measuring]
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,13 @@ from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
+from crossgraft.rank.aggregate import plan_resampling
 from crossgraft.rank.assemble import assemble_record
-from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason
+from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason, score_name, score_names
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.model_history import find_history, look_up_known_results
 from crossgraft.rank.options import RankOptions
 from crossgraft.rank.ranking import Ranking
-from crossgraft.rank.resampling import plan_resampling
-from crossgraft.rank.score_names import score_name, score_names
 from crossgraft.rank.sweep import evaluate_zoo
 from crossgraft.rank.zoo import Zoo
 from crossgraft.running.publishing import publish

@@ -18,8 +18,8 @@ from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights
 from crossgraft.models.record import Role
 from crossgraft.models.spec import RANDOM
 from crossgraft.progress import Reporter, Stage
+from crossgraft.rank.aggregate import Resampling
 from crossgraft.rank.options import RankOptions
-from crossgraft.rank.resampling import Resampling
 from crossgraft.rank.zoo_options import Options
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.scores import AnyScore, ScoreInputs

@@ -8,7 +8,7 @@ import numpy as np
 
 from crossgraft.models.record import Role
 from crossgraft.progress import Stage
-from crossgraft.rank.resampling import Resampling
+from crossgraft.rank.aggregate import Resampling
 from crossgraft.records.base import Record
 from crossgraft.scores import AnyScore, ScoreInputs, ZooOption
 from crossgraft.tasks import task_of

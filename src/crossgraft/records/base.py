@@ -51,3 +51,57 @@ class Thumbnail(Record):
     class_name: str = Field(default="", description="What it is an example of.")
     row: int | None = Field(default=None, description="Number of the image, from 1, where it is shown for itself.")
     png_base64: str
+
+
+class Look(Record):
+    """One model measured on the test images of a data set. Fingerprints only: no name, no path, no result."""
+
+    test: str = Field(description="Fingerprint of the test images with labels, whatever their order and their groups.")
+    measured: str = Field(description="Fingerprint of what was measured: the same training is the same look.")
+    command: str = Field(description="Name of the command that measured it.")
+    is_result: bool = Field(
+        default=True,
+        description="Whether it says how good the model is, so that the best of several can be picked by it.",
+    )
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two looks the same."""
+        return self.test, self.measured
+
+
+class LooksRecord(Record):
+    """The place of a result among all results on the same test images that this user has seen."""
+
+    number: Count = Field(description="1 for the first look at these test images.")
+    by_command: dict[str, int] = Field(description="Command → number of looks, this one and all before it.")
+    num_results: int | None = Field(
+        default=None, description="Those that say how good a model is; None in older reports: all of them."
+    )
+    optimism: float | None = Field(
+        description="About how far the best of as many equally good models lies above its true value, in units of the "
+        "primary metric, if errors are independent; None without an interval."
+    )
+
+
+class RunRecord(Record):
+    """``run.json``: how a run directory was made, enough to make it again."""
+
+    schema_version: int = SCHEMA_VERSION
+    command: str
+    command_line: str = Field(description="What to type to get the same run.")
+    as_typed: str | None = Field(
+        default=None, description="The same as a command line, where the run was made by a call in Python."
+    )
+    crossgraft_version: str
+    config: dict[str, object]
+    config_hash: str
+    seed: int
+    versions: dict[str, str]
+    machine: dict[str, str]
+    data_fingerprint: str | None = None
+    weights_fingerprints: dict[str, str] = {}
+    started_at: str
+    finished_at: str | None = None
+    state: Literal["running", "done", "interrupted", "failed"] = "running"
+    stages: list[StageRecord] = []

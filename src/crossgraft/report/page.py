@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,18 +14,126 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from crossgraft.paths import real_path
-from crossgraft.report.blocks import Heading, Section
+from crossgraft.report.blocks import (
+    Block,
+    Checks,
+    Code,
+    Facts,
+    Figure,
+    Folded,
+    Heading,
+    Items,
+    Literature,
+    Paragraph,
+    Section,
+    Verdict,
+)
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
-from crossgraft.report.typesetting import breakable, code_line, prose
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible
 
 if TYPE_CHECKING:
     from crossgraft.report.kinds import Kind
+
+
+_WHOLE = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]|[−+]?\d[\d.]* %")
+_WORD = re.compile(r"\S+")
+_LONG_WORD = re.compile(r"\S{20,}")
+_JOINT = re.compile(r"(?<=[a-zA-Z0-9][._/:])(?=\w)")
+
+
+def prose(text: str) -> Markup:
+    """Running text, whose flags and percentages stay whole; a browser breaks ``--no-images`` after each hyphen.
+
+    >>> prose("add --keep 0.8 <b>")
+    Markup('add <span class="whole">--keep</span> 0.8 &lt;b&gt;')
+    """
+    return _spans(visible(text), _WHOLE, "whole")
+
+
+def breakable(text: str) -> Markup:
+    """A title or the text of a cell, whose long names may break between their parts instead of anywhere.
+
+    >>> breakable("mobilenetv2_100.imagenet on a_b")
+    Markup('mobilenetv2_<wbr>100.<wbr>imagenet on a_b')
+    """
+    safe = escape(visible(text))
+    return Markup(_LONG_WORD.sub(lambda word: _JOINT.sub("<wbr>", word.group()), safe))
+
+
+def code_line(text: str) -> Markup:
+    r"""One line of a listing, with its line feed, each word of it an element.
+
+    >>> code_line("tune DATA")
+    Markup('<span class="line"><span class="word">tune</span> <span class="word">DATA</span>\n</span>')
+    """
+    return Markup('<span class="line">{}\n</span>').format(_spans(visible(text), _WORD, "word"))
+
+
+def _spans(text: str, pattern: re.Pattern[str], name: str) -> Markup:
+    """``text`` with an element of class ``name`` around all that the pattern finds, everything escaped."""
+    parts: list[Markup] = []
+    end = 0
+    for found in pattern.finditer(text):
+        parts += [escape(text[end : found.start()]), Markup('<span class="{}">{}</span>').format(name, found.group())]
+        end = found.end()
+    return Markup("").join([*parts, escape(text[end:])])
+
+
+def sections_as_markdown(sections: Sequence[Section]) -> str:
+    """Each section under a heading of its own."""
+    return "\n\n".join(f"## {section.title}\n\n{blocks_as_markdown(section.blocks)}" for section in sections)
+
+
+def blocks_as_markdown(blocks: Sequence[Block]) -> str:
+    """Every block as Markdown but galleries; figures become their captions."""
+    return "\n\n".join(text for block in blocks if (text := _markdown(block)))
+
+
+def _markdown(block: Block) -> str:
+    if isinstance(block, Verdict):
+        return _verdict(block)
+    if isinstance(block, Paragraph):
+        return block.text
+    if isinstance(block, Items):
+        return _list(block.items)
+    if isinstance(block, Facts):
+        return _list([f"{name}: {value}" for name, value in block.rows])
+    if isinstance(block, Checks):
+        return _list([f"{check.severity}: {check.title}. {check.text}" for check in block.checks])
+    if isinstance(block, Literature):
+        return _list([f"{paper.key}: {paper.text}" for paper in block.references])
+    if isinstance(block, Code):
+        return f"```\n{block.text}\n```"
+    if isinstance(block, Figure):
+        return block.caption
+    if isinstance(block, Folded):
+        return blocks_as_markdown(block.blocks)
+    if isinstance(block, Table):
+        head = [column.title for column in block.columns]
+        rule = ["---:" if column.numeric else "---" for column in block.columns]
+        lines = [head, rule, *([cell.text.replace("|", "\\|") for cell in row] for row in block.rows)]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        return "\n\n".join([f"**{block.caption}**", table, *block.notes])
+    return ""
+
+
+def _verdict(block: Verdict) -> str:
+    parts = [block.answer]
+    if block.caveat is not None:
+        parts.append(f"Caveat: {block.caveat}")
+    if block.following is not None:
+        parts.append(f"Next, {block.purpose}:\n\n```\n{block.following}\n```")
+    return "\n\n".join(parts)
+
+
+def _list(items: Sequence[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
 
 _REPLICATES = "jackknife_values"
 

@@ -14,10 +14,9 @@ from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 from pydantic import TypeAdapter, ValidationError
 
 from crossgraft.errors import DataError, RunDirectoryError
-from crossgraft.options.typed_command import TypedCommand
+from crossgraft.options.command import TypedCommand
 from crossgraft.paths import read_whole
-from crossgraft.records.base import SCHEMA_VERSION, Record, Thumbnail
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import SCHEMA_VERSION, Record, RunRecord, Thumbnail
 from crossgraft.report.paths import without_absolute_paths
 
 RecordT = TypeVar("RecordT", bound=Record, covariant=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 from urllib.parse import quote
 
-from crossgraft.words.csv_cells import csv_text
 from crossgraft.words.formatting import MISSING, NumberFormat, count
+from crossgraft.words.visible import csv_text
 
 Value = str | int | float | None
 

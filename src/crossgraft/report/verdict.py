@@ -14,14 +14,110 @@ A new caveat is one function and one line in the tuple of its kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from crossgraft.options.typed_command import DATA
-from crossgraft.records.base import CheckRecord, Record, Severity
-from crossgraft.report.blocks import Block, Folded, Items, Verdict
+import yaml
+
+from crossgraft.options.command import DATA
+from crossgraft.records.base import CheckRecord, Record, RunRecord, Severity
+from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Items, Literature, Paragraph, Section, Verdict
+from crossgraft.report.paths import configuration_without_absolute_paths, without_absolute_paths
 from crossgraft.report.source import Source
-from crossgraft.words.formatting import counted
+from crossgraft.report.tables import Column, Table, number, table_of, words
+from crossgraft.words.formatting import MISSING, NumberFormat, counted, duration, short_fingerprint
+
+_MOST_URGENT_FIRST: tuple[Severity, ...] = ("unsound", "warning", "notice", "not assessed", "passed")
+
+
+def checks_section(source: Source[Any]) -> Section:
+    """The checks of the record, the most urgent first."""
+    checks = [*_unfinished(source.run), *source.record.checks]
+    ordered = sorted(checks, key=lambda check: _MOST_URGENT_FIRST.index(check.severity))
+    blocks = [Checks(ordered)] if ordered else [Paragraph("No checks were recorded.", tone="quiet")]
+    return Section(name="checks", title="What was checked", part="checks", blocks=blocks)
+
+
+def _unfinished(run: RunRecord | None) -> list[CheckRecord]:
+    if run is not None and run.state in ("interrupted", "failed"):
+        text = f"This run is marked as {run.state}; numbers may be missing. The same command again finishes it."
+        return [CheckRecord(title="Run not finished", severity="warning", text=text)]
+    return []
+
+
+def references_section(source: Source[Any]) -> Section | None:
+    """One entry a paper; None when the record names none."""
+    if not source.record.references:
+        return None
+    return Section(
+        name="references",
+        title="References",
+        part="references",
+        blocks=[Literature(source.record.references)],
+    )
+
+
+_FOLDERS_LEFT_OUT = (
+    "…/ stands for the folders of an absolute path, which are not kept; put yours there to run it again."
+)
+
+
+def provenance_section(source: Source[Record]) -> Section | None:
+    """Command, configuration, versions, machine, fingerprints and seconds; None for what is no run."""
+    run = source.run
+    if run is None:
+        return None
+    configuration = yaml.safe_dump(
+        configuration_without_absolute_paths(run.config), sort_keys=True, allow_unicode=True, width=100
+    )
+    line = without_absolute_paths(run.command_line)
+    left_out = [Paragraph(_FOLDERS_LEFT_OUT)] if "…/" in line else []
+    title = "Call in Python" if line.startswith("crossgraft.") else "Command"
+    blocks: list[Block] = [
+        Folded(title, [Code(line), *left_out, _run_facts(run)]),
+        Folded("Configuration", [Code(configuration)]),
+        Folded("Versions and machine", [_facts(run.versions), _facts(run.machine)]),
+        Folded("Fingerprints", [_fingerprints(run)]),
+    ]
+    if run.stages:
+        total = sum(stage.seconds for stage in run.stages)
+        blocks.append(Folded(f"Time spent: {duration(total)}", [_stages(run)]))
+    return Section(name="how", title="How it was made", part="how it was made", blocks=blocks)
+
+
+def _run_facts(run: RunRecord) -> Facts:
+    return Facts(
+        [
+            ("crossgraft", run.crossgraft_version),
+            ("Seed", str(run.seed)),
+            ("Started", run.started_at),
+            ("Finished", run.finished_at or MISSING),
+        ]
+    )
+
+
+def _facts(values: Mapping[str, str]) -> Facts:
+    return Facts([(name, without_absolute_paths(value)) for name, value in values.items()])
+
+
+def _fingerprints(run: RunRecord) -> Facts:
+    data = short_fingerprint(run.data_fingerprint) if run.data_fingerprint else MISSING
+    weights = [(name, short_fingerprint(value)) for name, value in run.weights_fingerprints.items()]
+    return Facts([("Configuration", short_fingerprint(run.config_hash)), ("Data", data), *weights])
+
+
+def _stages(run: RunRecord) -> Table:
+    seconds = NumberFormat.for_column([max(stage.seconds for stage in run.stages)])
+    return table_of(
+        run.stages,
+        [
+            (Column("Stage"), lambda stage: words(stage.name)),
+            (Column("Seconds", numeric=True), lambda stage: number(stage.seconds, seconds)),
+        ],
+        caption="Seconds of each stage",
+        file_name="stages",
+    )
+
 
 RecordT = TypeVar("RecordT", bound=Record)
 PREDICT_IMAGES = "NEW_IMAGES"

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
+import unicodedata
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, cast
 
+from crossgraft.config import CONSENTS
 from crossgraft.options._option import Option, Options, options_of
-from crossgraft.options.typed_command import DATA
+from crossgraft.options.command import DATA
 from crossgraft.paths import is_file, is_folder
+from crossgraft.running.run_directory import RunDirectory, open_run
 from crossgraft.words.visible import storable
+
+# Windows refuses these in names, and has devices of the reserved names in every folder, with any extension.
+_REFUSED = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]+')
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+_LONGEST_BYTES = 60
+
+
+def portable_name(text: str) -> str:
+    """``text`` as the name of one file or folder on Linux, macOS and Windows; as it is if it is one already.
+
+    >>> portable_name("hf:owner/chest x-ray?"), portable_name("aux"), portable_name("brustkrebs")
+    ('hf-owner-chest x-ray', '_aux', 'brustkrebs')
+    """
+    # macOS may give the letters of a name in parts (a + umlaut), which other systems take for another name.
+    name = _REFUSED.sub("-", unicodedata.normalize("NFC", storable(text))).strip(" .-")
+    if len(name.encode()) > _LONGEST_BYTES:
+        # Windows limits whole paths to 260 characters; the digest keeps names apart that begin alike.
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        name = f"{name.encode()[: _LONGEST_BYTES - 9].decode(errors='ignore').rstrip(' .-')}-{digest}"
+    return f"_{name}" if _RESERVED.fullmatch(name) else name
 
 
 def display_value(value: object) -> object:
@@ -153,3 +177,44 @@ def _shown(value: str | Path, path: _Path) -> str:
 def _without_folders(value: str | Path) -> str:
     path = Path(value)
     return FOLDERS_LEFT_OUT + path.name if path.is_absolute() else str(value)
+
+
+def open_command_run(
+    command: str,
+    *,
+    command_line: str,
+    data: str | Path,
+    typed: Mapping[str, object],
+    resolved: Mapping[str, object],
+    out: str | Path | None,
+    overwrite: bool,
+    seed: int,
+) -> AbstractContextManager[RunDirectory | None]:
+    """Open ``out`` for a call of a verb; None inside the block when nothing is to be written.
+
+    Args:
+        command: Name of the verb, for example ``rank``.
+        command_line: What gives the same run again.
+        data: Where the data are; absolute paths are reduced to their last part.
+        typed: Options that may change a number, as a command line gives them.
+        resolved: What they were resolved to; replaces entries of ``typed`` in the configuration.
+        out: Run directory, or None.
+        overwrite: Remove an earlier run in ``out`` first.
+        seed: Random seed.
+
+    Raises:
+        RunDirectoryError: ``out`` is in use or holds another run.
+        StorageError: The folder cannot be written.
+    """
+    if out is None:
+        return nullcontext()
+    settings = {"data": data, **typed, **resolved}
+    not_hashed = ("seed", *CONSENTS)  # what is allowed changes no number
+    return open_run(
+        Path(out),
+        command=command,
+        command_line=command_line,
+        config={name: display_value(value) for name, value in settings.items() if name not in not_hashed},
+        seed=seed,
+        overwrite=overwrite,
+    )

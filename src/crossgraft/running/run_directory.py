@@ -24,32 +24,28 @@ from crossgraft.config import config_hash
 from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, StorageError
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
-from crossgraft.records.base import Record, StageRecord
-from crossgraft.records.runs import RunRecord
-from crossgraft.running.replaced_run import (
-    done_record,
-    is_replaced,
-    let_go,
-    put_back,
-    replace_run,
-    set_one_aside,
-    settle,
-)
+from crossgraft.records.base import Record, RunRecord, StageRecord
 from crossgraft.running.written_files import (
     BEFORE,
     RUN_FILE,
     UNFINISHED,
     WRITTEN,
+    done_record,
     is_of_a_beginning,
+    is_replaced,
     is_without_result,
+    let_go,
     no_run,
+    put_back,
     refuse_files_of_others,
     refuse_strange_folder,
+    replace_run,
+    set_one_aside,
+    settle,
     written_files,
 )
 from crossgraft.stopping import ending_if_asked
-from crossgraft.storage.atomic import write_atomically
-from crossgraft.storage.temporaries import remove_leftovers
+from crossgraft.storage.atomic import remove_leftovers, write_atomically
 from crossgraft.version import __version__
 
 R = TypeVar("R", bound=Record)

@@ -8,20 +8,66 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload, runtime_checkable
 
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError
 from crossgraft.options._option import Option, Options, options_of
-from crossgraft.options._values import checked, refuse_alone
-from crossgraft.options.empty import refuse_empty
-from crossgraft.options.given_data import given_kind
-from crossgraft.progress import Reporter, default_reporter
+from crossgraft.options._values import checked, given_kind, refuse_alone, refuse_empty
+from crossgraft.progress import Piece, Reporter, default_reporter
+from crossgraft.records.base import Record, Thumbnail
 from crossgraft.result import Result
-from crossgraft.running.command_line import remember_whole, said_again, typed_command
-from crossgraft.running.command_run import open_command_run
-from crossgraft.running.ending import PAGE
-from crossgraft.running.inputs import refuse_to_replace_inputs
+from crossgraft.running.command_line import open_command_run, remember_whole, said_again, typed_command
 from crossgraft.running.run_directory import RunDirectory
+from crossgraft.running.written_files import refuse_to_replace_inputs
+from crossgraft.storage.atomic import describe_os_error
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+PAGE_FILE = "report.html"
+THUMBNAILS_FILE = "thumbnails.json"
+PAGE = Piece(("page",), 1.3, "page", is_measured=False)
+"""Tables, pictures and page of a run: 0.8 (``check``) to 1.8 CPU seconds (``tune``), whatever the data."""
+
+
+@runtime_checkable
+class Publish(Protocol):
+    """Writes tables, split and record into a run directory, ends the run and makes its report."""
+
+    def __call__(
+        self,
+        run: RunDirectory,
+        record: Record,
+        reporter: Reporter,
+        *,
+        tables: Mapping[str, pd.DataFrame] | None = None,
+        split: Record | None = None,
+        thumbnails: Callable[[], list[Thumbnail]] | None = None,
+    ) -> Path | None:
+        """The HTML report; None where it could not be written."""
+        ...
+
+
+AGAIN = "Run the same command again, without --overwrite, to make up for it."
+
+
+@contextmanager
+def secondary(missing: str, reporter: Reporter, *, advice: str = AGAIN) -> Generator[None]:
+    """Turn what goes wrong inside into a warning; for what is written when the result is on the disk already.
+
+    Args:
+        missing: What is not there then, as a sentence without its end: ``The page was not written``.
+        reporter: Reporter that gets the warning.
+        advice: What to do, after the advice of the error itself.
+    """
+    try:
+        yield
+    except CrossgraftError as error:
+        reporter.warn(f"{missing}: {error} {advice}")
+    except OSError as error:
+        reporter.warn(f"{missing}: {describe_os_error(error)}. {advice}")
+
 
 P = ParamSpec("P")
 OptionsT = TypeVar("OptionsT", bound=Options)

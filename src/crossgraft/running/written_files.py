@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
-from crossgraft.errors import DataError, OtherRunError, StorageError
-from crossgraft.paths import read_whole, shortened
-from crossgraft.records.runs import RunRecord
-from crossgraft.storage.atomic import describe_os_error
+from pydantic import ValidationError
+
+from crossgraft.errors import DataError, OtherRunError, StorageError, UsageError
+from crossgraft.paths import read_whole, real_path, shortened
+from crossgraft.records.base import RunRecord
+from crossgraft.storage.atomic import describe_os_error, temporary_beside
 
 WRITTEN = ".files"
 """Name of the list."""
@@ -157,3 +161,205 @@ def is_without_result(path: Path, record: RunRecord) -> bool:
     """Whether the run stopped before it wrote anything that could be gone on with, for example at a typo."""
     names = {entry.name for entry in path.iterdir()}
     return record.state != "done" and names <= {".lock", WRITTEN, RUN_FILE, BEFORE, UNFINISHED}
+
+
+_NO_INPUTS = ("out", "cache_dir")
+_EXPORT_FILE = "export.json"
+
+
+def refuse_to_replace_inputs(out: str | Path, given: Mapping[str, object], *, words: Collection[str] = ()) -> None:
+    """Look for inputs in the place of the result, through all links.
+
+    Args:
+        out: File, run directory or folder of an export.
+        given: Inputs and options by name.
+        words: Those of them that name a choice: ``--mode full`` reads no folder called so, but may name a file.
+
+    Raises:
+        UsageError: ``out`` is a file that the command reads.
+        OtherRunError: ``out`` holds a result, and what the command reads lies there.
+    """
+    place = real_path(out)
+    is_file = place.is_file()
+    if not is_file and not any((place / name).is_file() for name in (RUN_FILE, _EXPORT_FILE)):
+        return
+    for name, value in given.items():
+        for path in () if name in _NO_INPUTS else _paths(value):
+            if not real_path(path).is_relative_to(place) or not os.path.lexists(path):
+                continue
+            if name in words and not Path(path).is_file():
+                continue
+            if is_file:
+                raise UsageError(
+                    f"{out} is read by this command ({name}), which would replace it. Choose another --out."
+                )
+            raise OtherRunError(
+                f"{path} is read by this command ({name}), and lies in {out}, whose results it would replace. Choose another "
+                "--out."
+            )
+
+
+def refuse_file_of_a_run(file: str | Path, *, but: Path | None = None) -> None:
+    """Look whether a file that is to be written is the result of a run, which it would be torn out of.
+
+    Args:
+        file: Where something is to be written that is no run.
+        but: Folder of the run whose file it may be.
+
+    Raises:
+        OtherRunError: A run wrote a file there.
+    """
+    place = real_path(file)
+    for folder in place.parents if place.is_file() else ():
+        if (folder / RUN_FILE).is_file() and (but is None or folder != real_path(but)):
+            name = place.relative_to(folder).as_posix()
+            if any(
+                name == own or (own.endswith("/") and name.startswith(own)) for own in (*written_in(folder), RUN_FILE)
+            ):
+                raise OtherRunError(f"{file} belongs to the run in {folder}, and stays as it is. Choose another --out.")
+
+
+def _paths(value: object) -> Iterator[str]:
+    """Everything in a value that may be a path; ``zoo.yaml:model``, ``a,b`` and ``name:file=a`` hold some."""
+    if isinstance(value, list | tuple | set):
+        for each in cast("Sequence[object]", value):
+            yield from _paths(each)
+    elif isinstance(value, str | os.PathLike):
+        text = os.fspath(cast("str | os.PathLike[str]", value))
+        yield text
+        for separators in (",", ",:=", ":="):
+            yield from (part for part in re.split(f"[{separators}]", text) if part and part != text)
+    elif isinstance(folder := getattr(value, "out", None), Path):
+        yield str(folder)
+
+
+def settle(path: Path) -> None:
+    """What a run that was killed has left: the new one if it had its result, else the earlier one."""
+    if is_replaced(path) and done_record(path) is not None:
+        let_go(path, BEFORE)
+    put_back(path)
+
+
+def done_record(path: Path) -> bytes | None:
+    """What ``run.json`` holds, if its run is done."""
+    with suppress(OSError, ValidationError):
+        content = (path / RUN_FILE).read_bytes()
+        return content if RunRecord.model_validate_json(content).state == "done" else None
+    return None
+
+
+def replace_run(path: Path, digest: str) -> RunRecord | None:
+    """Set the earlier run aside; the record of an attempt with the same configuration that was stopped, which goes on."""
+    unfinished: RunRecord | None = None
+    with suppress(OSError, ValidationError):
+        unfinished = RunRecord.model_validate_json((path / UNFINISHED / RUN_FILE).read_bytes())
+    _set_aside(path)
+    if unfinished is None or unfinished.config_hash != digest:
+        let_go(path, UNFINISHED)
+        return None
+    _go_on(path)
+    return unfinished
+
+
+def _set_aside(path: Path) -> None:
+    """Move what the earlier run wrote to ``.crossgraft-before``, and nothing that somebody put beside it.
+
+    Raises:
+        DataError: The list of its files names one outside of the folder; nothing was moved.
+        StorageError: A file cannot be moved; those that were go back.
+    """
+    names = written_in(path)
+    try:
+        for name in (WRITTEN, RUN_FILE, *names):  # what has no list any more is never taken for the new run
+            _move(path / name, path / BEFORE / name)
+    except BaseException:
+        put_back(path)
+        raise
+
+
+def put_back(path: Path) -> None:
+    """Let the earlier run take its place again, if one was set aside; what was done since goes to ``.crossgraft-unfinished``.
+
+    Raises:
+        StorageError: A file cannot be moved; the next run in this folder goes on with it.
+    """
+    if (path / BEFORE / RUN_FILE).is_file() and ((path / WRITTEN).is_file() or (path / RUN_FILE).is_file()):
+        for name in (*written_in(path), RUN_FILE, WRITTEN):
+            _move(path / name, path / UNFINISHED / name)
+    if any((path / BEFORE / name).is_file() for name in (RUN_FILE, WRITTEN)):
+        for name in (*_entries(path / BEFORE), RUN_FILE, WRITTEN):
+            _merge(path / BEFORE / name, path / name)
+        _remove(path / BEFORE)
+
+
+def _go_on(path: Path) -> None:
+    """Let the unfinished run take its place, after ``_set_aside``."""
+    for name in (WRITTEN, *_entries(path / UNFINISHED), RUN_FILE):
+        _merge(path / UNFINISHED / name, path / name)
+    _remove(path / UNFINISHED)
+
+
+def let_go(path: Path, *names: str) -> None:
+    """Remove ``BEFORE`` or ``UNFINISHED``, which are either there with all that is in them, or not at all."""
+    for name in names:
+        if (path / name).exists():
+            with suppress(OSError), temporary_beside(path / name) as gone:
+                (path / name).replace(gone)
+                _remove(gone)
+
+
+def is_replaced(path: Path) -> bool:
+    """Whether all of an earlier run has been set aside, or is about to be."""
+    return (path / BEFORE / RUN_FILE).is_file()
+
+
+def set_one_aside(path: Path, name: str) -> None:
+    """Move a file or folder of the earlier run that its list does not name, or remove what a killed one has left.
+
+    Raises:
+        StorageError: It cannot be moved.
+    """
+    if is_replaced(path):
+        _move(path / name, path / BEFORE / name)
+    else:
+        _remove(path / name)
+
+
+def _entries(path: Path) -> list[str]:
+    return sorted({entry.name for entry in path.iterdir()} - {WRITTEN, RUN_FILE})
+
+
+def _move(source: Path, target: Path) -> None:
+    if not source.exists() and not source.is_symlink():
+        return
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _merge(source, target)
+    except OSError as error:  # on Windows a file that a program has open cannot be moved
+        raise StorageError(f"Cannot move {source}: {describe_os_error(error)}.") from error
+
+
+def _merge(source: Path, target: Path) -> None:
+    """Rename, into a folder that is there already, too; a file takes the place of an older one."""
+    if not source.exists() and not source.is_symlink():
+        return
+    both = source.is_dir() and target.is_dir() and not source.is_symlink() and not target.is_symlink()
+    if both:
+        for entry in list(source.iterdir()):
+            _merge(entry, target / entry.name)
+        source.rmdir()
+        return
+    if source.is_dir() != target.is_dir() and (target.exists() or target.is_symlink()):
+        _remove(target)
+    source.replace(target)
+
+
+def _remove(path: Path) -> None:
+    """A file, or a folder with all that is in it; what cannot be removed stays for the next time."""
+    with suppress(OSError):
+        if not path.is_dir() or path.is_symlink():
+            path.unlink(missing_ok=True)
+            return
+        for entry in list(path.iterdir()):
+            _remove(entry)
+        path.rmdir()

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from crossgraft.registry import Registry
 from crossgraft.scores._inputs import ScoreInputs as ScoreInputs
+from crossgraft.scores._score import Parts as Parts
 from crossgraft.scores._score import Score as Score
 from crossgraft.scores._score import ScoreValue as ScoreValue
 from crossgraft.scores._score import ZooOption as ZooOption
+from crossgraft.scores._score import ZooScore as ZooScore
+from crossgraft.scores._score import scale_over_zoo as scale_over_zoo
 from crossgraft.scores._score import score as score
+from crossgraft.scores._score import zoo_score as zoo_score
 from crossgraft.scores._statistics import FeatureStatistics as FeatureStatistics
 from crossgraft.scores._statistics import Statistics as Statistics
-from crossgraft.scores._zoo_score import Parts as Parts
-from crossgraft.scores._zoo_score import ZooScore as ZooScore
-from crossgraft.scores._zoo_score import scale_over_zoo as scale_over_zoo
-from crossgraft.scores._zoo_score import zoo_score as zoo_score
 
 # One line exports a score and registers it; tables have the order of these lines.
 # isort: off

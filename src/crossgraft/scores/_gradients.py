@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Float64, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -15,8 +16,83 @@ from crossgraft.features.passes import run_pass
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.taps import named_layer
 from crossgraft.scores._inputs import ReadableRows
-from crossgraft.scores._triplets import count_triplets
 from crossgraft.types import ClassIndices
+
+_FIRST_DECAY = 0.9
+_SECOND_DECAY = 0.999
+_EPSILON = 1e-8
+
+
+class AdamW:
+    """Updates ``parameters`` in place, with a constant learning rate; weights and biases decay alike.
+
+    Args:
+        parameters: Arrays of one dtype.
+        learning_rate: > 0.
+        weight_decay: Share of the parameters that is taken away, per step and learning rate.
+    """
+
+    def __init__(self, parameters: Sequence[np.ndarray], *, learning_rate: float, weight_decay: float) -> None:
+        self._parameters = list(parameters)
+        self._learning_rate = learning_rate
+        self._kept = 1 - learning_rate * weight_decay
+        # The moments of algorithm 2 over 1 − β, which spares two passes.
+        self._first = [np.zeros_like(parameter) for parameter in parameters]
+        self._second = [np.zeros_like(parameter) for parameter in parameters]
+        self._num_steps = 0
+
+    def step(self, gradients: Sequence[np.ndarray]) -> None:
+        """One step against ``gradients``, which are overwritten."""
+        self._num_steps += 1
+        correction = (1 - _SECOND_DECAY**self._num_steps) ** 0.5 / (1 - _SECOND_DECAY) ** 0.5
+        size = self._learning_rate * (1 - _FIRST_DECAY) / (1 - _FIRST_DECAY**self._num_steps) * correction
+        state = zip(self._parameters, gradients, self._first, self._second, strict=True)
+        for parameter, gradient, first, second in state:
+            # In place and in few passes, because for wide features the update takes as long as a product.
+            first *= _FIRST_DECAY
+            first += gradient
+            np.multiply(gradient, gradient, out=gradient)
+            second *= _SECOND_DECAY
+            second += gradient
+            np.sqrt(second, out=gradient)
+            gradient += _EPSILON * correction
+            np.divide(first, gradient, out=gradient)
+            gradient *= size
+            parameter *= self._kept
+            parameter -= gradient
+
+
+class PairCounts(NamedTuple):
+    """How the triplets above 0 weigh the distances.
+
+    Attributes:
+        weights: (m, m): for a pair of one class, the number of triplets with it as anchor and positive; for a pair of
+            two classes, minus the number with it as anchor and negative.
+        num_triplets: Triplets above 0.
+    """
+
+    weights: Int[np.ndarray, "m m"]
+    num_triplets: int
+
+
+def count_triplets(distances: Float64[np.ndarray, "m m"], labels: ClassIndices, margin: float) -> PairCounts:
+    """Count the triplets with d_an < d_ap + margin. Cost O(m² log m)."""
+    weights = np.zeros(distances.shape, dtype=np.int64)
+    for index in np.unique(labels):
+        members, others = np.flatnonzero(labels == index), np.flatnonzero(labels != index)
+        reach = distances[np.ix_(members, members)] + margin
+        np.fill_diagonal(reach, -np.inf)  # an image is no positive of its own
+        together = np.concatenate([reach, distances[np.ix_(members, others)]], axis=1)
+        order = np.argsort(together, axis=1, kind="stable")  # at a tie the positive comes first: its loss is 0
+        is_other = order >= len(members)
+        counts = np.empty_like(order)
+        nearer_others = np.cumsum(is_other, axis=1)
+        farther_members = len(members) - np.cumsum(~is_other, axis=1)
+        np.put_along_axis(counts, order, np.where(is_other, -farther_members, nearer_others), axis=1)
+        weights[np.ix_(members, members)] = counts[:, : len(members)]
+        weights[np.ix_(members, others)] = counts[:, len(members) :]
+    return PairCounts(weights, -int(weights[weights < 0].sum()))
+
 
 IMAGES_AT_ONCE = 32
 """Images of a larger batch at a time; at 224 pixels the activations of this many take a gigabyte or two."""

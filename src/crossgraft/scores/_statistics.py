@@ -11,16 +11,148 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 from jaxtyping import Float64
+from scipy.linalg import LinAlgError, eigh_tridiagonal, eigvalsh_tridiagonal, get_lapack_funcs
 from scipy.sparse import csr_array
 
+from crossgraft import seeding
 from crossgraft.scores._moments import DualMoments, PrimalMoments, RowIndices, near_mean, shifted_blocks
-from crossgraft.scores._reduction import reduce_when_large
-from crossgraft.scores._spectrum import Spectrum
 from crossgraft.types import ClassIndices, Features
+
+LARGE = 10_000
+"""Rows and columns above which neither form of the Gram matrix is formed."""
+NUM_DIRECTIONS = 4096
+"""Directions kept of larger matrices."""
+_OVERSAMPLING = 16
+_POWER_ITERATIONS = 2
+
+
+def reduce_when_large(features: Features) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The features themselves, or their projection and a warning that says how much of their energy is kept."""
+    num_samples, num_features = features.shape
+    if num_samples <= LARGE or num_features <= LARGE:
+        return features, ()
+    directions = _leading_directions(features, NUM_DIRECTIONS)
+    projected = features @ directions
+    kept = _energy(projected) / max(_energy(features), np.finfo(np.float64).tiny)
+    return projected, (
+        f"{num_features} features of {num_samples} images were reduced to {directions.shape[1]} by randomised PCA; "
+        f"{kept:.4f} of their energy is kept.",
+    )
+
+
+def _energy(matrix: np.ndarray) -> float:
+    return float(np.einsum("ij,ij->", matrix, matrix, dtype=np.float64))
+
+
+def _leading_directions(features: np.ndarray, num_directions: int) -> np.ndarray:
+    """Orthonormal columns that span the leading right singular vectors approximately; seeded. Cost O(n·d·directions)."""
+    num_features = features.shape[1]
+    noise = seeding.generator(0, "randomised PCA").standard_normal((num_features, num_directions + _OVERSAMPLING))
+    basis = noise.astype(features.dtype)
+    for _ in range(_POWER_ITERATIONS):
+        basis = np.linalg.qr(features.T @ (features @ basis))[0]
+    projected = features @ basis
+    _, rotation = np.linalg.eigh(projected.T.astype(np.float64) @ projected)
+    return basis @ rotation[:, ::-1][:, :num_directions].astype(features.dtype)
+
+
+Symmetric = Float64[np.ndarray, "size size"]
+
+_BLOCK_COLUMNS = 64
+"""Columns of workspace that LAPACK gets for each column of the result."""
+
+
+class Spectrum:
+    """The spectrum of one symmetric matrix; vectors are columns.
+
+    What is asked for does not depend on what was asked for before, to the last bit.
+
+    Args:
+        matrix: Symmetric matrix, which is not written to.
+    """
+
+    def __init__(self, matrix: Symmetric) -> None:
+        self.size = len(matrix)
+        sytrd, workspace_of = get_lapack_funcs(("sytrd", "sytrd_lwork"), dtype=np.float64)
+        workspace, _ = workspace_of(self.size, lower=1)
+        # Transposed, which changes nothing in a symmetric matrix, it lies as LAPACK wants it.
+        self._reflectors, self._diagonal, self._beside, self._factors, _ = sytrd(
+            matrix.T, lower=1, lwork=int(workspace)
+        )
+        self._leading: dict[int, np.ndarray] = {}
+
+    @cached_property
+    def values(self) -> Float64[np.ndarray, " size"]:
+        """All eigenvalues, in ascending order."""
+        if self.size == 1:
+            return self._diagonal.copy()
+        return np.asarray(eigvalsh_tridiagonal(self._diagonal, self._beside, lapack_driver="sterf"))
+
+    @cached_property
+    def vectors(self) -> Float64[np.ndarray, "size size"]:
+        """All eigenvectors, in the order of ``values``. Cost 2·size³ after the reduction."""
+        return self._multiplied("N", self._all_of_tridiagonal)
+
+    def leading(self, number: int) -> Float64[np.ndarray, "size number"]:
+        """The eigenvectors of the ``number`` largest eigenvalues, largest first; all of them where there are fewer."""
+        number = min(number, self.size)
+        if 2 * number > self.size:
+            return self.vectors[:, ::-1][:, :number]
+        if number not in self._leading:
+            self._leading[number] = self._multiplied("N", self._of_tridiagonal(self.size - number))[:, ::-1]
+        return self._leading[number]
+
+    def along(self, columns: Float64[np.ndarray, "size num_columns"]) -> Float64[np.ndarray, "size num_columns"]:
+        """Vᵀ ``columns``: coordinates along every eigenvector, in the order of ``values``. Cost 4·size² a column."""
+        return self._all_of_tridiagonal.T @ self._multiplied("T", columns)
+
+    @property
+    def smallest(self) -> float:
+        """Up to here an eigenvalue is nothing but rounding, in float64: σ_max · max(1e-15, 10 · size · ε)."""
+        return float(self.values[-1]) * max(1e-15, 10 * self.size * np.finfo(np.float64).eps)
+
+    def is_in_doubt(self, values: Float64[np.ndarray, " some"]) -> bool:
+        """Whether one of these ``values`` is neither empty nor above what float32 products leave as noise."""
+        noise = float(self.values[-1]) * self.size * np.finfo(np.float32).eps
+        return bool(((np.abs(values) > self.smallest) & (values < noise)).any())
+
+    @cached_property
+    def _all_of_tridiagonal(self) -> Float64[np.ndarray, "size size"]:
+        return self._of_tridiagonal(0)
+
+    def _of_tridiagonal(self, first: int) -> np.ndarray:
+        """Eigenvectors of T from the one of index ``first`` on."""
+        if self.size == 1:
+            return np.ones((1, 1))
+        diagonal, beside, chosen = self._diagonal, self._beside, (first, self.size - 1)
+        try:
+            if first == 0:  # by index, all eigenvalues would be found by bisection, ten times slower
+                return eigh_tridiagonal(diagonal, beside, lapack_driver="stemr")[1]
+            return eigh_tridiagonal(diagonal, beside, select="i", select_range=chosen, lapack_driver="stemr")[1]
+        except LinAlgError:  # eigenvalues in a cluster that relatively robust representations do not resolve
+            return eigh_tridiagonal(diagonal, beside, lapack_driver="stev")[1][:, first:]
+
+    def _multiplied(self, transposed: Literal["N", "T"], columns: np.ndarray) -> np.ndarray:
+        """Q or Qᵀ times ``columns``; Q leaves the first coordinate alone."""
+        if self.size == 1 or columns.shape[1] == 0:
+            return columns
+        (ormqr,) = get_lapack_funcs(("ormqr",), dtype=np.float64)
+        product = np.empty(columns.shape, order="F")
+        product[0] = columns[0]
+        product[1:], _, _ = ormqr(
+            "L",
+            transposed,
+            self._reflectors[1:, :-1],
+            self._factors,
+            np.asfortranarray(columns[1:]),
+            lwork=_BLOCK_COLUMNS * columns.shape[1],
+        )
+        return product
+
 
 R = TypeVar("R")
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from crossgraft.scores._energy import energy_of
 from crossgraft.scores._lda import WithinClass, posterior_of, shrinkage_of, with_enough_digits
+from crossgraft.scores._score import Parts, scale_over_zoo, zoo_score
 from crossgraft.scores._statistics import SHARED, Statistics
-from crossgraft.scores._zoo_score import Parts, scale_over_zoo, zoo_score
 from crossgraft.types import Features, Labels
 
 ENERGY_WEIGHT = 0.15

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._spectrum import Spectrum
-from crossgraft.scores._statistics import SHARED, Statistics
+from crossgraft.scores._statistics import SHARED, Spectrum, Statistics
 from crossgraft.types import Features, Labels
 
 

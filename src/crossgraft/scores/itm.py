@@ -10,12 +10,11 @@ from jaxtyping import Float32
 
 from crossgraft import seeding
 from crossgraft.errors import UsageError
-from crossgraft.scores._adamw import AdamW
+from crossgraft.scores._gradients import AdamW
+from crossgraft.scores._inputs import split_four_to_one, unit_variance
 from crossgraft.scores._lda import posterior_of
 from crossgraft.scores._moments import BLOCK_ROWS
 from crossgraft.scores._score import ScoreValue, ZooOption, score
-from crossgraft.scores._split import split_four_to_one
-from crossgraft.scores._standardize import unit_variance
 from crossgraft.scores._statistics import sum_by_class
 from crossgraft.types import ClassIndices, Features, Groups, Labels
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from crossgraft.errors import NotApplicable, UsageError
+from crossgraft.scores._inputs import Standardization
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._standardize import Standardization
 from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import Features, Groups, Labels
 

@@ -11,8 +11,8 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from crossgraft import seeding
 from crossgraft.errors import NotApplicable, UsageError
+from crossgraft.scores._inputs import Standardization
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._standardize import Standardization
 from crossgraft.types import Features, Groups, Labels
 
 _MAX_ITERATIONS = 1000

@@ -6,8 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from crossgraft.scores._evidence import MaximisedEvidence, evidence_at, maximise_evidence
-from crossgraft.scores._released_evidence import FixedPoint, iterate_as_released
+from crossgraft.scores._evidence import (
+    FixedPoint,
+    MaximisedEvidence,
+    evidence_at,
+    iterate_as_released,
+    maximise_evidence,
+)
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import Features, Labels

@@ -7,7 +7,7 @@ from typing import Literal
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._inputs import ReadableRows, ScoreInputs
-from crossgraft.scores._zoo_score import Parts, scale_over_zoo, zoo_score
+from crossgraft.scores._score import Parts, scale_over_zoo, zoo_score
 from crossgraft.types import Features, Labels
 
 _ALL_EQUAL = 0.5

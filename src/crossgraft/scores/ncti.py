@@ -11,9 +11,8 @@ from scipy.linalg import eigh
 
 from crossgraft.errors import UsageError
 from crossgraft.scores._lda import SMALLEST_SHRINKAGE, WithinClass, posterior_of
-from crossgraft.scores._score import ScoreValue
+from crossgraft.scores._score import Parts, ScoreValue, scale_over_zoo, zoo_score
 from crossgraft.scores._statistics import SHARED, Statistics
-from crossgraft.scores._zoo_score import Parts, scale_over_zoo, zoo_score
 from crossgraft.types import Features, Labels
 
 _SHRINKING_COMPONENTS = 32

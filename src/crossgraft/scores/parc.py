@@ -10,8 +10,8 @@ import numpy as np
 
 from crossgraft import seeding
 from crossgraft.errors import UsageError
+from crossgraft.scores._inputs import Standardization
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._standardize import Standardization
 from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 

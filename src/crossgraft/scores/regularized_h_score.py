@@ -9,8 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._spectrum import Spectrum
-from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Spectrum, Statistics
 from crossgraft.types import Features, Labels
 
 _SMALLEST_RIDGE = 1e-12

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
-    from crossgraft.select.budget import Budget as Budget
-    from crossgraft.select.budget import parse_budget as parse_budget
+    from crossgraft.select.planning import Budget as Budget
+    from crossgraft.select.planning import parse_budget as parse_budget
     from crossgraft.select.rule import Candidate as Candidate
     from crossgraft.select.rule import Selected as Selected
     from crossgraft.select.rule import Trial as Trial

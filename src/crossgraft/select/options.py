@@ -13,8 +13,7 @@ from crossgraft.options._option import Options, option, options
 from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, flag_of
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Validating, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
-from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Terminal, Workers
 from crossgraft.tune.options import Choosing, Deciding, Execution, Slots, Subgroups, TrainingOptions
 
 Prefer = Literal["accurate", "small", "fast"]

@@ -2,30 +2,170 @@
 
 from __future__ import annotations
 
+import math
+import pickle
+import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crossgraft.errors import DataError, OutOfMemoryError, UsageError
-from crossgraft.models.spec import PRETRAINED, ModelSpec
+from crossgraft.models import ModelSpec
+from crossgraft.models.spec import PRETRAINED
+from crossgraft.options._option import Options, from_mapping, options_of
+from crossgraft.progress import Reporter
 from crossgraft.rank.expected_order import ExpectedOrder, expected_order
-from crossgraft.rank.known_names import weights_of
-from crossgraft.rank.known_record import KnownResult
-from crossgraft.rank.published.aliases import weights_called
-from crossgraft.rank.results_store import published_results
-from crossgraft.records.base import Record
+from crossgraft.rank.published.tables import weights_called
+from crossgraft.rank.record import KnownResult
+from crossgraft.rank.results_store import published_results, weights_of
+from crossgraft.records.base import CheckRecord, Record
+from crossgraft.running.command_line import portable_name
 from crossgraft.running.jobs import Executor, Job, Work, run_jobs
-from crossgraft.select.budget import Budget
+from crossgraft.running.run_directory import RunDirectory
 from crossgraft.select.record import PlannedModel, SelectionPlanRecord
 from crossgraft.select.rule import Candidate, equal_costs, planned, refuse_small_budget, seconds_of_all
-from crossgraft.select.study import SelectionStudy
 from crossgraft.select.val_error import TYPICAL, standard_error, too_small
 from crossgraft.tune.forecast import cost_of_measuring
-from crossgraft.tune.measuring.look_cost import num_looks_after
+from crossgraft.tune.jobs import TrainingWork
+from crossgraft.tune.measuring.drift import num_looks_after
 from crossgraft.tune.measuring.selection_metrics import choose_rule
+from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.parts import TuningRows
+from crossgraft.tune.planning.fold_networks import load_start
 from crossgraft.tune.planning.plan import make_plan
-from crossgraft.tune.planning.starting_model import load_start
+from crossgraft.tune.planning.preparation import Preparation, Request, prepare
 from crossgraft.tune.record import PlanRecord
+
+_SECONDS = {"s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TEXT = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[a-z%]+)", re.IGNORECASE)
+_EXAMPLES = "Examples: --budget 30min, --budget 2h, --budget 25% (of the time to fine-tune all models)."
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A budget as it was given.
+
+    Attributes:
+        text: As typed.
+        fixed_seconds: Seconds; None for a share.
+        share: Share of the time to fine-tune all models, in (0, 1]; None for a time.
+    """
+
+    text: str
+    fixed_seconds: float | None = None
+    share: float | None = None
+
+    def seconds(self, seconds_of_all: float) -> float:
+        """In seconds, where fine-tuning all models takes ``seconds_of_all``."""
+        return self.fixed_seconds if self.fixed_seconds is not None else (self.share or 0.0) * seconds_of_all
+
+
+def parse_budget(text: str) -> Budget:
+    """Read a budget.
+
+    Raises:
+        UsageError: It is no time and no share; the message has examples.
+
+    >>> parse_budget("30min").fixed_seconds, parse_budget("25%").share
+    (1800.0, 0.25)
+    """
+    found = _TEXT.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"--budget {text}: this is no time and no share. {_EXAMPLES}")
+    number, unit = float(found["number"]), found["unit"].lower()
+    if unit == "%":
+        if not 0 < number <= 100:
+            raise UsageError(f"--budget {text}: a share lies above 0% and at most at 100%. {_EXAMPLES}")
+        return Budget(text.strip(), share=number / 100)
+    if unit not in _SECONDS:
+        raise UsageError(f"--budget {text}: the unit {unit} is not known; it is s, min, h, d or %. {_EXAMPLES}")
+    if number == 0 or math.isinf(number * _SECONDS[unit]):
+        raise UsageError(f"--budget {text}: a budget is longer than nothing. {_EXAMPLES}")
+    return Budget(text.strip(), fixed_seconds=number * _SECONDS[unit])
+
+
+TRAININGS_FOLDER = "trainings"
+"""In the run directory: one folder per model, with its training at full resolution."""
+
+
+def tune_options(options: Options, spec: ModelSpec) -> TuneOptions:
+    """Those of ``select`` that ``fine_tune`` has, for one model; it can be sent to another process."""
+    known = {name: getattr(options, name) for name in options_of(TuneOptions) if hasattr(options, name)}
+    return from_mapping(TuneOptions, {**known, "model": spec, "reporter": None, "plan": False})
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionStudy:
+    """What all trainings of a selection share; goes with its jobs to other processes.
+
+    Attributes:
+        rows: Opened once, with one split for all.
+        checks: Findings about them.
+        requests: What is asked for of each model, by its name.
+        run: Run directory of the selection.
+        reporter: Reporter of what a training finds.
+    """
+
+    rows: TuningRows
+    checks: list[CheckRecord]
+    requests: Mapping[str, Request]
+    run: RunDirectory
+    reporter: Reporter
+
+    @property
+    def models(self) -> list[str]:
+        """Names, in the order of the zoo."""
+        return list(self.requests)
+
+    def prepare(self, model: str, *, run: RunDirectory | None = None) -> Preparation:
+        """Everything before the first step of one training."""
+        return prepare(self.rows, self.requests[model], run=run, reporter=self.reporter, checks=list(self.checks))
+
+    def work(self, model: str) -> TrainingWork:
+        """The training of one model."""
+        prepared = self.prepare(model)
+        return TrainingWork(prepared, prepared.fold_data(self.rows.parts[0]), self.inside(self.folder(model)))
+
+    def folder(self, model: str) -> str:
+        """Where the training of one model lies in the run directory; two models never share it."""
+        names = [portable_name(each).casefold() for each in self.requests]
+        place = list(self.requests).index(model)
+        twins = names[:place].count(names[place])
+        return f"{TRAININGS_FOLDER}/{portable_name(model)}" + (f"-{twins + 1}" if twins else "")
+
+    def inside(self, folder: str) -> RunDirectory:
+        """A folder of the run as a run directory of its own, guarded by the lock of the selection."""
+        path = self.run.path / folder
+        path.mkdir(parents=True, exist_ok=True)
+        record = self.run.record.model_copy(update={"machine": {}, "stages": []})
+        return RunDirectory(path, record, earlier=record)
+
+    def quiet(self) -> SelectionStudy:
+        """The same, which shows nothing."""
+        return replace(self, reporter=Reporter(quiet=True))
+
+    def refuse_unsendable(self) -> None:
+        """Raise where trainings cannot be done in other processes.
+
+        Raises:
+            UsageError: Something cannot be sent to them.
+        """
+        try:
+            pickle.dumps(self)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise UsageError(
+                f"Several trainings at a time are made in processes of their own, and something cannot be sent to them: {error}. "
+                "Define functions and classes at the top of a module, or train one at a time with --workers 1."
+            ) from error
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without what shows progress, which stays in this process."""
+        return {**vars(self), "reporter": None}
+
+    def __setstate__(self, state: Mapping[str, object]) -> None:
+        """In the other process."""
+        vars(self).update({**state, "reporter": Reporter(quiet=True)})
+
 
 SELECTION_PLAN_FILE = "plan.json"
 LEAST_LOADING_SECONDS = 0.5

@@ -9,8 +9,7 @@ from pydantic import Field
 from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.records.base import CheckRecord, Record, Reference
-from crossgraft.records.looks import LooksRecord
+from crossgraft.records.base import CheckRecord, LooksRecord, Record, Reference
 from crossgraft.tune.record import PlanRecord, TunedModelRecord
 
 SELECTION_VERSION = 2

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from crossgraft.errors import DataError
 from crossgraft.running.jobs import Executor, Job, Outcome, Work, run_jobs
+from crossgraft.select.planning import SelectionStudy
 from crossgraft.select.rule import Trial
-from crossgraft.select.study import SelectionStudy
 from crossgraft.select.val_error import standard_error
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 

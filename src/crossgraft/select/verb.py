@@ -12,35 +12,36 @@ from crossgraft.compute import available_cores, resolve_device
 from crossgraft.data import Dataset
 from crossgraft.data.describe import make_thumbnails
 from crossgraft.data.errors_first import data_errors_first
-from crossgraft.edit.asked_edits import AskedEdits
+from crossgraft.edit.edits import AskedEdits
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options._option import configuration
 from crossgraft.rank.expected_order import ExpectedOrder
-from crossgraft.rank.model_history import look_up_known_results
-from crossgraft.rank.shared_images import shared_share
-from crossgraft.running.jobs import Executor
+from crossgraft.rank.model_history import look_up_known_results, shared_share
+from crossgraft.running.jobs import MAX_WORKERS, Executor, worker_pool
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
-from crossgraft.running.workers import MAX_WORKERS, worker_pool
-from crossgraft.select.assemble import assemble_selection
-from crossgraft.select.budget import Budget, parse_budget
-from crossgraft.select.hand_over import begin_anew, hand_over, tidy
 from crossgraft.select.options import SelectOptions
-from crossgraft.select.planning import SELECTION_PLAN_FILE, candidates_of, make_selection_plan, order_of_zoo
-from crossgraft.select.preference import choose
+from crossgraft.select.planning import (
+    SELECTION_PLAN_FILE,
+    Budget,
+    SelectionStudy,
+    candidates_of,
+    make_selection_plan,
+    order_of_zoo,
+    parse_budget,
+    tune_options,
+)
 from crossgraft.select.record import SelectionPlanRecord
-from crossgraft.select.result import SelectionResult
-from crossgraft.select.rule import Trial, run_selection
-from crossgraft.select.study import SelectionStudy, tune_options
+from crossgraft.select.result import SelectionResult, assemble_selection, begin_anew, hand_over, tidy
+from crossgraft.select.rule import Trial, choose, run_selection
 from crossgraft.select.training import limit_of_val, train_models
-from crossgraft.storage.temporaries import scratch_folder
-from crossgraft.tune.edited_rows import edit_rows, read_edits
+from crossgraft.storage.atomic import scratch_folder
 from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.planning.preparation import checks_of_rows
-from crossgraft.tune.planning.request import Request, as_typed
+from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_rows
 from crossgraft.tune.planning.rows import open_rows
+from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.words.formatting import duration
 

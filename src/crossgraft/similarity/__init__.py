@@ -1,9 +1,9 @@
 """How alike two representations, or the predictions, of the same images are."""
 
-from crossgraft.similarity._value import Similarity as Similarity
+from crossgraft.similarity._features import Similarity as Similarity
 from crossgraft.similarity.cca import cca as cca
 from crossgraft.similarity.layer_cka import LayerCka as LayerCka
-from crossgraft.similarity.layers import LayerSimilarity as LayerSimilarity
+from crossgraft.similarity.layer_cka import LayerSimilarity as LayerSimilarity
 from crossgraft.similarity.linear_cka import CkaPair as CkaPair
 from crossgraft.similarity.linear_cka import both_linear_cka as both_linear_cka
 from crossgraft.similarity.linear_cka import linear_cka as linear_cka

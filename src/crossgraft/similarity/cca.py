@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crossgraft.errors import UsageError
-from crossgraft.similarity._canonical import Coefficients, canonical
-from crossgraft.similarity._features import Features, centred_rows
-from crossgraft.similarity._value import Similarity
+from crossgraft.similarity._features import Coefficients, Features, Similarity, canonical, centred_rows
 from crossgraft.similarity.thesis_cca import thesis_cca
 
 MEASURE = "CCA"

@@ -8,9 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from crossgraft.errors import DataError, NotApplicable, UsageError
-from crossgraft.similarity._features import Features
-from crossgraft.similarity._value import Similarity
-from crossgraft.similarity.layers import LayerRows, LayerSimilarity, from_products, layer_rows
+from crossgraft.similarity._features import Features, Similarity
+from crossgraft.similarity.layer_cka import LayerRows, LayerSimilarity, from_products, layer_rows
 
 _FEWEST = 4
 

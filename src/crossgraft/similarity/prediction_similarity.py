@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float64
 from scipy.stats import hypergeom
 
 from crossgraft.errors import DataError, NotApplicable
-from crossgraft.similarity._value import Similarity
+from crossgraft.similarity._features import Similarity
 
 _MASS = 0.95
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crossgraft.errors import UsageError
-from crossgraft.similarity._canonical import Matrix
-from crossgraft.similarity._features import Features, centred_rows
-from crossgraft.similarity._value import Similarity
+from crossgraft.similarity._features import Features, Matrix, Similarity, centred_rows
 
 _KINDS = ("shape", "size and shape", "angular")
 

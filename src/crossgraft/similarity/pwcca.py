@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.similarity._canonical import canonical
-from crossgraft.similarity._features import Features, centred_rows
-from crossgraft.similarity._value import Similarity
+from crossgraft.similarity._features import Features, Similarity, canonical, centred_rows
 from crossgraft.similarity.cca import warn_of_few
 
 

@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from crossgraft.errors import UsageError
-from crossgraft.similarity._features import Features, centred_rows
-from crossgraft.similarity._value import Similarity
+from crossgraft.similarity._features import Features, Similarity, centred_rows
 
 BatchRows = Float[Tensor, "rows width"]
 Kernel = Float[Tensor, "rows rows"]

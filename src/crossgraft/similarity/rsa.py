@@ -8,8 +8,7 @@ from scipy.stats import rankdata
 
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.seeding import generator
-from crossgraft.similarity._features import Features, Rows, as_rows, not_finite
-from crossgraft.similarity._value import Similarity
+from crossgraft.similarity._features import Features, Rows, Similarity, as_rows, not_finite
 
 _MEASURE = "RSA"
 

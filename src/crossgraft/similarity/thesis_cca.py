@@ -10,9 +10,7 @@ from jaxtyping import Float, Int
 
 from crossgraft.errors import DataError, NotApplicable, UsageError
 from crossgraft.seeding import generator
-from crossgraft.similarity._canonical import canonical
-from crossgraft.similarity._features import Features, as_array, centred_rows
-from crossgraft.similarity._value import Similarity
+from crossgraft.similarity._features import Features, Similarity, as_array, canonical, centred_rows
 
 Maps = Float[np.ndarray, "num_images _ _ _"]
 Indices = Int[np.ndarray, " _"]

@@ -9,8 +9,7 @@ from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import DATA_HELP, Command, Input, Typed
 from crossgraft.options.data import ClassOptions, Splits, TableOptions, Validating, Volumes
 from crossgraft.options.models import Download
-from crossgraft.options.running import Seed
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Seed, Terminal
 
 if TYPE_CHECKING:
     from crossgraft.progress import Reporter

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from crossgraft.data.record import SplitRow
-from crossgraft.data.split_record import DataSplitRecord
-from crossgraft.models.on_this_machine import with_models_here
+from crossgraft.data.record import DataSplitRecord, SplitRow
+from crossgraft.models.available import with_models_here
+from crossgraft.options.command import CARRIED
 from crossgraft.options.data import Splits
-from crossgraft.options.typed_command import CARRIED
 from crossgraft.report.blocks import Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossgraft.data.leakage import is_leakage_known, leakage_in_words
-from crossgraft.data.record import SplitRow
+from crossgraft.data.record import DataSplitRecord, SplitRow
 from crossgraft.data.rows import ImageRows
+from crossgraft.data.selection import is_leakage_known, leakage_in_words
 from crossgraft.data.sources import SourceRows
-from crossgraft.data.split_record import DataSplitRecord
 from crossgraft.data.splits import PARTS, Split
 from crossgraft.errors import DataError, StorageError, UsageError
 from crossgraft.result import Result
-from crossgraft.storage.atomic import describe_os_error
-from crossgraft.storage.replacing import refuse_to_replace
+from crossgraft.storage.atomic import describe_os_error, refuse_to_replace
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from crossgraft.data import Dataset
-from crossgraft.data.checks.alike_groups import ADVICE, find_alike_groups
+from crossgraft.data.checks.class_counts import ADVICE, find_alike_groups
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.listing import list_rows, make_request
 from crossgraft.data.selection import RowSelection
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._option import narrowed
 from crossgraft.options.data import SourceOptions
-from crossgraft.running.inputs import refuse_file_of_a_run
 from crossgraft.running.verb import Run, verb
+from crossgraft.running.written_files import refuse_file_of_a_run
 from crossgraft.split.options import SplitOptions
 from crossgraft.split.result import DataSplit, describe_split
 from crossgraft.tasks import task_of

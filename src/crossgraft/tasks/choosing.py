@@ -9,10 +9,8 @@ import numpy as np
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tasks._task import Task
-from crossgraft.tasks.binary import BinaryTask
-from crossgraft.tasks.multi_class import MultiClassTask
+from crossgraft.tasks.multi_class import BinaryTask, MultiClassTask, OrdinalBinaryTask, OrdinalTask
 from crossgraft.tasks.multi_label import MultiLabelTask
-from crossgraft.tasks.ordinal import OrdinalBinaryTask, OrdinalTask
 
 TASKS: Mapping[str, Task] = {task.name: task for task in (MultiClassTask(), BinaryTask(), MultiLabelTask())}
 """Name → task, as losses declare them."""

@@ -9,8 +9,16 @@ from jaxtyping import Bool, Float, Float64
 from scipy.special import log_softmax, softmax
 
 from crossgraft.errors import DataError
-from crossgraft.tasks._task import Decisions, Likelihood, Logits, Marks, Task
-from crossgraft.tasks._thresholds import Probabilities, Thresholds
+from crossgraft.tasks._task import (
+    Decisions,
+    Likelihood,
+    Logits,
+    Marks,
+    Probabilities,
+    Task,
+    Thresholds,
+    checked_thresholds,
+)
 from crossgraft.types import Targets
 
 
@@ -127,3 +135,63 @@ OF_THEIR_OWN = (
     "Each of the {number} images of {data} has a label of its own, so the labels look like numbers or names of images, not "
     "classes. Choose other labels (--label-column)."
 )
+
+
+class BinaryTask(MultiClassTask):
+    """Every image is of one of two classes; the last one is the positive one."""
+
+    name = "binary"
+    is_question = True
+    largest_squared_error = 1.0
+
+    def check_predictions(self, probabilities: Probabilities, targets: Targets, num_classes: int) -> None:
+        """As of classes; there must be two of them."""
+        if num_classes != 2:
+            raise DataError(f"binary means two classes; there are {num_classes}.")
+        super().check_predictions(probabilities, targets, num_classes)
+
+    def threshold_columns(self, num_classes: int) -> list[int]:
+        """The positive class."""
+        return [num_classes - 1]
+
+    def curve_columns(self, num_classes: int) -> list[int]:
+        """The positive class; the curve of the other one is its mirror image."""
+        return self.threshold_columns(num_classes)
+
+    def decide(self, probabilities: Probabilities, thresholds: Thresholds | None = None) -> Decisions:
+        """The last class where its probability is at least the threshold."""
+        limits = checked_thresholds(thresholds, len(probabilities), 1)
+        return (probabilities[:, -1] >= limits[..., 0]).astype(np.int64)
+
+    def decision_in_words(self, class_names: Sequence[str], *, fitted: bool) -> str:
+        """By the threshold where there is one."""
+        if not fitted:
+            return self.default_decision
+        return f"{class_names[-1]} where its probability reaches its threshold, else {class_names[0]}"
+
+    def asked_scores(self, probabilities: Probabilities) -> np.ndarray:
+        """(n,) of the positive class."""
+        return probabilities[:, 1]
+
+    def asked_decisions(self, decisions: Decisions) -> np.ndarray:
+        """(n, 1) 1 for the positive class."""
+        return decisions[:, None]
+
+    def squared_error(self, squares: Float[np.ndarray, "n c"]) -> Float[np.ndarray, " n"]:
+        """That of the positive class: both columns have the same."""
+        return squares.mean(axis=1)
+
+
+class OrdinalTask(MultiClassTask):
+    """One of several classes whose order has a meaning: a multi-class task, and it says so.
+
+    No loss, metric or score uses the order yet; reports name it.
+    """
+
+    in_order = True
+
+
+class OrdinalBinaryTask(BinaryTask):
+    """One of two classes in an order: the question whether it is the higher one."""
+
+    in_order = True

@@ -9,8 +9,17 @@ from jaxtyping import Bool, Float, Float64
 from scipy.special import expit, log_expit
 
 from crossgraft.errors import DataError
-from crossgraft.tasks._task import Decisions, Likelihood, Logits, Marks, Task
-from crossgraft.tasks._thresholds import DEFAULT_THRESHOLD, Probabilities, Thresholds, checked_thresholds
+from crossgraft.tasks._task import (
+    DEFAULT_THRESHOLD,
+    Decisions,
+    Likelihood,
+    Logits,
+    Marks,
+    Probabilities,
+    Task,
+    Thresholds,
+    checked_thresholds,
+)
 from crossgraft.tasks.multi_class import OF_THEIR_OWN
 from crossgraft.types import Targets
 

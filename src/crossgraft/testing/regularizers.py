@@ -26,7 +26,7 @@ from crossgraft.testing.promises import (
     promise,
     require,
 )
-from crossgraft.tune.protocols.regularizer import LooksInside, attach
+from crossgraft.tune.protocols import LooksInside, attach
 from crossgraft.tune.regularizers import ForwardStart, Regularizer, StepUpdate
 
 

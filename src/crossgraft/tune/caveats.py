@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crossgraft.edit.page_edits import edited_caveat
+from crossgraft.edit.page import edited_caveat
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import doubt_in_words, metric_format

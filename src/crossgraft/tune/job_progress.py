@@ -10,9 +10,9 @@ from crossgraft.tune.engine.contract import StepReport, TrainedEpoch
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import GridTraining, further_factors
-from crossgraft.tune.planning.steps import steps_per_epoch
+from crossgraft.tune.planning.choices import GridTraining, further_factors
+from crossgraft.tune.planning.rows import FoldData
+from crossgraft.tune.planning.step_cost import steps_per_epoch
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import duration
 

@@ -7,32 +7,79 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import safetensors.torch
+from safetensors import SafetensorError
 from torch import Tensor
 
+from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.records.base import Record
+from crossgraft.running.command_line import portable_name
 from crossgraft.running.jobs import Job, Outcome, Work
-from crossgraft.running.names import portable_name
 from crossgraft.running.run_directory import RunDirectory
-from crossgraft.tune.engine.contract import TrainingResult
+from crossgraft.tune.engine.contract import TrainedEpoch, TrainingResult
 from crossgraft.tune.engine.gradient_norms import FILE_NAME, GradientNorms, read_gradient_norms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.trainer import train
-from crossgraft.tune.epoch_rows import epoch_rows, number_or_none
-from crossgraft.tune.epochs_record import EpochRow
 from crossgraft.tune.job_progress import JobProgress
-from crossgraft.tune.kept_weights import read_weights
-from crossgraft.tune.planning.fold_data import FoldData, make_feed
-from crossgraft.tune.planning.grid import KEEP_FACTOR, GridPoint, GridTraining
+from crossgraft.tune.planning.choices import KEEP_FACTOR, GridPoint, GridTraining
 from crossgraft.tune.planning.preparation import Preparation, settings_at
-from crossgraft.tune.record import GridPointRecord
+from crossgraft.tune.planning.rows import FoldData, make_feed
+from crossgraft.tune.record import EpochRow, GridPointRecord
+
+
+def epoch_rows(
+    training: GridTraining, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int
+) -> list[EpochRow]:
+    """One row per epoch of one training; epochs count from 1, those of the head alone first."""
+    num_head = sum(row.phase == "head" for row in history)
+    return [
+        EpochRow(
+            job=training.name,
+            epoch=number,
+            stage=row.phase,
+            learning_rate=row.learning_rate,
+            train_loss=number_or_none(row.terms.get("loss")),
+            terms={name: value for name, value in row.terms.items() if "/" in name},
+            val_loss=number_or_none(row.metrics.get("loss")),
+            val_metric=number_or_none(row.metrics.get(metric)),
+            val_cka=number_or_none(row.metrics.get("cka")),
+            val_cka_debiased=number_or_none(row.metrics.get("cka_debiased")),
+            val_cka_adapted=number_or_none(row.metrics.get("cka_adapted")),
+            val_cka_debiased_adapted=number_or_none(row.metrics.get("cka_debiased_adapted")),
+            metric_reason=None if number_or_none(row.metrics.get(metric)) is not None else _why_none(row.metrics),
+            is_best=row.phase == "all" and number - num_head - 1 == best_epoch,
+            seconds=row.seconds,
+        )
+        for number, row in enumerate(history, start=1)
+    ]
+
+
+def number_or_none(value: float | None) -> float | None:
+    """None for what is not a number."""
+    return None if value is None or value != value else float(value)
+
+
+def _why_none(metrics: Mapping[str, float]) -> str:
+    return "not defined on the validation rows" if metrics else "there are no validation rows"
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Tensors of a safetensors file.
+
+    Raises:
+        DataError: The file is gone or damaged.
+    """
+    try:
+        return safetensors.torch.load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"Cannot read the weights {path}: {error}. Use --overwrite to train again.") from error
 
 
 class JobRecord(Record):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crossgraft.running.jobs import Outcome, run_jobs
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE, Keep
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork
-from crossgraft.tune.planning.grid import KEEP_FACTOR, GridPoint, GridTraining
+from crossgraft.tune.planning.choices import KEEP_FACTOR, GridPoint, GridTraining
 
 _STEP = 5.0
 """What the factor is multiplied or divided by while all that was seen lies on one side of the target."""

@@ -9,13 +9,13 @@ from jaxtyping import Float, Int, Shaped
 
 from crossgraft.data.rows import ImageRows
 from crossgraft.metrics import evaluate_predictions
-from crossgraft.metrics.looks_words import NOT_SEEN
 from crossgraft.metrics.record import MetricRecord
+from crossgraft.metrics.words import NOT_SEEN
 from crossgraft.progress import Reporter
 from crossgraft.tasks import recorded_task, task_of
-from crossgraft.tune.measuring.metric_records import metric_records
-from crossgraft.tune.saving.inference import Answering, in_words, thresholds_of
-from crossgraft.tune.seen_images import AlreadySeen
+from crossgraft.tune.measuring.evaluation import metric_records
+from crossgraft.tune.rows_of_run import AlreadySeen
+from crossgraft.tune.saving.saved_model import Answering, in_words, thresholds_of
 from crossgraft.types import Targets
 from crossgraft.words.formatting import counted, joined
 

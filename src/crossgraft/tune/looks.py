@@ -12,7 +12,7 @@ from crossgraft.data.fingerprint import dataset_fingerprint
 from crossgraft.data.rows import ImageRows
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.progress import Reporter
-from crossgraft.records.looks import Look, LooksRecord
+from crossgraft.records.base import Look, LooksRecord
 from crossgraft.running.ledger import count_looks
 
 

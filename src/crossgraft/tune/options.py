@@ -20,8 +20,7 @@ from crossgraft.options.data import (
     Volumes,
 )
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
-from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Workers
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Terminal, Workers
 from crossgraft.tune.engine.settings import OptimizerName, ScheduleName
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from crossgraft.models.spec import ModelSpec
     from crossgraft.tune.augmentations import Augmentation
     from crossgraft.tune.batch_transforms import BatchTransform
-    from crossgraft.tune.protocols.method import Method
-    from crossgraft.tune.protocols.regularizer import Regularizer
+    from crossgraft.tune.protocols import Method, Regularizer
 else:
     Augmentation = BatchTransform = Loss = Method = ModelSpec = Regularizer = FromProgram
 

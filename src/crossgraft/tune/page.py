@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from crossgraft.data.summary import describe_classes, describe_groups, known_split
-from crossgraft.edit.page_edits import edited_with
+from crossgraft.data.describe import describe_classes, describe_groups, known_split
+from crossgraft.data.page import data_facts, data_gallery
+from crossgraft.data.plots import split_counts_figure
+from crossgraft.edit.page import edited_blocks, edited_with
 from crossgraft.metrics.page import (
     interval_of,
     metrics_by_class,
@@ -14,30 +17,172 @@ from crossgraft.metrics.page import (
     metrics_table,
     name_of,
 )
-from crossgraft.metrics.plot_confusion import MOST_CONFUSED_CLASSES, confusion_figure
-from crossgraft.metrics.plot_roc import roc_figure
+from crossgraft.metrics.plots import MOST_CONFUSED_CLASSES, confusion_figure, roc_figure
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import guessing, metric_format, metric_in_words, overall, rows_in_words
-from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.records.base import CheckRecord
+from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow
-from crossgraft.report.provenance import provenance_section
-from crossgraft.report.references import references_section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
-from crossgraft.report.verdict import caveats_of, in_one_line, verdict_blocks
+from crossgraft.report.verdict import (
+    caveats_of,
+    checks_section,
+    in_one_line,
+    provenance_section,
+    references_section,
+    verdict_blocks,
+)
+from crossgraft.split.page import parts_table
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
-from crossgraft.tune.page_curves import curves_section
-from crossgraft.tune.page_data import parts_in_words, tuning_checks_section, tuning_data_section
-from crossgraft.tune.page_decisions import calibration_section, thresholds_section
-from crossgraft.tune.page_gradients import gradients_section
-from crossgraft.tune.page_mistakes import mistakes_section
-from crossgraft.tune.page_similarity import similarity_section
-from crossgraft.tune.page_training import folds_section, grid_section, plan_section
-from crossgraft.tune.plan_words import kind_in_words
-from crossgraft.tune.record import TuningRecord
-from crossgraft.words.formatting import counted, joined
+from crossgraft.tune.page_curves import curves_section, gradients_section
+from crossgraft.tune.page_training import (
+    calibration_section,
+    folds_section,
+    grid_section,
+    plan_section,
+    thresholds_section,
+)
+from crossgraft.tune.record import MistakeRecord, TuningRecord
+from crossgraft.tune.words import ADAPTED, CKA, NUMBERS, kind_in_words, meaning_of, similarity_rows
+from crossgraft.words.formatting import NumberFormat, count, counted, joined
+
+_WHAT_IT_IS = (
+    "CKA says how alike two networks make the features of the test images: 1 is the same up to rotation and scale. The debiased "
+    "one of unrelated features is about 0, however few images there are."
+)
+_STATISTICS = (
+    "BatchNorm layers keep means and variances of the images that they were trained on. Images of another kind have others, and "
+    "features change with them although no weight does."
+)
+
+
+def similarity_section(source: Source[TuningRecord]) -> Section | None:
+    """Similarity of the fine-tuned network, and of untouched weights under other statistics; None where it was not measured."""
+    record = source.record
+    if not record.similarity:
+        return None
+    meaning = meaning_of(record.similarity, record.batch_norm, from_scratch=record.model.from_scratch)
+    blocks: list[Block] = [similarity_table(record.similarity)]
+    if meaning is not None:
+        blocks.append(Paragraph(meaning))
+    blocks.append(Paragraph(_WHAT_IT_IS if meaning is None else f"{_WHAT_IT_IS} {_STATISTICS}", tone="quiet"))
+    return Section(name="similarity", title="Similarity to the pretrained network", part="evidence", blocks=blocks)
+
+
+def similarity_table(similarity: Mapping[str, float]) -> Table:
+    """One row of a network without BatchNorm, and two of one that has some; the terminal shows what is debiased."""
+    rows = similarity_rows(similarity)
+    kinds, has_statistics = next(iter(rows.values())), len(rows) > 1
+    return Table(
+        caption="Features of the test images, compared with those of the pretrained network",
+        columns=[
+            Column("Network"),
+            *(Column(CKA[name], numeric=True, page_only="debiased" not in name) for name in kinds),
+        ],
+        rows=[[words(name), *(number(value, NUMBERS) for value in values.values())] for name, values in rows.items()],
+        file_name="similarity",
+        muted_rows=frozenset([1] if has_statistics else []),
+        notes=[ADAPTED] if has_statistics else [],
+    )
+
+
+_PROBABILITY = NumberFormat(decimals=3)
+
+
+def mistakes_section(source: Source[TuningRecord]) -> Section | None:
+    """Small images of the most certain mistakes, or a table of them; None without any."""
+    found = source.record.mistakes
+    if found is None or not found.most_certain:
+        return None
+    pictures = {each.row: each.png_base64 for each in source.thumbnails if each.row is not None}
+    shown = len(found.most_certain)
+    which = f"The {shown} most certain" if shown < found.num_wrong else "All"
+    text = (
+        f"{count(found.num_wrong)} of {counted(found.num_images, 'image')} had a wrong answer. {which} of them are shown, the "
+        "surest first: a label may be wrong, or the picture may show what the model really goes by. Numbers are rows of the "
+        "data, from 1."
+    )
+    blocks: list[Block] = [Paragraph(text)]
+    gallery = {_caption(each): [pictures[each.row]] for each in found.most_certain if each.row in pictures}
+    if gallery:
+        blocks.append(Gallery(gallery, noun="mistake", in_columns=True))
+    else:
+        blocks += [_table(found.most_certain), Paragraph(_NO_IMAGES, tone="quiet")]
+    return Section(name="mistakes", title="Most certain mistakes", part="evidence", blocks=blocks)
+
+
+_NO_IMAGES = "No images are shown: none were kept with this run (--no-images)."
+
+
+def _caption(row: MistakeRecord) -> str:
+    return f"Row {row.row}: {row.answer} ({_PROBABILITY(row.probability)}), true {row.target}"
+
+
+def _table(rows: Sequence[MistakeRecord]) -> Table:
+    return table_of(
+        rows,
+        [
+            (Column("Row"), lambda row: whole(row.row)),
+            (Column("Answer"), lambda row: words(row.answer)),
+            (Column("Probability", numeric=True), lambda row: number(row.probability, _PROBABILITY)),
+            (Column("True"), lambda row: words(row.target)),
+        ],
+        caption="Most certain mistakes",
+        file_name="mistakes",
+    )
+
+
+def parts_in_words(record: Any) -> str:
+    """The images of each part, or the number of folds.
+
+    >>> parts_in_words(TuningRecord.model_construct(folds=[None, None], splits=[]))
+    '2 folds'
+    """
+    if isinstance(record, TuningRecord) and record.folds:
+        return f"{len(record.folds)} folds"
+    return ", ".join(f"{count(split.num_images)} {split.name}" for split in record.splits)
+
+
+def tuning_checks_section(source: Source[Any]) -> Section:
+    """The checks with the one of leakage, then what the command warned of."""
+    record = source.record
+    titles = {check.title for check in record.checks}
+    checks = list(record.checks)
+    if not any("patient" in title.casefold() for title in titles):
+        severity = "passed" if record.leakage_checked else "not assessed"
+        checks.append(CheckRecord(title="Patient leakage", severity=severity, text=record.leakage))
+    section = checks_section(source.showing(record.model_copy(update={"checks": checks})))
+    blocks: list[Block] = [*section.blocks]
+    if record.warnings:
+        blocks += [Paragraph("The command warned:"), Items(record.warnings)]
+    return Section(name=section.name, title=section.title, part=section.part, blocks=blocks)
+
+
+def tuning_data_section(source: Source[Any]) -> Section:
+    """The parts of the data with the images of each class, then the facts and small images."""
+    record = source.record
+    data = record.dataset
+    blocks: list[Block] = [Paragraph(record.leakage)]
+    if record.splits:
+        names = [split.name.removeprefix("test of ") for split in record.splits]  # of folds: no room for more
+        drawn = data.class_names, names, [split.class_counts for split in record.splits]
+        identifier = f"{source.prefix}splits"
+        wide = split_counts_figure(*drawn, identifier=identifier)
+        narrow = split_counts_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
+        shown = " The first 20 are drawn." if len(data.class_names) > 20 else ""
+        task = recorded_task(data)
+        blocks += [
+            Figure(
+                [wide], caption=f"Images {task.of} each {task.noun} in each part of the data.{shown}", narrow=[narrow]
+            ),
+            parts_table(record.splits),
+        ]
+    blocks += [*edited_blocks(record.edits), Facts(data_facts(data)), *data_gallery(source.thumbnails)]
+    return Section(name="data", title="Data and split", part="checks", blocks=blocks)
+
 
 _GAP = "_gap"  # ends the name of a metric that is the difference of two subgroups
 

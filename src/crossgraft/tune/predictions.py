@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from crossgraft.result import Result
-from crossgraft.tune.prediction_record import PredictionRecord, PredictionRow
+from crossgraft.tune.record import PredictionRecord, PredictionRow
 
 if TYPE_CHECKING:
     import pandas as pd

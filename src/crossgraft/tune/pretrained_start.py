@@ -13,11 +13,11 @@ from crossgraft.errors import CrossgraftError, MissingWeightsError, RunDirectory
 from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.models.spec import PRETRAINED, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, trusted_code
-from crossgraft.options.typed_command import TypedCommand
+from crossgraft.options.command import TypedCommand
 from crossgraft.paths import read_whole
 from crossgraft.plain_types import AllowedCode
 from crossgraft.progress import Reporter
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import RunRecord
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.rows_of_run import run_directory_of
 from crossgraft.tune.saving.saved_model import SavedModel

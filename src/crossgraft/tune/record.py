@@ -2,22 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
-from crossgraft.data.record import DatasetRecord, SplitRow
+from crossgraft.data.record import DatasetRecord, FileCountRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
 from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord, RocRecord, ThresholdRecord
 from crossgraft.models.record import PreprocessingRecord
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference
-from crossgraft.records.looks import LooksRecord
-from crossgraft.tune.epochs_record import EpochRow
-from crossgraft.tune.gradients_record import GradientNormsRecord
-from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
-from crossgraft.tune.mistakes_record import MistakesRecord
-from crossgraft.tune.plugins_record import PluginRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference
+from crossgraft.types import RecordedTask
+
+
+class EpochRow(Record):
+    """One epoch of one job."""
+
+    job: str
+    epoch: int = Field(description="From 1; epochs of the head alone come first.")
+    stage: Literal["head", "all"] = "all"
+    learning_rate: float
+    train_loss: float | None
+    terms: dict[str, float] = Field(default={}, description="Mean of each term that regularisers add to the loss.")
+    val_loss: float | None
+    val_metric: float | None
+    metric_reason: str | None = Field(default=None, description="Why there is no metric.")
+    val_cka: float | None = Field(
+        default=None,
+        description="Similarity of the features of the validation rows to those of the pretrained network.",
+    )
+    val_cka_debiased: float | None = Field(default=None, description="The same without the bias of few rows.")
+    val_cka_adapted: float | None = Field(
+        default=None,
+        description="Similarity to the pretrained weights with BatchNorm statistics of the training images.",
+    )
+    val_cka_debiased_adapted: float | None = Field(default=None, description="The same without the bias of few rows.")
+    is_best: bool = Field(default=False, description="The epoch whose weights were kept.")
+    seconds: float
+    images_per_second: float | None = None
+
+
+class BlockGradientRecord(Record):
+    """Norm of the gradient of one building block over the steps of a training; what overflowed counts nowhere but as a spike."""
+
+    block: str = Field(description="Its name in the network.")
+    median: float | None
+    largest: float | None
+    num_spikes: Count = Field(description="Steps with more than twice the moving average of the step before.")
+    averages: list[float | None] = Field(description="Moving average in each of the listed steps.")
+
+
+class GradientNormsRecord(Record):
+    """L2 norms of the gradient of each building block, before clipping; every step stands in ``gradient_norms.csv``."""
+
+    job: str
+    num_steps: Count
+    smoothing: float = Field(
+        description="What a step counts for in the moving average, over what the one after it does."
+    )
+    steps: list[int] = Field(description="Steps that are listed, from 1; at most 200, evenly spread.")
+    blocks: list[BlockGradientRecord] = Field(description="Blocks with a trained parameter, first to last.")
+
+
+BatchNormMode = Literal["train", "frozen", "adapt"]
+
+
+class BatchNormRecord(Record):
+    """What BatchNorm normalised with while the network was trained."""
+
+    mode: BatchNormMode = Field(
+        description="The mean and variance of each batch, which move the kept ones; the pretrained ones; or those of each "
+        "batch, from a network whose kept ones were first estimated on the training images."
+    )
+    reason: str = Field(default="", description="Why, where nobody asked for it.")
+    num_layers: int = Field(description="Layers with kept means and variances; 0: there was nothing to decide.")
+    num_moving: int | None = Field(
+        default=None, description="Those whose kept ones moved while the network was trained; None: not counted."
+    )
+
+    @property
+    def effective_mode(self) -> BatchNormMode:
+        """The mode, by what became of the statistics: a method that moves none of them keeps them frozen, too."""
+        return "frozen" if self.mode == "train" and self.num_moving == 0 else self.mode
+
+
+class KeepRecord(Record):
+    """The similarity that training was to end at, and where it ended. One entry per fold; one without folds."""
+
+    target: float = Field(description="Debiased CKA on val to the network that training started from.")
+    found: list[float | None] = Field(description="That of the epochs that were kept; None where it is not defined.")
+    factors: list[float] = Field(description="Factors of the regularisers' terms in the trainings that were picked.")
+    tolerance: float = Field(description="Distance from the target that counts as reached.")
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether all of them are within the tolerance."""
+        return all(value is not None and abs(value - self.target) <= self.tolerance for value in self.found)
+
+
+class MistakeRecord(Record):
+    """One wrong answer about an image that selection did not see."""
+
+    row: int = Field(description="Number of the image, from 1.")
+    target: str = Field(description="Its true class, or all its labels.")
+    answer: str = Field(description="What was said instead; with several labels per image the label, or 'no LABEL'.")
+    probability: float = Field(description="That the model states for its answer, after temperature.")
+
+
+class MistakesRecord(Record):
+    """The images that were answered wrongly, and those of them that the model was surest of."""
+
+    num_wrong: int = Field(description="Images with a wrong answer.")
+    num_images: int
+    most_certain: list[MistakeRecord] = Field(description="The surest first, at most 12, one per image.")
+
+
+class PluginRecord(Record):
+    """A method, regulariser, batch transform, augmentation or loss as it was used."""
+
+    kind: str = Field(description="For example 'method'.")
+    spelling: str = Field(description="What to type to get it again, with its options: 'l2_sp:alpha=0.1'.")
+    title: str
+    reference: str = ""
+    in_full: str | None = Field(
+        default=None, description="The same, with what was left open filled in, where that differs."
+    )
+
+    @property
+    def used(self) -> str:
+        """What was used, whatever of it was typed."""
+        return self.in_full or self.spelling
 
 
 class PlanRow(Record):
@@ -197,3 +311,79 @@ class TuningRecord(MayBeEdited):
             if row.metric == name and overall and split in (None, row.split):
                 return row
         return None
+
+
+class PredictionRow(Record):
+    """What the model says about one image."""
+
+    row: int = Field(description="Number of the image, from 1.")
+    name: str | None = Field(default=None, description="Name of the file; in a run directory only with --show-names.")
+    predicted: list[str] = Field(description="The most probable class; or every label above its threshold.")
+    decision: str = Field(description="With the threshold; 'unreadable' where the image could not be decoded.")
+    probabilities: list[float] = Field(description="One per class, after temperature; empty if unreadable.")
+    logits: list[float] = []
+    certainty: float | None = Field(description="Highest probability; with labels the least distance from 0.5.")
+    target: str | None = Field(default=None, description="The true class, where it is known.")
+    seen: bool | None = Field(
+        default=None,
+        description="Whether the model has learned from this image, or a head from its group; None: not known, or unreadable.",
+    )
+    reason: str | None = Field(default=None, description="Why there is no prediction.")
+
+    def probability_of_decision(self, class_names: Sequence[str]) -> float | None:
+        """The probability of the decided class; with several labels per image, the highest of all."""
+        if self.decision in class_names and self.probabilities:
+            return self.probabilities[class_names.index(self.decision)]
+        return max(self.probabilities, default=None)
+
+
+class PredictionRecord(Record):
+    """Everything that ``crossgraft predict``, or ``fewshot`` of a support set, found; ``report.json`` is this record."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["prediction"] = "prediction"
+    model: TunedModelRecord
+    model_trained_on: str = Field(
+        description="Name of the data that the model was fine-tuned on, or that the head learned from."
+    )
+    model_fingerprint: str = Field(description="Of the fine-tuned weights.")
+    head: str | None = Field(
+        default=None, description="Few-shot head, as it is written, on the frozen model; None: a fine-tuned model."
+    )
+    num_support: int | None = Field(default=None, description="Labelled images that the head learned from.")
+    task: RecordedTask
+    class_names: list[str]
+    data_name: str
+    num_images: int
+    num_unreadable: int = 0
+    rows_used: str = Field(default="", description="Which rows of the data, in words; empty: not recorded.")
+    is_of_run: bool = Field(
+        default=False,
+        description="Whether the images, but for those that had a part in the fine-tuning, are its test images, or there are no "
+        "others.",
+    )
+    num_seen: int | None = Field(
+        default=None,
+        description="Images that the model has learned from; they are measured only where there are no others. None: not known.",
+    )
+    files: list[FileCountRecord] = Field(
+        default=[], description="All visible files below the images by kind and class; empty where they are no files."
+    )
+    temperature: float | None
+    thresholds: list[ThresholdRecord] = []
+    rows: list[PredictionRow]
+    predicted_counts: dict[str, int] = Field(default={}, description="Images of each predicted class or label.")
+    most_certain: list[int] = Field(default=[], description="Numbers of images, the most certain first.")
+    least_certain: list[int] = Field(default=[], description="Numbers of images, the least certain first.")
+    metrics: list[MetricRecord] = Field(default=[], description="Measured here, where true classes are known.")
+    looks: LooksRecord | None = Field(
+        default=None,
+        description="Place among the looks at these images; None: nothing was measured, the model had seen them, or looks were "
+        "not counted.",
+    )
+    training_metrics: list[MetricRecord] = Field(default=[], description="As stored with the model.")
+    images_per_second: float | None = None
+    seconds: float = 0.0
+    warnings: list[str] = []
+    notes: list[str] = []
+    references: list[Reference] = []

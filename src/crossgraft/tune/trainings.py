@@ -12,14 +12,12 @@ from crossgraft.data.describe import make_thumbnails, thumbnails_of_rows
 from crossgraft.errors import DataError
 from crossgraft.metrics.words import overall
 from crossgraft.progress import Reporter
-from crossgraft.records.base import Thumbnail
-from crossgraft.records.looks import LooksRecord
-from crossgraft.running.ending import Publish
+from crossgraft.records.base import LooksRecord, Thumbnail
 from crossgraft.running.jobs import num_read_back, results_of
 from crossgraft.running.run_directory import RunDirectory
-from crossgraft.tune.assemble import assemble_record, prediction_table
+from crossgraft.running.verb import Publish
+from crossgraft.tune.assemble import FinishedFold, assemble_record, model_in_memory, prediction_table, save_models
 from crossgraft.tune.engine.gradient_norms import GradientNorms
-from crossgraft.tune.finished_fold import FinishedFold, model_in_memory, save_models
 from crossgraft.tune.forecast import MEASURING, METRICS, foresee
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.jobs import Trained, TrainingOutcome, TrainingWork, pick, trained_network
@@ -32,8 +30,7 @@ from crossgraft.tune.planning.plan import Plan
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.rows import TuningRows, columns_of
 from crossgraft.tune.record import TuningRecord
-from crossgraft.tune.result import FOLD_MODELS, FineTuningResult
-from crossgraft.tune.result_rows import keep_known_result
+from crossgraft.tune.result import FOLD_MODELS, FineTuningResult, keep_known_result
 from crossgraft.tune.saving.saved_model import MODEL_FOLDER
 from crossgraft.tune.tracking import Tracker
 from crossgraft.words.formatting import counted

@@ -8,14 +8,12 @@ from crossgraft.data import Dataset
 from crossgraft.data.errors_first import data_errors_first
 from crossgraft.running.publishing import publish
 from crossgraft.running.verb import Run, verb
-from crossgraft.tune.edited_rows import edit_rows, read_edits
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.plan import make_plan
-from crossgraft.tune.planning.preparation import prepare
-from crossgraft.tune.planning.request import Request
+from crossgraft.tune.planning.preparation import Request, prepare
 from crossgraft.tune.planning.rows import open_rows
-from crossgraft.tune.result import FineTuningResult
-from crossgraft.tune.result_rows import look_at_known_results
+from crossgraft.tune.result import FineTuningResult, look_at_known_results
+from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 

@@ -2,17 +2,113 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+from scipy import special
+
+from crossgraft.data import Dataset
+from crossgraft.errors import NotApplicable
+from crossgraft.metrics import MetricValue, auc, auc_combination, balanced_accuracy, balanced_accuracy_combination
 from crossgraft.records.base import Record
 from crossgraft.result import EXIT_PARTIAL, Result
-from crossgraft.variants.record import ComparisonPlanRecord, FineTuningComparisonRecord
-from crossgraft.variants.study import plans_in_words
+from crossgraft.variants.record import ComparisonPlanRecord, DifferenceRecord, FineTuningComparisonRecord
+from crossgraft.variants.study import Answers, plans_in_words
 from crossgraft.variants.words import answer_in_words
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class OnImages:
+    """A network on the test images, or something between two in a straight line of their metrics.
+
+    Attributes:
+        value: The metric; nan where it has no meaning.
+        terms: Share and answers of each network; shares sum to 1.
+    """
+
+    value: float
+    terms: tuple[tuple[float, Answers], ...]
+
+    def towards(self, other: OnImages, share: float) -> OnImages:
+        """What lies ``share`` of the way to another."""
+        terms = [((1 - share) * weight, answers) for weight, answers in self.terms]
+        terms += [(share * weight, answers) for weight, answers in other.terms]
+        return OnImages((1 - share) * self.value + share * other.value, tuple(terms))
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredImages:
+    """The images that all variants are measured on.
+
+    Attributes:
+        data: These images alone.
+        metric: The primary metric: ``balanced_accuracy`` or ``auc``.
+    """
+
+    data: Dataset
+    metric: str
+
+    def measure(self, answers: Answers) -> OnImages:
+        """The metric of ``answers``."""
+        compute = auc if self.metric == "auc" else balanced_accuracy
+        try:
+            value = compute(answers, self.data.targets, class_names=list(self.data.class_names)).value
+        except NotApplicable:
+            value = math.nan
+        return OnImages(value, ((1.0, answers),))
+
+    def combination(self, terms: Sequence[tuple[float, OnImages]]) -> MetricValue:
+        """Σ c · metric, with the interval of the test images.
+
+        Raises:
+            NotApplicable: The metric has no meaning on these images.
+        """
+        flat = [(c * share, answers) for c, measured in terms for share, answers in measured.terms]
+        if self.metric == "auc":
+            return auc_combination(flat, self.data.targets, self.data.groups)
+        names = list(self.data.class_names)
+        return balanced_accuracy_combination(flat, self.data.targets, self.data.groups, class_names=names)
+
+    def mean(self, measured: Sequence[OnImages]) -> MetricValue:
+        """Mean over seeds, with the interval of the test images."""
+        return self.combination([(1 / len(measured), each) for each in measured])
+
+
+def difference(ones: Sequence[OnImages], others: Sequence[OnImages], images: MeasuredImages) -> DifferenceRecord:
+    """Mean over seeds of one minus the other, with its 95 % interval.
+
+    Each end is t √(r² / 1.96² + s² / S) away, with r how far the interval of the test images reaches, s² the variance over S
+    seeds and t Student's quantile with Satterthwaite's degrees of freedom, of which the seeds have S − 1. With one seed the
+    interval is that of test images alone. ``ones`` and ``others`` are two variants with the same seeds.
+    """
+    if not ones:
+        return DifferenceRecord(value=None, reason="no seed was trained in both")
+    by_seed = np.array([one.value - other.value for one, other in zip(ones, others, strict=True)])
+    if not np.isfinite(by_seed).all():
+        return DifferenceRecord(value=None, reason="the metric has no meaning on these test images")
+    share = 1 / len(by_seed)
+    found = images.combination([(share, each) for each in ones] + [(-share, each) for each in others])
+    value = float(by_seed.mean())
+    if found.low is None or found.high is None:
+        return DifferenceRecord(value=value, reason=found.note)
+    of_seeds = float(by_seed.var(ddof=1)) * share if len(by_seed) > 1 else 0.0
+    below, above = (_reach(end, of_seeds, len(by_seed)) for end in (found.value - found.low, found.high - found.value))
+    return DifferenceRecord(value=value, low=max(-1.0, value - below), high=min(1.0, value + above))
+
+
+def _reach(of_images: float, of_seeds: float, num_seeds: int) -> float:
+    """How far an interval reaches with both."""
+    if of_seeds == 0:
+        return of_images
+    total = (of_images / float(special.ndtri(0.975))) ** 2 + of_seeds
+    return float(special.stdtrit((num_seeds - 1) * (total / of_seeds) ** 2, 0.975)) * math.sqrt(total)
+
 
 _OF_BATCH_NORM = ("cka_adapted", "cka_debiased_adapted", "batch_norm")
 """Columns that are left out where the network has no BatchNorm."""

@@ -18,10 +18,9 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.variants.differences import MeasuredImages, OnImages, difference
+from crossgraft.variants.comparison import MeasuredImages, OnImages, difference
 from crossgraft.variants.record import DifferenceRecord
-from crossgraft.variants.study import Study, curve_name
-from crossgraft.variants.trainings import Answers, DoneTraining
+from crossgraft.variants.study import Answers, DoneTraining, Study, curve_name
 
 _TOLERANCE = 1e-6
 """Tolerance of a similarity: two networks with the same weights may differ in the last digits."""

@@ -16,18 +16,16 @@ from sklearn.decomposition import PCA
 
 from crossgraft.compute import limit_threads, resolve_device
 from crossgraft.errors import UsageError
-from crossgraft.features.batches import Images
-from crossgraft.features.passes import Tap, collect, run_pass, through_taps
+from crossgraft.features.passes import Images, Tap, collect, run_pass, through_taps
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.taps import named_layer
 from crossgraft.seeding import generator
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.logits import BATCH_SIZE
+from crossgraft.tune.parts import BATCH_SIZE
 from crossgraft.tune.saving.saved_model import load_saved_model
-from crossgraft.variants.layer_pca_record import LayerPcaPanel, LayerPcaRecord
-from crossgraft.variants.study import Study
-from crossgraft.variants.trainings import DoneTraining
+from crossgraft.variants.record import LayerPcaPanel, LayerPcaRecord
+from crossgraft.variants.study import DoneTraining, Study
 
 AUTO = "auto"
 MOST_DRAWN = 300

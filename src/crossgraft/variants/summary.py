@@ -11,20 +11,18 @@ import numpy as np
 from crossgraft.choice import spell
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.statistics import mean_interval
-from crossgraft.tune.keep_words import missed_in_words
-from crossgraft.tune.keeping_record import BatchNormMode
+from crossgraft.tune.record import BatchNormMode
+from crossgraft.tune.words import missed_in_words
+from crossgraft.variants.comparison import MeasuredImages, OnImages, difference
 from crossgraft.variants.curves import MixedCurve, above_curve
-from crossgraft.variants.differences import MeasuredImages, OnImages, difference
-from crossgraft.variants.fitting import left_out
 from crossgraft.variants.record import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
     DifferenceRecord,
     ValueRecord,
 )
-from crossgraft.variants.study import Study
-from crossgraft.variants.trainings import DoneTraining
-from crossgraft.variants.variant import Variant
+from crossgraft.variants.study import DoneTraining, Study
+from crossgraft.variants.variant import Variant, left_out
 from crossgraft.words.formatting import counted
 
 ENOUGH_SEEDS = 3

@@ -5,17 +5,70 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
+
+from pydantic import ValidationError
 
 from crossgraft.choice import choose, spell
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.config import first_refusal, parse_yaml, settings_model
+from crossgraft.errors import UnknownNameError, UsageError, located
+from crossgraft.options._option import options_of
 from crossgraft.tune.methods import METHODS, Method
+from crossgraft.tune.options import TuneOptions, VariantOptions
 from crossgraft.tune.planning.choices import split_choices
+from crossgraft.tune.protocols import keeps_reference
 from crossgraft.tune.regularizers import REGULARIZERS
-from crossgraft.variants.variant_files import read_variant_file, settings_of_entry
+from crossgraft.words.formatting import joined
+
+
+def read_variant_file(path: Path) -> list[Mapping[str, object]]:
+    """The mappings of a YAML file.
+
+    Raises:
+        UsageError: The file is missing, is not YAML, or is no list of mappings.
+    """
+    if not path.is_file():
+        raise UsageError(f"--compare: no such file of variants: {path}")
+    try:
+        content = parse_yaml(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{path} is not a YAML file: {error}.") from error
+    entries = cast(list[object], content) if isinstance(content, list) else []
+    if not entries or not all(isinstance(entry, Mapping) for entry in entries):
+        raise UsageError(
+            f"{path} must hold a list of variants, each with a name and its settings: - {{name: small, batch_size: 4}}"
+        )
+    return [cast(Mapping[str, object], entry) for entry in entries]
+
+
+def settings_of_entry(entry: Mapping[str, object], where: str) -> tuple[str, dict[str, Any]]:
+    """Name and settings of one mapping, with their types checked.
+
+    Raises:
+        UsageError: There is no name, a setting cannot differ between variants, or a value has the wrong type.
+        UnknownNameError: A setting is not known.
+    """
+    values = {str(key).replace("-", "_"): value for key, value in entry.items()}
+    name = values.pop("name", None)
+    if not isinstance(name, str | int | float) or not str(name).strip():
+        raise UsageError(f"{where}: a variant has no name. Write for example - {{name: small batches, batch_size: 4}}.")
+    may_differ = options_of(VariantOptions)
+    for setting in values:
+        if setting not in options_of(TuneOptions):
+            raise UnknownNameError("setting", setting, may_differ, hint=f"In the variant {name} of {where}.")
+        if setting not in may_differ:
+            raise UsageError(
+                f"{where}: the variant {name} sets {setting}, which is the same for all variants. Give it beside --compare."
+            )
+    try:
+        settings = settings_model(VariantOptions).model_validate(values)
+    except ValidationError as error:
+        raise located(first_refusal(error)[0], f"{where}: variant {name}") from error
+    return str(name).strip(), {setting: getattr(settings, setting) for setting in values}
+
 
 Entry = str | Path | Mapping[str, object]
 
@@ -230,3 +283,81 @@ def _is_number(part: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class _Fitting(NamedTuple):
+    """One such option, which the others do not get.
+
+    Attributes:
+        name: Its name.
+        is_given: Whether it has a value that does not mean something to everybody.
+        fits: Whether that means something to a variant.
+        reason: Reason why it means nothing to one of the others, after its name.
+        advice: What to do where it fits none.
+    """
+
+    name: str
+    is_given: Callable[[object], bool]
+    fits: Callable[[Variant], bool]
+    reason: str
+    advice: str
+
+
+def _has_keeper(variant: Variant) -> bool:
+    return any(keeps_reference(each) and getattr(each, "pulls", True) for each in variant.plugins[1:])
+
+
+_FITTING = (
+    _Fitting(
+        "keep",
+        lambda value: value is not None,
+        _has_keeper,
+        "has no regulariser that compares with the start",
+        "Add one, for example --compare full,linear,repsim",
+    ),
+    _Fitting(
+        "batch_norm",
+        lambda value: value in ("frozen", "adapt"),
+        lambda variant: not variant.starts_from_scratch,
+        "starts from random weights, which have no statistics that are worth keeping",
+        "Add one that starts from the pretrained network, for example full",
+    ),
+)
+
+
+def without_meaning(options: TuneOptions, variant: Variant) -> dict[str, None]:
+    """Options of all variants that mean nothing to this one, to be left open; what it says itself counts."""
+    return {
+        each.name: None
+        for each in _FITTING
+        if each.name not in variant.settings and each.is_given(getattr(options, each.name)) and not each.fits(variant)
+    }
+
+
+def left_out(options: TuneOptions, variants: Sequence[Variant]) -> list[str]:
+    """One sentence for each option that some variants are trained without.
+
+    Raises:
+        UsageError: All of them are, but for those that say it themselves.
+    """
+    said: list[str] = []
+    for each in _FITTING:
+        asking = [variant for variant in variants if each.name not in variant.settings]
+        others = [variant for variant in asking if each.name in without_meaning(options, variant)]
+        if not others:
+            continue
+        typed = f"--{each.name.replace('_', '-')} {getattr(options, each.name)}"
+        if len(others) == len(asking):
+            raise UsageError(
+                f"{typed} means nothing to any variant of --compare that it is given for: {_names(others)} {each.reason}. "
+                f"{each.advice}, or leave {typed} out."
+            )
+        own = joined([variant.name for variant in asking if variant not in others])
+        said.append(f"{typed} is for {own}. Trained without it: {_names(others)} {each.reason}.")
+    return said
+
+
+def _names(variants: Sequence[Variant]) -> str:
+    """The names, and the beginning of what is said of each."""
+    first, *more = [variant.name for variant in variants]
+    return f"{joined([first, *more])}, each of which" if more else f"{first}, which"

@@ -17,23 +17,20 @@ from crossgraft.running.command_line import display_value
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
-from crossgraft.storage.temporaries import scratch_folder
-from crossgraft.tune.edited_rows import edit_rows, read_edits
+from crossgraft.storage.atomic import scratch_folder
 from crossgraft.tune.options import CompareOptions, TuneOptions
-from crossgraft.tune.planning.grid import point_name, read_grid
-from crossgraft.tune.planning.preparation import checks_of_rows
-from crossgraft.tune.planning.request import Request, as_typed, refuse_unknown_names
+from crossgraft.tune.planning.choices import point_name, read_grid
+from crossgraft.tune.planning.fold_networks import find_model
+from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_rows, refuse_unknown_names
 from crossgraft.tune.planning.rows import open_rows
-from crossgraft.tune.planning.starting_model import find_model
-from crossgraft.tune.result_rows import look_at_known_results
+from crossgraft.tune.result import look_at_known_results
+from crossgraft.tune.rows_of_run import edit_rows, read_edits
 from crossgraft.tune.tracking import open_tracking
-from crossgraft.variants.comparison import FineTuningComparison
+from crossgraft.variants.comparison import FineTuningComparison, MeasuredImages
 from crossgraft.variants.curves import draw_curves
-from crossgraft.variants.differences import MeasuredImages
-from crossgraft.variants.fitting import left_out
 from crossgraft.variants.layer_pca import find_layer, layer_pca
 from crossgraft.variants.record import FineTuningComparisonRecord
-from crossgraft.variants.study import Study, foresee, plan_all, variant_options
+from crossgraft.variants.study import DoneTraining, Study, foresee, plan_all, train_all, variant_options
 from crossgraft.variants.summary import (
     intervals_in_words,
     measure_variants,
@@ -41,8 +38,7 @@ from crossgraft.variants.summary import (
     notes_on,
     summarise,
 )
-from crossgraft.variants.trainings import DoneTraining, train_all
-from crossgraft.variants.variant import Entry, Variant, read_variants
+from crossgraft.variants.variant import Entry, Variant, left_out, read_variants
 
 _SAID_BY_VARIANTS = ("method", "regularizer")
 _NO_ADAPTER = (

@@ -6,8 +6,19 @@ they could move the cursor, hide or reorder what stands beside them, or write to
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import os
+import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of Unicode: control, format (direction, zero width), half of a pair (no UTF-8), line and paragraph separator."""
@@ -103,3 +114,72 @@ def _is_emoji(character: str) -> bool:
 def _is_of_joining_script(character: str) -> bool:
     is_letter = unicodedata.category(character)[0] in "LM"
     return is_letter and any(first <= character <= last for first, last in _JOINING_SCRIPTS)
+
+
+_FORMULA = re.compile(r"'*(?:[\t\r\n\0]|\s*[=+\-@＝＋－＠])")
+_QUOTED = re.compile(r'[,"\r\n]')
+
+
+def guarded(text: str) -> str:
+    """``text`` as a cell that no spreadsheet runs.
+
+    >>> guarded("=1+1"), guarded("'=1"), guarded("'tis benign")
+    ("'=1+1", "''=1", "'tis benign")
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unguarded(cell: str) -> str:
+    """The text that ``guarded`` was given.
+
+    >>> unguarded("'=1+1"), unguarded("''=1"), unguarded("'tis benign")
+    ('=1+1', "'=1", "'tis benign")
+    """
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], *, line_end: str = "\n") -> str:
+    """A CSV file; text is guarded, None and NaN are empty cells.
+
+    Args:
+        header: Names of the columns.
+        rows: Cells in the order of the columns.
+        line_end: End of each line.
+
+    >>> csv_text(["file", "value"], [["=a.png", -0.5], ["b,c.png", None]]).splitlines()
+    ['file,value', "'=a.png,-0.5", '"b,c.png",']
+    """
+    return "".join(",".join(map(_cell, row)) + line_end for row in (header, *rows))
+
+
+def frame_csv(frame: pd.DataFrame) -> str:
+    """A table of numbers and text as a CSV file, without its index."""
+    header = [str(name) for name in frame.columns]
+    known = frame.notna().to_numpy().tolist()
+    rows = zip(*(frame.iloc[:, place].array for place in range(len(header))), strict=True)
+    cells = (
+        [value if is_known else None for value, is_known in zip(row, row_known, strict=True)]
+        for row, row_known in zip(rows, known, strict=True)
+    )
+    return csv_text(header, cells, line_end=os.linesep)
+
+
+def csv_rows(text: str) -> tuple[list[str], list[dict[str, str]]]:
+    """Names of the columns and the rows of a CSV file, unguarded; cells that a row lacks are empty.
+
+    Raises:
+        csv.Error: The text is no CSV.
+    """
+    lines = [[unguarded(cell) for cell in line] for line in csv.reader(io.StringIO(text, newline="")) if line]
+    header, *rows = lines or [[]]
+    return header, [dict(zip_longest(header, row[: len(header)], fillvalue="")) for row in rows]
+
+
+def _cell(value: object) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if not isinstance(value, str):
+        return str(value)
+    text = storable(guarded(value))
+    # The writer of the standard library leaves a lone line break without quotes before Python 3.13 (and 3.12.3).
+    return '"{}"'.format(text.replace('"', '""')) if _QUOTED.search(text) else text

@@ -3,8 +3,7 @@
 from crossgraft.options._option import option, options
 from crossgraft.options.command import Command, Input
 from crossgraft.options.data import SourceOptions
-from crossgraft.options.running import Output
-from crossgraft.options.terminal import Terminal
+from crossgraft.options.running import Output, Terminal
 
 
 @options

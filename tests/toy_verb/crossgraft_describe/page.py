@@ -2,8 +2,8 @@
 
 from crossgraft.report.blocks import Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
-from crossgraft.report.provenance import provenance_section
 from crossgraft.report.tables import Column, Table, whole, words
+from crossgraft.report.verdict import provenance_section
 from crossgraft.words.formatting import counted
 from crossgraft_describe.record import DescriptionRecord
 

@@ -15,9 +15,8 @@ from torch import nn
 
 import crossgraft
 from crossgraft.audit import learning_priority, low_pass, normalized_psd, spectral_overlap, subject_of
-from crossgraft.audit.band_accuracy import CUTOFFS, band_accuracy
 from crossgraft.audit.frequency import frequency_audit
-from crossgraft.audit.risk_rank import risk_rank
+from crossgraft.audit.spectra import CUTOFFS, band_accuracy, risk_rank
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.edit._image_edit import ImageEdit, Painted, measured_in
@@ -298,7 +297,7 @@ def test_a_draw_keeps_the_shares_of_classes_and_repeats(looking_at_4, images, mo
 
 def test_batches_make_no_difference(looking_at_4, images, monkeypatch):
     whole = frequency_audit(looking_at_4, images, edits=[PoissonImage()])
-    monkeypatch.setattr("crossgraft.audit._network_inputs.AT_ONCE", 7)
+    monkeypatch.setattr("crossgraft.audit.learning_priority.AT_ONCE", 7)
     parts = frequency_audit(looking_at_4, images, edits=[PoissonImage()])
     np.testing.assert_allclose(parts.priority.psd, whole.priority.psd, atol=1e-6)
     np.testing.assert_array_equal(parts.psd, whole.psd)

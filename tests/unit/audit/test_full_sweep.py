@@ -5,16 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import crossgraft.audit.trainings as trainings
-from crossgraft.audit.confounded import confound, without_artefact
+import crossgraft.audit.sweep as trainings
+from crossgraft.audit.confounded import confound, divide_rows, without_artefact
+from crossgraft.audit.detectability import realised_share
 from crossgraft.audit.full_sweep import FullSweep
+from crossgraft.audit.group_metrics import best_threshold
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.probing import realised_share
 from crossgraft.audit.record import AuditTrainingRecord
-from crossgraft.audit.rows import divide_rows
-from crossgraft.audit.sweep import Sweep
-from crossgraft.audit.thresholds import best_threshold
-from crossgraft.audit.trainings import FOLDER, AuditTurn, audit_turns, fold_scores
+from crossgraft.audit.sweep import FOLDER, AuditTurn, Sweep, audit_turns, fold_scores
 from crossgraft.data import dataset_from_arrays
 from crossgraft.edit.confounders import Gamma, Tag
 from crossgraft.models import ModelSpec, load_backbone

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from crossgraft.audit.micro_auc import KERAS_THRESHOLDS, micro_auc
+from crossgraft.audit.fold_scores import KERAS_THRESHOLDS, micro_auc
 from crossgraft.errors import DataError, UsageError
 
 

@@ -23,7 +23,7 @@ from crossgraft.audit.mitigation import (
     refuse_unidentifiable,
     suited,
 )
-from crossgraft.audit.mitigation._cells import balanced_draw, cell_rows
+from crossgraft.audit.mitigation._mitigation import balanced_draw, cell_rows
 from crossgraft.audit.mitigation.dfr import INVERSE_PENALTIES
 from crossgraft.audit.mitigation.group_weights import cell_weights
 from crossgraft.choice import choose, spell

@@ -9,12 +9,21 @@ from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.describe import confounder_record, edit_record, impossible_entry, sweep_entry, trained_entry
 from crossgraft.audit.detectability import Detectability
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
-from crossgraft.audit.gates import METRICS, OPERATORS, Gate, judge, read_gates
-from crossgraft.audit.outcomes import LARGEST_RELIANCE, Concluded, conclude, conclude_trained
-from crossgraft.audit.reach import Reach
+from crossgraft.audit.outcomes import (
+    LARGEST_RELIANCE,
+    METRICS,
+    OPERATORS,
+    Concluded,
+    Gate,
+    Reach,
+    conclude,
+    conclude_trained,
+    judge,
+    read_gates,
+)
 from crossgraft.audit.record import AuditEntry, AuditMetric
+from crossgraft.audit.result import reliance_of
 from crossgraft.audit.subjects import subject_of
-from crossgraft.audit.summary import reliance_of
 from crossgraft.audit.trained import audit_trained
 from crossgraft.data import dataset_from_arrays
 from crossgraft.edit.confounders import Tag

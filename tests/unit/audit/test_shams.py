@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crossgraft.audit.shams import IN_WORDS, Sham, refuse_misfits
+from crossgraft.audit.pull import IN_WORDS, Sham, refuse_misfits
 from crossgraft.choice import spell
 from crossgraft.edit.confounders import CONFOUNDERS, Collimation, Gamma, IntensityShift, PenMark, PoissonImage, Tag
 from crossgraft.errors import DataError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crossgraft.audit.start_heads import LEAST_IMAGES, NUM_HEADS, SHARE_OF_HEAD, FittingRows, _draw, fit_heads
+from crossgraft.audit.explained import LEAST_IMAGES, NUM_HEADS, SHARE_OF_HEAD, FittingRows, _draw, fit_heads
 from crossgraft.errors import DataError
 from crossgraft.seeding import generator
 

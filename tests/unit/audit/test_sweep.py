@@ -11,21 +11,17 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from crossgraft.audit import detectability
-from crossgraft.audit.confounded import confound, without_artefact
-from crossgraft.audit.fold_scores import AuditedImages, FoldScores
-from crossgraft.audit.group_metrics import group_metrics
-from crossgraft.audit.micro_auc import micro_auc
-from crossgraft.audit.mitigated import sweep_mitigated
+from crossgraft.audit.confounded import AuditRows, confound, divide_rows, positive_class, without_artefact
+from crossgraft.audit.detectability import realised_share, sweep_features
+from crossgraft.audit.fold_scores import AuditedImages, FoldScores, micro_auc
+from crossgraft.audit.group_metrics import best_threshold, group_metrics
 from crossgraft.audit.mitigation import EmpiricalRisk, GroupWeights, Mitigation
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import conclude
-from crossgraft.audit.probing import realised_share, sweep_features
-from crossgraft.audit.reach import input_rms
+from crossgraft.audit.outcomes import conclude, input_rms
+from crossgraft.audit.quick_sweep import sweep_mitigated
 from crossgraft.audit.reliance import pair_auc
-from crossgraft.audit.rows import AuditRows, divide_rows, positive_class
-from crossgraft.audit.summary import IidDraw, reliance_of
+from crossgraft.audit.result import IidDraw, reliance_of
 from crossgraft.audit.sweep import Sweep
-from crossgraft.audit.thresholds import best_threshold
 from crossgraft.data import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.edit.confounders import Gamma, Tag

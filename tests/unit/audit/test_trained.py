@@ -9,12 +9,11 @@ from sklearn.metrics import roc_auc_score
 
 import crossgraft
 from crossgraft.audit import audit_trained, subject_of
-from crossgraft.audit.explained import Start
+from crossgraft.audit.explained import Start, features_of
 from crossgraft.audit.mitigation import GroupedRows
-from crossgraft.audit.mitigation._logistic import logistic_scorer
+from crossgraft.audit.mitigation._mitigation import logistic_scorer
 from crossgraft.audit.outcomes import conclude_trained
-from crossgraft.audit.shams import NUM_SHAMS
-from crossgraft.audit.start_heads import features_of
+from crossgraft.audit.pull import NUM_SHAMS
 from crossgraft.audit.trained_work import own_threshold
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch

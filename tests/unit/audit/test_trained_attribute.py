@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from crossgraft.audit.attribute_sweep import audit_trained_attribute
 from crossgraft.audit.attributes import binary_attribute
 from crossgraft.audit.outcomes import conclude_attribute
 from crossgraft.audit.subjects import subject_of
-from crossgraft.audit.trained_attribute import audit_trained_attribute
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import DataError
 

@@ -6,9 +6,7 @@ import timm
 import torch
 from timm.models.mlp_mixer import MlpMixer
 
-from crossgraft.compare.layer_choice import as_maps, choose_layers, map_shapes
-from crossgraft.compare.layer_pairs import LayerPairs
-from crossgraft.compare.looking import Watch, look_at
+from crossgraft.compare.looking import LayerPairs, Watch, as_maps, choose_layers, look_at, map_shapes
 from crossgraft.compare.networks import network_of_backbone, untrained
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.errors import DataError, UnknownNameError, UsageError

@@ -7,7 +7,7 @@ from PIL import Image
 from crossgraft.data import open_dataset
 from crossgraft.data.listing import list_rows
 from crossgraft.data.sources import SourceRequest
-from crossgraft.data.sources._derived_pictures import find_derived
+from crossgraft.data.sources._inventory import find_derived
 from crossgraft.progress import Reporter
 
 CLASSES = ("benign", "malignant")

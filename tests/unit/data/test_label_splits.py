@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossgraft.data import k_folds, limit_rows, make_split, take_per_class
-from crossgraft.data._label_rounding import rounding_bound, share_out_patterns
-from crossgraft.data._label_split import assign_label_sets
+from crossgraft.data._label_split import assign_label_sets, rounding_bound, share_out_patterns
 from crossgraft.errors import DataError, UsageError
 
 FRACTIONS = {"train": 0.7, "val": 0.1, "test": 0.2}

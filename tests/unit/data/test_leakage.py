@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import crossgraft
 from crossgraft.data import dataset_from_arrays
 from crossgraft.data.checks.assess import findings_across_splits
-from crossgraft.data.leakage import is_leakage_known, leakage_in_words
+from crossgraft.data.selection import is_leakage_known, leakage_in_words
 
 CERTAIN = ("{}", "{}.0", "{:03d}")
 GUESSED = ("{}", "{:02d}", "{:03d}", "P{}", "P{:02d}", "p{}", " P{}", "p{:03d} ")

@@ -2,8 +2,7 @@ import pytest
 
 from crossgraft.data import open_dataset
 from crossgraft.demo import steps
-from crossgraft.demo.source_tasks import make_source_tasks
-from crossgraft.demo.target_task import divide_digits
+from crossgraft.demo.toy_zoo import divide_digits, make_source_tasks
 from crossgraft.running.jobs import Executor
 from support.short_demo import few_digits, shorten
 

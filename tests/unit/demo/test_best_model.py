@@ -9,15 +9,21 @@ from safetensors.torch import save_file
 
 from crossgraft.cli.main import main
 from crossgraft.data import open_dataset
-from crossgraft.demo.audited import CONFOUNDERS, audit_best_model
-from crossgraft.demo.best_model import BestModelOptions, best_candidate, best_of_others, tune_best_model
+from crossgraft.demo.best_model import (
+    CONFOUNDERS,
+    BestModelOptions,
+    audit_best_model,
+    best_candidate,
+    best_of_others,
+    tune_best_model,
+)
 from crossgraft.demo.files import DATA_FILE, write_data
 from crossgraft.demo.toy_models import toy_cnn
 from crossgraft.demo.training import seeded_initialisation
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
 from crossgraft.rank.record import RankingByScore, RankRow
-from crossgraft.rank.results_file import known_results_file
+from crossgraft.rank.results_store import known_results_file
 from crossgraft.variants import curves
 from crossgraft.variants.record import FineTuningComparisonRecord
 from unit.demo.test_limits import make_ranking

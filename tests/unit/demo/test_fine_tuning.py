@@ -3,9 +3,16 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from crossgraft.demo.fine_tuning import PROBE_PENALTY, FineTuneBoth, FineTuneJob, TargetTask, _logistic_regression
 from crossgraft.demo.toy_models import TOY_MODELS
-from crossgraft.demo.training import TrainingRecipe, seeded_initialisation
+from crossgraft.demo.training import (
+    PROBE_PENALTY,
+    FineTuneBoth,
+    FineTuneJob,
+    TargetTask,
+    TrainingRecipe,
+    _logistic_regression,
+    seeded_initialisation,
+)
 from crossgraft.running.jobs import Job
 
 

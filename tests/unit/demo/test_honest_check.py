@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from crossgraft.demo.honest_check import check_zoo
+from crossgraft.demo.best_model import check_zoo
 from crossgraft.demo.training import TrainingRecipe
 from crossgraft.metrics import accuracy
 from crossgraft.models import ModelSpec, load_backbone

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from crossgraft.data.record import DatasetRecord
-from crossgraft.demo.honest_check import HonestCheck
-from crossgraft.demo.limits import limits_of
+from crossgraft.demo.best_model import HonestCheck
+from crossgraft.demo.steps import limits_of
 from crossgraft.rank.record import AgreementRecord, RankingByScore, RankingRecord, RankRow, ScoreRecord
 from support.model_records import model_record
 

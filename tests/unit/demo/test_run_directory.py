@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from crossgraft.demo import run_directory, write_demo
+from crossgraft.demo import steps, write_demo
 from crossgraft.demo.record import DemoRecord
 from crossgraft.errors import RunDirectoryError
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import RunRecord
 from crossgraft.report.terminal import result_as_text
 
 from .test_steps import STEPS
@@ -76,7 +76,7 @@ def test_ctrl_c_is_recorded_and_leaves_no_report(monkeypatch, tmp_path):
     def interrupted(**_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run_directory, "run_demo", interrupted)
+    monkeypatch.setattr(steps, "run_demo", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_demo(out=tmp_path / "demo", fast=True)
     assert names(tmp_path / "demo") == {"run.json"}

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from crossgraft.data import prepare_batch
-from crossgraft.demo.source_tasks import PATCHES_PER_PHOTO, make_source_tasks
 from crossgraft.demo.toy_models import PREPROCESSING
+from crossgraft.demo.toy_zoo import PATCHES_PER_PHOTO, make_source_tasks
 
 
 @pytest.fixture

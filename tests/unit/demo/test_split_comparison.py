@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from crossgraft.demo.split_comparison import compare_splits, explain
+from crossgraft.demo.training import compare_splits, explain
 from crossgraft.errors import DataError
 from crossgraft.statistics import Estimate
 

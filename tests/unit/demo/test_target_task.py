@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crossgraft.demo.target_task import IMAGES_PER_CLASS, divide_digits
+from crossgraft.demo.toy_zoo import IMAGES_PER_CLASS, divide_digits
 from crossgraft.errors import DataError
 
 

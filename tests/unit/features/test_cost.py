@@ -2,10 +2,10 @@
 
 import pytest
 
-from crossgraft.features.batches import BatchLoader
-from crossgraft.features.cost import CostEstimate, estimate_cost, seconds_a_row
+from crossgraft.features.extract import CostEstimate, estimate_cost, seconds_a_row
+from crossgraft.features.passes import BatchLoader
 from crossgraft.progress import Reporter, TypicalClock
-from crossgraft.progress.typical_clock import ThreadTimes
+from crossgraft.progress.reporter import ThreadTimes
 
 from .conftest import Images, Net, make_backbone
 

@@ -16,7 +16,8 @@ from safetensors.numpy import load_file
 
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, OutOfMemoryError, StorageError, UsageError
-from crossgraft.features import cost, extract, extract_features
+from crossgraft.features import extract, extract_features
+from crossgraft.features import extract as cost
 from crossgraft.features.store import FeatureStore
 from crossgraft.progress import Reporter
 from support import forked
@@ -282,7 +283,7 @@ def test_out_of_memory_while_preparing_images(tmp_path, monkeypatch, capsys):
             raise MemoryError
         return prepare_batch(images, preprocessing)
 
-    monkeypatch.setattr("crossgraft.features.batches.prepare_batch", limited)
+    monkeypatch.setattr("crossgraft.features.passes.prepare_batch", limited)
     images, backbone = Images(), make_backbone()
     found = extract_into(tmp_path, images, backbone, reporter=Reporter())
     np.testing.assert_allclose(found.features, direct(images, backbone)[0], rtol=1e-6, atol=1e-6)

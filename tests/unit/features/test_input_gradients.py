@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from crossgraft.features.input_gradients import input_gradients
+from crossgraft.features.passes import input_gradients
 
 IMAGES = torch.rand(7, 3, 6, 6, generator=torch.Generator().manual_seed(0))
 TARGETS = torch.tensor([0, 1, 2, 0, 1, 2, 0])

@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from crossgraft.errors import OutOfMemoryError, UnknownNameError, UsageError
-from crossgraft.features.batches import BatchLoader
-from crossgraft.features.passes import Tap, Taps, collect, gradients_on, run_pass, through_taps
+from crossgraft.features.passes import BatchLoader, Tap, Taps, collect, gradients_on, run_pass, through_taps
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 from support.small_classifiers import small_classifier

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from crossgraft.features._tensor_file import checksum, map_tensors, write_tensors
-from crossgraft.features.store import cache_folder
-from crossgraft.storage.atomic_file import atomic_file
+from crossgraft.features.store import cache_folder, checksum, map_tensors, write_tensors
+from crossgraft.storage.atomic import atomic_file
 
 MATRICES = arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=9), elements=st.floats(width=32))
 

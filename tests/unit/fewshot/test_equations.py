@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from crossgraft.errors import CrossgraftWarning
 from crossgraft.fewshot import CopaHead, LogisticHead, NccHead, RidgeHead, UrlHead, gap
 from crossgraft.fewshot.heads import copa, url
-from crossgraft.fewshot.heads._cosine import Members
+from crossgraft.fewshot.heads._head import Members
 
 SIZES = st.lists(st.integers(1, 5), min_size=2, max_size=5)
 SEEDS = st.integers(0, 10**6)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from crossgraft.fewshot import CopaHead, NccHead, TipAdapterHead
-from crossgraft.fewshot.identity import identity_of_head
+from crossgraft.fewshot.episode_work import identity_of_head
 
 
 def manhattan(one, other):

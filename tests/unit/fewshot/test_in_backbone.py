@@ -19,9 +19,9 @@ from crossgraft.errors import CrossgraftError, CrossgraftWarning, DataError, Div
 from crossgraft.fewshot import HEADS, CopaTsa, FineTuningHead, NWayKShot, TsaAdapter, evaluate
 from crossgraft.fewshot.choice import choose_heads, heads_left_out
 from crossgraft.fewshot.heads import _in_backbone
-from crossgraft.fewshot.heads._finite import NOTABLE_RISE, warn_of_rise
-from crossgraft.fewshot.heads._tsa_layers import find_layers
-from crossgraft.fewshot.images import EpisodeImages
+from crossgraft.fewshot.heads._head import NOTABLE_RISE, warn_of_rise
+from crossgraft.fewshot.heads._in_backbone import find_layers
+from crossgraft.fewshot.parts import EpisodeImages
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.adapters import AdapterRecipe, TaskSpecificAdapter
 from crossgraft.models.adapters.insertion import insert_adapter, make_adapter

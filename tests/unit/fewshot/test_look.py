@@ -8,9 +8,16 @@ from scipy.special import logsumexp
 
 from crossgraft.fewshot import CopaHead, LogisticHead, NccHead, UrlHead
 from crossgraft.fewshot.episodes import Episode
-from crossgraft.fewshot.gap import gap
-from crossgraft.fewshot.look import first_of_each, gap_shift_curve, look_at_episode
-from crossgraft.fewshot.theorems import symmetric_cross_entropy, theorem_3_1, theorem_3_2, theorem_5_1
+from crossgraft.fewshot.look import (
+    first_of_each,
+    gap,
+    gap_shift_curve,
+    look_at_episode,
+    symmetric_cross_entropy,
+    theorem_3_1,
+    theorem_3_2,
+    theorem_5_1,
+)
 
 
 def unit(rows):

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.distil import DistillationSettings, Domain, distil_domains
-from crossgraft.distil.teachers import new_head
+from crossgraft.distil.domains import new_head
 from crossgraft.errors import DataError, DivergedError, OtherRunError, UsageError
 from crossgraft.fewshot import UrlHead
 from crossgraft.models import ModelSpec, load_backbone, read_zoo

@@ -9,9 +9,15 @@ from torch import nn
 
 from crossgraft.errors import UsageError
 from crossgraft.geometry import AttentionMaps, Sharpness, distances_to_centre, feature_map, first_layer_filters
-from crossgraft.geometry.describe import distance_record, sharpness_record
-from crossgraft.geometry.describe_maps import attention_record, feature_map_record, filters_record, tsne_record
-from crossgraft.geometry.tsne_map import TsneMap
+from crossgraft.geometry.describe import (
+    attention_record,
+    distance_record,
+    feature_map_record,
+    filters_record,
+    sharpness_record,
+    tsne_record,
+)
+from crossgraft.geometry.feature_map import TsneMap
 
 DRAWS = np.random.default_rng(0)
 

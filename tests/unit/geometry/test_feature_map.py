@@ -8,8 +8,7 @@ from scipy import stats
 
 from crossgraft.errors import DataError, NotApplicable, UsageError
 from crossgraft.geometry import feature_map
-from crossgraft.geometry._density import bhattacharyya_of_gaussians, overlap_of_densities
-from crossgraft.geometry.tsne_map import tsne_maps
+from crossgraft.geometry.feature_map import bhattacharyya_of_gaussians, overlap_of_densities, tsne_maps
 
 DRAWS = np.random.default_rng(0)
 HOME = DRAWS.standard_normal((60, 5)) * [3, 2, 1, 0.5, 0.5]

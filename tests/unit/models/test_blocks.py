@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torchvision import models
 
-from crossgraft.models.blocks import building_blocks, parameter_depths
+from crossgraft.models.layers import building_blocks, parameter_depths
 
 SMALL_VIT = {"img_size": 32, "embed_dim": 12, "depth": 3, "num_heads": 1}
 

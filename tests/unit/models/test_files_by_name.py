@@ -11,7 +11,7 @@ from crossgraft.models import list_available_models, load_backbone, read_zoo
 from crossgraft.models.files_by_name import checkpoint_stem, source_in_name
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.progress import Reporter
-from crossgraft.tune.planning.starting_model import find_model
+from crossgraft.tune.planning.fold_networks import find_model
 
 from .conftest import TINY, save_checkpoint, tiny_timm
 

@@ -9,8 +9,7 @@ from safetensors.torch import save_file
 
 from crossgraft.errors import DataError, WeightsMismatchError
 from crossgraft.models import ModelSpec, load_backbone
-from crossgraft.models.sources.checkpoint_header import read_header
-from crossgraft.models.sources.local_checkpoint import infer_num_classes, load_weights, read_state_dict
+from crossgraft.models.sources.local_checkpoint import infer_num_classes, load_weights, read_header, read_state_dict
 
 from .conftest import TINY, save_checkpoint, tiny_timm
 

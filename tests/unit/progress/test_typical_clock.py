@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from crossgraft.progress import TypicalClock
-from crossgraft.progress.typical_clock import ThreadTimes, thread_times
+from crossgraft.progress.reporter import ThreadTimes, thread_times
 
 
 class Thread:

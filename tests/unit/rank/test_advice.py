@@ -3,7 +3,7 @@ import pytest
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.rank.advice import write_advice, write_checks
-from crossgraft.rank.order import order_models
+from crossgraft.rank.model_history import order_models
 from crossgraft.rank.record import ScoreCell
 from support.model_records import model_record
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from crossgraft.errors import NotApplicable
-from crossgraft.rank.cells import build_cells
+from crossgraft.rank.aggregate import plan_resampling
+from crossgraft.rank.assemble import build_cells
 from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation, evaluate_scores
-from crossgraft.rank.resampling import plan_resampling
 from crossgraft.scores import ScoreInputs, ScoreValue, _statistics, logme, nleep, scale_over_zoo, score, zoo_score
 from crossgraft.seeding import derive_seed
 from crossgraft.statistics import jackknife_interval

@@ -7,7 +7,7 @@ from scipy import stats
 from crossgraft.errors import DataError
 from crossgraft.rank import expected_order as module
 from crossgraft.rank.expected_order import ColdStart, cold_start, expected_order, related_targets
-from crossgraft.rank.known_record import KnownResult
+from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import published_results
 from crossgraft.rank.static_prior import static_prior
 

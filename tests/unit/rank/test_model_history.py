@@ -3,8 +3,8 @@ import pytest
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UnknownNameError
 from crossgraft.models import ModelSpec
-from crossgraft.rank.known_record import KnownResult
 from crossgraft.rank.model_history import check_known_names, find_history, group_of_target, published_identity
+from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import published_results
 from support.model_records import model_record
 

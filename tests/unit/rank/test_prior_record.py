@@ -1,7 +1,7 @@
 import numpy as np
 
-from crossgraft.rank.known_record import PriorRecord
-from crossgraft.rank.prior_record import NO_HISTORY, check_prior, describe_prior
+from crossgraft.rank.assemble import NO_HISTORY, check_prior, describe_prior
+from crossgraft.rank.record import PriorRecord
 from crossgraft.rank.results_store import KnownTable
 from support.model_records import model_record
 

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from crossgraft.cli.main import main
-from crossgraft.rank.known_record import KnownResult
 from crossgraft.rank.published import itm_benchmark
 from crossgraft.rank.published.tables import published_table
-from crossgraft.rank.results_file import add_known_results
-from crossgraft.rank.results_store import known_results, published_results, results_of
+from crossgraft.rank.record import KnownResult
+from crossgraft.rank.results_store import add_known_results, known_results, published_results, results_of
 
 
 @pytest.fixture(scope="module")

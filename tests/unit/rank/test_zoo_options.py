@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from crossgraft.rank.aggregate import plan_resampling
 from crossgraft.rank.evaluate import evaluate_scores
-from crossgraft.rank.resampling import plan_resampling
 from crossgraft.rank.zoo_options import Rounds, choose_options, measure_rounds
 from crossgraft.scores import ScoreInputs, ScoreValue, ZooOption, adaptive_etas, itm, itm_dispersion, score
 

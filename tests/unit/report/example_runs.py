@@ -26,8 +26,7 @@ from crossgraft.rank.record import (
     ScoreCell,
     ScoreRecord,
 )
-from crossgraft.records.base import CheckRecord, Record, Reference, StageRecord, Thumbnail
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import CheckRecord, Record, Reference, RunRecord, StageRecord, Thumbnail
 
 EVIL = "<script>alert(1)</script>"
 FAMILIES = ("MobileNet v1", "MobileNet v2", "Vision transformer")

@@ -2,7 +2,7 @@
 
 from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Literature, Paragraph, Section
-from crossgraft.report.markdown import sections_as_markdown
+from crossgraft.report.page import sections_as_markdown
 from crossgraft.report.tables import Column, Table, whole, words
 
 

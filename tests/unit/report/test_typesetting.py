@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from crossgraft.report.typesetting import breakable, code_line, prose
+from crossgraft.report.page import breakable, code_line, prose
 
 
 def whole(text):

@@ -4,8 +4,7 @@ import pytest
 
 from crossgraft.errors import StorageError
 from crossgraft.storage import atomic
-from crossgraft.storage.atomic import remove_if_free, write_atomically
-from crossgraft.storage.atomic_file import atomic_file
+from crossgraft.storage.atomic import atomic_file, remove_if_free, write_atomically
 
 REFUSED = PermissionError(13, "The process cannot access the file because it is being used by another process")
 

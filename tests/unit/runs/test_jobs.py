@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from crossgraft.errors import CrossgraftError, DataError, RunDirectoryError, StorageError
-from crossgraft.running.jobs import Job, num_read_back, results_of, run_jobs
-from crossgraft.running.workers import worker_pool
+from crossgraft.running.jobs import Job, num_read_back, results_of, run_jobs, worker_pool
 from support.written_work import Written
 
 

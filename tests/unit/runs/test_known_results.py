@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from crossgraft.errors import DataError, StorageError
-from crossgraft.rank.known_record import KnownResult
-from crossgraft.rank.results_file import add_known_results, known_results_file, read_known_results
-from crossgraft.running import json_lines as module
+from crossgraft.rank.record import KnownResult
+from crossgraft.rank.results_store import add_known_results, known_results_file, read_known_results
+from crossgraft.running import ledger as module
 
 
 def row(model="resnet18", target="mine", value=0.9, **changes):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from crossgraft.errors import DataError
-from crossgraft.metrics.looks_words import looks_in_words
+from crossgraft.metrics.words import looks_in_words
 from crossgraft.progress import Reporter
-from crossgraft.records.looks import Look, LooksRecord
+from crossgraft.records.base import Look, LooksRecord
 from crossgraft.running.ledger import add_look, count_looks
-from crossgraft.statistics.expected_maximum import expected_maximum
+from crossgraft.statistics.selection_quality import expected_maximum
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 import pytest
 
-from crossgraft.running.names import portable_name
+from crossgraft.running.command_line import portable_name
 
 WINDOWS_REFUSES = set('<>:"/\\|?*')
 

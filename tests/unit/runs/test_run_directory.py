@@ -10,8 +10,7 @@ import pytest
 
 from crossgraft.errors import DataError, RunDirectoryError, StorageError
 from crossgraft.progress import Reporter
-from crossgraft.records.base import StageRecord
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import RunRecord, StageRecord
 from crossgraft.running.run_directory import open_run
 from crossgraft.storage.atomic import write_atomically
 

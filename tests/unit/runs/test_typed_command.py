@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.options.typed_command import TypedCommand
+from crossgraft.options.command import TypedCommand
 
 RANKED = TypedCommand.read(
     "crossgraft rank 'my images' --models zoo.yaml --label-column 'a b' --batch-size 8 --allow-download --seed 3 --out runs/r"

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.running.workers import worker_pool
+from crossgraft.running.jobs import worker_pool
 
 # Worker processes cannot import this file, so that the jobs are expressions for `eval`.
 
@@ -58,7 +58,7 @@ def test_what_cannot_be_sent_is_a_named_error_and_the_workers_go_on():
 
 SCRIPT = """
 from unittest.mock import Mock
-from crossgraft.running.workers import worker_pool
+from crossgraft.running.jobs import worker_pool
 
 print("script starts")
 with worker_pool(1) as pool:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crossgraft.errors import DataError
-from crossgraft.scores._front_end import float_matrix, map_groups, map_labels, require_equal_rows
+from crossgraft.scores._inputs import float_matrix, map_groups, map_labels, require_equal_rows
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from crossgraft.errors import UsageError
 from crossgraft.scores import adaptive_etas, itm, itm_dispersion
-from crossgraft.scores._adamw import AdamW
-from crossgraft.scores._split import split_four_to_one
+from crossgraft.scores._gradients import AdamW
+from crossgraft.scores._inputs import split_four_to_one
 
 from .conftest import make_problem
 

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalys
 
 from crossgraft.errors import UsageError
 from crossgraft.scores import nca_score
-from crossgraft.scores._nca import _Objective
+from crossgraft.scores.nca_score import _Objective
 
 from .conftest import make_problem
 

@@ -84,7 +84,7 @@ def test_rows_left_out_start_from_the_full_fit(monkeypatch):
 
 
 def test_mixture_that_does_not_settle_is_said(monkeypatch):
-    monkeypatch.setattr(sys.modules["crossgraft.scores._mixture"], "_MAX_ITERATIONS", 1)
+    monkeypatch.setattr(sys.modules["crossgraft.scores.nleep"], "_MAX_ITERATIONS", 1)
     features, labels = make_problem(200, 4)
     assert "did not converge in 1 steps" in nleep(features=features, labels=labels).warnings[0]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crossgraft.scores import _released_evidence
-from crossgraft.scores._released_evidence import iterate_as_released
+from crossgraft.scores import _evidence as _released_evidence
+from crossgraft.scores._evidence import iterate_as_released
 
 from .conftest import make_problem
 from .test_evidence import arguments

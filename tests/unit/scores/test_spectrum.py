@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgError
 
-from crossgraft.scores import ScoreInputs, _spectrum, gbc, h_score, logme, ncti
-from crossgraft.scores._spectrum import Spectrum
+from crossgraft.scores import ScoreInputs, gbc, h_score, logme, ncti
+from crossgraft.scores import _statistics as _spectrum
+from crossgraft.scores._statistics import Spectrum
 
 from .conftest import make_problem
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from crossgraft.scores._standardize import Standardization
+from crossgraft.scores._inputs import Standardization
 
 from .conftest import make_problem
 

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.select.preference import choose, expected_regret
 from crossgraft.select.rule import (
     COST_NOISE,
     Candidate,
     Trial,
+    choose,
     equal_costs,
+    expected_regret,
     in_order,
     planned,
     run_selection,

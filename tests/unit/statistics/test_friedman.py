@@ -7,7 +7,7 @@ from scipy import stats
 
 from crossgraft.errors import DataError
 from crossgraft.statistics import critical_difference, friedman, friedman_of_ranks, method_ranks
-from crossgraft.statistics.friedman import cliques
+from crossgraft.statistics.rank_intervals import cliques
 
 tables = arrays(np.float64, st.tuples(st.integers(2, 8), st.integers(3, 7)), elements=st.integers(-3, 3).map(float))
 

@@ -14,7 +14,7 @@ from crossgraft.tune.augmentations import Light
 from crossgraft.tune.batch_transforms import Mixup
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.planning.plan import Plan
-from crossgraft.tune.regularizers import REGULARIZERS, _kept_moments, _reference
+from crossgraft.tune.regularizers import REGULARIZERS, _moment_terms, _reference
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.training import build_classifier, build_data, build_feed, train_one
 
@@ -106,15 +106,15 @@ def test_moments_of_a_start_with_an_adapter_are_not_those_without(monkeypatch, t
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path))
     classifier = build_classifier("vit")
     choose(METHODS, "lora:2").add_adapters(classifier, seed=0)
-    fresh = _kept_moments._path(classifier, "data")
+    fresh = _moment_terms._path(classifier, "data")
     with torch.no_grad():
         for _, adapter in adapters_of(classifier).values():
             adapter.B.fill_(0.05)
     with monkeypatch.context() as patch:
-        patch.setattr(_kept_moments, "weights_fingerprint", lambda _body: "weights")
-        trained = _kept_moments._path(classifier, "data")
+        patch.setattr(_moment_terms, "weights_fingerprint", lambda _body: "weights")
+        trained = _moment_terms._path(classifier, "data")
         with without_adapters(classifier):
-            assert _kept_moments._path(classifier, "data") != trained
+            assert _moment_terms._path(classifier, "data") != trained
     assert trained != fresh
 
 

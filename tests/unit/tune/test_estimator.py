@@ -17,7 +17,7 @@ import crossgraft
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.tune import FineTunedClassifier
-from crossgraft.tune.estimator_input import shape_of_rows
+from crossgraft.tune.estimator import shape_of_rows
 from crossgraft.tune.planning.rows import training_rows
 
 LABELS = np.asarray(["dark", "light"])

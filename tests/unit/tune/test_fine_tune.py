@@ -14,9 +14,9 @@ from crossgraft import fine_tune, split_data
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import DivergedError, OtherRunError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.progress import Reporter
-from crossgraft.rank.results_file import read_known_results
+from crossgraft.rank.results_store import read_known_results
 from crossgraft.tune import jobs
-from crossgraft.tune.planning.grid import GRID_SETTINGS
+from crossgraft.tune.planning.choices import GRID_SETTINGS
 from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.rows import rows_of

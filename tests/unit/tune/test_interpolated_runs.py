@@ -78,7 +78,7 @@ def test_without_a_probe_the_tuned_head_stays(folder):
 def test_other_weights_are_refused(folder):
     from dataclasses import replace
 
-    from crossgraft.tune.planning.starting_model import find_model
+    from crossgraft.tune.planning.fold_networks import find_model
 
     other = replace(find_model("tiny_models:tiny", None), kwargs={"width": 12}, name="wide")
     with pytest.raises(WeightsMismatchError, match="wide has other pretrained weights than the run"):

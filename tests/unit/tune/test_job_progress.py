@@ -12,8 +12,8 @@ from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.job_progress import JobProgress
-from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import GridTraining
+from crossgraft.tune.planning.choices import GridTraining
+from crossgraft.tune.planning.rows import FoldData
 from crossgraft.tune.tracking import open_tracking
 from support.training import build_classifier, build_data, networks_of
 

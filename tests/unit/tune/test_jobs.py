@@ -21,12 +21,12 @@ from crossgraft.tune.engine.contract import TrainedEpoch
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.epoch_rows import epoch_rows
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.jobs import (
     JobRecord,
     Trained,
     TrainingWork,
+    epoch_rows,
     pick,
     point_of,
     read_weights,
@@ -35,10 +35,9 @@ from crossgraft.tune.jobs import (
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.batch_norm import BatchNorm
-from crossgraft.tune.planning.choices import choose_plugins
-from crossgraft.tune.planning.fold_data import FoldData
-from crossgraft.tune.planning.grid import GridTraining
+from crossgraft.tune.planning.choices import GridTraining, choose_plugins
 from crossgraft.tune.planning.preparation import Preparation
+from crossgraft.tune.planning.rows import FoldData
 from crossgraft.tune.record import GridPointRecord
 from crossgraft.tune.regularizers import RepSim
 from crossgraft.types import Preprocessing

@@ -15,9 +15,8 @@ from crossgraft.errors import DataError, RunDirectoryError, UnreadableImageError
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
 from crossgraft.models.spec import ModelSpec
-from crossgraft.tune.saving.inference import answer
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model
-from crossgraft.tune.saving.saved_model import load_saved_model
+from crossgraft.tune.saving.saved_model import answer, load_saved_model
 from support.medical import ct_slice, write_ct
 from support.tiny import make_images
 from support.tuning_records import threshold, tuning_record

@@ -13,11 +13,11 @@ from scipy.stats import spearmanr
 import crossgraft
 from crossgraft.audit import frequency_audit, subject_of
 from crossgraft.audit import frequency_work as _audit_frequency
-from crossgraft.audit.audited import AuditCall
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.frequency_work import FrequencySweep, frequency_frame, of_trained, rank_risks
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.record import AuditRecord
+from crossgraft.audit.result import AuditCall
 from crossgraft.data.dataset import dataset_from_arrays
 from crossgraft.edit.edits import Editing, choose_edits
 from crossgraft.models import Backbone, ModelSpec, load_backbone

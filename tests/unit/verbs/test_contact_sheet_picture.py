@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crossgraft.edit.catalogue import edits_by_place
-from crossgraft.edit.contact_sheet import Example, contact_sheet
-from crossgraft.edit.contact_sheet_picture import CELL_PIXELS, coloured_change, enlarged, sheet_png
-from crossgraft.edit.edits import choose_edits
+from crossgraft.edit.contact_sheet import CELL_PIXELS, Example, coloured_change, contact_sheet, enlarged, sheet_png
+from crossgraft.edit.edits import choose_edits, edits_by_place
 
 PLACED = {placed.name: placed for placed in edits_by_place()}
 HEADINGS = [("benign", "image 3"), ("malignant", "image 14")]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crossgraft.tune.keep_words import kept_in_words, missed_in_words
-from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
+from crossgraft.tune.record import BatchNormRecord, KeepRecord
+from crossgraft.tune.words import kept_in_words, missed_in_words
 
 
 def keep(*found, factors=(2.0,), target=0.8):

@@ -8,14 +8,54 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Bool, Float, Float64, Int64, Integer
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
-from crossgraft.audit.mitigation._cells import CELLS, Flags, RowNumbers, cell_name, cell_rows, flags
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.seeding import generator
 from crossgraft.tasks import DEFAULT_THRESHOLD
 from crossgraft.types import Groups
+
+Flags = Integer[np.ndarray, " num_images"]
+RowNumbers = Int64[np.ndarray, " _"]
+CELLS = tuple((label, artefact) for label in (0, 1) for artefact in (0, 1))
+"""(label, artefact) of each cell."""
+
+
+def cell_rows(labels: Flags, artefact: Flags) -> list[RowNumbers]:
+    """Row numbers of each cell, in the order of ``CELLS``."""
+    return [np.flatnonzero((labels == label) & (artefact == carried)) for label, carried in CELLS]
+
+
+def cell_name(label: int, artefact: int) -> str:
+    """A cell in words."""
+    return f"{'positive' if label else 'negative'} {'with' if artefact else 'without'} the artefact"
+
+
+def balanced_draw(cells: list[RowNumbers], rng: np.random.Generator) -> RowNumbers:
+    """As many rows of each cell as the smallest has, without replacement, in ascending order.
+
+    Args:
+        cells: Row numbers of each cell, none empty.
+        rng: Random numbers of this draw.
+    """
+    fewest = min(map(len, cells))
+    return np.sort(np.concatenate([rng.choice(rows, fewest, replace=False) for rows in cells]))
+
+
+def flags(values: Flags, name: str) -> Int64[np.ndarray, " num_images"]:
+    """Values that are 0 or 1, as integers.
+
+    Raises:
+        DataError: One is neither.
+    """
+    known = np.asarray(values)
+    if known.ndim != 1 or not np.isin(known, (0, 1)).all():
+        raise DataError(f"{name} must be 0 or 1 for each image.")
+    return known.astype(np.int64)
+
 
 ConfounderKind = Literal["local", "global", "attribute"]
 """What a confounder touches: a part of the image, all of it, or the person."""
@@ -195,3 +235,34 @@ def _in_order(rows: GroupedRows) -> GroupedRows:
     direction = generator(0, "order of rows").standard_normal(rows.features.shape[1])
     order = np.lexsort((rows.features @ direction, rows.artefact, rows.labels))
     return rows.take(order)
+
+
+MAX_ITERATIONS = 1000
+
+
+def logistic_scorer(
+    rows: GroupedRows,
+    weights: Float64[np.ndarray, " num_images"] | None = None,
+    *,
+    inverse_penalty: float = 1.0,
+    scaler: StandardScaler | None = None,
+) -> FittedScorer:
+    """L2-penalised logistic regression; mean and deviation of features are those of all rows, whatever their weights.
+
+    Args:
+        rows: Images of both classes.
+        weights: (n,) weight of each image in the loss; None: 1.
+        inverse_penalty: C of scikit-learn: smaller is smoother.
+        scaler: Fitted to other images, whose mean and deviation are taken; None: those of ``rows``.
+    """
+    scaler = scaler or StandardScaler().fit(rows.features)
+    model = LogisticRegression(C=inverse_penalty, max_iter=MAX_ITERATIONS)
+    model.fit(scaler.transform(rows.features), rows.labels, sample_weight=weights)
+    return scorer_of(scaler, model.coef_[0], float(np.ravel(model.intercept_)[0]))
+
+
+def scorer_of(
+    scaler: StandardScaler, coefficients: Float64[np.ndarray, " num_features"], intercept: float
+) -> FittedScorer:
+    """A scorer of features as they come, from coefficients of those that ``scaler`` makes of them."""
+    return FittedScorer(np.asarray(scaler.mean_), np.asarray(scaler.scale_), coefficients, intercept)

@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crossgraft.audit.mitigation._cells import balanced_draw, cell_rows
-from crossgraft.audit.mitigation._logistic import logistic_scorer
-from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows, Mitigation, Part
+from crossgraft.audit.mitigation._mitigation import (
+    FittedScorer,
+    GroupedRows,
+    Mitigation,
+    Part,
+    balanced_draw,
+    cell_rows,
+    logistic_scorer,
+)
 from crossgraft.seeding import generator
 
 

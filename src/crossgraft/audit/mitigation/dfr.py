@@ -11,9 +11,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from crossgraft.audit.group_metrics import group_metrics
-from crossgraft.audit.mitigation._cells import CELLS, RowNumbers, balanced_draw, cell_name, cell_rows
-from crossgraft.audit.mitigation._logistic import MAX_ITERATIONS, scorer_of
-from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows, Mitigation, Part
+from crossgraft.audit.mitigation._mitigation import (
+    CELLS,
+    MAX_ITERATIONS,
+    FittedScorer,
+    GroupedRows,
+    Mitigation,
+    Part,
+    RowNumbers,
+    balanced_draw,
+    cell_name,
+    cell_rows,
+    scorer_of,
+)
 from crossgraft.errors import UsageError
 from crossgraft.seeding import derive_seed, generator
 from crossgraft.types import Groups

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crossgraft.audit.mitigation._logistic import logistic_scorer
-from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows, Mitigation
+from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows, Mitigation, logistic_scorer
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from crossgraft.audit.mitigation._logistic import logistic_scorer
-from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows, Mitigation, Part
-from crossgraft.audit.thresholds import best_threshold
+from crossgraft.audit.group_metrics import best_threshold
+from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows, Mitigation, Part, logistic_scorer
 
 
 @dataclass(frozen=True)

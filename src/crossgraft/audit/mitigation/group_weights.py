@@ -8,9 +8,16 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from crossgraft.audit.mitigation._cells import CELLS, Flags, cell_rows
-from crossgraft.audit.mitigation._logistic import logistic_scorer
-from crossgraft.audit.mitigation._mitigation import FittedScorer, GroupedRows, Mitigation, Part
+from crossgraft.audit.mitigation._mitigation import (
+    CELLS,
+    FittedScorer,
+    Flags,
+    GroupedRows,
+    Mitigation,
+    Part,
+    cell_rows,
+    logistic_scorer,
+)
 
 
 @dataclass(frozen=True)

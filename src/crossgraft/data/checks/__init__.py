@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
+    from crossgraft.data.checks.assess import check_rows as check_rows
+    from crossgraft.data.checks.assess import check_splits as check_splits
     from crossgraft.data.checks.assess import findings_of_rows as findings_of_rows
-    from crossgraft.data.checks.check_rows import check_rows as check_rows
-    from crossgraft.data.checks.check_rows import check_splits as check_splits
-    from crossgraft.data.checks.data_check import DataCheck as DataCheck
+    from crossgraft.data.checks.survey import DataCheck as DataCheck
 
 lazy_face(__name__)

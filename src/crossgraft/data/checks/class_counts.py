@@ -2,11 +2,119 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from crossgraft.data._look_alikes import look_alikes
 from crossgraft.data.checks._finding import finding, listed
 from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
+from crossgraft.data.rows import ImageRows
+from crossgraft.data.sources import SourceRows
 from crossgraft.records.base import Severity
-from crossgraft.words.formatting import count
+from crossgraft.words.formatting import count, counted, joined
+
+
+def check_alike_classes(survey: Survey) -> list[FindingRecord]:
+    """A warning for each group of names that differ only by case, white space or the form of their letters."""
+    counts = dict(zip(survey.class_names, survey.class_counts, strict=True))
+    return [
+        finding(
+            "alike_classes",
+            "Class names that look alike",
+            "warning",
+            f"The {survey.task.nouns} {alike.listed(counts)} differ only by {alike.differ_by} and are kept apart.",
+            advice="If they are one, correct the labels: a model would learn to tell one thing from itself.",
+        )
+        for alike in look_alikes(survey.class_names)
+    ]
+
+
+ADVICE = "If they are one, correct the column: a split by group puts images of one into several parts."
+
+
+class AlikeGroups(NamedTuple):
+    """Groups whose names look alike (``look_alikes``).
+
+    Attributes:
+        rows: Rows of each set of such groups, ascending.
+        text: Their number in words that tell no name; empty where there are none.
+    """
+
+    rows: list[np.ndarray]
+    text: str
+
+
+def check_alike_groups(survey: Survey) -> list[FindingRecord]:
+    """A warning where two names of groups may be one patient."""
+    found = find_alike_groups(survey)
+    if not found.rows:
+        return []
+    apart = [rows for rows in found.rows if len(survey.splits_of(rows)) > 1]
+    where = f" In more than one split: {survey.pairs_of_splits(apart)}." if apart else ""
+    title = "Groups that look alike"
+    return [finding("alike_groups", title, "warning", found.text + where, advice=ADVICE, images=found.rows)]
+
+
+def find_alike_groups(images: ImageRows | SourceRows) -> AlikeGroups:
+    """Look-alikes among the known groups."""
+    if images.groups is None:
+        return AlikeGroups([], "")
+    known = images.groups if images.groups_known is None else images.groups[images.groups_known]
+    found = look_alikes(list(dict.fromkeys(map(str, known.tolist()))), are_ids=True)
+    if not found:
+        return AlikeGroups([], "")
+    set_of = {name: number for number, each in enumerate(found) for name in each.names}
+    rows: defaultdict[int, list[int]] = defaultdict(list)
+    for row, group in enumerate(images.groups.tolist()):
+        if str(group) in set_of:
+            rows[set_of[str(group)]].append(row)
+    differ_by = joined(list(dict.fromkeys(words for each in found for words in each.differ_by.split(" and "))))
+    text = (
+        f"{counted(len(set_of), 'group')} by {images.group_column} ({counted(sum(map(len, rows.values())), 'image')}) have "
+        f"names that differ from that of another only by {differ_by}, and are kept apart."
+    )
+    return AlikeGroups([np.asarray(rows[number]) for number in range(len(found))], text)
+
+
+_WORDS = re.compile(
+    r"\b(grade|stage|level|severity|mild|moderate|severe|proliferative|bi-?rads|kl|gleason|isup|nyha)(?![a-z])",
+    re.IGNORECASE,
+)
+_MOST_GRADES = 7
+_FEWEST_GRADES = 3
+
+
+def check_ordered_classes(survey: Survey) -> list[FindingRecord]:
+    """A notice where class names look ordered and ``ordinal`` was not said."""
+    if survey.task.in_order or not survey.task.partitions or not looks_ordered(survey.class_names):
+        return []
+    text = f"The classes look like grades ({listed(survey.class_names)}), but are taken as unordered."
+    advice = "If their order means something, say so with --ordinal; reports then name what does not use it."
+    return [finding("ordered_classes", "Ordered classes", "notice", text, advice=advice)]
+
+
+def looks_ordered(class_names: Sequence[str]) -> bool:
+    """Whether the names hold words of grading, or are 3 to 7 consecutive whole numbers from 0 or 1.
+
+    >>> looks_ordered(["0", "1", "2", "3", "4"]), looks_ordered(["mild", "none", "severe"])
+    (True, True)
+    >>> looks_ordered(["benign", "malignant"]), looks_ordered(["0", "1"]), looks_ordered(["3", "5", "7"])
+    (False, False, False)
+    """
+    if len(class_names) < _FEWEST_GRADES:
+        return False
+    if sum(_WORDS.search(name.replace("_", " ")) is not None for name in class_names) >= 2:
+        return True
+    if len(class_names) > _MOST_GRADES or not all(name.isascii() and name.isdigit() for name in class_names):
+        return False
+    numbers = [int(name) for name in class_names]
+    return numbers[0] in (0, 1) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
 
 FEW_IMAGES = 10
 _NAME, _TITLE = "class_counts", "Class sizes"

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from crossgraft.data._image_facts import THUMBNAIL_SIDE
 from crossgraft.data.checks.near_duplicates import find_near_duplicates
 from crossgraft.data.checks.survey import LOOKING
-from crossgraft.data.inspection import inspect_images
+from crossgraft.data.inspection import THUMBNAIL_SIDE, inspect_images
 from crossgraft.progress import Piece, Reporter, TypicalClock
 from crossgraft.seeding import generator
 from crossgraft.words.formatting import counted

@@ -6,15 +6,241 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Float32, Int, UInt8
+from scipy.fft import dctn
 
-from crossgraft.data._image_facts import THUMBNAIL_SIDE
-from crossgraft.data.checks._banded_search import BUCKET_CAP, Pairs, find_near_pairs
-from crossgraft.data.checks._finding import finding
-from crossgraft.data.checks._perceptual_hash import VIEWS, Normalised, hash_views, normalise
+from crossgraft.data.checks._finding import finding, pictures, tallied
 from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.checks.survey import Survey
+from crossgraft.data.inspection import THUMBNAIL_SIDE
 from crossgraft.words.formatting import count, counted
+
+
+def check_identical_within(survey: Survey) -> list[FindingRecord]:
+    """Copies inside one split (inside the data, if there is no split): a warning."""
+    inside: list[np.ndarray] = []
+    places: list[str] = []
+    for rows in survey.copies:
+        for split in survey.split_names or [""]:
+            together = rows if survey.splits is None else rows[survey.splits[rows] == split]
+            if len(together) > 1:
+                inside.append(together)
+                places += [split] * (len(together) - 1)
+    if not inside:
+        where = "of one split " if survey.split_names else ""
+        text = f"No two images {where}are the same, pixel by pixel."
+        return [finding("identical_within", "Identical images", "passed", text)]
+    where = f" of the same split, pixel by pixel ({tallied(places)})" if survey.split_names else ", pixel by pixel"
+    text = f"{counted(len(places), 'image')} {'is a copy' if len(places) == 1 else 'are copies'} of another{where}."
+    advice = "Keep one of each: a copy counts an image twice"
+    advice += ", and a random split puts copies on both sides." if not survey.split_names else "."
+    return [finding("identical_within", "Identical images", "warning", text, advice=advice, images=inside)]
+
+
+def check_identical_across(survey: Survey) -> list[FindingRecord]:
+    """The same picture in two splits: unsound, because the test then asks for what was learnt by heart."""
+    title = "Identical images across splits"
+    if len(survey.split_names) < 2:
+        text = "There is no split to compare. Leave out --holdout 0, or give a split with --split."
+        return [finding("identical_across", title, "not assessed", text)]
+    shared = [rows for rows in survey.telling_copies if len(survey.splits_of(rows)) > 1]
+    if not shared:
+        text = f"No picture is in more than one of {', '.join(survey.split_names)}, pixel by pixel."
+        return [finding("identical_across", title, "passed", text)]
+    verb = "is" if len(shared) == 1 else "are"
+    text = f"{pictures(len(shared))} {verb} in more than one split, pixel by pixel ({survey.pairs_of_splits(shared)})."
+    advice = "Keep each in one split only: a test on images that were trained on measures memory."
+    return [finding("identical_across", title, "unsound", text, advice=advice, images=shared)]
+
+
+def check_conflicting_labels(survey: Survey) -> list[FindingRecord]:
+    """The same picture with different labels: unsound, one of them is wrong."""
+    title = "Same picture, different labels"
+    conflicts = [rows for rows in survey.telling_copies if len(np.unique(survey.targets[rows], axis=0)) > 1]
+    if not conflicts:
+        text = "No picture has two different labels."
+        return [finding("conflicting_labels", title, "passed", text)]
+    verb = "is" if len(conflicts) == 1 else "are"
+    text = f"{pictures(len(conflicts))} {verb} there more than once with different labels."
+    advice = "Look at them and correct or remove them."
+    return [finding("conflicting_labels", title, "unsound", text, advice=advice, images=conflicts)]
+
+
+def check_pictures_of_two_groups(survey: Survey) -> list[FindingRecord]:
+    """The same picture under two patients: unsound, because splits by patient cannot keep it on one side.
+
+    An image of which nobody is known is a group of its own, but of no patient that could be another one.
+    """
+    title = "Same picture, two patients"
+    if survey.groups is None:
+        return []
+    groups, known = survey.groups, survey.known_groups
+    if not known.any():
+        return []
+    shared = [rows for rows in survey.telling_copies if len(np.unique(groups[rows[known[rows]]])) > 1]
+    if not shared:
+        text = f"No picture belongs to two of the {count(len(np.unique(groups[known])))} groups (column {survey.group_column})."
+        return [finding("pictures_of_two_groups", title, "passed", text)]
+    verb = "belongs" if len(shared) == 1 else "belong"
+    text = f"{pictures(len(shared))} {verb} to more than one group (column {survey.group_column})."
+    advice = "Either the groups are wrong or the images are: a split by group cannot keep such a picture on one side."
+    return [finding("pictures_of_two_groups", title, "unsound", text, advice=advice, images=shared)]
+
+
+BAND_BYTES = 2
+"""16 bits a band: balanced bits put n strings into 65 536 buckets."""
+BUCKET_CAP = 64
+"""Each string is compared with this many neighbours of its bucket at most; larger buckets are counted."""
+
+BitStrings = UInt8[np.ndarray, "num_strings num_bytes"]
+Pairs = Int[np.ndarray, "num_pairs 2"]
+
+_ONES = np.asarray([value.bit_count() for value in range(256)], dtype=np.uint8)
+
+
+class NearPairs(NamedTuple):
+    """What the search found.
+
+    Attributes:
+        pairs: (num_pairs, 2) places of strings, first < second, each pair once, in ascending order.
+        num_capped: Strings in buckets too large to be compared with each other completely.
+    """
+
+    pairs: Pairs
+    num_capped: int
+
+
+def find_near_pairs(
+    strings: BitStrings, *, most_different: int, bucket_cap: int = BUCKET_CAP, num_first: int | None = None
+) -> NearPairs:
+    """Pairs of bit strings that share a band and differ in at most ``most_different`` bits.
+
+    Every pair that differs in fewer bits than there are bands is found, unless its bucket was capped. Takes
+    O(bands · n · (log n + neighbours)) with at most ``bucket_cap`` neighbours.
+
+    Args:
+        strings: Packed bits, a multiple of 16 each.
+        most_different: Largest number of different bits of a pair.
+        bucket_cap: Neighbours in a bucket that a string is compared with; in a larger bucket these are the ones
+            that come next when the strings are sorted.
+        num_first: One of each pair is among so many first strings; None: any may be.
+    """
+    found: list[Pairs] = []
+    is_capped = np.zeros(len(strings), dtype=bool)
+    numbers = np.ascontiguousarray(strings).view(np.uint16)
+    for band in range(numbers.shape[1]):
+        keys = [numbers[:, other] for other in range(numbers.shape[1]) if other != band]
+        order = np.lexsort((*keys, numbers[:, band]))
+        sorted_band = numbers[order, band]
+        for step in range(1, bucket_cap + 1):
+            same = np.flatnonzero(sorted_band[step:] == sorted_band[:-step])
+            if same.size == 0:
+                break
+            pairs = np.sort(np.stack([order[same], order[same + step]], axis=1), axis=1)
+            pairs = pairs if num_first is None else pairs[pairs[:, 0] < num_first]
+            found.append(pairs[count_different(strings, pairs) <= most_different])
+        is_capped[order[_in_large_buckets(sorted_band, bucket_cap)]] = True
+    everything = np.concatenate(found) if found else np.empty((0, 2), dtype=np.int64)
+    return NearPairs(np.unique(everything, axis=0), int(is_capped.sum()))
+
+
+def count_different(strings: BitStrings, pairs: Pairs) -> Int[np.ndarray, " num_pairs"]:
+    """Number of different bits of each pair."""
+    return _ONES[strings[pairs[:, 0]] ^ strings[pairs[:, 1]]].sum(axis=1, dtype=np.int64)
+
+
+def _in_large_buckets(sorted_keys: np.ndarray, cap: int) -> np.ndarray:
+    """Places of sorted keys that occur more than ``cap`` + 1 times: not all pairs of these were compared."""
+    _, index, counts = np.unique(sorted_keys, return_inverse=True, return_counts=True)
+    return np.flatnonzero(counts[index] > cap + 1)
+
+
+NUM_BITS = 128
+"""The lowest frequencies, without the mean: 8 bands of 16 bits."""
+
+Normalised = Float32[np.ndarray, "num_images num_pixels"]
+Coefficients = Float32[np.ndarray, "num_images num_bits"]
+
+_IN_ONE_PIECE = 4096  # images transformed at a time
+
+
+def normalise(thumbnails: np.ndarray) -> Normalised:
+    """(n, side, side) thumbnails as rows of mean 0 and mean square 1; rows without any contrast stay 0."""
+    rows = thumbnails.reshape(len(thumbnails), -1).astype(np.float32)
+    rows -= rows.mean(axis=1, keepdims=True)
+    spread = np.sqrt((rows**2).mean(axis=1, keepdims=True))
+    return rows / np.where(spread == 0, 1, spread)
+
+
+class View(NamedTuple):
+    """One of the eight orientations of a square: mirrored along the diagonal or not, then in each direction or not.
+
+    Attributes:
+        in_words: What it is.
+        diagonal: Whether rows and columns change places, first.
+        left_right: Whether it is mirrored left to right then.
+        up_down: Whether it is turned upside down then.
+    """
+
+    in_words: str
+    diagonal: bool
+    left_right: bool
+    up_down: bool
+
+    def of(self, pictures: np.ndarray) -> np.ndarray:
+        """(n, side, side) pictures in this orientation."""
+        turned = pictures.swapaxes(1, 2) if self.diagonal else pictures
+        return turned[:, :: -1 if self.up_down else 1, :: -1 if self.left_right else 1]
+
+
+VIEWS = (
+    View("as they are", False, False, False),
+    View("mirrored left to right", False, True, False),
+    View("upside down", False, False, True),
+    View("turned by 180°", False, True, True),
+    View("turned by 90°", True, True, False),
+    View("turned by 270°", True, False, True),
+    View("mirrored along the diagonal", True, False, False),
+    View("mirrored along the other diagonal", True, True, True),
+)
+"""The plainest first."""
+
+
+def low_frequencies(rows: Normalised) -> tuple[Coefficients, np.ndarray]:
+    """The ``NUM_BITS`` lowest cosine coefficients of each thumbnail, and the (vertical, horizontal) frequency of each.
+
+    Behind them come those that a picture has there after rows and columns have changed places, where they are not among them.
+    """
+    side = THUMBNAIL_SIDE
+    places = [(v, h) for v in range(side) for h in range(side) if v + h > 0]
+    lowest = sorted(places, key=lambda place: (sum(place), abs(place[0] - place[1]), place))[:NUM_BITS]
+    chosen = np.asarray([*lowest, *sorted({(h, v) for v, h in lowest} - set(lowest))])
+    pieces = [
+        np.asarray(dctn(rows[start : start + _IN_ONE_PIECE].reshape(-1, side, side), axes=(1, 2), norm="ortho"))
+        for start in range(0, len(rows), _IN_ONE_PIECE)
+    ]
+    return np.concatenate([piece[:, chosen[:, 0], chosen[:, 1]] for piece in pieces]), chosen
+
+
+def hash_views(rows: Normalised) -> list[BitStrings]:
+    """Bit strings of the pictures in each of ``VIEWS``.
+
+    Mirroring changes the sign of the odd frequencies in its direction, and along the diagonal both frequencies change places, so
+    nothing is transformed twice.
+    """
+    coefficients, frequencies = low_frequencies(rows)
+    column = {(int(v), int(h)): place for place, (v, h) in enumerate(frequencies)}
+    lowest = frequencies[:NUM_BITS]
+    across = [column[int(h), int(v)] for v, h in lowest]
+    odd_up_down, odd_left_right = (np.where(lowest[:, axis] % 2, -1, 1).astype(np.float32) for axis in (0, 1))
+    middle = np.median(coefficients[:, :NUM_BITS], axis=0)
+    found: list[BitStrings] = []
+    for view in VIEWS:
+        seen = coefficients[:, across] if view.diagonal else coefficients[:, :NUM_BITS]
+        signs = (odd_left_right if view.left_right else 1) * (odd_up_down if view.up_down else np.float32(1))
+        found.append(np.packbits(seen * signs > middle, axis=1))
+    return found
+
 
 MOST_DIFFERENT_BITS = 20
 """Out of 128. Nearly all pairs that people call the same picture differ in fewer; unrelated pictures differ in about 64."""
@@ -25,7 +251,6 @@ _NAME, _TITLE = "near_duplicates", "Near duplicates"
 _NOT_LOOKED_FOR = "Crops, and turns by other angles than quarters, are not looked for."
 _LEAST_SPREAD = 1.0  # of 255; a thumbnail with less contrast shows nothing that could be compared
 _FEW = 100  # so many pictures are compared all with all
-_IN_ONE_PIECE = 4096  # pairs compared at a time
 
 
 class NearDuplicates(NamedTuple):

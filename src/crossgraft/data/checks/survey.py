@@ -6,15 +6,18 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, zip_longest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crossgraft.data._confidential import Confidential
+from crossgraft.data._groups import Confidential
 from crossgraft.data.checks._finding import tallied
+from crossgraft.data.checks.record import DataCheckRecord, FindingRecord
 from crossgraft.data.class_names import name_classes
 from crossgraft.data.dataset import Dataset
+from crossgraft.data.examples import thumbnail_png
 from crossgraft.data.inspection import inspect_images
 from crossgraft.data.listing import list_rows, look_at_rows, make_request
 from crossgraft.data.rows import ImageRows
@@ -23,8 +26,69 @@ from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import Split
 from crossgraft.options.data import SourceOptions
 from crossgraft.progress import Reporter
+from crossgraft.records.base import Thumbnail
+from crossgraft.result import Result
 from crossgraft.tasks import task_of
 from crossgraft.types import Targets
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+EXIT_UNSOUND = 3
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DataCheck(Result[DataCheckRecord]):
+    """A checked data set: ``record`` holds every finding."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing was found that makes results wrong. Warnings and notices do not count."""
+        return self.record.is_sound
+
+    @property
+    def exit_code(self) -> int:
+        """3 where something unsound was found."""
+        return 0 if self.is_sound else EXIT_UNSOUND
+
+    @property
+    def verdict(self) -> str:
+        """The answer in one or two sentences."""
+        return self.record.verdict
+
+    def summary(self) -> str:
+        """The data and the verdict."""
+        return f"{self.record.dataset.name}: {self.verdict}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per finding, or, where a finding lists images, one row per group of images (row numbers from 1).
+
+        ``text`` says what was found, or, where that differs from image to image, what is wrong with this one.
+        """
+        import pandas as pd
+
+        names = self.record.image_names
+        rows = [
+            {
+                "check": finding.check,
+                "severity": finding.severity,
+                "title": finding.title,
+                "text": reason or finding.text,
+                "images": " ".join(map(str, group)),
+                "names": " | ".join(names[row] for row in group if row in names),
+            }
+            for finding in self.record.findings
+            for group, reason in zip_longest(finding.images or [[]], finding.reasons)
+        ]
+        return pd.DataFrame(rows, columns=["check", "severity", "title", "text", "images", "names"])
+
+    def _most_important(self) -> pd.DataFrame:
+        import pandas as pd
+
+        rows = [(finding.severity, finding.title, finding.text) for finding in self.record.findings]
+        return pd.DataFrame(rows, columns=["severity", "title", "text"])
+
 
 _USUAL_SPLITS = ("train", "val", "test")
 LOOKING = "looking"
@@ -171,3 +235,36 @@ def _split_of(
     """The split that other commands use; None where the data have parts, which are looked at as they are."""
     is_kept = rows.splits is not None and selection.keeps_official
     return None if is_kept else selection.make_split(rows, targets, class_names)
+
+
+_MOST_GROUPS = 12
+_MOST_IMAGES = 2
+_SHOWN = ("identical_across", "conflicting_labels", "pictures_of_two_groups", "near_duplicates", "identical_within")
+
+
+def show_groups(survey: Survey, findings: Sequence[FindingRecord]) -> list[Thumbnail]:
+    """The first groups of each finding about pictures that belong together, two images each.
+
+    What a thumbnail is called begins with the title of its finding and ": ", then says which images these are.
+    """
+    return [
+        Thumbnail(
+            class_name=f"{finding.title}: {_caption(survey, shown)}", png_base64=thumbnail_png(survey.read(row - 1))
+        )
+        for finding in findings
+        if finding.check in _SHOWN
+        for group in finding.images[:_MOST_GROUPS]
+        for shown in [group if len(group) <= _MOST_IMAGES else [group[0], group[-1]]]
+        for row in shown
+    ]
+
+
+def _caption(survey: Survey, rows: Sequence[int]) -> str:
+    return " and ".join(f"{row} ({_place(survey, row - 1)})" for row in rows)
+
+
+def _place(survey: Survey, row: int) -> str:
+    """Split and label of a row."""
+    label = " + ".join(survey.task.names_of(survey.targets[row], survey.class_names)) or "no label"
+    split = "" if survey.splits is None else str(survey.splits[row])
+    return ", ".join(part for part in (split, label) if part)

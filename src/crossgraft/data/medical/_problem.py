@@ -6,7 +6,7 @@ import gzip
 import zlib
 from types import TracebackType
 
-from crossgraft.data._quiet import quiet_libraries
+from crossgraft.data._pillow_files import quiet_libraries
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnreadableImageError
 from crossgraft.paths import why_impossible
 

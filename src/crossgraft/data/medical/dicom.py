@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,26 +11,157 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crossgraft.data._room import room_for
-from crossgraft.data.medical._codestream import announced_size
-from crossgraft.data.medical._dicom_palette import palette_colours
+from crossgraft.data.decoding import composite_on_black
 from crossgraft.data.medical._problem import UnreadableFileError, named_problems
-from crossgraft.data.medical._rle_frame import missing_from_rle
-from crossgraft.data.medical.dicom_file import read_dicom
-from crossgraft.data.medical.dicom_header import (
+from crossgraft.data.medical.dicom_file import (
     PixelLayout,
     frame_display,
     modality_table,
     own_window,
     pixel_aspect,
+    read_dicom,
     read_layout,
     rescale,
+    word_type,
 )
-from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, display_table, look_up, show_wide
-from crossgraft.data.medical.windows import WindowPolicy
+from crossgraft.data.medical.display import (
+    WIDEST_TABLE_BITS,
+    Display,
+    Span,
+    WindowPolicy,
+    display_table,
+    look_up,
+    show_wide,
+)
 
 if TYPE_CHECKING:
-    from pydicom.dataset import FileDataset
+    from pydicom.dataset import Dataset, FileDataset
     from pydicom.uid import UID
+
+
+_COLOURS = ("Red", "Green", "Blue")
+
+
+def palette_colours(numbers: np.ndarray, dataset: Dataset) -> np.ndarray:
+    """(height, width, 3) uint8 or uint16.
+
+    Args:
+        numbers: (height, width) stored values.
+        dataset: Holds the palette, plain or in segments.
+
+    Raises:
+        UnreadableFileError: The palette is missing or damaged.
+    """
+    descriptor = dataset.get("RedPaletteColorLookupTableDescriptor")
+    if descriptor is None or len(descriptor) != 3:
+        raise UnreadableFileError("it has no palette, which its PhotometricInterpretation announces")
+    length, first, bits = int(descriptor[0]) or 2**16, int(descriptor[1]), int(descriptor[2])
+    if "RedPaletteColorLookupTableData" in dataset:
+        colours = _plain_palette(dataset, length)
+    else:
+        colours = _segmented_palette(dataset, length, first, bits)
+    places = np.clip(numbers.astype(np.int64) - first, 0, length - 1)
+    return composite_on_black(colours[places])
+
+
+def _plain_palette(dataset: Dataset, length: int) -> np.ndarray:
+    """(length, 3 or 4): how many bits an entry really has follows from the number of bytes."""
+    names = (*_COLOURS, "Alpha") if "AlphaPaletteColorLookupTableData" in dataset else _COLOURS
+    columns: list[np.ndarray] = []
+    for name in names:
+        data = dataset.get(f"{name}PaletteColorLookupTableData")
+        if not isinstance(data, bytes) or len(data) not in (length, length + length % 2, 2 * length):
+            raise UnreadableFileError(f"its palette of {length} colours is damaged")
+        columns.append(np.frombuffer(data, dtype=word_type(dataset) if len(data) == 2 * length else np.uint8)[:length])
+    if len({column.dtype for column in columns}) > 1:
+        raise UnreadableFileError(f"its palette of {length} colours is damaged")
+    return np.stack([column.astype(column.dtype.newbyteorder("=")) for column in columns], axis=-1)
+
+
+def _segmented_palette(dataset: Dataset, length: int, first: int, bits: int) -> np.ndarray:
+    from pydicom.pixels.processing import apply_color_lut
+
+    if bits == 8 and length > 2**8:
+        raise UnreadableFileError(f"its palette has {length} colours in segments of 8 bits, which is not read")
+    return apply_color_lut(np.arange(first, first + length), dataset)
+
+
+_HEADER = struct.Struct("<16I")  # the number of segments, then where each begins; 0 for those that are not there
+_NO_OPERATION = 128
+
+
+def missing_from_rle(frame: bytes, num_pixels: int) -> str | None:
+    """What a frame lacks at its end, in words; None if nothing.
+
+    A segment holds one byte of each pixel, packed. The last one reaches to the end of the frame, so the last segment of a
+    cut frame begins behind its end, or unpacks into fewer bytes than there are pixels. The byte that pads a frame to an even
+    length belongs to no run and may be missing.
+
+    Args:
+        frame: Frame as stored in the file.
+        num_pixels: Rows × columns.
+    """
+    if len(frame) < _HEADER.size:
+        return f"{len(frame)} of the {_HEADER.size} bytes of its header are there"
+    num_segments, *starts = _HEADER.unpack_from(frame)
+    if not 1 <= num_segments <= len(starts):
+        return None  # damaged rather than cut: the decoder refuses it
+    start = starts[num_segments - 1]
+    if start >= len(frame):
+        return f"its last segment begins at byte {start:,}, and {len(frame):,} bytes are there"
+    found = _unpacked_length(frame, start, num_pixels)
+    return None if found >= num_pixels else f"its last segment unpacks into {found:,} of {num_pixels:,} bytes"
+
+
+def _unpacked_length(frame: bytes, place: int, enough: int) -> int:
+    """How many bytes the runs from ``place`` on give, counted until there are enough."""
+    found = 0
+    while found < enough and place + 1 < len(frame):  # a run is at least two bytes
+        head = frame[place]
+        if head == _NO_OPERATION:
+            place += 1
+        elif head > _NO_OPERATION:
+            found += 257 - head
+            place += 2
+        else:
+            found += min(head + 1, len(frame) - place - 1)
+            place += head + 2
+    return found
+
+
+_JPEG_START = b"\xff\xd8"
+_JPEG_2000_START = b"\xff\x4f\xff\x51"  # start of the codestream, and of the segment of sizes
+# The segments with which a frame of JPEG (T.81, table B.1) or JPEG-LS (T.87) begins; C4, C8 and CC mean something else.
+_FRAME_MARKERS = {*range(0xC0, 0xD0), 0xF7} - {0xC4, 0xC8, 0xCC}
+_WITHOUT_LENGTH = {0x01, *range(0xD0, 0xD8)}
+
+
+def announced_size(frame: bytes) -> tuple[int, int] | None:
+    """Height and width of a frame of JPEG, JPEG-LS or JPEG 2000; None where it does not say them."""
+    if frame.startswith(_JPEG_START):
+        return _jpeg_size(frame)
+    place = frame.find(_JPEG_2000_START, 0, 4096)  # JPEG 2000 may stand in boxes
+    if place < 0 or place + 24 > len(frame):
+        return None
+    right, bottom, left, top = struct.unpack_from(">4I", frame, place + 8)
+    return bottom - top, right - left
+
+
+def _jpeg_size(frame: bytes) -> tuple[int, int] | None:
+    place = len(_JPEG_START)
+    while place + 9 <= len(frame) and frame[place] == 0xFF:
+        marker = frame[place + 1]
+        if marker in _FRAME_MARKERS:
+            height, width = struct.unpack_from(">HH", frame, place + 5)
+            return (height, width) if height and width else None
+        if marker == 0xFF:  # fill bytes may precede a marker
+            place += 1
+        elif marker in _WITHOUT_LENGTH:
+            place += 2
+        else:
+            place += 2 + struct.unpack_from(">H", frame, place + 2)[0]
+    return None
+
 
 _PIXEL_ELEMENTS = ("PixelData", "FloatPixelData", "DoubleFloatPixelData")
 # Unused bits are taken off here, because pydicom assumes that they lie above the value; and the header says how many

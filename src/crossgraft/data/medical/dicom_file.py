@@ -4,21 +4,295 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import struct
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from crossgraft.compute import require_memory
 from crossgraft.data._room import room_for
 from crossgraft.data.medical._problem import UnreadableFileError
-from crossgraft.data.medical.dicom_header import read_layout
+from crossgraft.data.medical.display import Display, LookupTable, Window, WindowPolicy
 from crossgraft.data.medical.formats import DICOM_MARK, DICOM_MARK_AT, GZIP_MARK
 
 if TYPE_CHECKING:
     from pydicom.dataelem import RawDataElement
-    from pydicom.dataset import FileDataset
+    from pydicom.dataset import Dataset, FileDataset
     from pydicom.uid import UID
+
+
+GREY = ("MONOCHROME1", "MONOCHROME2")
+_COLOUR = ("RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT")
+_PALETTE = "PALETTE COLOR"
+_SAMPLES = {**dict.fromkeys(GREY, 1), **dict.fromkeys(_COLOUR, 3), _PALETTE: 1}
+# Only names of the standard are repeated in messages: a damaged header may have something of the patient in that place.
+_NOT_READ = ("HSV", "ARGB", "CMYK", "YBR_PARTIAL_422", "YBR_PARTIAL_420", "XYB")
+_BITS_ALLOCATED = (1, 8, 16, 32, 64)
+_FLOAT_PIXELS = {"FloatPixelData": 32, "DoubleFloatPixelData": 64}
+_MOST_FRAMES = 100_000
+_FUNCTIONS = ("LINEAR", "LINEAR_EXACT", "SIGMOID")
+
+
+@dataclass(frozen=True)
+class PixelLayout:
+    """How the pixels lie in the file.
+
+    Attributes:
+        rows: Height of a frame.
+        columns: Width of a frame.
+        samples: 1 or 3 per pixel.
+        bits_allocated: Bits that a sample takes.
+        bits_stored: Bits of these that carry the value; the others may hold anything.
+        shift: Number of bits below the value that carry something else.
+        signed: Whether values are stored in two's complement.
+        photometric: The photometric interpretation.
+        num_frames: Number of frames, at least 1.
+        is_float: Samples are floating-point numbers.
+    """
+
+    rows: int
+    columns: int
+    samples: int
+    bits_allocated: int
+    bits_stored: int
+    shift: int
+    signed: bool
+    photometric: str
+    num_frames: int
+    is_float: bool
+
+    @property
+    def is_grey(self) -> bool:
+        """Intensities, to which windows apply, and not colours."""
+        return self.photometric in GREY
+
+    @property
+    def frame_bytes(self) -> int:
+        """Size of the decoded samples of one frame."""
+        return self.rows * self.columns * self.samples * math.ceil(self.bits_allocated / 8)
+
+    @property
+    def num_bytes(self) -> int:
+        """Uncompressed size of all frames."""
+        samples = self.samples * (2 / 3 if self.photometric == "YBR_FULL_422" else 1)
+        return math.ceil(self.rows * self.columns * samples * self.bits_allocated * self.num_frames / 8)
+
+
+def read_layout(dataset: Dataset) -> PixelLayout:
+    """The layout of the pixels.
+
+    Raises:
+        UnreadableFileError: Something is missing, contradictory, too large or not read.
+    """
+    rows, columns = _whole(dataset, "Rows"), _whole(dataset, "Columns")
+    if rows < 1 or columns < 1:
+        raise UnreadableFileError(f"its size is given as {rows}×{columns} pixels")
+    photometric = str(dataset.get("PhotometricInterpretation", "")).strip()
+    samples = _whole(dataset, "SamplesPerPixel", default=1)
+    if photometric not in _SAMPLES:
+        found = f"is {photometric}, which is not read" if photometric in _NOT_READ else "is unknown"
+        found = found if photometric else "is missing"
+        raise UnreadableFileError(f"its PhotometricInterpretation {found}")
+    if samples != _SAMPLES[photometric]:
+        raise UnreadableFileError(
+            f"its PhotometricInterpretation is {photometric}, but it has {samples} samples per pixel"
+        )
+    frames = _whole(dataset, "NumberOfFrames", default=1)
+    if not 1 <= frames <= _MOST_FRAMES:
+        raise UnreadableFileError(f"its number of frames is given as {frames}")
+    float_bits = _float_bits(dataset)
+    if float_bits is not None:
+        return PixelLayout(rows, columns, samples, float_bits, float_bits, 0, True, photometric, frames, True)
+    allocated, stored, shift, signed = _read_bits(dataset)
+    if samples == 3 and (signed or (photometric.startswith("YBR") and stored != 8)):
+        raise UnreadableFileError(
+            f"its colours ({photometric}, {stored} bits{', signed' if signed else ''}) are not read"
+        )
+    return PixelLayout(rows, columns, samples, allocated, stored, shift, signed, photometric, frames, False)
+
+
+def _float_bits(dataset: Dataset) -> int | None:
+    """Bits of a floating-point sample, or None for whole numbers; a header without its pixels shows it, too."""
+    without_pixels = "BitsStored" not in dataset and "PixelData" not in dataset
+    if without_pixels and dataset.get("BitsAllocated") in _FLOAT_PIXELS.values():
+        return int(dataset.BitsAllocated)
+    return next((bits for name, bits in _FLOAT_PIXELS.items() if name in dataset), None)
+
+
+def _read_bits(dataset: Dataset) -> tuple[int, int, int, bool]:
+    """Bits allocated, bits stored, bits below the value, and whether the value is signed."""
+    allocated, stored = _whole(dataset, "BitsAllocated"), _whole(dataset, "BitsStored")
+    high = _whole(dataset, "HighBit", default=stored - 1)
+    if allocated not in _BITS_ALLOCATED:
+        raise UnreadableFileError(f"its BitsAllocated is {allocated}; read are 1, 8, 16, 32 and 64")
+    if not 1 <= stored <= allocated or not stored - 1 <= high < allocated:
+        raise UnreadableFileError(
+            f"its bits contradict each other: {allocated} allocated, {stored} stored, highest {high}"
+        )
+    sign = _whole(dataset, "PixelRepresentation")
+    if sign not in (0, 1):
+        raise UnreadableFileError(f"its PixelRepresentation is {sign}, neither 0 (unsigned) nor 1 (signed)")
+    return allocated, stored, high + 1 - stored, sign == 1
+
+
+def frame_display(dataset: Dataset, layout: PixelLayout, frame: int, policy: WindowPolicy) -> Display:
+    """How to show the stored values of one frame of intensities.
+
+    ``full`` leaves a Modality LUT sequence and the padding value aside: both would let different stored values look
+    alike. So would an intercept that is large for the slope; only the sign of the slope matters for the full range.
+
+    Raises:
+        UnreadableFileError: The rescale slope is 0, or a number is none.
+    """
+    inverted = layout.photometric == "MONOCHROME1"
+    table = modality_table(dataset)
+    slope, intercept = (1.0, 0.0) if table is not None else rescale(dataset, frame)
+    if policy.kind == "full":
+        return Display(math.copysign(1, slope), inverted=inverted)
+    shown = policy.window if policy.kind == "given" else own_window(dataset, layout, frame)
+    return Display(slope, intercept, table, shown, inverted, _padding(dataset, layout))
+
+
+def rescale(dataset: Dataset, frame: int) -> tuple[float, float]:
+    """Slope and intercept from stored values to physical ones."""
+    item = _frame_item(dataset, frame, "PixelValueTransformationSequence")
+    slope = _first_number(item, "RescaleSlope", default=1.0)
+    intercept = _first_number(item, "RescaleIntercept", default=0.0)
+    if slope == 0 or not math.isfinite(slope) or not math.isfinite(intercept):
+        raise UnreadableFileError(f"its rescale slope and intercept are {slope:g} and {intercept:g}")
+    return slope, intercept
+
+
+def modality_table(dataset: Dataset) -> LookupTable | None:
+    """The table that takes the place of slope and intercept."""
+    sequence = dataset.get("ModalityLUTSequence")
+    return _lookup_table(sequence[0], word_type(dataset), signed=False) if sequence else None
+
+
+def own_window(dataset: Dataset, layout: PixelLayout, frame: int) -> Window | LookupTable | None:
+    """The file's VOI table, else the first of its windows, else None; a window without a width above 0 is none."""
+    sequence = dataset.get("VOILUTSequence")
+    if sequence:
+        # The table is asked for rescaled values, so these decide whether its first value may be negative.
+        slope, intercept = (1.0, 0.0) if modality_table(dataset) is not None else rescale(dataset, frame)
+        return _lookup_table(sequence[0], word_type(dataset), signed=layout.signed or min(slope, intercept) < 0)
+    item = _frame_item(dataset, frame, "FrameVOILUTSequence")
+    center = _first_number(item, "WindowCenter", default=math.nan)
+    width = _first_number(item, "WindowWidth", default=math.nan)
+    if not (math.isfinite(center) and math.isfinite(width) and width > 0):
+        return None
+    function = str(item.get("VOILUTFunction") or "LINEAR").strip()
+    if function not in _FUNCTIONS:
+        raise UnreadableFileError("its VOILUTFunction is none of LINEAR, LINEAR_EXACT and SIGMOID")
+    return Window(center, width, function)
+
+
+def _padding(dataset: Dataset, layout: PixelLayout) -> tuple[float, float] | None:
+    """The stored values that mean "outside the picture"."""
+    name = "FloatPixelPadding" if layout.is_float else "PixelPadding"
+    value = _first_number(dataset, f"{name}Value", default=math.nan)
+    if not math.isfinite(value):
+        return None
+    limit = _first_number(dataset, f"{name}RangeLimit", default=value)
+    ends = sorted(_as_signed(end, layout) for end in (value, limit))
+    return ends[0], ends[1]
+
+
+def _as_signed(value: float, layout: PixelLayout) -> float:
+    """Some files write the padding of signed pixels as the unsigned number with the same bits."""
+    overflows = layout.signed and not layout.is_float and value >= 2 ** (layout.bits_allocated - 1)
+    return value - 2**layout.bits_allocated if overflows else value
+
+
+def _frame_item(dataset: Dataset, frame: int, sequence: str) -> Dataset:
+    """Where a frame's own settings are: in its functional group, in the one of all frames, or in the file itself."""
+    per_frame = dataset.get("PerFrameFunctionalGroupsSequence")
+    shared = dataset.get("SharedFunctionalGroupsSequence")
+    groups = [per_frame[frame]] if per_frame and frame < len(per_frame) else []
+    groups += [shared[0]] if shared else []
+    for group in groups:
+        items = group.get(sequence)
+        if items:
+            return items[0]
+    return dataset
+
+
+def pixel_aspect(dataset: Dataset) -> float:
+    """Height of a pixel over its width, by the first of the elements that say it; 1 where none does.
+
+    PS3.3 C.7.6.3.1.7: PixelAspectRatio is vertical over horizontal; spacings are between rows, then between columns.
+    """
+    measures = _frame_item(dataset, 0, "PixelMeasuresSequence")
+    for item, keyword in (
+        (measures, "PixelSpacing"),
+        (dataset, "PixelSpacing"),
+        (dataset, "ImagerPixelSpacing"),
+        (dataset, "NominalScannedPixelSpacing"),
+        (dataset, "PixelAspectRatio"),
+    ):
+        values: Any = item.get(keyword)
+        try:
+            height, width = (float(value) for value in values)
+        except (TypeError, ValueError):
+            continue
+        if math.isfinite(height) and math.isfinite(width) and min(height, width) > 0:
+            return height / width
+    return 1.0
+
+
+def word_type(dataset: Dataset) -> str:
+    """The name that numpy gives to the 16-bit words in which the file keeps its tables."""
+    is_little_endian = dataset.original_encoding[1]
+    return ">u2" if is_little_endian is False else "<u2"
+
+
+def _lookup_table(item: Dataset, word: str, *, signed: bool) -> LookupTable:
+    """A Modality or VOI table (PS3.3 C.11.1.1 and C.11.2.1.1)."""
+    descriptor = [int(number) for number in cast("list[int]", item.LUTDescriptor)]
+    data = item.LUTData
+    if len(descriptor) != 3 or not 1 <= descriptor[2] <= 16:
+        raise UnreadableFileError("the description of its look-up table is damaged")
+    length, first, bits = descriptor[0] or 2**16, descriptor[1], descriptor[2]
+    if isinstance(data, bytes):
+        entries = np.frombuffer(data, dtype=np.uint8 if len(data) in (length, length + 1) and bits <= 8 else word)
+    else:
+        entries = np.atleast_1d(np.asarray(data, dtype=np.int64))
+    entries = entries[:length]
+    if len(entries) != length or entries.min() < 0 or entries.max() >= 2**bits:
+        raise UnreadableFileError(f"its look-up table should have {length} entries of {bits} bits and has others")
+    if signed and first >= 2**15:
+        first -= 2**16
+    return LookupTable(first, bits, entries.astype("<u2").tobytes())
+
+
+def _whole(dataset: Dataset, keyword: str, *, default: int | None = None) -> int:
+    value: Any = dataset.get(keyword)
+    if value is None or value == "":
+        if default is None:
+            raise UnreadableFileError(f"its header lacks {keyword}")
+        return default
+    try:
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise UnreadableFileError(f"its {keyword} is not one whole number") from error
+
+
+def _first_number(dataset: Dataset, keyword: str, *, default: float) -> float:
+    """The first value; an empty one counts as missing."""
+    value: Any = dataset.get(keyword)
+    if value is not None and not isinstance(value, str | bytes) and hasattr(value, "__len__"):
+        value = value[0] if len(value) else None
+    if value is None or value == "":
+        return default
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise UnreadableFileError(f"its {keyword} is not a number") from error
+
 
 LISTED_TAGS = (
     "SOPClassUID", "Modality", "PatientID", "NumberOfFrames", "PhotometricInterpretation", "SamplesPerPixel", "Rows",

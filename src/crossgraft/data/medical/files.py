@@ -2,20 +2,136 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import re
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 
 from crossgraft.data.medical.dicom import DicomFacts, DicomVolume, dicom_facts
+from crossgraft.data.medical.display import WindowPolicy
 from crossgraft.data.medical.formats import MedicalFormat, require_reader
 from crossgraft.data.medical.nifti import NiftiFacts, NiftiVolume, nifti_facts
-from crossgraft.data.medical.slices import SlicePolicy
-from crossgraft.data.medical.volume_cache import VolumeCache
-from crossgraft.data.medical.windows import WindowPolicy
-from crossgraft.errors import UnreadableImageError
+from crossgraft.errors import UnreadableImageError, UsageError
+
+_NUMBERED = re.compile(r"slice:(\d+)")
+
+
+@dataclass(frozen=True)
+class SlicePolicy:
+    """What to take from each file.
+
+    Attributes:
+        kind: ``middle``, ``all``, ``count`` (that many, evenly spaced), ``place`` (0 is the first slice and 1 the
+            last) or ``number`` (one slice, counted from 1).
+        value: The count, the place or the number.
+    """
+
+    kind: Literal["middle", "all", "count", "place", "number"] = "middle"
+    value: float = 0.0
+
+    def choose(self, num_slices: int) -> list[int]:
+        """Which slices to take, from 0, in order; every file of one slice gives that one.
+
+        A count above the number of slices takes all. The count takes the middle of each of so many equal parts, so
+        a count of 1 is the middle. A number beyond the last slice is kept: reading it is an error that names the file.
+        """
+        if num_slices == 1:
+            return [0]
+        if self.kind == "all":
+            return list(range(num_slices))
+        if self.kind == "place":
+            return [int(self.value * (num_slices - 1) + 0.5)]
+        if self.kind == "number":
+            return [int(self.value) - 1]
+        count = min(int(self.value), num_slices) if self.kind == "count" else 1
+        return [(2 * part + 1) * num_slices // (2 * count) for part in range(count)]
+
+    def describe(self) -> str:
+        """What was taken of each file, in words."""
+        value = f"{self.value:g}"
+        words = {
+            "middle": "the middle slice",
+            "all": "all slices",
+            "count": "1 slice" if self.value == 1 else f"{value} evenly spaced slices",
+            "place": f"the slice at {value} of the way",
+            "number": f"slice {value}",
+        }
+        return words[self.kind]
+
+
+def parse_slices(text: str | None) -> SlicePolicy:
+    """The policy that ``--slices`` names; None is ``middle``.
+
+    Raises:
+        UsageError: It is none of the five forms.
+    """
+    name = "middle" if text is None else text.strip().casefold()
+    if name == "middle" or name == "all":
+        return SlicePolicy(name)
+    if re.fullmatch(r"\d+", name) and int(name) > 0:
+        return SlicePolicy("count", float(name))
+    if re.fullmatch(r"\d*\.\d+|\d+\.", name) and 0 <= float(name) <= 1:
+        return SlicePolicy("place", float(name))
+    numbered = _NUMBERED.fullmatch(name)
+    if numbered is not None and int(numbered[1]) > 0:
+        return SlicePolicy("number", float(numbered[1]))
+    raise UsageError(
+        "--slices is middle, all, a count such as 5, a place from 0.0 (first slice) to 1.0 (last), or a number such as "
+        f"slice:12; not {text}."
+    )
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Entry(Generic[T]):
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    value: T | None = None
+    problem: UnreadableImageError | None = None
+
+
+class VolumeCache(Generic[T]):
+    """The volumes that were used last; may be asked by several threads.
+
+    Rows are read in order, so threads at work meet in one volume, or two at a border.
+
+    Args:
+        capacity: Volumes that are kept.
+    """
+
+    def __init__(self, capacity: int = 2) -> None:
+        self.capacity = capacity
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
+
+    def get(self, key: Hashable, load: Callable[[], T]) -> T:
+        """The volume ``key``; the first thread loads it while others wait. That it is unreadable is remembered, too.
+
+        Raises:
+            UnreadableImageError: ``load`` raised it.
+        """
+        with self._lock:
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+            while len(self._entries) > self.capacity:
+                self._entries.popitem(last=False)
+        with entry.lock:
+            if entry.problem is not None:
+                raise UnreadableImageError(entry.problem.where, entry.problem.reason)
+            if entry.value is None:
+                try:
+                    entry.value = load()
+                except UnreadableImageError as error:
+                    entry.problem = error
+                    raise
+            return entry.value
+
 
 Facts = DicomFacts | NiftiFacts
 _SQUARE = 0.01

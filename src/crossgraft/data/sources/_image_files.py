@@ -3,29 +3,125 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Required, TypedDict, Unpack
 
 import numpy as np
 
-from crossgraft.data.decoding import decode_file, has_unnamed_channels
+from crossgraft.data.decoding import IMAGE_EXTENSIONS, decode_file, has_unnamed_channels
 from crossgraft.data.file_counts import FileCounts, PassedOver, describe_files
+from crossgraft.data.medical.display import parse_window
 from crossgraft.data.medical.files import (
     MedicalFile,
     MedicalReader,
+    SlicePolicy,
     describe_reading,
     list_medical_file,
+    parse_slices,
     warn_of_reading,
 )
-from crossgraft.data.medical.formats import medical_format
+from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension, medical_format
 from crossgraft.data.medical.patients import FileGroups, group_files
-from crossgraft.data.medical.slices import SlicePolicy, parse_slices
-from crossgraft.data.medical.windows import parse_window
 from crossgraft.data.sources._inventory import kind_of_file
 from crossgraft.data.sources._source import NO_LABEL, SourceRequest, SourceRows
-from crossgraft.errors import UsageError
+from crossgraft.errors import DataError, UsageError, nearest_names
+from crossgraft.paths import real_path, shortened
 from crossgraft.words.formatting import counted
+
+_NAMES_IN_MESSAGE = 5
+
+
+class ImageRoot:
+    """Folders that images must be in, looked up once each; symbolic links count as what they lead to.
+
+    Args:
+        folders: Any of them will do.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._folders = [real_path(folder) for folder in folders]
+        self._known: dict[Path, bool] = {}
+
+    def holds_folder(self, folder: Path) -> bool:
+        """Whether this folder lies inside, or is one of them. It need not exist."""
+        if folder not in self._known:
+            self._known[folder] = self._holds(folder)
+        return self._known[folder]
+
+    def holds_file(self, path: Path, *, is_link: bool) -> bool:
+        """Whether this file, and what it leads to, lies inside."""
+        return self.holds_folder(path.parent) and (not is_link or self._holds(path))
+
+    def _holds(self, path: Path) -> bool:
+        real = real_path(path)
+        return any(real.is_relative_to(folder) for folder in self._folders)
+
+
+def refuse_outside(
+    names: Sequence[str], outside: Sequence[int], *, root: str, of_what: str, row_name: Callable[[int], str]
+) -> None:
+    """Raise if images lie outside of the folder that they must be in.
+
+    Args:
+        names: Path of each row as it is written.
+        outside: Rows whose image lies outside.
+        root: Name of the folder.
+        of_what: Kind of the data that name the images.
+        row_name: Function that names row i in messages.
+
+    Raises:
+        DataError: There are such rows; the first ones are named.
+    """
+    if not outside:
+        return
+    verb = "is" if len(outside) == 1 else "are"
+    raise DataError(
+        f"{len(outside)} of {len(names)} image files {verb} not in {root}, where the images of {of_what} must be: "
+        f"{listed_rows(names, outside, row_name)}. Correct the paths, or pass --allow-outside if these files are meant."
+    )
+
+
+def listed_rows(names: Sequence[str], rows: Sequence[int], row_name: Callable[[int], str]) -> str:
+    """The first of some rows, each with the path that it names."""
+    shown = "; ".join(f"{shortened(names[row]) or '(empty)'} in {row_name(row)}" for row in rows[:_NAMES_IN_MESSAGE])
+    return shown + (f"; and {len(rows) - _NAMES_IN_MESSAGE} more" if len(rows) > _NAMES_IN_MESSAGE else "")
+
+
+_ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar")
+
+
+def location_error(location: str, descriptions: Iterable[str]) -> DataError:
+    """The error for a location that no source accepts.
+
+    Args:
+        location: Location as the user wrote it.
+        descriptions: Descriptions of what the sources can open, for the message.
+    """
+    path = Path(location)
+    if not path.exists():
+        return DataError(_missing(location, path))
+    suffix = file_extension(path.name)
+    if suffix in _ARCHIVES:
+        return DataError(f"{location} is an archive. Unpack it and give the folder or the table inside.")
+    if suffix in (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS):
+        return DataError(f"{location} is one image. Give the folder that holds one sub-folder per class.")
+    return DataError(f"{location} is not a kind of data that can be opened. Data can be: {'; '.join(descriptions)}.")
+
+
+def _missing(location: str, path: Path) -> str:
+    what = "file" if path.suffix else "folder"
+    parent = path.parent
+    if not parent.is_dir():
+        return f"No such {what}: {location}. There is no folder {parent} either."
+    siblings = [entry.name for entry in parent.iterdir() if not entry.name.startswith(".")]
+    known = [*siblings, "digits"] if location == path.name else siblings
+    alike = [name for name in known if Path(name).suffix.casefold() == path.suffix.casefold()]
+    near = nearest_names(path.name, alike) or nearest_names(path.name, known)
+    if not near:
+        return f"No such {what}: {location}."
+    shown = [name if location == path.name else str(parent / name) for name in near]
+    return f"No such {what}: {location}. Did you mean {' or '.join(shown)}?"
 
 
 class OtherFields(TypedDict, total=False):

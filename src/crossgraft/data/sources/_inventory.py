@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice, permutations
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from crossgraft.data._pillow_files import can_read
 from crossgraft.data.class_names import natural_key
-from crossgraft.data.decoding import IMAGE_EXTENSIONS
+from crossgraft.data.decoding import IMAGE_EXTENSIONS, decode_file
 from crossgraft.data.file_counts import (
     ARCHIVE,
     LEFT_BY_PROGRAMS,
@@ -24,9 +27,255 @@ from crossgraft.data.file_counts import (
     PassedOver,
     joined_counts,
 )
-from crossgraft.data.medical.formats import file_extension, is_image_file
-from crossgraft.data.sources._derived_pictures import find_derived
+from crossgraft.data.medical.formats import file_extension, file_stem, is_image_file
+from crossgraft.errors import UnreadableImageError
 from crossgraft.paths import is_folder
+
+_WORD = r"(?:masks?|seg|segmentations?|segmented|annotations?|ground_?truth|gt|roi|contours?|overlays?)"
+_GAP = r"[ _.\-]+"
+_SUFFIX = re.compile(rf"{_GAP}{_WORD}(?:[ _.\-]*\d+)?$", re.IGNORECASE)
+_PREFIX = re.compile(rf"^{_WORD}{_GAP}(?=.)", re.IGNORECASE)
+_FOLDER = re.compile(rf"^{_WORD}$", re.IGNORECASE)
+_PERHAPS = re.compile(rf"(?:^|{_GAP}){_WORD}\d*(?:$|{_GAP})", re.IGNORECASE)
+_IMAGES = re.compile(r"^(?:images?|imgs?|pictures?|photos?|originals?)$", re.IGNORECASE)
+_FEW_FOLDERS = 5
+_LOOKED_AT = 5
+"""Pictures of one kind that are opened, where the name alone does not say that they are derived."""
+_MOST_LOOKED_AT = 50
+"""The same where all of them are blank so far."""
+_PIXELS_A_SIDE = 128
+_NEARLY_EQUAL = 8 / 255
+
+_Pair = tuple[Path, Path]
+"""A picture, and the image that it may be derived from."""
+
+
+class _Picture(NamedTuple):
+    """One file: its folders below the root, and its name without extension."""
+
+    path: Path
+    folders: tuple[str, ...]
+    stem: str
+
+
+_Named = defaultdict[tuple[tuple[str, ...], str], list[Path]]
+"""(folders, name without extension) → files: ``NAME.jpg`` and ``NAME.png`` are two."""
+
+
+def find_derived(images: Sequence[Path], root: Path) -> set[Path]:
+    """Pictures that repeat the name of an image, and are called like masks or hold two grey values where that holds more.
+
+    - ``NAME_mask``, ``NAME-seg``, ``NAME_mask_1``, ``mask_NAME`` beside ``NAME``;
+    - all below ``masks/`` where at least half of its names are those of images around it: in ``images/`` or in any folder
+      beside, or in the folder that ``masks/`` lies in. A folder of ``root`` may be a class of that name, and so may one whose
+      name has other words (``lung_masks``): a few pictures are looked at, unless the folder beside is called ``images`` or
+      ``masks/`` repeats the folders of classes;
+    - ``NAME_x`` beside ``NAME``, ``NAME`` of another extension, or the same name in one of few folders beside or in the
+      folder above (below those of classes), where the pictures of that kind that are looked at hold at most two grey values,
+      one of them exactly two, and the images that they belong to hold more.
+
+    Args:
+        images: All image files of the data.
+        root: Folder of the folders of classes.
+
+    Cost: by names alone, but for what is looked at: five pairs of each kind are decoded, 50 where all pictures are blank.
+    """
+    pictures = [_Picture(path, path.relative_to(root).parts[:-1], file_stem(path.name)) for path in images]
+    named = _Named(list)
+    for each in pictures:
+        named[each.folders, each.stem].append(each.path)
+    found = {each.path for each in pictures if any((each.folders, home) in named for home in _named_after(each.stem))}
+    found |= _in_folders_of_masks(pictures)
+    kinds: defaultdict[tuple[str, str], list[_Pair]] = defaultdict(list)
+    for kind, pair in (*_of_one_name(named), *_of_longer_name(pictures, named), *_in_other_folders(pictures, named)):
+        kinds[kind].append(pair)
+    for pairs in kinds.values():
+        left = [(derived, image) for derived, image in pairs if derived not in found and image not in found]
+        if _are_flat(left):
+            found.update(derived for derived, _ in left)
+    return found
+
+
+def is_called_images(folder: str) -> bool:
+    """Whether a folder is called as one of images is, and hardly a class."""
+    return _IMAGES.match(folder) is not None
+
+
+def is_called_masks(folder: str) -> bool:
+    """Whether a folder is called as one of masks is."""
+    return _FOLDER.match(folder) is not None
+
+
+def _named_after(stem: str) -> list[str]:
+    """Names of the images that a picture says it was derived from."""
+    bare = _PREFIX.sub("", stem)
+    homes = [_SUFFIX.sub("", stem)] if bare == stem else [bare, f"image_{bare}", f"img_{bare}"]
+    return [home for home in homes if home != stem]
+
+
+def _homes(picture: _Picture) -> list[str]:
+    return [picture.stem, *_named_after(picture.stem)]
+
+
+def _in_folders_of_masks(pictures: Sequence[_Picture]) -> set[Path]:
+    inside: defaultdict[tuple[str, ...], list[_Picture]] = defaultdict(list)
+    below: defaultdict[tuple[tuple[str, ...], str], list[_Picture]] = defaultdict(list)
+    for each in pictures:
+        sure = next((place for place, name in enumerate(each.folders) if is_called_masks(name)), None)
+        depth = next((place for place, name in enumerate(each.folders) if _PERHAPS.search(name)), None)
+        depth = depth if sure is None else sure
+        if depth is not None:
+            inside[each.folders[: depth + 1]].append(each)
+        for place in range(len(each.folders) + 1) if sure is None else ():
+            below[each.folders[:place], each.stem].append(each)
+    found = set[Path]()
+    for folder, masks in inside.items():
+        pairs: list[tuple[_Picture, _Picture]] = []
+        for mask in masks:
+            images = [
+                each
+                for home in _homes(mask)
+                for each in below.get((folder[:-1], home), ())
+                if each.folders[: len(folder)] != folder
+            ]
+            if images:
+                pairs.append((mask, min(images, key=lambda each: _likelihood(each, mask.folders[len(folder) :]))))
+        if 2 * len(pairs) < len(masks):
+            continue
+        certain = [pair for pair in pairs if is_called_masks(folder[-1]) and _is_no_class(*pair, depth=len(folder))]
+        if 2 * len(certain) >= len(masks) or _look_derived([(mask.path, image.path) for mask, image in pairs]):
+            found.update(mask.path for mask in masks)
+    return found
+
+
+def _likelihood(image: _Picture, folders: tuple[str, ...]) -> tuple[bool, bool]:
+    """How unlikely an image is the one of a mask in ``folders`` below the folder of masks; the least comes first."""
+    return any(map(_PERHAPS.search, image.folders)), not _ends_with(image.folders, folders)
+
+
+def _ends_with(folders: tuple[str, ...], end: tuple[str, ...]) -> bool:
+    return bool(end) and folders[-len(end) :] == end
+
+
+def _is_no_class(mask: _Picture, image: _Picture, *, depth: int) -> bool:
+    """Whether the folders say that no class is called ``masks``: it lies in a class, beside ``images``, or repeats classes."""
+    top = image.folders[0] if image.folders else ""
+    return depth > 1 or not top or is_called_images(top) or _ends_with(image.folders, mask.folders[depth:])
+
+
+def _of_one_name(named: _Named) -> Iterator[tuple[tuple[str, str], _Pair]]:
+    for paths in named.values():
+        for derived, image in permutations(paths, 2):
+            yield ("extension", f"{file_extension(derived.name)}/{file_extension(image.name)}"), (derived, image)
+
+
+def _of_longer_name(pictures: Iterable[_Picture], named: _Named) -> Iterator[tuple[tuple[str, str], _Pair]]:
+    """The longest other name that a name goes on from, at a character that is no letter and no digit."""
+    for each in pictures:
+        ends = [match.start() for match in re.finditer(r"[^A-Za-z0-9]", each.stem)]
+        home = next((each.stem[:end] for end in reversed(ends) if (each.folders, each.stem[:end]) in named), None)
+        for image in named[each.folders, home] if home is not None else ():
+            yield ("suffix", re.sub(r"\d+", "#", each.stem[len(home or "") :])), (each.path, image)
+
+
+def _in_other_folders(pictures: Sequence[_Picture], named: _Named) -> Iterator[tuple[tuple[str, str], _Pair]]:
+    """Pictures whose folders differ in one, or lack one, that is below those of classes and one of few."""
+    alike: defaultdict[tuple[tuple[str, ...], int, str], list[_Picture]] = defaultdict(list)
+    beside: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    for each in pictures:
+        for place in range(1, len(each.folders)):
+            alike[_without(each.folders, place), place, each.stem].append(each)
+            beside[each.folders[:place]].add(each.folders[place])
+    for each in pictures:
+        for place in range(1, len(each.folders)):
+            if len(beside[each.folders[:place]]) > _FEW_FOLDERS:
+                continue
+            name, rest = each.folders[place], _without(each.folders, place)
+            for home in _homes(each):
+                for other in alike.get((rest, place, home), ()):
+                    if other.folders[place] != name:
+                        yield ("folder", f"{name}/{other.folders[place]}"), (each.path, other.path)
+                for image in named.get((rest, home), ()):
+                    yield ("folder", name), (each.path, image)
+
+
+def _without(folders: tuple[str, ...], place: int) -> tuple[str, ...]:
+    return folders[:place] + folders[place + 1 :]
+
+
+def _are_flat(pairs: Sequence[_Pair]) -> bool:
+    """Whether pictures hold at most two colours, one of them exactly two, and the images of the same size more."""
+    some = _some(pairs)
+    holds_two = False
+    for number, pair in enumerate(islice(chain(some, (pair for pair in pairs if pair not in some)), _MOST_LOOKED_AT)):
+        if number >= _LOOKED_AT and holds_two:
+            break
+        decoded = _decoded(pair)
+        if decoded is None:
+            continue
+        derived, image = map(_num_colours, decoded)
+        if decoded[0].shape[:2] != decoded[1].shape[:2] or derived > 2 or (derived == 2 and image <= 2):
+            return False
+        holds_two = holds_two or derived == 2
+    return holds_two
+
+
+def _look_derived(pairs: Sequence[_Pair]) -> bool:
+    """Whether pictures have the size of their images, and are plainer or the same with something drawn over it."""
+    decoded = [found for pair in _some(pairs) if (found := _decoded(pair)) is not None]
+    return bool(decoded) and all(
+        derived.shape[:2] == image.shape[:2] and (_is_plainer(derived, image) or _is_drawn_over(derived, image))
+        for derived, image in decoded
+    )
+
+
+def _is_plainer(derived: np.ndarray, image: np.ndarray) -> bool:
+    """Whether two colours fill at least half of a picture, and more than they fill of its image."""
+    share = _filled_by_two(derived)
+    return share >= 0.5 and share > _filled_by_two(image)
+
+
+def _filled_by_two(pixels: np.ndarray) -> float:
+    """Share of a picture that its two most frequent colours fill."""
+    some = _thinned(pixels).reshape(-1, pixels.shape[2])
+    numbers = np.sort(np.unique(some, axis=0, return_counts=True)[1])
+    return float(numbers[-2:].sum() / len(some))
+
+
+def _is_drawn_over(derived: np.ndarray, image: np.ndarray) -> bool:
+    """Whether most pixels are almost those of the image."""
+    difference = np.abs(_as_fraction(_thinned(derived)) - _as_fraction(_thinned(image)))
+    return float(np.median(difference)) <= _NEARLY_EQUAL
+
+
+def _as_fraction(pixels: np.ndarray) -> np.ndarray:
+    white = 1.0 if pixels.dtype.kind == "f" else float(np.iinfo(pixels.dtype).max)
+    return pixels.astype(np.float64) / white
+
+
+def _thinned(pixels: np.ndarray) -> np.ndarray:
+    return pixels[:: 1 + pixels.shape[0] // _PIXELS_A_SIDE, :: 1 + pixels.shape[1] // _PIXELS_A_SIDE]
+
+
+def _some(pairs: Sequence[_Pair]) -> list[_Pair]:
+    return list(pairs[:: max(1, len(pairs) // _LOOKED_AT)][:_LOOKED_AT])
+
+
+def _decoded(pair: _Pair) -> list[np.ndarray] | None:
+    """The pixels of both; None where one cannot be read, which says nothing about the others."""
+    try:
+        return [decode_file(path) for path in pair]
+    except UnreadableImageError:
+        return None
+
+
+def _num_colours(pixels: np.ndarray) -> int:
+    """How many colours there are, up to three."""
+    left, number = pixels.reshape(-1, pixels.shape[2]), 0
+    while len(left) and number < 3:
+        left, number = left[(left != left[0]).any(axis=1)], number + 1
+    return number
+
 
 _ALSO_LEFT = ("Thumbs.db", "desktop.ini", "DICOMDIR")  # the last is the index of a DICOM medium
 _ARCHIVES = (".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst")

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from crossgraft.data._confidential import Confidential
-from crossgraft.data._groups import NO_GROUPS, find_groups
-from crossgraft.data._letters import whole_letters
+from crossgraft.data._groups import NO_GROUPS, Confidential, find_groups
+from crossgraft.data.class_names import whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension
-from crossgraft.data.sources._column_names import PATH_COLUMNS, RARER_PATH_COLUMNS
+from crossgraft.data.sources._labels import PATH_COLUMNS, RARER_PATH_COLUMNS
 from crossgraft.errors import DataError, nearest_names
-from crossgraft.words.csv_cells import unguarded
+from crossgraft.words.visible import unguarded
 
 TABLE_EXTENSIONS = (".csv", ".tsv", ".jsonl")
 _DELIMITERS = (",", "\t", ";", "|")

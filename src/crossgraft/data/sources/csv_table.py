@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from crossgraft.data._groups import NO_GROUPS, PATH_GROUPS, groups_from_paths, is_group_name, refuse_missing_groups
 from crossgraft.data.cells import attribute_values, is_empty
-from crossgraft.data.sources._column_names import (
+from crossgraft.data.sources._image_files import rows_of_files
+from crossgraft.data.sources._labels import (
     LABEL_COLUMNS,
     RARER_LABEL_COLUMNS,
     SPLIT_COLUMNS,
+    SourceLabels,
+    certain_rows,
+    indicator,
+    is_one_hot,
+    known_labels,
+    label_set_from_cells,
+    label_set_from_numbers,
+    labels_from_text,
+    left_out_notices,
+    numbers_in_columns,
+    one_class_each,
+    refuse_none_label,
+    separator_notices,
 )
-from crossgraft.data.sources._folder_tables import (
-    NOT_COUNTED,
-    count_folder,
-    is_described_by_a_table,
-    labels_beside,
-    read_folder,
-    tables_of,
-)
-from crossgraft.data.sources._image_files import rows_of_files
-from crossgraft.data.sources._label_sets import indicator, is_one_hot
-from crossgraft.data.sources._labels import left_out_notices
-from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows
-from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
+from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, canonical_split, refuse_missing_split
 from crossgraft.data.sources._table import (
     TABLE_EXTENSIONS,
     TextTable,
@@ -37,9 +41,83 @@ from crossgraft.data.sources._table import (
     require_column,
     require_path_column,
 )
-from crossgraft.data.sources._table_files import find_image_files
-from crossgraft.data.sources._table_labels import labels_of_table, one_class_of_each, rows_to_keep
-from crossgraft.errors import DataError
+from crossgraft.data.sources._table_files import (
+    NOT_COUNTED,
+    count_folder,
+    find_image_files,
+    is_described_by_a_table,
+    labels_beside,
+    read_folder,
+    tables_of,
+)
+from crossgraft.errors import DataError, UsageError
+from crossgraft.options._values import _is_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def rows_to_keep(table: TextTable, columns: Sequence[str], request: SourceRequest) -> np.ndarray:
+    """Rows of the table whose labels are known, or all where none is to be left out."""
+    if len(columns) == 1 and request.label_separator is None:
+        return known_labels(table.column(columns[0]), request.uncertain)
+    if request.uncertain != "leave-out":
+        return np.arange(len(table.rows))
+    if len(columns) > 1:
+        kept = certain_rows(_numbers(table, columns))
+    else:
+        cells = table.column(columns[0])
+        kept = np.asarray([row for row, cell in enumerate(cells) if not cell or not is_empty(cell)], dtype=np.int64)
+    if not len(kept):
+        raise DataError(f"Every row of {table.name} has an uncertain label, and --uncertain leave-out leaves all out.")
+    return kept
+
+
+def _numbers(table: TextTable, columns: Sequence[str]) -> np.ndarray:
+    return numbers_in_columns([table.column(column) for column in columns], columns, row_name=table.row_name)
+
+
+def one_class_of_each(table: TextTable, columns: Sequence[str]) -> SourceLabels:
+    """The column of 0 and 1 that has the 1, of each row."""
+    return one_class_each(_numbers(table, columns), columns, table.name)
+
+
+def labels_of_table(table: TextTable, columns: Sequence[str], request: SourceRequest) -> SourceLabels:
+    """The label of each row, or all of them where it has several.
+
+    Raises:
+        DataError: A label is missing or no label.
+        UsageError: Options contradict each other.
+    """
+    separator = request.label_separator
+    if len(columns) > 1:
+        if separator is not None:
+            raise UsageError(
+                "--label-separator is for several labels in one cell, but --label-column names several columns. Give one of "
+                "the two."
+            )
+        if len(set(columns)) < len(columns):
+            raise UsageError(f"--label-column names a column twice: {', '.join(columns)}.")
+        return label_set_from_numbers(
+            _numbers(table, columns),
+            columns,
+            uncertain=request.uncertain,
+            none_label=request.none_label,
+            where="columns",
+            row_name=table.row_name,
+        )
+    (column,) = columns
+    cells = table.column(column)
+    if separator is not None:
+        return label_set_from_cells(cells, separator, none_label=request.none_label, row_name=table.row_name)
+    refuse_none_label(request.none_label)
+    notices = separator_notices(cells, column)
+    if notices and "" in cells:
+        raise DataError(
+            f"The label is missing in {table.row_name(cells.index(''))}. {notices[0]} A blank cell then means: no label."
+        )
+    return SourceLabels(labels_from_text(cells, where=f"column {column}", row_name=table.row_name), None, notices)
+
 
 _NAMES_THAT_SAY_NOTHING = ("metadata", "labels", "table", "index", "data", "dataset", "images")
 
@@ -253,3 +331,48 @@ def _display_name(cell: str) -> str:
     """The cell, or the file name alone where the cell is an absolute path."""
     path = PureWindowsPath(cell)
     return path.name if path.drive or path.root else cell
+
+
+@dataclass(frozen=True, repr=False)
+class _GivenTable(TextTable):
+    """Its rows have no lines; ``name`` says what it is."""
+
+    def row_name(self, row: int) -> str:
+        return f"row {self.line_numbers[row]} of the {self.name}"
+
+
+def rows_of_given(data: object, request: SourceRequest) -> SourceRows:
+    """The rows of what ``given_kind`` knows. Paths start from the current folder where the request names no other.
+
+    Who lists files in a program means these files, wherever they are; a column of a table may have come from anywhere, and is
+    kept to the folder as that of a file is.
+
+    Raises:
+        DataError: A file or a column is missing.
+    """
+    if _is_frame(data):
+        table, name = _table_of_frame(data), "table"
+    else:
+        files = [os.fspath(cast("str | os.PathLike[str]", each)) for each in cast("Sequence[object]", data)]
+        rows = tuple((file,) for file in files)
+        table, name = _GivenTable("list of files", ("path",), rows, tuple(range(len(rows)))), "files"
+        request = replace(request, allow_outside=True)
+    return rows_of_table(table, request, folder=Path(), name=name, name_without_labels=name)
+
+
+def _table_of_frame(frame: pd.DataFrame) -> TextTable:
+    columns = tuple(map(str, frame.columns))
+    if frame.empty or len(set(columns)) < len(columns):
+        what = "has no rows" if frame.empty else "has several columns of one name"
+        raise DataError(f"The DataFrame {what}. Give one row per image, and each column a name of its own.")
+    cells = zip(*(_as_text(frame.iloc[:, place]) for place in range(len(columns))), strict=True)
+    return _GivenTable("DataFrame", columns, tuple(cells), tuple(range(len(frame))))
+
+
+def _as_text(column: pd.Series) -> list[str]:
+    """As a CSV file would hold it: nothing where a value is missing, and whole numbers without a point."""
+    values = column
+    if values.dtype.kind == "f" and bool((values.dropna() % 1 == 0).all()):
+        values = values.astype("Int64")
+    missing = values.isna().tolist()
+    return ["" if none else str(value).strip() for value, none in zip(values.tolist(), missing, strict=True)]

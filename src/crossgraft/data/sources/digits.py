@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from crossgraft.data._groups import NO_GROUPS
-from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
-from crossgraft.data.sources._split_names import refuse_missing_split
+from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_missing_split, refuse_options
 from crossgraft.errors import UsageError
 
 WRITER_BOUNDARIES = (0, 130, 256, 386, 516, 646, 776, 915, 1029, 1157, 1287, 1415, 1545, 1667, 1797)

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from crossgraft.data._confidential import Confidential
+from crossgraft.data._groups import Confidential
 from crossgraft.data.cells import is_empty
 from crossgraft.data.sources._hf_columns import (
     GROUP_KINDS,
     decode_cell,
+    find_columns,
     is_no_label,
     kind_of,
     read_attribute,
@@ -26,7 +27,6 @@ from crossgraft.data.sources._hf_columns import (
     read_labels,
     unused_classes,
 )
-from crossgraft.data.sources._hf_roles import find_columns
 from crossgraft.data.sources._hf_tables import (
     HUB_PREFIX,
     ArrowRows,
@@ -36,16 +36,24 @@ from crossgraft.data.sources._hf_tables import (
     read_rows,
     saved_splits,
 )
-from crossgraft.data.sources._image_root import ImageRoot, refuse_outside
-from crossgraft.data.sources._label_sets import (
+from crossgraft.data.sources._image_files import ImageRoot, refuse_outside
+from crossgraft.data.sources._labels import (
+    SourceLabels,
     certain_rows,
+    known_labels,
     label_set_from_cells,
+    left_out_notices,
     refuse_none_label,
     without_none,
 )
-from crossgraft.data.sources._labels import SourceLabels, known_labels, left_out_notices
-from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
-from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
+from crossgraft.data.sources._source import (
+    DataSource,
+    SourceRequest,
+    SourceRows,
+    canonical_split,
+    refuse_missing_split,
+    refuse_options,
+)
 from crossgraft.errors import DataError, UsageError
 from crossgraft.paths import is_link
 

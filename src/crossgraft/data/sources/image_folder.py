@@ -8,26 +8,158 @@ from dataclasses import replace
 from pathlib import Path
 
 from crossgraft.data._groups import PATH_GROUPS, groups_from_paths
-from crossgraft.data._letters import whole_letters
-from crossgraft.data.class_names import natural_key
+from crossgraft.data._look_alikes import look_alikes
+from crossgraft.data.class_names import natural_key, whole_letters
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
-from crossgraft.data.file_counts import BESIDE, FileCounts, PassedOver, describe_files
-from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS
-from crossgraft.data.sources._folders_as_labels import NAMES_IN_MESSAGE, NO_LABELS, almost_labels, shown
+from crossgraft.data.file_counts import BESIDE, OTHER_PART, FileCounts, PassedOver, describe_files
+from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, is_image_file
 from crossgraft.data.sources._image_files import rows_of_files
-from crossgraft.data.sources._inventory import Inventory, counted_by_kind, take_inventory
-from crossgraft.data.sources._part_folders import (
-    below_images,
-    beside_splits,
-    files_in,
-    find_split_folders,
-    folders_in,
+from crossgraft.data.sources._inventory import (
+    Inventory,
+    counted_by_kind,
+    folder_passed_over,
+    is_called_images,
+    is_visible,
+    take_inventory,
 )
-from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_options
-from crossgraft.data.sources._split_names import is_split_name, refuse_missing_split
+from crossgraft.data.sources._source import (
+    DataSource,
+    SourceRequest,
+    SourceRows,
+    canonical_split,
+    is_split_name,
+    refuse_missing_split,
+    refuse_options,
+)
 from crossgraft.data.sources._table import TABLE_EXTENSIONS
 from crossgraft.errors import DataError
 from crossgraft.words.formatting import counted
+
+NAMES_IN_MESSAGE = 5
+NO_LABELS = (
+    "Folders were not taken for labels: not all are called like classes of the model, or images lie beside them."
+)
+
+
+def almost_labels(folders: Sequence[str], request: SourceRequest, *, has_loose: bool) -> list[str]:
+    """Why folders are no labels, where some are called, or almost called, like classes."""
+    classes = request.known_classes
+    alike = {name: pair for name in folders if name not in classes for pair in _alike(name, classes)}
+    if not alike and not set(folders) & set(classes):
+        return []
+    others = [name for name in folders if name not in classes]
+    beside = [f"{shown(others)} {'is none' if len(others) == 1 else 'are none'}"] if others else []
+    beside += ["there are images beside them"] if has_loose else []
+    wanted = [f"rename {name} to {meant}" for name, meant in alike.items()]
+    if has_loose or len(alike) < len(others):
+        wanted.append("take out what is in no folder of a class")
+    return [
+        f"Folders are taken for labels only where each of them is a class of the model ({shown(classes)}), and "
+        f"{' and '.join(beside)}, so nothing is measured. To measure, {'; '.join(wanted)}."
+    ]
+
+
+def shown(names: Sequence[str]) -> str:
+    """The first few in a row."""
+    return ", ".join(names[:NAMES_IN_MESSAGE]) + (" …" if len(names) > NAMES_IN_MESSAGE else "")
+
+
+def _alike(name: str, classes: Sequence[str]) -> list[str]:
+    """The class that it differs from by case, white space or the form of its letters."""
+    return [meant for each in look_alikes([*classes, name]) if name in each.names for meant in each.names[:1]]
+
+
+def below_images(folder: Path, *, keep_masks: bool) -> tuple[Path, list[PassedOver]]:
+    """Where the folders of classes lie, and what lies beside: ``folder``, or ``images`` in it with masks beside.
+
+    Args:
+        folder: Folder that may hold ``images/CLASS`` and ``masks/CLASS``.
+        keep_masks: As in ``take_inventory``; if so, nothing is beside.
+
+    Cost: a walk, only where a folder is called ``images`` and another one lies beside it.
+    """
+    names = [path.name for path in folders_in(folder)]
+    called = [name for name in names if is_called_images(name)]
+    if keep_masks or len(called) != 1 or len(names) < 2 or not folders_in(folder / called[0]):
+        return folder, []
+    found = take_inventory(folder)
+    loose = [path for path in found.images if path.parent == folder]
+    holding = {path.relative_to(folder).parts[0] for path in found.images if path.parent != folder}
+    masks = [each for each in found.passed_over if each.is_derived and each.place != called[0]]
+    if holding != set(called) or not masks:
+        return folder, []
+    beside = [each for each in found.passed_over if each.place != called[0]]
+    return folder / called[0], [*beside, *counted_by_kind(loose, BESIDE)]
+
+
+def find_split_folders(root: Path) -> dict[str, str]:
+    """Split name → folder name; empty if the folders are classes.
+
+    ``train`` is a split if it holds folders of its own, and then so is every folder beside it (none of which
+    is opened here). Where all folders have names of splits they are splits too, even without ``train``.
+    """
+    folders = [folder.name for folder in folders_in(root)]
+    train = [name for name in folders if canonical_split(name) == "train"]
+    all_are_splits = bool(folders) and all(is_split_name(name) for name in folders)
+    if not all_are_splits and not (train and folders_in(root / train[0])):
+        return {}
+    by_split: dict[str, str] = {}
+    for name in folders:
+        split = canonical_split(name)
+        if split in by_split:
+            raise DataError(
+                f"The folders {by_split[split]} and {name} of {root} both hold the split {split}. Join or rename them."
+            )
+        by_split[split] = name
+    return by_split
+
+
+def beside_splits(root: Path, split_folders: Mapping[str, str], use_split: str | None) -> list[PassedOver]:
+    """Files beside the folders of splits, and in folders there that are no usual split and were not asked for."""
+    unused = [name for split, name in split_folders.items() if not is_split_name(split) and split != use_split]
+    found = {name: take_inventory(root / name, keep_masks=True) for name in unused}
+    loose = take_inventory(root, keep_masks=True, skip=split_folders.values())
+    return [
+        *(PassedOver(f"in {name}", OTHER_PART, name, len(each.images)) for name, each in found.items() if each.images),
+        *(each._replace(place=name) for name, inside in found.items() for each in inside.passed_over),
+        *counted_by_kind(loose.images, BESIDE),
+        *loose.passed_over,
+    ]
+
+
+def folders_in(folder: Path) -> list[Path]:
+    """Visible folders that may hold images of the data, in natural order."""
+    visible = [path for path in folder.iterdir() if is_visible(path.name) and path.is_dir()]
+    return sorted(
+        (path for path in visible if folder_passed_over(path) is None), key=lambda path: natural_key(path.name)
+    )
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Visible files, in natural order."""
+    visible = [path for path in folder.iterdir() if is_visible(path.name) and path.is_file()]
+    return sorted(visible, key=lambda path: natural_key(path.name))
+
+
+class ImageFile(DataSource):
+    """One file, of one image or of several slices; asked only where no labels are needed."""
+
+    name = "image_file"
+    description = "an image file"
+
+    def accepts(self, location: str) -> bool:
+        """Any existing file with the extension of an image."""
+        path = Path(location)
+        return path.is_file() and is_image_file(path)
+
+    def open(self, location: str, request: SourceRequest) -> SourceRows:
+        """List its slices."""
+        path = Path(location)
+        return rows_of_files([path], [path.name], request, name=path.stem, labels=None)
+
+
+ONE_IMAGE = ImageFile()
+
 
 _LISTED_EXTENSIONS = (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS)
 _OF_TABLES = (

@@ -5,34 +5,122 @@ Only the arrays of the split that is used are read; the others may be damaged wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from crossgraft.data._confidential import Confidential
-from crossgraft.data._groups import NO_GROUPS, find_groups, is_first_group_name, refuse_missing_groups
+from crossgraft.data._groups import NO_GROUPS, Confidential, find_groups, is_first_group_name, refuse_missing_groups
 from crossgraft.data.cells import attribute_values
-from crossgraft.data.sources._label_sets import (
-    certain_rows,
-    label_set_from_numbers,
-    refuse_none_label,
-    without_none,
-)
+from crossgraft.data.decoding import composite_on_black
 from crossgraft.data.sources._labels import (
     SourceLabels,
+    certain_rows,
     known_labels,
+    label_set_from_numbers,
     labels_from_numbers,
     labels_from_text,
     left_out_notices,
+    refuse_none_label,
+    without_none,
 )
 from crossgraft.data.sources._npz_arrays import NpzArrays
-from crossgraft.data.sources._npz_labels import CLASS_KEYS, names_of_numbers, one_class_each
-from crossgraft.data.sources._pixel_arrays import about_channels, image_in_row, images_in_rows
-from crossgraft.data.sources._source import NO_LABEL, DataSource, SourceRequest, SourceRows, refuse_options
-from crossgraft.data.sources._split_names import canonical_split, refuse_missing_split
+from crossgraft.data.sources._source import (
+    NO_LABEL,
+    DataSource,
+    SourceRequest,
+    SourceRows,
+    canonical_split,
+    refuse_missing_split,
+    refuse_options,
+)
 from crossgraft.errors import DataError
+
+CLASS_KEYS = ("classes", "class_names")
+
+
+def one_class_each(labels: np.ndarray, label_names: Sequence[str] | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """One-hot rows of one array become classes; several arrays that the user named stay several labels."""
+    if labels.ndim == 1 or label_names or not (labels.sum(axis=1) == 1).all():
+        return labels, ()
+    notice = f"Each row of labels has exactly one 1 in its {labels.shape[1]} columns, so they are read as classes, one per image."
+    return labels.argmax(axis=1), (notice,)
+
+
+def names_of_numbers(arrays: NpzArrays, labels: np.ndarray) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Names of the label numbers, if the file has them, and a notice about names without images."""
+    key = arrays.first_of(CLASS_KEYS)
+    if key is None or labels.dtype.kind not in "iu":
+        return None, ()
+    names = tuple(str(name) for name in arrays.read(key).ravel())
+    if labels.ndim == 2:
+        if len(names) != labels.shape[1]:
+            raise DataError(
+                f"The labels of {arrays.name} have {labels.shape[1]} columns, but its array {key} holds {len(names)} names. "
+                "Save one name per column."
+            )
+        return names, ()
+    if labels.min() < 0 or labels.max() >= len(names):
+        raise DataError(
+            f"The labels of {arrays.name} go from {labels.min()} to {labels.max()}, but its array {key} names the "
+            f"classes 0 to {len(names) - 1}. Labels must be places in {key}."
+        )
+    unused = [name for number, name in enumerate(names) if number not in set(labels.tolist())]
+    notices = (f"No image of the classes {', '.join(unused)} in the rows used.",) if unused else ()
+    return names, notices
+
+
+_MEANING = "uint8 (0 … 255), uint16 (0 … 65535), bool, or float (0 … 1)"
+
+
+def images_in_rows(array: np.ndarray, where: str) -> np.ndarray:
+    """A view of ``array`` as (n, height, width, channels) with 1, 3 or 4 channels.
+
+    Args:
+        array: (n, height, width), (n, height, width, channels) or (n, channels, height, width).
+        where: Name of the array in messages.
+
+    Raises:
+        DataError: Another shape; no image; or a type whose range from black to white is not known.
+    """
+    if array.dtype.kind not in "fb" and array.dtype.name not in ("uint8", "uint16"):
+        raise DataError(
+            f"The {where} has pixels of type {array.dtype}, whose range is not known. Save them as {_MEANING}."
+        )
+    if array.ndim == 3:
+        array = array[..., np.newaxis]
+    elif array.ndim == 4 and array.shape[-1] not in (1, 3, 4) and array.shape[1] in (1, 3, 4):
+        array = np.moveaxis(array, 1, -1)
+    if array.ndim != 4 or array.shape[-1] not in (1, 3, 4):
+        raise DataError(
+            f"The {where} has shape {array.shape}; expected (images, height, width) or (images, height, width, "
+            "channels) with 1, 3 or 4 channels."
+        )
+    if 0 in array.shape:
+        raise DataError(f"The {where} is empty: its shape is {array.shape}.")
+    return array
+
+
+def about_channels(arrays: Iterable[np.ndarray]) -> tuple[str, ...]:
+    """What is made of a fourth channel, as a sentence; none where there is none."""
+    if all(array.shape[-1] != 4 for array in arrays):
+        return ()
+    return (
+        "The images have 4 channels: the fourth is taken for transparency, over black. If it is a channel of its own, such as "
+        "near infrared or a sequence of MR, save three channels.",
+    )
+
+
+def image_in_row(array: np.ndarray, row: int) -> np.ndarray:
+    """Image ``row`` of such an array as (height, width, 1 or 3) uint8, uint16 or float32."""
+    pixels = array[row]
+    if pixels.dtype == np.bool_:
+        pixels = pixels.astype(np.uint8) * np.uint8(255)
+    elif pixels.dtype.kind == "f":
+        pixels = pixels.astype(np.float32)
+    return composite_on_black(pixels)
+
 
 _SPLITS = ("train", "val", "test")
 _SPLIT_KEYS = ("splits", "split")

@@ -6,6 +6,7 @@ Lengths are in pixels; a position is (row, column), and pixel (i, j) reaches fro
 from __future__ import annotations
 
 import math
+from abc import ABC
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -14,7 +15,7 @@ from jaxtyping import Float64
 from PIL import Image, ImageDraw, ImageFont
 from scipy.interpolate import CubicSpline
 
-from crossgraft.edit.confounders._confounder import Painted, Pixels
+from crossgraft.edit.confounders._confounder import Confounder, Painted, Pixels
 from crossgraft.errors import DataError, UsageError
 
 Coverage = Float64[np.ndarray, "height width"]
@@ -98,3 +99,28 @@ def distance_to(shape: tuple[int, int], lines: Iterable[Line], reach: float) -> 
 def curve(points: Line, pieces: int = 128) -> Line:
     """A cubic spline through ``points``, as a line of so many pieces."""
     return CubicSpline(np.linspace(0, 1, len(points)), points)(np.linspace(0, 1, pieces + 1))
+
+
+class Lettering(Confounder, ABC):
+    """Letters at one place, the same in every image; a leaf says which options come first and what they are by default.
+
+    Attributes:
+        text: Letters to write.
+        size: Height of the letters as a share of the shorter side.
+        xy: Upper left corner as shares of width and height.
+        value: Brightness of the letters as a share of the range.
+    """
+
+    text: str
+    size: float
+    xy: tuple[float, float]
+    value: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_blank(self.text, self.name)
+
+    def edit(self, pixels: Pixels, rng: np.random.Generator) -> Painted:
+        """The letters at their place, the same in every image."""
+        shape = pixels.shape[:2]
+        return mixed(pixels, text_coverage(shape, self.text, size=self.size, xy=self.xy, name=self.name), self.value)

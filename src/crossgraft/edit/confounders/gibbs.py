@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from crossgraft.edit._fourier import spectrum_of, whole_frequencies
 from crossgraft.edit.confounders._confounder import Confounder, Domain, Leaf, Painted, Pixels, measured_in
+from crossgraft.edit.spectrum import spectrum_of, whole_frequencies
 
 _ROUNDING = 1e-12
 

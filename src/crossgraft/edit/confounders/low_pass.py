@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float, Float64
 
-from crossgraft.edit._fourier import Unit, check_cutoff, check_sides, spectrum_of, within
 from crossgraft.edit.confounders._confounder import Confounder, Leaf, Painted, Pixels, measured_in
+from crossgraft.edit.spectrum import Unit, check_cutoff, check_sides, spectrum_of, within
 
 
 def low_pass(

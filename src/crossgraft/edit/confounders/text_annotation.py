@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from crossgraft.edit.confounders._confounder import Leaf, Scope, ShamKind, measured_in
-from crossgraft.edit.confounders._lettering import Lettering
+from crossgraft.edit.confounders._drawing import Lettering
 
 
 @dataclass(frozen=True)

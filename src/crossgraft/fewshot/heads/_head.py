@@ -5,11 +5,13 @@ A head is a scikit-learn classifier and a dataclass whose fields are its options
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -21,9 +23,110 @@ from torch import Tensor
 
 from crossgraft.choice import as_array
 from crossgraft.compute import reuse_freed_memory
-from crossgraft.errors import CrossgraftWarning, DataError
-from crossgraft.fewshot.heads._finite import refuse_logits, refuse_losses, refuse_rows
+from crossgraft.errors import CrossgraftWarning, DataError, DivergedError, UsageError
 from crossgraft.types import Features, Labels
+
+NOTABLE_RISE = 0.01
+"""In units of the loss, a mean cross-entropy: less is noise of a training that had nothing to learn."""
+
+
+def refuse_rows(rows: Tensor) -> None:
+    """Refuse features with NaN, an infinite value, or a length that overflows their number type.
+
+    Args:
+        rows: (n, d).
+
+    Raises:
+        DataError: The message names the first such row.
+    """
+    lengths = torch.linalg.vector_norm(rows, dim=1)
+    if bool(lengths.isfinite().all()):
+        return
+    refuse_values(rows)
+    first = int((~lengths.isfinite()).nonzero()[0])
+    kind = str(rows.dtype).removeprefix("torch.")
+    raise DataError(
+        f"Row {first} of the features is so long that its length overflows {kind}: its largest value is "
+        f"{float(rows[first].abs().max()):.3g}. Divide all features by one number, or pass them as float64."
+    )
+
+
+def refuse_values(values: Tensor, *, name: str = "Row") -> None:
+    """Refuse NaN and infinite values.
+
+    Args:
+        values: (n, …).
+        name: What one of the n is called.
+
+    Raises:
+        DataError: The message names the first of the n that holds one.
+    """
+    finite = values.isfinite().flatten(1).all(dim=1)
+    bad = (~finite).nonzero()[:, 0]
+    if len(bad):
+        raise DataError(
+            f"{name} {int(bad[0])} holds NaN or infinite (inf) values, the first of {len(bad)} of {len(values)}. Leave these "
+            "out, or find where the values come from."
+        )
+
+
+def refuse_losses(head: str, losses: Sequence[float]) -> None:
+    """Refuse a training that left the finite numbers.
+
+    Args:
+        head: Name of the head.
+        losses: The loss before each step.
+
+    Raises:
+        DivergedError: The message names the first step without a finite loss.
+    """
+    first = next((number for number, loss in enumerate(losses, start=1) if not math.isfinite(loss)), None)
+    if first == 1:
+        raise DivergedError(
+            f"The loss of {head} is not finite before anything was learned: the features are too large. Scale them."
+        )
+    if first is not None:
+        raise DivergedError(
+            f"The training of {head} diverged: its loss is not finite before step {first}. Lower "
+            "learning_rate, or scale the features."
+        )
+
+
+def warn_of_rise(head: str, losses: Sequence[float]) -> None:
+    """Tell of a training that ended with a larger loss on its own images than it began with.
+
+    Args:
+        head: Name of the head.
+        losses: The loss before each step.
+    """
+    if losses and losses[-1] > losses[0] + NOTABLE_RISE:
+        warnings.warn(
+            f"The loss of {head} on the support set ended above where it began: the learning rate is too large for this "
+            "network and these images. Lower learning_rate.",
+            CrossgraftWarning,
+            stacklevel=3,
+        )
+
+
+def refuse_logits(head: str, logits: Tensor, *, is_trained: bool) -> None:
+    """Refuse logits from which no class follows.
+
+    Args:
+        head: Name of the head.
+        logits: (m, C).
+        is_trained: Whether the head has a learning rate.
+
+    Raises:
+        DivergedError: The message names the first row.
+    """
+    bad = (~logits.isfinite().all(dim=1)).nonzero()[:, 0]
+    if len(bad):
+        why = "its training diverged, or the features are" if is_trained else "the features are"
+        raise DivergedError(
+            f"{head} gives no finite numbers for {len(bad)} of {len(logits)} queries (the first: row {int(bad[0])}): {why} too "
+            f"large. {'Lower learning_rate, or scale' if is_trained else 'Scale'} the features."
+        )
+
 
 Rows = Float[Tensor, "rows width"]
 Classes = Int[Tensor, " rows"]
@@ -175,3 +278,110 @@ def _refuse_labels(labels: np.ndarray) -> None:
 def _writable(rows: np.ndarray) -> np.ndarray:
     """Row by row in memory; a copy of what is mapped read-only, of which torch would warn."""
     return np.require(rows, requirements=["C", "W"])
+
+
+Prototypes = Float[Tensor, "num_classes width"]
+Weights = Float[Tensor, "width_out width"]
+
+COSINE_SCALE = 10.0
+"""What the cosines are multiplied by before a softmax, in all of the sources."""
+_SHORTEST = 1e-12
+
+
+class UnitRows(NamedTuple):
+    """u(Z), and the lengths (n, 1) that Z was divided by."""
+
+    rows: Rows
+    lengths: Float[Tensor, "rows 1"]
+
+
+def unit_rows(rows: Rows, *, out: Rows | None = None) -> UnitRows:
+    """Each row divided by its length, or by 1e-12 if it is shorter; written to ``out``, which may be ``rows`` itself.
+
+    A row whose length overflows becomes NaN, which heads refuse: divided by infinity it would be as near to every class.
+    """
+    lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True).clamp_min(_SHORTEST)
+    lengths = lengths.masked_fill(lengths.isinf(), math.nan)
+    return UnitRows(torch.div(rows, lengths, out=out), lengths)
+
+
+def through_unit_rows(unit: UnitRows, gradient: Rows) -> Rows:
+    """∂L/∂Z from ∂L/∂u(Z), in its place: what is left of it at right angles to the row, over the length."""
+    along = torch.linalg.vecdot(unit.rows, gradient)[:, None]
+    return gradient.addcmul_(unit.rows, along, value=-1).div_(unit.lengths)
+
+
+class Members(NamedTuple):
+    """Which images belong to which class.
+
+    Attributes:
+        classes: (n,) class of each image.
+        counts: (C,) n_c, images of each class.
+    """
+
+    classes: Classes
+    counts: Float[Tensor, " num_classes"]
+
+    @classmethod
+    def of(cls, classes: Classes, num_classes: int, like: Tensor) -> Members:
+        """In the number type of ``like``."""
+        return cls(classes, torch.bincount(classes, minlength=num_classes).to(like.dtype))
+
+    def means(self, rows: Rows) -> Prototypes:
+        """P = diag(1/n_c) Yhᵀ X: mean of the raw rows of each class."""
+        sums = rows.new_zeros(len(self.counts), rows.shape[1]).index_add_(0, self.classes, rows)
+        return sums.div_(self.counts[:, None])
+
+    def expand(self, prototypes: Prototypes) -> Rows:
+        """Yh P: the prototype of each image."""
+        return prototypes.index_select(0, self.classes)
+
+    def of_own(self, similarities: Logits) -> Float[Tensor, "rows 1"]:
+        """What each image has with its own class."""
+        return similarities.gather(1, self.classes[:, None])
+
+    def less_own(self, matrix: Logits, amount: float) -> Logits:
+        """Matrix − amount · Yh, in place."""
+        less = matrix.new_full((len(matrix), 1), -amount)
+        return matrix.scatter_add_(1, self.classes[:, None], less)
+
+
+def scaled_cosines(query: Rows, prototypes: Prototypes) -> Logits:
+    """10 · S(Q, P)."""
+    return COSINE_SCALE * cosines(unit_rows(query), unit_rows(prototypes))
+
+
+def cosines(rows: UnitRows, prototypes: UnitRows) -> Logits:
+    """S, (n, C); the product with few rows in front is the faster one."""
+    return (prototypes.rows @ rows.rows.T).T
+
+
+IDENTITY, RANDOM = "identity", "random"
+
+
+def starting_weights(init: str, like: Tensor, generator: torch.Generator) -> Weights:
+    """W (d, d): the identity, or independent normal numbers of variance 1/d, which keep lengths on average."""
+    width = like.shape[1]
+    if init == IDENTITY:
+        return torch.eye(width, dtype=like.dtype)
+    return (torch.randn(width, width, generator=generator, dtype=torch.float64) / math.sqrt(width)).to(like.dtype)
+
+
+def check_number(name: str, head: str, value: object, *, least: float, above: bool = False) -> None:
+    """Refuse what is not a finite number of at least ``least``, or above it."""
+    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    if not math.isfinite(number) or number < least or (above and number == least):
+        bound = f"above {least:g}" if above else f"of at least {least:g}"
+        raise UsageError(f"{name} of {head} must be a number {bound}, got {value!r}.")
+
+
+def check_count(name: str, head: str, value: object) -> None:
+    """Refuse what is not a whole number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 0:
+        raise UsageError(f"{name} of {head} must be a whole number of at least 0, got {value!r}.")
+
+
+def check_seed(head: str, value: object) -> None:
+    """Refuse what is not a whole number between 0 and 2**63 - 1; numpy's whole numbers are some."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= int(value) < 2**63:
+        raise UsageError(f"seed of {head} must be a whole number between 0 and 2**63 - 1, got {value!r}.")

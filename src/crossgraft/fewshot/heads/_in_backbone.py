@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from itertools import groupby
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -14,14 +15,84 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from crossgraft.compute import reuse_freed_memory
-from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot.heads._finite import refuse_values, warn_of_rise
-from crossgraft.fewshot.heads._head import Head, Logits, Rows
+from crossgraft.errors import DataError, UnknownNameError, UsageError
+from crossgraft.fewshot.heads._head import Head, Logits, Rows, refuse_values, warn_of_rise
 from crossgraft.models import Backbone
+from crossgraft.models.adapters import Adapter, AdapterRecipe
+from crossgraft.models.adapters.insertion import insert_adapter, make_adapter, take_out_adapter
+from crossgraft.models.adapters.lora import BETWEEN_TARGETS, fits_target
+from crossgraft.models.adapters.tsa import TaskSpecificAdapter, why_no_tsa
+from crossgraft.models.layers import building_blocks
 from crossgraft.models.memory_format import channels_last
-from crossgraft.models.modes import modes_kept
+from crossgraft.models.taps import modes_kept, watch
 from crossgraft.repeatable import repeatable_convolutions
 from crossgraft.types import Labels
+
+Predicate = Callable[[str, nn.Module], bool]
+AUTO, MIDDLE = "auto", "middle"
+_NUM_STAGES = (3, 4)
+
+
+def find_layers(network: nn.Module, layers: str | Predicate, connection: str) -> list[str]:
+    """Names of the layers to adapt.
+
+    Args:
+        network: A backbone.
+        layers: ``auto``: convolutions larger than one pixel in the building blocks, which leaves the stem and the 1 × 1
+            convolutions of shortcuts as they are; in a network without them its linear layers. ``middle``: the same in the second
+            and third stage, ``layer2`` and ``layer3`` of a ResNet; without three or four stages in the second and third quarter
+            of the blocks. Or names, globs and types with ``+`` between them, or a function of name and module.
+        connection: ``residual`` or ``serial``.
+
+    Raises:
+        UnknownNameError: A part of ``layers`` fits no layer.
+        UsageError: There is nothing to adapt.
+    """
+    usable = {name: layer for name, layer in network.named_modules() if why_no_tsa(layer, connection) is None}
+    if not callable(layers) and not isinstance(cast("Any", layers), str):
+        raise UsageError(f"layers of TSA must be text (NAME+NAME) or a function of name and module, got {layers!r}.")
+    if callable(layers):
+        found = [name for name, layer in usable.items() if layers(name, layer)]
+    elif layers in (AUTO, MIDDLE):
+        blocks = building_blocks(network)
+        found = _in_blocks(usable, blocks if layers == AUTO else _middle_of(network, blocks))
+    else:
+        found = _named(usable, layers)
+    if not found:
+        raise UsageError(
+            f"TSA finds no layer to adapt in this {type(network).__name__}. Name some: layers=NAME+NAME, or layers=Conv2d."
+        )
+    return found
+
+
+def _middle_of(network: nn.Module, blocks: Sequence[str]) -> Sequence[str]:
+    """Those of the second and third stage: a stage is a row of blocks that one module holds."""
+    stages = [list(stage) for _, stage in groupby(blocks, key=lambda block: block.rpartition(".")[0])]
+    are_bare_layers = not all(any(network.get_submodule(block).children()) for block in blocks)
+    if len(stages) in _NUM_STAGES and not are_bare_layers:
+        return [*stages[1], *stages[2]]
+    return blocks[round(0.25 * len(blocks)) : max(1, round(0.75 * len(blocks)))]
+
+
+def _in_blocks(usable: Mapping[str, nn.Module], blocks: Sequence[str]) -> list[str]:
+    inside = {
+        name: layer
+        for name, layer in usable.items()
+        if any(name == block or name.startswith(f"{block}.") for block in blocks)
+    }
+    wide = [name for name, layer in inside.items() if isinstance(layer, nn.Conv2d) and max(layer.kernel_size) > 1]
+    return wide or [name for name, layer in inside.items() if isinstance(layer, nn.Linear)]
+
+
+def _named(usable: Mapping[str, nn.Module], layers: str) -> list[str]:
+    found: dict[str, None] = {}
+    for target in (part.strip() for part in layers.split(BETWEEN_TARGETS)):
+        fitting = [name for name, layer in usable.items() if fits_target(name, layer, target)]
+        if not fitting:
+            raise UnknownNameError("layer", target, {*usable, *(type(layer).__name__ for layer in usable.values())})
+        found |= dict.fromkeys(fitting)
+    return list(found)
+
 
 Images = Float[Tensor, "num_samples *shape"]
 """(n, channels, height, width) for a ``Backbone``; for another module what it takes."""
@@ -205,3 +276,77 @@ def descend(
         losses.append(float(loss.detach()))
         optimizer.step()
     return losses
+
+
+@dataclass(eq=False, repr=False)
+class WithAdapters(InBackbone):
+    """Base of TSA and CoPA + TSA.
+
+    Attributes:
+        adapters_: Layer → weights of its adapter.
+    """
+
+    @property
+    def adapter_options(self) -> Mapping[str, str]:
+        """Options of ``TaskSpecificAdapter``."""
+        return {}
+
+    @contextmanager
+    def trained_adapters(
+        self, hosts: Sequence[str], look: Callable[[], Tensor], generator: torch.Generator
+    ) -> Generator[list[nn.Parameter]]:
+        """Parameters of new adapters in the network; what they are at the end of the block becomes ``adapters_``.
+
+        Raises:
+            UsageError: A forward pass takes a layer's weight without calling it.
+        """
+        with with_adapters(self.network, hosts, self.adapter_options, generator) as put:
+            refuse_uncalled(self.network, hosts, look)
+            yield [parameter for adapter in put.values() for parameter in adapter.parameters()]
+            self.adapters_: dict[str, dict[str, Any]] = {
+                host: {name: value.clone() for name, value in adapter.state_dict().items()}
+                for host, adapter in put.items()
+            }
+
+    def adapted_features(self, images: Images) -> Rows:
+        """(n, d) of the network with the adapters of the last ``fit``, on the CPU; the network is as before afterwards."""
+        random = torch.Generator()
+        with self.frozen(), with_adapters(self.network, list(self.adapters_), self.adapter_options, random) as put:
+            for host, adapter in put.items():
+                adapter.load_state_dict(self.adapters_[host])
+            return self.features_in_chunks(images).cpu()
+
+
+@contextmanager
+def with_adapters(
+    network: nn.Module, hosts: Sequence[str], options: Mapping[str, str], generator: torch.Generator
+) -> Generator[dict[str, Adapter]]:
+    """Inside the block the layers have adapters with their first weights; after it the network is what it was, bit for bit."""
+    put: dict[str, Adapter] = {}
+    try:
+        for host in hosts:
+            adapter = make_adapter(network, AdapterRecipe(TaskSpecificAdapter.kind, host, options))
+            adapter.draw(generator)
+            insert_adapter(network.get_submodule(host), adapter)
+            put[host] = adapter
+        yield put
+    finally:
+        for host in put:
+            take_out_adapter(network.get_submodule(host), TaskSpecificAdapter.kind)
+
+
+@torch.no_grad()
+def refuse_uncalled(network: nn.Module, hosts: Sequence[str], look: Callable[[], Tensor]) -> None:
+    """Raise where a forward pass takes a layer's weight without calling it, so that an adapter there would be lost.
+
+    Raises:
+        UsageError: The message names the layer.
+    """
+    called: set[str] = set()
+    with watch({name: network.get_submodule(name) for name in hosts}, lambda name, _: called.add(name), of="input"):
+        look()
+    for name in hosts:
+        if name not in called:
+            raise UsageError(
+                f"TSA cannot adapt {name}: the network takes its weight without calling the layer. Name other layers: layers=."
+            )

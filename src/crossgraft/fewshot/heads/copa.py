@@ -12,26 +12,27 @@ import torch
 from torch import Tensor
 
 from crossgraft.errors import CrossgraftWarning, UsageError
-from crossgraft.fewshot.gap import GapShift, gap_of
-from crossgraft.fewshot.heads._cosine import (
-    Members,
-    Prototypes,
-    UnitRows,
-    Weights,
-    cosines,
-    scaled_cosines,
-    through_unit_rows,
-    unit_rows,
-)
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
-from crossgraft.fewshot.heads._linear_heads import (
+from crossgraft.fewshot.heads._head import (
     IDENTITY,
     RANDOM,
+    Classes,
+    Head,
+    Logits,
+    Members,
+    Prototypes,
+    Rows,
+    UnitRows,
+    Weights,
     check_count,
     check_number,
     check_seed,
+    cosines,
+    scaled_cosines,
     starting_weights,
+    through_unit_rows,
+    unit_rows,
 )
+from crossgraft.fewshot.look import GapShift, gap_of
 from crossgraft.types import Features
 
 

@@ -11,14 +11,20 @@ from typing import Any, ClassVar
 import torch
 
 from crossgraft.errors import CrossgraftWarning
-from crossgraft.fewshot.gap import GapShift, gap_of
-from crossgraft.fewshot.heads._cosine import Members, cosines, scaled_cosines, unit_rows
-from crossgraft.fewshot.heads._head import Classes, Logits, Rows
-from crossgraft.fewshot.heads._in_backbone import Images, descend
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number
-from crossgraft.fewshot.heads._tsa_layers import MIDDLE, find_layers
-from crossgraft.fewshot.heads._with_adapters import WithAdapters
+from crossgraft.fewshot.heads._head import (
+    Classes,
+    Logits,
+    Members,
+    Rows,
+    check_count,
+    check_number,
+    cosines,
+    scaled_cosines,
+    unit_rows,
+)
+from crossgraft.fewshot.heads._in_backbone import MIDDLE, Images, WithAdapters, descend, find_layers
 from crossgraft.fewshot.heads.copa import symmetric_loss
+from crossgraft.fewshot.look import GapShift, gap_of
 from crossgraft.seeding import torch_generator
 
 

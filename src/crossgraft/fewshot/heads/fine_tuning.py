@@ -8,10 +8,19 @@ from typing import ClassVar
 
 import torch
 
-from crossgraft.fewshot.heads._cosine import COSINE_SCALE, Members, cosines, scaled_cosines, unit_rows
-from crossgraft.fewshot.heads._head import Classes, Logits, Rows
+from crossgraft.fewshot.heads._head import (
+    COSINE_SCALE,
+    Classes,
+    Logits,
+    Members,
+    Rows,
+    check_count,
+    check_number,
+    cosines,
+    scaled_cosines,
+    unit_rows,
+)
 from crossgraft.fewshot.heads._in_backbone import Images, InBackbone, descend
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number
 
 
 @dataclass(eq=False, repr=False)

@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from crossgraft.fewshot.heads._cosine import unit_rows
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number
+from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows, check_count, check_number, unit_rows
 
 
 @dataclass(eq=False, repr=False)

@@ -14,12 +14,28 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot.heads._cache import Cache, Filled, cached, place_within_class
-from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
-from crossgraft.fewshot.heads._cosine import Members, Prototypes, unit_rows
-from crossgraft.fewshot.heads._finite import refuse_losses
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows, gradients_on
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number, check_seed
+from crossgraft.fewshot.heads._class_weights import (
+    Cache,
+    ClassWeights,
+    Filled,
+    cached,
+    class_weights_of,
+    place_within_class,
+)
+from crossgraft.fewshot.heads._head import (
+    Classes,
+    Head,
+    Logits,
+    Members,
+    Prototypes,
+    Rows,
+    check_count,
+    check_number,
+    check_seed,
+    gradients_on,
+    refuse_losses,
+    unit_rows,
+)
 from crossgraft.paths import shortened
 from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Features, Labels

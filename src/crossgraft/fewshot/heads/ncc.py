@@ -10,8 +10,7 @@ import numpy as np
 import torch
 
 from crossgraft.errors import UnknownNameError
-from crossgraft.fewshot.heads._cosine import Members, Prototypes, scaled_cosines
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
+from crossgraft.fewshot.heads._head import Classes, Head, Logits, Members, Prototypes, Rows, scaled_cosines
 from crossgraft.types import Features
 
 

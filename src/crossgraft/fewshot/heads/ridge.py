@@ -8,9 +8,7 @@ from typing import ClassVar
 import torch
 
 from crossgraft.errors import UsageError
-from crossgraft.fewshot.heads._cosine import unit_rows
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
-from crossgraft.fewshot.heads._linear_heads import check_number
+from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows, check_number, unit_rows
 
 
 @dataclass(eq=False, repr=False)

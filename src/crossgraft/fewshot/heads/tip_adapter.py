@@ -14,10 +14,18 @@ from torch import Tensor
 
 from crossgraft.errors import DataError, DivergedError, UsageError
 from crossgraft.fewshot.heads._class_weights import ClassWeights, class_weights_of
-from crossgraft.fewshot.heads._cosine import Members, unit_rows
-from crossgraft.fewshot.heads._finite import refuse_values
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number, check_seed
+from crossgraft.fewshot.heads._head import (
+    Classes,
+    Head,
+    Logits,
+    Members,
+    Rows,
+    check_count,
+    check_number,
+    check_seed,
+    refuse_values,
+    unit_rows,
+)
 from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Features, Labels
 

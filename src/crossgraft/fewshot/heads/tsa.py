@@ -10,13 +10,18 @@ import torch
 from torch import Tensor
 
 from crossgraft.errors import UsageError
-from crossgraft.fewshot.gap import GapShift, gap_of
-from crossgraft.fewshot.heads._cosine import Members, scaled_cosines
-from crossgraft.fewshot.heads._head import Classes, Logits, Rows
-from crossgraft.fewshot.heads._in_backbone import Images, descend
-from crossgraft.fewshot.heads._linear_heads import check_count, check_number, check_seed
-from crossgraft.fewshot.heads._tsa_layers import AUTO, find_layers
-from crossgraft.fewshot.heads._with_adapters import WithAdapters
+from crossgraft.fewshot.heads._head import (
+    Classes,
+    Logits,
+    Members,
+    Rows,
+    check_count,
+    check_number,
+    check_seed,
+    scaled_cosines,
+)
+from crossgraft.fewshot.heads._in_backbone import AUTO, Images, WithAdapters, descend, find_layers
+from crossgraft.fewshot.look import GapShift, gap_of
 from crossgraft.seeding import torch_generator
 
 _HEAD_RATES = {"seen": 0.1, "unseen": 1.0}

@@ -9,18 +9,24 @@ import numpy as np
 import torch
 
 from crossgraft.errors import UsageError
-from crossgraft.fewshot.gap import GapShift, gap_of
-from crossgraft.fewshot.heads._cosine import (
+from crossgraft.fewshot.heads._head import (
     COSINE_SCALE,
+    IDENTITY,
+    Classes,
+    Head,
+    Logits,
     Members,
+    Rows,
     Weights,
+    check_count,
+    check_number,
     cosines,
     scaled_cosines,
+    starting_weights,
     through_unit_rows,
     unit_rows,
 )
-from crossgraft.fewshot.heads._head import Classes, Head, Logits, Rows
-from crossgraft.fewshot.heads._linear_heads import IDENTITY, check_count, check_number, starting_weights
+from crossgraft.fewshot.look import GapShift, gap_of
 from crossgraft.types import Features
 
 _RATES = {"seen": 0.1, "unseen": 1.0}

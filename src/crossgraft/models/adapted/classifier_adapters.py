@@ -13,8 +13,7 @@ from crossgraft.errors import UsageError
 from crossgraft.models.adapters import AdapterRecipe, adapters_of, merge_adapters
 from crossgraft.models.adapters.insertion import insert_adapter, make_adapter, take_out_adapter
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.modes import modes_kept
-from crossgraft.models.taps import watch
+from crossgraft.models.taps import modes_kept, watch
 from crossgraft.seeding import torch_generator
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from crossgraft.errors import DataError
 from crossgraft.rank.published.benchmark import Benchmark, ScoreColumn
-from crossgraft.words.csv_cells import csv_rows
 from crossgraft.words.formatting import counted
+from crossgraft.words.visible import csv_rows
 
 RESULT = ("value", "result")
 REQUIRED = ("target", "model")

@@ -2,17 +2,116 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from crossgraft.report.plots.scatter import TICK_STEPS, Interval
-from crossgraft.report.plots.style import INK, OKABE_ITO, PAPER, SMALL_PIXELS, shortened
-from crossgraft.report.plots.svg import draw
+from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, SMALL_PIXELS, draw, family_marks, shortened
 from crossgraft.words.formatting import NumberFormat
+
+_CERTAINTY_WIDTH, _HEIGHT = 400, 230
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 30, 46
+_BINS = 20
+
+
+def certainty_figure(certainties: Sequence[float], *, x_label: str, lowest: float, identifier: str) -> Markup:
+    """Draw how many images have which certainty.
+
+    Args:
+        certainties: One per image.
+        x_label: Quantity and unit.
+        lowest: The least certainty there can be, in [0, 1); the most is 1.
+        identifier: Unique on the page.
+    """
+
+    def paint(figure: Figure) -> None:
+        size = ((_CERTAINTY_WIDTH - _LEFT - _RIGHT) / _CERTAINTY_WIDTH, (_HEIGHT - _BOTTOM - _TOP) / _HEIGHT)
+        axes = figure.add_axes((_LEFT / _CERTAINTY_WIDTH, _BOTTOM / _HEIGHT, *size))
+        figure.text(4 / _CERTAINTY_WIDTH, 1 - 4 / _HEIGHT, "Images", va="top")
+        axes.set_xlabel(x_label)
+        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+        axes.set_xlim(0, 1)
+        if lowest > 0:
+            axes.axvspan(0, lowest, color=INK, alpha=0.07, linewidth=0)
+        axes.hist(list(certainties), bins=_BINS, range=(0, 1), color=OKABE_ITO[0], rwidth=0.86)
+
+    label = f"{x_label} of {len(certainties)} images as a histogram."
+    return draw(_CERTAINTY_WIDTH, _HEIGHT, paint, identifier=identifier, label=label)
+
+
+_WIDE, _ROW, _DOT_ROWS_TOP, _DOT_ROWS_BELOW, _DOT_ROWS_SIDE = 560, 44, 30, 48, 14  # pixels
+
+
+class DotRow(NamedTuple):
+    """One network: its name and a number for each series, None where there is none."""
+
+    name: str
+    values: Sequence[float | None]
+
+
+def dot_rows_figure(
+    rows: Sequence[DotRow], series: Sequence[str], *, x_label: str, identifier: str, width: float = _WIDE
+) -> Markup:
+    """Draw ``rows`` from top to bottom, the name and the first number above each line.
+
+    Args:
+        rows: Networks, each with one number for each series.
+        series: What the numbers are, for the legend.
+        x_label: Quantity and unit.
+        identifier: Unique on the page.
+        width: Width in CSS pixels.
+    """
+    height = _DOT_ROWS_TOP + _ROW * len(rows) + _DOT_ROWS_BELOW
+    known = [value for row in rows for value in row.values if value is not None and math.isfinite(value)]
+    as_text = NumberFormat.for_column(known)
+    marks = list(family_marks(series).values())
+    characters = int((width - 120) / 7.2)
+
+    def paint(figure: Figure) -> None:
+        size = ((width - 2 * _DOT_ROWS_SIDE) / width, _ROW * len(rows) / height)
+        axes = figure.add_axes((_DOT_ROWS_SIDE / width, _DOT_ROWS_BELOW / height, *size))
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(0, 1.06 * max(known, default=1.0) or 1.0)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel(x_label)
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
+        across = axes.get_yaxis_transform()
+        for position, row in enumerate(rows):
+            at = position + 0.22
+            axes.axhline(at, color=INK, alpha=0.12, linewidth=0.8, zorder=0)
+            axes.text(0, position - 0.18, shortened(row.name, characters), transform=across, va="center")
+            shown = " · ".join(as_text(value) for value in row.values if value is not None)
+            axes.text(1, position - 0.18, shown, transform=across, va="center", ha="right", size=SMALL_PIXELS)
+            for value, mark in zip(row.values, marks, strict=True):
+                if value is not None and math.isfinite(value):
+                    look: dict[str, Any] = {
+                        "color": mark.colour,
+                        "markeredgecolor": PAPER,
+                        "markeredgewidth": 0.8,
+                        "clip_on": False,
+                    }
+                    axes.plot(value, at, mark.marker, zorder=4, **look)
+        handles = [Line2D([], [], color=mark.colour, marker=mark.marker, linestyle="none") for mark in marks]
+        figure.legend(
+            handles,
+            list(series),
+            loc="upper left",
+            bbox_to_anchor=(0, 1),
+            ncols=len(series),
+            handletextpad=0.2,
+            borderaxespad=0.2,
+        )
+
+    names = ", ".join(row.name for row in rows)
+    return draw(width, height, paint, identifier=identifier, label=f"{x_label}: {', '.join(series)} of {names}.")
+
 
 _WIDTH = 400
 _ROW_HEIGHT = 42

@@ -11,8 +11,8 @@ from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import open_run
 from crossgraft.running.verb import Run, verb
-from crossgraft.select.budget import parse_budget
 from crossgraft.select.options import ReplayOptions
+from crossgraft.select.planning import parse_budget
 from crossgraft.select.replay import ReplayResult, known_rows, replay, replay_published
 
 

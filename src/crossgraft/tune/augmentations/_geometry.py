@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from crossgraft.tune.protocols.augmentation import UnitImages
+from crossgraft.tune.protocols import UnitImages
 
 AffineMaps = Float[Tensor, "batch 2 3"]
 """Where an output pixel looks: offsets (x, y) from the centre of the image in pixels, from output to input."""

@@ -9,7 +9,7 @@ import torch
 
 from crossgraft.errors import UsageError
 from crossgraft.tune.augmentations._geometry import mirror_some, resample, uniform
-from crossgraft.tune.protocols.augmentation import UnitImages
+from crossgraft.tune.protocols import UnitImages
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from crossgraft.tune.protocols.augmentation import UnitImages
+from crossgraft.tune.protocols import UnitImages
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torchvision.transforms.v2 import functional as colour
 
 from crossgraft.errors import UsageError
 from crossgraft.tune.augmentations._geometry import AffineMaps, mirror_some, resample, rotations, uniform
-from crossgraft.tune.protocols.augmentation import UnitImages
+from crossgraft.tune.protocols import UnitImages
 
 _CHAPTERS = (3, 4, 6)
 # Chapters 3 and 4 (Keras' ImageDataGenerator)

@@ -16,8 +16,7 @@ from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.protocols.method import Selection
-from crossgraft.tune.protocols.regularizer import Regularizer
+from crossgraft.tune.protocols import Regularizer, Selection
 
 PhaseName = Literal["head", "all"]
 

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.protocols.method import Selection
-from crossgraft.words.csv_cells import csv_rows, csv_text
+from crossgraft.tune.protocols import Selection
+from crossgraft.words.visible import csv_rows, csv_text
 
 SMOOTHING = 0.95
 """What a step counts for in the moving average, over what the step after it counts for."""

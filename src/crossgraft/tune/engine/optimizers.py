@@ -2,18 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
+from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.engine.layer_decay import parameter_groups
-from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.protocols.method import Selection
-from crossgraft.tune.protocols.regularizer import Regularizer
+from crossgraft.tune.engine.settings import ScheduleName, TrainerSettings
+from crossgraft.tune.protocols import Regularizer, Selection
+
+
+def parameter_groups(
+    classifier: Classifier,
+    selection: Selection,
+    *,
+    learning_rate: float,
+    weight_decay: float,
+    layer_decay: float = 1.0,
+    head_learning_rate: float | None = None,
+) -> list[dict[str, Any]]:
+    """Sort the trained parameters into groups, deepest last.
+
+    No weight decay acts on vectors and scalars (biases, norms) and on what the network itself excepts (timm's
+    ``no_weight_decay``: positions, class tokens). A layer learns at ``learning_rate · decay^(deepest − depth)``, where the
+    depth counts building blocks, what follows the last block goes with it and the head is deepest, as timm does it.
+
+    Args:
+        classifier: Its blocks give the depths.
+        selection: Only what it trains is in a group, each parameter once.
+        learning_rate: Learning rate of all layers without ``layer_decay``, of the head with it.
+        weight_decay: Weight decay of matrices and kernels.
+        layer_decay: Factor from one block to the one in front of it, in (0, 1]; 1: all layers learn alike.
+        head_learning_rate: Learning rate of the head; ``learning_rate`` if None.
+
+    Returns:
+        Groups with ``params``, ``lr``, ``weight_decay``, and for people ``name`` (``depth 3, no decay``) and ``names``
+        (of the parameters).
+
+    Raises:
+        UsageError: ``layer_decay`` is not in (0, 1].
+
+    Reference: Clark, Luong, Le, Manning: ELECTRA, ICLR 2020, appendix B, for the decay over layers.
+    """
+    if not 0 < layer_decay <= 1:
+        raise UsageError(f"The layer decay must be above 0 and at most 1, found {layer_decay}.")
+    depths = classifier.depths()
+    deepest = len(classifier.blocks) + 1
+    excepted = _without_decay(classifier)
+    groups: dict[tuple[int, bool, bool], dict[str, Any]] = {}
+    for name, parameter in classifier.named_parameters():
+        if name not in selection.trained:
+            continue
+        is_head = name.startswith("head.")
+        decays = _decays(name, parameter, excepted)
+        depth = deepest if layer_decay == 1 or is_head else min(depths[name], deepest - 1)
+        base = head_learning_rate if is_head and head_learning_rate is not None else learning_rate
+        group = groups.setdefault(
+            (depth, is_head, decays),
+            {
+                "params": [],
+                "lr": base * layer_decay ** (deepest - depth),
+                "weight_decay": weight_decay if decays else 0.0,
+                "name": ("head" if is_head else f"depth {depth}" if layer_decay < 1 else "body")
+                + ("" if decays else ", no decay"),
+                "names": [],
+            },
+        )
+        group["params"].append(parameter)
+        group["names"].append(name)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _decays(name: str, parameter: nn.Parameter, excepted: Collection[str]) -> bool:
+    return parameter.ndim > 1 and not name.endswith(".bias") and name not in excepted
+
+
+def _without_decay(classifier: Classifier) -> set[str]:
+    """What the network's author excepts, in timm's words."""
+    said = getattr(classifier.body, "no_weight_decay", None)
+    return {f"body.{name}" for name in cast("Collection[str]", said())} if callable(said) else set()
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Share of the largest learning rate at step ``t`` of ``T`` steps, ``w`` of them warm-up, final share ``m``.
+
+    - warm-up, ``t < w``: ``(t + 1) / (w + 1)``: above 0 from the first step on, and 1 is reached at ``t = w``;
+    - cosine, ``t >= w``: ``m + (1 - m) (1 + cos(pi p)) / 2`` with ``p = (t - w) / (T - 1 - w)``, so that the last step,
+      ``t = T - 1``, has the share ``m``; a single step after warm-up has the share 1;
+    - constant, ``t >= w``: 1.
+
+    Attributes:
+        total_steps: T.
+        warmup_steps: w, smaller than T.
+        name: ``cosine`` or ``constant``.
+        final_share: m, in [0, 1].
+    """
+
+    total_steps: int
+    warmup_steps: int
+    name: ScheduleName
+    final_share: float
+
+    def share(self, step: int) -> float:
+        """Share at ``step``, counted from 0.
+
+        >>> [round(Schedule(5, 2, "cosine", 0.0).share(t), 3) for t in range(5)]
+        [0.333, 0.667, 1.0, 0.5, 0.0]
+        """
+        if step < self.warmup_steps:
+            return (step + 1) / (self.warmup_steps + 1)
+        if self.name == "constant":
+            return 1.0
+        falling = self.total_steps - 1 - self.warmup_steps
+        progress = min(1.0, (step - self.warmup_steps) / falling) if falling > 0 else 0.0
+        return self.final_share + (1 - self.final_share) * (1 + math.cos(math.pi * progress)) / 2
+
+
+def make_schedule(settings: TrainerSettings, steps_per_epoch: int, epochs: int) -> Schedule:
+    """The schedule of ``epochs`` epochs; warm-up that would fill them all is cut to half of the steps."""
+    total = steps_per_epoch * epochs
+    warmup = min(round(settings.warmup_epochs * steps_per_epoch), total // 2)
+    return Schedule(total, warmup, settings.schedule, settings.final_learning_rate_share)
+
 
 _LARGEST = "largest_learning_rate"
 

@@ -17,21 +17,18 @@ from torch import Tensor
 from crossgraft.choice import spell
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.models.device import weights_fingerprint
 from crossgraft.models.memory_format import channels_last
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult
-from crossgraft.tune.engine.fabric import make_fabric
 from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.launch import check_processes, train_in_processes
-from crossgraft.tune.engine.modes import apply_selection, training_batch_norms
-from crossgraft.tune.engine.phase import phases_of
-from crossgraft.tune.engine.phase_run import PhaseRun, Progress
+from crossgraft.tune.engine.launch import check_processes, make_fabric, train_in_processes
+from crossgraft.tune.engine.phase_run import PhaseRun, Progress, phases_of
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.step import apply_selection, training_batch_norms
 from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.protocols.method import Selection
-from crossgraft.tune.protocols.regularizer import Regularizer, TrainingSet, attach
+from crossgraft.tune.protocols import Regularizer, Selection, TrainingSet, attach
 
 # Where a run computes and how often it saves is not meant to change a number.
 _MACHINE = ("device", "num_processes", "checkpoint_every_steps")

@@ -13,7 +13,7 @@ from torch import Tensor
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.transforms import normalise_images, resize_images
 from crossgraft.errors import UsageError
-from crossgraft.tune.protocols.augmentation import UnitImages
+from crossgraft.tune.protocols import UnitImages
 from crossgraft.types import Preprocessing
 
 MEMORY_LIMIT_BYTES = 2 << 30

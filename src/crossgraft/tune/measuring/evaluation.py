@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable
 from crossgraft.features.passes import collect
-from crossgraft.metrics import calibration_error, evaluate_predictions
+from crossgraft.metrics import MetricRow, calibration_error, evaluate_predictions
+from crossgraft.metrics.calibration_error import NUM_BINS
 from crossgraft.metrics.record import (
     CalibrationRecord,
     ConfusionRecord,
@@ -21,17 +22,162 @@ from crossgraft.metrics.record import (
     ThresholdRecord,
 )
 from crossgraft.models.classifier import Classifier
-from crossgraft.tasks import DEFAULT_THRESHOLD, Task
+from crossgraft.tasks import DEFAULT_THRESHOLD, Decisions, Probabilities, Task, Thresholds, task_of
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.logits import BATCH_SIZE, logits_of_batches
-from crossgraft.tune.measuring.calibration import Temperature, fit_temperature
-from crossgraft.tune.measuring.curves import confusion_record, reliability_bins, roc_records
-from crossgraft.tune.measuring.metric_records import metric_records
-from crossgraft.tune.measuring.mistakes import find_mistakes
-from crossgraft.tune.measuring.thresholds import Threshold, fit_thresholds, threshold_values
-from crossgraft.tune.mistakes_record import MistakesRecord
-from crossgraft.tune.parts import FoldRows
+from crossgraft.tune.measuring.thresholds import (
+    Temperature,
+    Threshold,
+    fit_temperature,
+    fit_thresholds,
+    threshold_values,
+)
+from crossgraft.tune.parts import BATCH_SIZE, FoldRows, logits_of_batches
+from crossgraft.tune.predictions import NO_LABEL
+from crossgraft.tune.record import MistakeRecord, MistakesRecord
+from crossgraft.types import ClassIndices, Targets
+
+_MOST_POINTS = 200
+
+
+def confusion_record(
+    decisions: ClassIndices, targets: ClassIndices, class_names: Sequence[str], *, split: str
+) -> ConfusionRecord:
+    """Counts of true class (rows) and decided class (columns)."""
+    counts = np.zeros((len(class_names), len(class_names)), dtype=np.int64)
+    np.add.at(counts, (targets, decisions), 1)
+    return ConfusionRecord(class_names=list(class_names), counts=counts.tolist(), split=split)
+
+
+def reliability_bins(probabilities: Probabilities, targets: Targets) -> list[ReliabilityBin]:
+    """The 15 bins that the calibration error is computed from; with labels, all labels together."""
+    stated = task_of(targets).confidences(probabilities, targets)
+    confidence, right = (np.column_stack(columns).ravel() for columns in zip(*stated, strict=True))
+    edges = np.linspace(0, 1, NUM_BINS + 1)
+    places = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, NUM_BINS - 1)
+    return [
+        ReliabilityBin(
+            low=float(edges[number]),
+            high=float(edges[number + 1]),
+            num_images=int(here.sum()),
+            mean_probability=float(confidence[here].mean()) if here.any() else None,
+            share_right=float(right[here].mean()) if here.any() else None,
+        )
+        for number in range(NUM_BINS)
+        for here in [places == number]
+    ]
+
+
+def roc_records(
+    probabilities: Probabilities,
+    targets: Targets,
+    *,
+    task: Task,
+    class_names: Sequence[str],
+    thresholds: Thresholds | None,
+    split: str,
+) -> list[RocRecord]:
+    """One curve a class or label, of two classes that of the last; those without images on both sides are left out."""
+    columns = task.curve_columns(len(class_names))
+    limits = None if thresholds is None else np.broadcast_to(thresholds, (len(probabilities), len(columns)))
+    records: list[RocRecord] = []
+    for place, column in enumerate(columns):
+        truth = task.members(targets, column)
+        if not 0 < truth.sum() < len(truth):
+            continue
+        false_rates, true_rates = _curve(probabilities[:, column], truth)
+        mark: tuple[float, float] | None = None
+        if limits is not None:
+            called = probabilities[:, column] >= limits[:, place]
+            mark = float(called[~truth].mean()), float(called[truth].mean())
+        records.append(
+            RocRecord(
+                class_name=class_names[column],
+                false_positive_rates=false_rates,
+                true_positive_rates=true_rates,
+                at_threshold=mark,
+                split=split,
+            )
+        )
+    return records
+
+
+def _curve(scores: Float[np.ndarray, " n"], truth: Bool[np.ndarray, " n"]) -> tuple[list[float], list[float]]:
+    """False and true positive rates from the highest threshold down, beginning at (0, 0)."""
+    order = np.argsort(-scores, kind="stable")
+    last_of_level = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
+    found = np.cumsum(truth[order])[last_of_level] / truth.sum()
+    alarms = np.cumsum(~truth[order])[last_of_level] / (~truth).sum()
+    if len(found) > _MOST_POINTS - 1:
+        kept = np.unique(np.linspace(0, len(found) - 1, _MOST_POINTS - 1).round().astype(int))
+        found, alarms = found[kept], alarms[kept]
+    return [0.0, *alarms.tolist()], [0.0, *found.tolist()]
+
+
+MOST_SHOWN = 12
+
+
+def find_mistakes(
+    probabilities: Probabilities,
+    decisions: Decisions,
+    targets: Targets,
+    *,
+    task: Task,
+    class_names: Sequence[str],
+    rows: np.ndarray,
+) -> MistakesRecord:
+    """Images that were answered wrongly, the surest answer first; of equally sure ones in the order of the data.
+
+    Args:
+        probabilities: (n, C), after temperature.
+        decisions: In the form of targets.
+        targets: What is true.
+        task: Kind of the targets.
+        class_names: Names of the classes or labels.
+        rows: Place of each image in the data.
+    """
+    wrong = task.wrong_answers(probabilities, decisions, targets)
+    surest = np.where(np.isnan(wrong), -np.inf, wrong).max(axis=1)
+    is_wrong = np.isfinite(surest)
+    order = np.lexsort((rows, -surest))[: min(MOST_SHOWN, int(is_wrong.sum()))]
+    said = task.marks(decisions, len(class_names))
+    records: list[MistakeRecord] = []
+    for place in order.tolist():
+        column = int(np.nanargmax(wrong[place]))
+        records.append(
+            MistakeRecord(
+                row=int(rows[place]) + 1,
+                target="; ".join(task.names_of(targets[place], class_names)) or NO_LABEL,
+                answer=class_names[column] if said[place, column] else f"no {class_names[column]}",
+                probability=float(surest[place]),
+            )
+        )
+    return MistakesRecord(num_wrong=int(is_wrong.sum()), num_images=len(rows), most_certain=records)
+
+
+def metric_records(rows: Iterable[MetricRow], *, split: str) -> list[MetricRecord]:
+    """The same numbers with titles, directions and the rows that they were measured on."""
+    return [
+        MetricRecord(
+            metric=row.metric,
+            title=row.facts.title,
+            value=row.value,
+            low=row.low,
+            high=row.high,
+            reason=row.reason,
+            no_interval_reason=row.note if row.value is not None and row.low is None else None,
+            split=split,
+            num_images=row.num_images,
+            num_groups=row.num_groups,
+            class_name=row.class_name,
+            attribute=row.attribute,
+            attribute_value=row.attribute_value,
+            higher_is_better=row.facts.higher_is_better,
+            explanation=" ".join(text for text in (row.facts.explanation, row.note) if text),
+        )
+        for row in rows
+    ]
+
 
 Logits = Float[np.ndarray, "_ num_classes"]
 

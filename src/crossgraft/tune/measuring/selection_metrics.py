@@ -20,7 +20,7 @@ from crossgraft.tasks import Task, task_of
 from crossgraft.tune.engine.cached_features import EvaluationLogits
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
+from crossgraft.tune.measuring.drift import PretrainedFeatures
 from crossgraft.types import Targets
 
 SELECTION_METRICS = ("loss", "accuracy", "balanced_accuracy", "auc", "average_precision", "f1")

@@ -14,10 +14,10 @@ from crossgraft.tune.methods.linear import Linear as Linear
 from crossgraft.tune.methods.lora import LoRA as LoRA
 from crossgraft.tune.methods.partial import Partial as Partial
 from crossgraft.tune.methods.scratch import Scratch as Scratch
-from crossgraft.tune.protocols.method import AddsAdapters as AddsAdapters
-from crossgraft.tune.protocols.method import Method as Method
-from crossgraft.tune.protocols.method import Selection as Selection
-from crossgraft.tune.protocols.method import put_adapters_in as put_adapters_in
+from crossgraft.tune.protocols import AddsAdapters as AddsAdapters
+from crossgraft.tune.protocols import Method as Method
+from crossgraft.tune.protocols import Selection as Selection
+from crossgraft.tune.protocols import put_adapters_in as put_adapters_in
 
 METHODS: Registry[type[Any]] = Registry("method", group="crossgraft.methods", plugin_type=type)
 """Every method that is installed: the classes, whose fields are their options."""

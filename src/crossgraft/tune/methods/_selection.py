@@ -9,7 +9,7 @@ from torch import nn
 from crossgraft.errors import UsageError
 from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols import Selection
 
 NEW_HEAD = "new head"
 

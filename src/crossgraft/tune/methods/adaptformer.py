@@ -10,11 +10,10 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.adapted import add_adapters
 from crossgraft.models.adapted.classifier_adapters import look
 from crossgraft.models.adapters import AdapterRecipe
-from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter, Norm
-from crossgraft.models.adapters.transformer_blocks import pre_norm_blocks
+from crossgraft.models.adapters.adaptformer import AdaptFormerAdapter, Norm, pre_norm_blocks
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import adapters_and_head
-from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols import Selection
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from crossgraft.errors import UsageError
 from crossgraft.models.adapted import add_adapters
 from crossgraft.models.adapted.classifier_adapters import called_modules
 from crossgraft.models.adapters import AdapterRecipe, LoraAdapter, adapters_of
-from crossgraft.models.adapters.lora_targets import AUTO, find_targets
+from crossgraft.models.adapters.lora import AUTO, find_targets
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import adapters_and_head
-from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols import Selection
 
 
 @dataclass(frozen=True)

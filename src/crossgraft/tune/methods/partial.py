@@ -11,7 +11,7 @@ from typing import ClassVar
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import fully_trained_modules, sort_parameters
-from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols import Selection
 
 _DEFAULT_BLOCKS = 3
 _BETWEEN_NAMES = "+"

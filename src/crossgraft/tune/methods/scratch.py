@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.methods._selection import sort_parameters
-from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols import Selection
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,126 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
+from crossgraft.choice import spell
+from crossgraft.errors import UsageError
 from crossgraft.geometry.batch_norm import batch_norms_of, with_estimated_statistics
+from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control, read_zoo
+from crossgraft.models.adapted import read_peft_adapter
+from crossgraft.models.adapters import LoraAdapter, adapters_of
+from crossgraft.models.adapters.peft_format import PeftFiles, read_files
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.models.device import weights_fingerprint
+from crossgraft.models.zoo import is_zoo_entry
+from crossgraft.progress import Reporter
 from crossgraft.tune.feed.images import TrainingImages
+from crossgraft.tune.methods.lora import LoRA
+from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.protocols import put_adapters_in
+from crossgraft.tune.sim.decorators import refuse_unstripped
+from crossgraft.types import AllowedCode
+from crossgraft.words.formatting import counted, short_fingerprint
+
+
+def open_adapter(folder: str | Path | None, method: object) -> PeftFiles | None:
+    """The files of ``--adapter``, read before anything else is.
+
+    Raises:
+        UsageError: The method trains no LoRA, or has options that the adapter decides about.
+        DataError: There is no adapter, or it is damaged.
+    """
+    if folder is None:
+        return None
+    asked = _in_words(method)
+    if asked.partition(":")[0] != LoRA.name:
+        raise UsageError(
+            f"--adapter is a LoRA that training goes on from, but --method {asked} trains no LoRA. Say --method lora, or leave "
+            "--adapter out."
+        )
+    if asked != LoRA.name:
+        raise UsageError(
+            f"--adapter says rank, alpha, layers and dropout itself, and --method {asked} says some of them, too. Say "
+            "--method lora alone."
+        )
+    return read_files(folder)
+
+
+def _in_words(method: object) -> str:
+    if isinstance(method, Mapping):
+        options = [f"{name}={value}" for name, value in method.items() if name != "name"]
+        return f"{method.get('name', '')}{':' if options else ''}{','.join(options)}"
+    return method.strip() if isinstance(method, str) else spell(method)
+
+
+def put_first_adapters_in(classifier: Classifier, method: Any, files: PeftFiles | None, *, seed: int) -> list[str]:
+    """Put the method's adapters into ``classifier``, nothing for a method without; notes for the plan.
+
+    Raises:
+        UsageError: The network has no place for them.
+        WeightsMismatchError: Those that were trained before are of another network.
+    """
+    if files is None:
+        put_adapters_in(method, classifier, seed=seed)
+        return []
+    found = read_peft_adapter(classifier, files)
+    ranks = sorted({lora.r for _, lora in adapters_of(classifier).values() if isinstance(lora, LoraAdapter)})
+    rank = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
+    notes = [
+        f"Training goes on from an adapter of {rank} on {counted(len(found.recipes), 'layer')} "
+        f"({short_fingerprint(found.fingerprint)}); the result is not added to the known results."
+    ]
+    if found.why_no_head is not None:
+        notes.append(f"The head of the adapter is not used: {found.why_no_head}. A new one is trained.")
+    return notes
+
+
+def find_model(
+    model: str | Path | ModelSpec,
+    weights_dir: str | Path | None,
+    allow_code: AllowedCode = None,
+    *,
+    weights_key: str | None = None,
+    weights_prefix: str | None = None,
+    reporter: Reporter | None = None,
+) -> ModelSpec:
+    """The one model that is named; ``reporter`` is told where a name alone led to a file.
+
+    Raises:
+        UsageError: Several are named.
+    """
+    is_one = isinstance(model, ModelSpec) or is_zoo_entry(str(model))  # its name may have a comma
+    named = [model] if is_one else str(model)
+    specs = read_zoo(
+        named,
+        weights_dir=weights_dir,
+        weights_key=weights_key,
+        weights_prefix=weights_prefix,
+        allow_code=allow_code,
+        reporter=reporter,
+    )
+    if len(specs) != 1:
+        names = ", ".join(spec.name for spec in specs)
+        raise UsageError(f"--model names {len(specs)} models ({names}); fine-tune one at a time.")
+    return specs[0]
+
+
+def load_start(spec: ModelSpec, options: TuneOptions, *, scratch: bool, reporter: Reporter) -> Backbone:
+    """The network with its pretrained weights, or with random ones (``scratch``).
+
+    Raises:
+        UsageError: It carries reconstructors of ρSIM, which would be trained and saved with it.
+    """
+    chosen = replace(random_weights_control(spec), name=spec.name) if scratch else spec
+    backbone = load_as_asked(chosen, options, device="cpu", for_training=True, reporter=reporter)
+    refuse_unstripped(backbone.module, f"The network {spec.name}")
+    return backbone
+
 
 Statistics = Mapping[str, Tensor]
 """Means and variances of BatchNorm layers, named as in the state of the network."""

@@ -3,44 +3,141 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
+from crossgraft.choice import spell
 from crossgraft.compute import available_cores
 from crossgraft.data.checks import check_rows, check_splits
-from crossgraft.edit.words import edits_and_advice
+from crossgraft.edit.edits import edits_and_advice
 from crossgraft.errors import MissingError
 from crossgraft.geometry.batch_norm import batch_norms_of
-from crossgraft.models import Backbone
+from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.adapted import base_model
+from crossgraft.models.adapters.peft_format import PeftFiles
 from crossgraft.models.classifier import Classifier, make_classifier
-from crossgraft.options._option import given
+from crossgraft.options._option import configuration, given
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord
 from crossgraft.running.run_directory import RunDirectory
-from crossgraft.tasks import Task
+from crossgraft.tasks import MultiClassTask, Task
 from crossgraft.tune.engine.gradient_norms import trained_blocks
 from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.modes import training_batch_norms
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.step import training_batch_norms
 from crossgraft.tune.measuring.selection_metrics import choose_rule
+from crossgraft.tune.measuring.thresholds import parse_threshold_rule
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, TuningRows
-from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
-from crossgraft.tune.planning.choices import Plugins, choose_plugins
-from crossgraft.tune.planning.contradictions import refuse_contradictions
-from crossgraft.tune.planning.defaults import trainer_settings, warmup_epochs
-from crossgraft.tune.planning.few_steps import for_few_steps
-from crossgraft.tune.planning.first_adapter import put_first_adapters_in
-from crossgraft.tune.planning.fold_data import FoldData, make_fold_data
-from crossgraft.tune.planning.grid import GridPoint
-from crossgraft.tune.planning.request import Request
-from crossgraft.tune.planning.situation import TrainingSituation
-from crossgraft.tune.planning.starting_model import load_start
-from crossgraft.tune.planning.steps import steps_per_epoch
-from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, for_few_steps, selection_with
+from crossgraft.tune.planning.choices import (
+    GridPoint,
+    Plugins,
+    choose_plugins,
+    point_name,
+    read_grid,
+    trainer_settings,
+    warmup_epochs,
+)
+from crossgraft.tune.planning.contradictions import TrainingSituation, refuse_contradictions
+from crossgraft.tune.planning.fold_networks import find_model, load_start, open_adapter, put_first_adapters_in
+from crossgraft.tune.planning.rows import FoldData, make_fold_data
+from crossgraft.tune.planning.step_cost import steps_per_epoch
+from crossgraft.tune.protocols import Selection
+
+_PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss")
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Options of ``fine_tune`` and what their names stand for.
+
+    Attributes:
+        options: Options as given.
+        spec: Spec of the model.
+        points: Points of the grid.
+        adapter: Files of ``--adapter``; None without.
+    """
+
+    options: TuneOptions
+    spec: ModelSpec
+    points: list[GridPoint]
+    adapter: PeftFiles | None = None
+
+    @classmethod
+    def of(cls, options: TuneOptions, *, around_model: AbstractContextManager[None] | None = None) -> Request:
+        """Look every name up, that of the model last and within ``around_model``.
+
+        Raises:
+            UnknownNameError: A name is not known.
+            UsageError: An option has no meaning.
+            DataError: The adapter is damaged.
+        """
+        adapter = open_adapter(options.adapter, options.method)
+        points = read_grid(options.grid)
+        refuse_unknown_names(options)
+        with around_model or nullcontext():
+            spec = find_model(
+                options.model,
+                options.weights_dir,
+                options.allow_code,
+                weights_key=options.weights_key,
+                weights_prefix=options.weights_prefix,
+                reporter=options.reporter,
+            )
+        return cls(options, spec, points, adapter)
+
+    def with_options(self, options: TuneOptions) -> Request:
+        """The same model with other options."""
+        return replace(self, options=options, points=read_grid(options.grid))
+
+    def typed(self) -> dict[str, Any]:
+        """The configuration as a command line gives it."""
+        adapter = None if self.adapter is None else self.adapter.fingerprint  # the folder may be moved
+        return as_typed(configuration(self.options, TuneOptions)) | {"adapter": adapter}
+
+    def resolved(self) -> dict[str, Any]:
+        """What options were resolved to."""
+        plugins = choose_plugins(self.options, MultiClassTask())
+        return {
+            "model": self.spec.describe(),
+            "method": spell(plugins.method),
+            "regularizer": [spell(each) for each in plugins.regularizers],
+            "batch_transform": [spell(each) for each in plugins.batch_transforms],
+            "grid": [point_name(point) for point in self.points],
+        }
+
+
+def refuse_unknown_names(options: TuneOptions) -> None:
+    """Raise for a misspelled plug-in, an option of one, or a threshold rule."""
+    choose_plugins(options, MultiClassTask())
+    parse_threshold_rule(options.threshold_rule or "youden")
+
+
+def as_typed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of ``fine_tune`` as a command line gives them: objects and mappings become their text."""
+    typed = dict(values)
+    for name in _PLUGIN_OPTIONS:
+        value = typed[name]
+        several = isinstance(value, Sequence) and not isinstance(value, str)
+        typed[name] = tuple(_text(each) for each in value) if several else _text(value)
+    if isinstance(typed["grid"], Mapping):
+        typed["grid"] = [f"{name}={','.join(f'{v:g}' for v in values)}" for name, values in typed["grid"].items()]
+    if isinstance(typed["model"], ModelSpec):
+        typed["model"] = typed["model"].typed
+    return typed
+
+
+def _text(choice: Any) -> Any:
+    if isinstance(choice, Mapping):
+        options = ",".join(f"{name}={value}" for name, value in choice.items() if name != "name")
+        return f"{choice.get('name', '')}:{options}" if options else choice.get("name", "")
+    return choice if choice is None or isinstance(choice, str) else spell(choice)
 
 
 @dataclass(frozen=True, eq=False)

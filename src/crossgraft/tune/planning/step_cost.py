@@ -6,6 +6,7 @@ import copy
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import cycle, islice, pairwise
 from statistics import median
 
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from crossgraft.compute import resolve_device
 from crossgraft.errors import CrossgraftError, OutOfMemoryError
-from crossgraft.features.cost import seconds_a_row
+from crossgraft.features.extract import seconds_a_row
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import TypicalClock
@@ -23,9 +24,55 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.feed.batches import BatchMaker, TrainingBatch
-from crossgraft.tune.planning.kept_for_backward import KeptForBackward
-from crossgraft.tune.protocols.method import Selection
-from crossgraft.tune.protocols.regularizer import Regularizer
+from crossgraft.tune.protocols import Regularizer, Selection
+
+
+def steps_per_epoch(num_train: int, batch_size: int) -> int:
+    """Batches of one epoch, as ``BatchPlan`` makes them: a last batch of one image joins the one before.
+
+    >>> [steps_per_epoch(n, 8) for n in (5, 16, 17, 18)]
+    [1, 2, 2, 3]
+    """
+    full, rest = divmod(num_train, batch_size)
+    return max(1, full + (rest > 1 or (rest == 1 and full == 0)))
+
+
+def fewest_in_a_batch(num_train: int, batch_size: int) -> int:
+    """Images of the smallest batch of an epoch.
+
+    >>> [fewest_in_a_batch(n, 8) for n in (5, 16, 17, 18)]
+    [5, 8, 8, 2]
+    """
+    rest = num_train % batch_size
+    return min(num_train, batch_size) if rest < 2 else rest
+
+
+class KeptForBackward:
+    """Counts what autograd keeps in the first step; weights are not counted, because they are there anyway."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        self._classifier = classifier
+        self._sizes: dict[int, int] = {}
+        self.most, self.is_done = 0, False
+
+    @cached_property
+    def _weights(self) -> set[int]:
+        """Their places when the first tensor is kept: training has then put them in the order of memory that it wants."""
+        return {parameter.data_ptr() for parameter in self._classifier.parameters()}
+
+    def pack(self, tensor: Tensor) -> Tensor:
+        """Remember the size of a tensor that is kept."""
+        place = tensor.data_ptr()
+        if not self.is_done and place not in self._weights:
+            self._sizes[place] = max(self._sizes.get(place, 0), tensor.nbytes)
+            self.most = max(self.most, sum(self._sizes.values()))
+        return tensor.detach()  # an output that is kept by what made it would never go where no backward pass follows
+
+    def unpack(self, tensor: Tensor) -> Tensor:
+        """The backward pass has begun, so that the next step starts from nothing."""
+        self._sizes.clear()
+        return tensor
+
 
 _BATCHES = 3
 _FEWEST_STEPS, _MOST_STEPS = 2, 16

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from crossgraft.registry import Registry
-from crossgraft.tune.protocols.regularizer import ForwardStart as ForwardStart
-from crossgraft.tune.protocols.regularizer import Regularizer as Regularizer
-from crossgraft.tune.protocols.regularizer import StepContext as StepContext
-from crossgraft.tune.protocols.regularizer import StepUpdate as StepUpdate
-from crossgraft.tune.protocols.regularizer import TrainingSet as TrainingSet
+from crossgraft.tune.protocols import ForwardStart as ForwardStart
+from crossgraft.tune.protocols import Regularizer as Regularizer
+from crossgraft.tune.protocols import StepContext as StepContext
+from crossgraft.tune.protocols import StepUpdate as StepUpdate
+from crossgraft.tune.protocols import TrainingSet as TrainingSet
 from crossgraft.tune.regularizers.bss import BSS as BSS
 from crossgraft.tune.regularizers.delta import DELTA as DELTA
 from crossgraft.tune.regularizers.hcs import HCS as HCS

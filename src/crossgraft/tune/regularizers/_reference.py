@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from crossgraft.features.batches import Images
-from crossgraft.features.passes import collect, run_pass
+from crossgraft.conflicts import Situation
+from crossgraft.features.passes import Images, collect, run_pass
 from crossgraft.models.adapters import adapters_of, without_adapters
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.protocols.regularizer import TrainingSet
+from crossgraft.tune.protocols import StepContext, TrainingSet
 
 
 class _AdaptersOff(nn.Module):
@@ -71,3 +71,64 @@ def features_of_training_set(
     Cost: one pass over the images, and n × d numbers.
     """
     return collect(features_of_batches(network, training_set.plain_batches(), like=like))
+
+
+FEWEST_COMPARED = 3
+"""Images of which similarity says anything: any two are alike by biased CKA and by Procrustes."""
+
+
+def remarks_on_pairs(name: str, situation: Situation, *, fewest: int = FEWEST_COMPARED) -> list[str]:
+    """What the features of the starting network cost a regulariser, and what too few images have none of; for the plan.
+
+    Args:
+        name: Name of the regulariser.
+        situation: The training that is planned.
+        fewest: Images that its term needs at a time.
+    """
+    number = situation.images_at_once
+    if number >= fewest:
+        return [_cost(name, situation)]
+    there = "is one" if number == 1 else f"are {number}"
+    return [
+        _cost(name, situation),
+        f"{name} compares the images of a step with each other, but there {there} at a time, so that it pulls at nothing. Use a "
+        "larger --batch-size or a smaller --accumulate.",
+    ]
+
+
+def _cost(name: str, situation: Situation) -> str:
+    if situation.shows_plain_images:
+        return f"{name}: the pretrained features of each image are computed once, before the first step, and looked up."
+    return (
+        f"{name}: a frozen copy of the pretrained network looks at each batch, about a third more time per step, because "
+        "augmentation and batch transforms change images anew in each epoch. With --augmentation none features are computed once."
+    )
+
+
+class PairedReference:
+    """Features that the starting network gives the images of a step.
+
+    Where training shows an image the same way every time they are computed once and looked up by row; otherwise a frozen
+    copy, or the network itself with its adapters off where these add nothing at the start, looks at each batch.
+
+    Args:
+        classifier: As it is now.
+        training_set: None: a frozen copy is kept.
+
+    Cost: one pass over the training images and n × d numbers in memory; or a forward pass of each batch, and a second set of
+    weights where there are no adapters, or some that were trained before.
+    """
+
+    def __init__(self, classifier: Classifier, training_set: TrainingSet | None) -> None:
+        network = starting_network(classifier)
+        self._like = classifier.head.weight
+        self._source: Reference | Tensor = network
+        if training_set is not None and training_set.is_plain:
+            self._source = features_of_training_set(network, training_set, like=self._like)
+
+    def features(self, context: StepContext) -> Float[Tensor, "batch num_features"]:
+        """One row per image of this process, without a gradient."""
+        if isinstance(self._source, Tensor):
+            return self._source[context.rows.cpu()].to(context.features.device)
+        (features,) = features_of_batches(self._source, [context.images], like=self._like)
+        return features

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.protocols.regularizer import Regularizer, StepContext, TrainingSet
+from crossgraft.tune.protocols import Regularizer, StepContext, TrainingSet
 
 
 @dataclass

@@ -13,9 +13,9 @@ from torch import Tensor
 from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.protocols.regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.protocols import Regularizer, StepContext, StepUpdate, TrainingSet
 from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, batch_cka
-from crossgraft.tune.regularizers._paired_reference import PairedReference, remarks_on_pairs
+from crossgraft.tune.regularizers._reference import PairedReference, remarks_on_pairs
 
 
 @dataclass

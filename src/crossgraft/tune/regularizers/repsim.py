@@ -8,19 +8,124 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.protocols.regularizer import Regularizer, StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.protocols import Regularizer, StepContext, StepUpdate, TrainingSet
 from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, cka_distance
-from crossgraft.tune.regularizers._covariance import Moments, moments_of_batch, wide
-from crossgraft.tune.regularizers._kept_moments import starting_moments
-from crossgraft.tune.regularizers._moment_terms import MomentMatching, Normalize
-from crossgraft.tune.regularizers._paired_reference import FEWEST_COMPARED, PairedReference, remarks_on_pairs
-from crossgraft.tune.regularizers._procrustes import procrustes_distance
-from crossgraft.tune.regularizers._repsim_remarks import remarks_on_covariances
+from crossgraft.tune.regularizers._moment_terms import (
+    MomentMatching,
+    Moments,
+    Normalize,
+    moments_of_batch,
+    starting_moments,
+    wide,
+)
+from crossgraft.tune.regularizers._reference import FEWEST_COMPARED, PairedReference, remarks_on_pairs
+
+Features = Float[Tensor, "batch num_features"]
+
+# Of the norm of features: equal rows minus their mean are as large as the rounding of that mean.
+_ROUNDING = 10.0
+
+
+def procrustes_distance(features: Features, reference: Features) -> Float[Tensor, ""]:
+    """1 − ‖FᵀF₀‖_* / (‖F‖ ‖F₀‖) of centred features, in [0, 1]; 0 if F is F₀ rotated and scaled.
+
+    It is min over orthogonal Q and α of ‖F/‖F‖ − α F₀ Q‖² up to the square: half of Ding's squared Procrustes distance. The
+    gradient goes to ``features`` only. Where singular values are 0, which rotation is best is open and those directions
+    pull at nothing; features that do not vary at all give 1 without a gradient, features that are not finite give nan.
+
+    Args:
+        features: One row per image, float32 or float64.
+        reference: The same images.
+
+    Cost: a singular value decomposition of size min(b, d).
+
+    Reference: Ding, Denain, Steinhardt, *Grounding Representation Similarity with Statistical Testing*, NeurIPS 2021.
+    """
+    centred, target = centred_features(features), centred_features(reference.detach())
+    if not bool(centred.isfinite().all()):
+        return features.sum() * float("nan")
+    scale = torch.linalg.vector_norm(centred) * torch.linalg.vector_norm(target)
+    shared: Tensor = _NuclearNormOfProduct.apply(centred, target)  # pyright: ignore[reportAssignmentType]
+    return 1 - shared / scale.clamp_min(torch.finfo(features.dtype).tiny)
+
+
+def centred_features(features: Features) -> Features:
+    """Zeros where all rows are the same: there the mean is rounded, and what it leaves is no variance."""
+    centred = features - features.mean(0)
+    smallest = _ROUNDING * torch.finfo(features.dtype).eps * torch.linalg.vector_norm(features.detach())
+    return torch.where(torch.linalg.vector_norm(centred.detach()) <= smallest, 0, centred)
+
+
+class _NuclearNormOfProduct(torch.autograd.Function):
+    """‖AᵀB‖_* for A, B (b, d); with AᵀB = U S Vᵀ its gradient for A is B V Uᵀ."""
+
+    @staticmethod
+    def forward(ctx: Any, first: Features, second: Features) -> Tensor:
+        if len(first) >= first.shape[1]:
+            left, values, right = torch.linalg.svd(first.T @ second)
+            gradient = second @ (_kept(values, first) * right.mT) @ left.mT
+        else:
+            # AᵀB = Q_a (R_a R_bᵀ) Q_bᵀ: what is decomposed is b × b.
+            (base, core), (_, other) = torch.linalg.qr(first.T), torch.linalg.qr(second.T)
+            left, values, right = torch.linalg.svd(core @ other.T)
+            gradient = other.T @ (_kept(values, first) * right.mT) @ (base @ left).T
+        ctx.save_for_backward(gradient)
+        return values.sum()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = ctx.saved_tensors
+        return gradients[0] * gradient, None
+
+
+def _kept(values: Float[Tensor, " size"], like: Features) -> Float[Tensor, " size"]:
+    """1 for singular values that are not rounding, else 0."""
+    return (values > values.max() * max(like.shape) * torch.finfo(like.dtype).eps).to(like.dtype)
+
+
+_FEWEST_IMAGES_OF_A_REMARK = 64
+
+
+def remarks_on_covariances(situation: Situation, source: str) -> list[str]:
+    """BatchNorm in training mode; and, unless both networks see the same images, small batches and other or changed images.
+
+    Args:
+        situation: The training that is planned.
+        source: Where the covariance comes from that is compared with: ``batch``, ``dataset`` or ``dataset_aug``.
+    """
+    said: list[str] = []
+    if situation.moves_batch_norms:
+        modes = "frozen or adapt" if situation.batch_norm == "train" else "frozen"
+        said.append(
+            "RepSim's covariances in training mode are of other features than those of the pretrained and of the finished "
+            f"network, whose BatchNorm has kept statistics, so that little is kept. Use --batch-norm {modes}, or "
+            "--regularizer repsim without options of covariances."
+        )
+    if source != "batch" and situation.images_at_once < _FEWEST_IMAGES_OF_A_REMARK:
+        said.append(
+            f"RepSim's covariance comes from {situation.images_at_once} images at a time, which says little about it (and "
+            "one image says nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or "
+            "repsim:reference=batch, which sees the same images in both networks."
+        )
+    if source == "dataset" and situation.changes_images:
+        said.append(
+            "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what "
+            "that does to an image. repsim:reference=dataset_aug looks at them augmented and mixed at the start, too."
+        )
+    if source == "dataset" and situation.draws_evenly:
+        said.append(
+            "RepSim compares batches in which classes are drawn evenly (--sampler balanced) with all training images as they "
+            "are, so that its term also pays for the proportions of the classes. repsim:reference=dataset_aug draws as training "
+            "does, and repsim:reference=batch takes the very images of the step."
+        )
+    return said
+
 
 _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "cka": cka_distance,

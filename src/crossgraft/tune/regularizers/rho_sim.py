@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.protocols.regularizer import ForwardStart, Regularizer, StepContext, TrainingSet
+from crossgraft.tune.protocols import ForwardStart, Regularizer, StepContext, TrainingSet
 from crossgraft.tune.sim import RhoSim
 from crossgraft.tune.sim.options import FEWEST_FOR_A_PLACEBO, SimOptions
 from crossgraft.words.formatting import joined

@@ -10,9 +10,7 @@ from crossgraft.data.record import SplitRow
 from crossgraft.edit.record import MayBeEdited
 from crossgraft.metrics.record import MetricRecord, ThresholdRecord
 from crossgraft.records.base import SCHEMA_VERSION, Record, Reference
-from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
-from crossgraft.tune.plugins_record import PluginRecord
-from crossgraft.tune.record import TunedModelRecord
+from crossgraft.tune.record import BatchNormRecord, KeepRecord, PluginRecord, TunedModelRecord
 from crossgraft.types import RecordedTask
 
 

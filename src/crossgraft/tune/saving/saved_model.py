@@ -8,22 +8,26 @@ be moved and passed on.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple, Protocol, cast, runtime_checkable
 
+import numpy as np
 import safetensors.torch
 import torch
-from jaxtyping import Float
-from pydantic import ValidationError
+from jaxtyping import Float, Float64
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from crossgraft.compute import resolve_device
 from crossgraft.data import Split
 from crossgraft.errors import CrossgraftError, DataError, MissingWeightsError, RunDirectoryError, WeightsMismatchError
+from crossgraft.metrics.record import ThresholdRecord
 from crossgraft.models.adapted.classifier_adapters import look
 from crossgraft.models.classifier import Classifier, ClassifierRecipe, read_recipe, rebuild_classifier
 from crossgraft.models.device import explain_missing_operations, move_to_device
@@ -31,15 +35,142 @@ from crossgraft.models.sources.local_checkpoint import check_fit
 from crossgraft.models.surgery import forget_caches
 from crossgraft.models.trusted_code import TrustedCode, trusted_code
 from crossgraft.paths import read_whole
-from crossgraft.records.base import SCHEMA_VERSION
-from crossgraft.records.runs import RunRecord
-from crossgraft.tasks import recorded_task
-from crossgraft.tune.logits import logits_of_batches
+from crossgraft.records.base import SCHEMA_VERSION, RunRecord
+from crossgraft.tasks import DEFAULT_THRESHOLD, recorded_task
+from crossgraft.tune.parts import logits_of_batches
+from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.tune.record import TuningRecord
-from crossgraft.tune.saving.checksums import refuse_changes
-from crossgraft.tune.saving.known_images import IMAGES_FILE, read_known_images
 from crossgraft.tune.saving.record import SavedModelRecord
-from crossgraft.types import AllowedCode
+from crossgraft.types import AllowedCode, RecordedTask
+
+_FIELD = "checksums"
+
+
+def checksums_of(facts: SavedModelRecord) -> dict[str, str]:
+    """SHA-256 of each field of the record but the checksums; of a mapping, one for each of its keys.
+
+    A value is hashed as canonical JSON (sorted keys, no spaces, shortest floats), so that the layout of the file is free.
+    """
+    values = cast("dict[str, object]", facts.model_dump(mode="json", exclude={_FIELD}))
+    found: dict[str, str] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}.{key}": _digest(part) for key, part in cast("Mapping[str, object]", value).items()}
+        else:
+            found[name] = _digest(value)
+    return found
+
+
+def refuse_changes(facts: SavedModelRecord, path: Path) -> None:
+    """Compare a record that was read with the checksums in it.
+
+    Raises:
+        DataError: A field was changed, added or removed; the message names it.
+    """
+    if not facts.checksums:
+        raise DataError(
+            f"{path} has no checksums: it was edited, or written by an earlier version of crossgraft. Restore the file, or "
+            "fine-tune again."
+        )
+    now = {
+        key: digest
+        for key, digest in checksums_of(facts).items()
+        if key in facts.checksums or key.partition(".")[0] in facts.model_fields_set
+    }  # without fields that the version that wrote it did not know
+    changed = sorted(key for key in {*now, *facts.checksums} if now.get(key) != facts.checksums.get(key))
+    if changed:
+        raise DataError(
+            f"{path} was changed after it was written: {', '.join(changed)}. The model would decide otherwise than it was "
+            "measured. Restore the file, or fine-tune again."
+        )
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+IMAGES_FILE = "training_images.json"
+"""Digests of the images that had a part in the fine-tuning. They lie beside the folder, which is passed on without them: who
+has an image could find out that it was trained on."""
+
+
+def read_known_images(path: Path) -> frozenset[str] | None:
+    """The digests; None where the folder was passed on without them.
+
+    Raises:
+        DataError: The file is damaged.
+    """
+    try:
+        return frozenset(TypeAdapter(list[str]).validate_json(read_whole(path)))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        reason = error.errors(include_url=False)[0]["msg"] if isinstance(error, ValidationError) else error.strerror
+        raise DataError(f"{path} is damaged: {reason}. Restore the file, or remove it to go on without it.") from error
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """What a record says of a model, or of a head, that gives answers."""
+
+    @property
+    def task(self) -> RecordedTask:
+        """The recorded name."""
+        ...
+
+    @property
+    def class_names(self) -> list[str]:
+        """In the order of the outputs."""
+        ...
+
+    @property
+    def thresholds(self) -> list[ThresholdRecord]:
+        """Empty: the most probable class is decided for."""
+        ...
+
+
+class Answers(NamedTuple):
+    """What the model says of n images.
+
+    Attributes:
+        probabilities: (n, C), after the temperature.
+        decisions: Names of the classes or labels that each image is decided for.
+        certainty: (n,) the highest probability; with several labels per image the least distance of a probability from
+            0.5, times two.
+    """
+
+    probabilities: Float64[np.ndarray, "num_images num_outputs"]
+    decisions: list[list[str]]
+    certainty: Float64[np.ndarray, " num_images"]
+
+
+def answer(facts: SavedModelRecord, logits: Float[np.ndarray, "num_images num_outputs"]) -> Answers:
+    """Probabilities and decisions by the temperature and the thresholds that are stored with the model."""
+    task = recorded_task(facts)
+    probabilities = task.probabilities(logits, facts.temperature)
+    decided = task.decide(probabilities, thresholds_of(facts))
+    decisions = [task.names_of(row, facts.class_names) for row in decided]
+    return Answers(probabilities, decisions, task.certainty(probabilities))
+
+
+def named_thresholds(facts: Answering) -> dict[str, float]:
+    """Class or label → threshold it is decided by; empty where the default rule of the task is meant."""
+    known = {row.class_name: row.threshold for row in facts.thresholds if row.threshold is not None}
+    columns = recorded_task(facts).threshold_columns(len(facts.class_names))
+    asked = [facts.class_names[column] for column in columns] if known else []
+    return {name: known.get(name, DEFAULT_THRESHOLD) for name in asked}
+
+
+def thresholds_of(facts: Answering) -> Sequence[float] | None:
+    """As ``decide`` takes them; None where the default rule of the task is meant."""
+    return list(named_thresholds(facts).values()) or None
+
+
+def in_words(decision: Sequence[str]) -> str:
+    """Names with semicolons between them, or that there is none."""
+    return "; ".join(decision) or NO_LABEL
+
 
 MODEL_FOLDER, SPLIT_FILE = "model", "split.json"
 """Where the model, and the split, lie in a run directory."""
@@ -86,7 +217,7 @@ class SavedModel:
 
     def _repr_html_(self) -> str:
         """A short table for notebooks."""
-        from crossgraft.words.notebook import facts_table
+        from crossgraft.words.text_table import facts_table
 
         facts = self.facts
         return facts_table(

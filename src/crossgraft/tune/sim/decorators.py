@@ -28,14 +28,13 @@ import torch
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.models.blocks import CONTAINERS
-from crossgraft.models.modes import modes_kept
-from crossgraft.models.taps import unwrapped
+from crossgraft.models.layers import CONTAINERS
+from crossgraft.models.taps import modes_kept, unwrapped
 from crossgraft.paths import shortened
-from crossgraft.tune.sim.calls import called, is_traced
-from crossgraft.tune.sim.hooks import Hook, carries_reconstructors, take_hooks_off
+from crossgraft.tune.sim.layouts import called, is_traced
 from crossgraft.tune.sim.reconstructor import Reconstructor
 from crossgraft.tune.sim.rho_sim import RhoSim
+from crossgraft.tune.sim.watching import Hook, carries_reconstructors, take_hooks_off
 
 CHILD = "sim_reconstructor"
 """Name of a reconstructor among the children of its block, so that ``model.parameters()`` has it."""

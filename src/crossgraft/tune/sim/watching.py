@@ -2,34 +2,213 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from crossgraft.errors import UsageError
+from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.models.layers import building_blocks
+from crossgraft.paths import shortened
 from crossgraft.seeding import torch_generator
-from crossgraft.tune.sim.calls import first_of, takes_part, the_tensor
-from crossgraft.tune.sim.drawing import Drawing
-from crossgraft.tune.sim.hooks import Hook
+from crossgraft.tune.sim.distances import FEWEST_TOKENS, Drawing, drawn_tokens, number_of_tokens, rolled, take_tokens
 from crossgraft.tune.sim.layouts import (
     Axes,
     Widths,
     batch_first,
+    first_of,
     grid_of,
     has_tokens_first,
     layout_of,
     on_grid,
     positions_of,
+    takes_part,
+    the_tensor,
     tokens_first_layers,
     widths_of,
 )
 from crossgraft.tune.sim.options import SimOptions
-from crossgraft.tune.sim.sampling import FEWEST_TOKENS, drawn_tokens, number_of_tokens, rolled, take_tokens
+
+Block = str | type[nn.Module] | nn.Module
+Blocks = Block | Sequence[Block]
+AUTO = "auto"
+_WRAPPED = "_orig_mod"
+"""Where ``torch.compile`` keeps what it wraps."""
+
+
+def named_blocks(network: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
+    """The blocks by name, in the order of definition; each module once, and one that ``torch.compile`` wraps as if it did not.
+
+    Args:
+        network: Not wrapped.
+        blocks: ``auto``; a module, a name of one or of a class of modules, or a class; or several of these.
+
+    Raises:
+        UnknownNameError: No module and no class of modules has that name; the message gives the nearest ones.
+        UsageError: There is no block, a module is not of this network, or the network can have no hooks or no values.
+    """
+    if not isinstance(cast("Any", network), nn.Module):
+        raise UsageError(f"rho_sim takes a network (torch.nn.Module), found {type(network).__name__}.")
+    _refuse_what_cannot_be_watched(network)
+    modules = {_plain(name): module for name, module in network.named_modules() if name}
+    if blocks == AUTO:
+        chosen = {_plain(name) for name in building_blocks(network)}
+    else:
+        several = [blocks] if isinstance(blocks, str | type | nn.Module) else _several(blocks)
+        chosen = {name for each in several for name in _named(modules, each)}
+    found = {name: module for name, module in modules.items() if name in chosen}
+    if not found:
+        raise UsageError("rho_sim finds no block in this network. Name some: blocks=NAME, or a class of modules.")
+    return found
+
+
+def _several(blocks: Any) -> list[Block]:
+    found = list(cast("Iterable[Any]", blocks)) if isinstance(blocks, Iterable) else [blocks]
+    if all(isinstance(each, str | type | nn.Module) for each in found):
+        return found
+    raise UsageError(
+        f"blocks of rho_sim must be auto, names, modules or classes of modules, found {shortened(repr(blocks))}."
+    )
+
+
+def _refuse_what_cannot_be_watched(network: nn.Module) -> None:
+    compiled = next((name or "the network" for name, part in network.named_modules() if _is_script(part)), None)
+    if compiled is not None:
+        raise UsageError(
+            f"torch.jit has compiled {compiled}, which cannot have hooks. Give rho_sim the network as it was before torch.jit."
+        )
+    if any(each.is_meta for each in network.parameters()):
+        raise UsageError(
+            "The network is on the meta device, where tensors have no values. Load its weights onto a device before rho_sim."
+        )
+
+
+def _is_script(module: nn.Module) -> bool:
+    return isinstance(module, torch.jit.ScriptModule)
+
+
+def _plain(name: str) -> str:
+    """Without the wrappers of parts that were compiled one by one."""
+    return ".".join(part for part in name.split(".") if part != _WRAPPED)
+
+
+def _named(modules: dict[str, nn.Module], block: Block) -> list[str]:
+    if isinstance(block, nn.Module):
+        found = [name for name, module in modules.items() if module is block]
+        if not found:
+            raise UsageError(f"A block of rho_sim, a {type(block).__name__}, is no module of the network.")
+        return found
+    if not isinstance(block, str):
+        found = [name for name, module in modules.items() if isinstance(module, block)]
+        if not found:
+            raise UnknownNameError(
+                "class of blocks", block.__name__, {type(each).__name__ for each in modules.values()}
+            )
+        return found
+    if _plain(block) in modules:
+        return [_plain(block)]
+    found = [name for name, module in modules.items() if type(module).__name__ == block]
+    if not found:
+        raise UnknownNameError("block", block, [*modules, *{type(each).__name__ for each in modules.values()}])
+    return found
+
+
+class Hook:
+    """Tells ``notice`` of the calls of one module, where ``when`` says so.
+
+    A copy of the module has none. What ``torch.compile`` makes of the network calls it uncompiled.
+
+    Args:
+        module: Whose calls count.
+        notice: Called with arguments, keywords and the output, which is None before the call.
+        when: Asked each time.
+    """
+
+    def __init__(self, module: nn.Module, notice: Callable[..., object], *, when: Callable[[], bool]) -> None:
+        self._module, self._notice, self._when = module, notice, when
+
+    def __call__(self, module: Any, arguments: Any, keywords: Any, output: Any = None) -> None:
+        """What torch calls before or after the module."""
+        self._tell(module, arguments, keywords, output)  # pyright: ignore[reportCallIssue] - torch's decorator has no types
+
+    @property
+    def __name__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What ``torch.jit.script`` asks of a hook that it is about to write down.
+
+        Raises:
+            UsageError: Always, as one that says that there is no such name.
+        """
+        raise _ScriptedError(str(carries_reconstructors("This network")))
+
+    @torch.compiler.disable
+    def _tell(self, module: nn.Module, arguments: Any, keywords: Any, output: Any) -> None:
+        if module is self._module and self._when():
+            self._notice(arguments, keywords, output)
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> _Silent:
+        twin = memo.get(id(self._module))
+        if isinstance(twin, nn.Module):
+            memo.setdefault(_Copying, _Copying()).twins.append(twin)
+        return _Silent()
+
+    def __reduce__(self) -> Any:
+        raise carries_reconstructors("This network")
+
+
+class _ScriptedError(UsageError, AttributeError):
+    """Also an ``AttributeError``, so that whoever only asks whether there is a name gets an answer."""
+
+
+class _Silent:
+    """What a copy has in its place until it is finished."""
+
+    def __call__(self, *_: Any) -> None:
+        return None
+
+
+class _Copying:
+    """Lies in the memo of a copy, which goes when the copy is finished: only then can hooks be taken off the twins."""
+
+    def __init__(self) -> None:
+        self.twins: list[nn.Module] = []
+
+    def __del__(self) -> None:
+        for twin in self.twins:
+            take_hooks_off(twin)
+
+
+def take_hooks_off(module: nn.Module) -> None:
+    """Those of this module, with or without effect."""
+    for hooks in (module._forward_pre_hooks, module._forward_hooks):
+        for number in [number for number, hook in hooks.items() if isinstance(hook, Hook | _Silent)]:
+            del hooks[number]
+            module._forward_pre_hooks_with_kwargs.pop(number, None)
+            module._forward_hooks_with_kwargs.pop(number, None)
+
+
+def weakly(method: Callable[..., object]) -> Callable[..., None]:
+    """Calls a method while its object lives, and does not keep it alive."""
+    weak = weakref.WeakMethod(method)
+
+    def call(*arguments: object) -> None:
+        if (alive := weak()) is not None:
+            alive(*arguments)
+
+    return call
+
+
+def carries_reconstructors(what: str) -> UsageError:
+    """The error for writing a network while ρSIM is on it."""
+    return UsageError(
+        f"{what} carries reconstructors of rho_sim, which turn the features of layers back into what the layers saw: with them, "
+        "others come closer to the training images. Take them off first: detach() of RhoSim, or strip(model) after init_SIM."
+    )
+
 
 DOES_NOT_RUN = "it does not run"
 NOT_SEEN = "it did not run with gradients: not called, or in a checkpoint with use_reentrant=True"

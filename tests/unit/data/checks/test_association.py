@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossgraft.data.checks._association import held_out_accuracy
+from crossgraft.data.checks.label_leakage import held_out_accuracy
 
 TARGETS = np.arange(200) % 2
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossgraft.data.checks._banded_search import find_near_pairs
+from crossgraft.data.checks.near_duplicates import find_near_pairs
 
 
 def brute_force(strings, most_different):

@@ -12,7 +12,7 @@ import crossgraft
 from crossgraft import check_data, split_data
 from crossgraft.data import open_dataset
 from crossgraft.data.checks import check_rows, check_splits
-from crossgraft.data.checks.ordered_classes import looks_ordered
+from crossgraft.data.checks.class_counts import looks_ordered
 from crossgraft.errors import DataError, UsageError
 from crossgraft.progress import Reporter
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance
 
-from crossgraft.data._image_facts import look_at
 from crossgraft.data.checks.near_duplicates import find_near_duplicates
+from crossgraft.data.inspection import look_at
 
 RNG = np.random.default_rng(7)
 BACKGROUND = RNG.normal(size=(12, 12))

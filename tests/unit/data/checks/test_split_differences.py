@@ -7,10 +7,10 @@ import pytest
 
 from crossgraft import check_data
 from crossgraft.data import make_split
-from crossgraft.data._image_facts import ImageFacts
 from crossgraft.data.checks.record import SplitDifferenceRecord
 from crossgraft.data.checks.split_differences import _adjusted, measure_split_differences
 from crossgraft.data.checks.survey import survey_rows
+from crossgraft.data.inspection import ImageFacts
 
 PARTS = ["train"] * 60 + ["val"] * 30 + ["test"] * 30
 CLASSES = [0, 1] * 60

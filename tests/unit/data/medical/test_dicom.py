@@ -15,7 +15,7 @@ from pydicom.uid import (
 )
 
 from crossgraft.data.medical.dicom import DicomVolume, dicom_facts
-from crossgraft.data.medical.windows import parse_window
+from crossgraft.data.medical.display import parse_window
 from crossgraft.errors import UnreadableImageError
 from support.medical import dicom_dataset, write_dicom
 

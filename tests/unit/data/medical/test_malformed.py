@@ -17,8 +17,8 @@ from crossgraft.data import _room
 from crossgraft.data.decoding import decode_file
 from crossgraft.data.medical import dicom_file
 from crossgraft.data.medical.dicom import DicomVolume, dicom_facts
+from crossgraft.data.medical.display import parse_window
 from crossgraft.data.medical.nifti import NiftiVolume, nifti_facts
-from crossgraft.data.medical.windows import parse_window
 from crossgraft.errors import UnreadableImageError
 from support.medical import dicom_bytes, dicom_dataset
 

@@ -6,8 +6,8 @@ import nibabel
 import numpy as np
 import pytest
 
+from crossgraft.data.medical.display import parse_window
 from crossgraft.data.medical.nifti import NiftiVolume, nifti_facts
-from crossgraft.data.medical.windows import parse_window
 from crossgraft.errors import UnreadableImageError
 from support.medical import write_nifti
 

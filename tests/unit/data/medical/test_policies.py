@@ -5,9 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from crossgraft.data.medical.slices import parse_slices
-from crossgraft.data.medical.volume_cache import VolumeCache
-from crossgraft.data.medical.windows import HOUNSFIELD_WINDOWS, Window, parse_window
+from crossgraft.data.medical.display import HOUNSFIELD_WINDOWS, Window, parse_window
+from crossgraft.data.medical.files import VolumeCache, parse_slices
 from crossgraft.errors import UnreadableImageError, UsageError
 
 

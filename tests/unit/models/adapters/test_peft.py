@@ -9,7 +9,7 @@ import torch
 from crossgraft.errors import UsageError
 from crossgraft.models.adapted import read_peft_adapter, write_peft_adapter
 from crossgraft.models.adapters import AdapterRecipe, adapters_of
-from crossgraft.models.adapters.lora_targets import find_targets
+from crossgraft.models.adapters.lora import find_targets
 from support.peft_networks import drawn, grouped_network, images, plain, vit, with_adapters
 from support.small_classifiers import SmallCnn
 

@@ -6,12 +6,17 @@ import timm
 from torchvision.models import list_models
 
 from crossgraft.errors import DataError
-from crossgraft.rank.known_names import full_name, name_in_table
-from crossgraft.rank.noise_ceiling import noise_ceiling
-from crossgraft.rank.published.aliases import printed_names, weights_called
-from crossgraft.rank.published.contenders import held_out_prior
+from crossgraft.rank.ground_truth import noise_ceiling
+from crossgraft.rank.published.benchmark import held_out_prior
 from crossgraft.rank.published.evaluate import agreement_by_target
-from crossgraft.rank.published.tables import imagenet_results, published_table, published_tables
+from crossgraft.rank.published.tables import (
+    imagenet_results,
+    printed_names,
+    published_table,
+    published_tables,
+    weights_called,
+)
+from crossgraft.rank.results_store import full_name, name_in_table
 from crossgraft.statistics import weighted_kendall
 
 

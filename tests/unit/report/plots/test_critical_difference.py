@@ -1,6 +1,6 @@
 import re
 
-from crossgraft.rank.plot_critical_difference import critical_difference_figure
+from crossgraft.rank.plots import critical_difference_figure
 
 
 def drawing(**changes):

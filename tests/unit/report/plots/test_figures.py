@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 
-from crossgraft.data.plot_class_balance import class_balance_figure
+from crossgraft.data.plots import class_balance_figure
 from crossgraft.demo.plot_split_comparison import split_figure
-from crossgraft.metrics.plot_confusion import confusion_figure
+from crossgraft.metrics.plots import confusion_figure
 from crossgraft.metrics.record import ConfusionRecord
 from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure
-from crossgraft.report.plots.style import Mark
+from crossgraft.report.plots.svg import Mark
 
 
 def texts(svg: str) -> list[str]:

@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from crossgraft.rank.plot_ranking import ranking_figure
-from crossgraft.report.plots._frame import frame
+from crossgraft.rank.plots import ranking_figure
 from crossgraft.report.plots.scatter import Interval, Point, scatter_figure
-from crossgraft.report.plots.style import CONTROL
+from crossgraft.report.plots.svg import CONTROL, frame
 
 
 def test_what_is_needed_is_there_and_the_rest_as_far_as_it_is_near():

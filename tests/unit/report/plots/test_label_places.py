@@ -3,7 +3,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgraft.report.plots._label_places import LabelPlaces, Spot
+from crossgraft.report.plots.scatter import LabelPlaces, Spot
 
 SPOTS = st.lists(st.tuples(st.integers(60, 540), st.integers(60, 300)), min_size=1, max_size=6, unique=True)
 ROOM = {"left": 50, "right": 550, "bottom": 50, "top": 310}

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from crossgraft.rank.plot_ranking import _lanes, inseparable_runs, ranking_figure
+from crossgraft.rank.plots import _lanes, inseparable_runs, ranking_figure
 from crossgraft.rank.record import RankRow
 
 

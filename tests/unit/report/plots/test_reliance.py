@@ -5,8 +5,8 @@ import pytest
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from crossgraft.audit import plot_reliance as reliance
-from crossgraft.audit.plot_reliance import RelianceCurve, reliance_figure
+from crossgraft.audit import plots as reliance
+from crossgraft.audit.plots import RelianceCurve, reliance_figure
 from crossgraft.report.plots.scatter import Interval
 
 SHARES = (0.0, 0.5, 1.0)

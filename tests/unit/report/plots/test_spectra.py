@@ -7,8 +7,8 @@ import pytest
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from crossgraft.audit import plot_spectra as spectra
-from crossgraft.audit.plot_spectra import BandCurve, SpectrumCurve, bands_figure, spectra_figure
+from crossgraft.audit import plots as spectra
+from crossgraft.audit.plots import BandCurve, SpectrumCurve, bands_figure, spectra_figure
 from crossgraft.report.plots.scatter import Interval
 
 FREQUENCIES = [0.0, 0.125, 0.25, 0.375]

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from crossgraft.report.plots.style import FAMILY_LIMIT, family_marks, shortened
-from crossgraft.report.plots.svg import draw
+from crossgraft.report.plots.svg import FAMILY_LIMIT, draw, family_marks, shortened
 
 
 def paint(figure):

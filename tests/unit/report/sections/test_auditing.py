@@ -8,8 +8,7 @@ from crossgraft.audit.page import (
     confounders_section,
     outcomes_section,
 )
-from crossgraft.audit.page_differences import differences_section
-from crossgraft.audit.page_numbers import groups_section, numbers_section
+from crossgraft.audit.page_numbers import differences_section, groups_section, numbers_section
 from crossgraft.audit.record import AuditMetric, GateRecord
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Items, Verdict

@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from crossgraft.report.blocks import Figure, Items
-from crossgraft.report.plots.layer_pca import MOST_NAMED_CLASSES
-from crossgraft.variants.layer_pca_record import LayerPcaPanel, LayerPcaRecord
-from crossgraft.variants.page_layer import layer_section
+from crossgraft.report.plots.layers import MOST_NAMED_CLASSES
+from crossgraft.variants.page import layer_section
+from crossgraft.variants.record import LayerPcaPanel, LayerPcaRecord
 from support.comparison_records import EVIL, comparison_record
 
 DRAWN = 24

@@ -11,7 +11,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from crossgraft import write_report
-from crossgraft.edit import page_contact_sheets as contact_sheets
+from crossgraft.edit import page as contact_sheets
 from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Folded, Gallery, Paragraph, Subheading, Verdict
 from crossgraft.report.kinds import KINDS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crossgraft.records.looks import LooksRecord
+from crossgraft.records.base import LooksRecord
 from crossgraft.report.blocks import Figure, Folded, Table, Verdict
 from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source

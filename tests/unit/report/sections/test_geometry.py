@@ -4,29 +4,32 @@ import re
 
 import pytest
 
-from crossgraft.geometry.maps_record import (
+from crossgraft.geometry.page_features import (
+    attention_section,
+    feature_map_section,
+    filters_section,
+    forgetting_section,
+    tsne_section,
+)
+from crossgraft.geometry.page_weights import distance_section, path_section, sharpness_section
+from crossgraft.geometry.record import (
     AttentionRecord,
     AttentionRow,
+    CentreTaskRow,
+    DistanceRow,
     FeatureMapRecord,
     FilterRow,
     FiltersRecord,
-    MappedNetworkRow,
-    TsneRecord,
-    TsneRow,
-)
-from crossgraft.geometry.page_features import feature_map_section, forgetting_section, tsne_section
-from crossgraft.geometry.page_pictures import attention_section, filters_section
-from crossgraft.geometry.page_weights import distance_section, path_section, sharpness_section
-from crossgraft.geometry.record import (
-    CentreTaskRow,
-    DistanceRow,
     ForgettingRecord,
     InterpolationPathRecord,
+    MappedNetworkRow,
     ParameterDistanceRecord,
     PathPointRow,
     ProbeRow,
     SharpnessRecord,
     SharpnessRow,
+    TsneRecord,
+    TsneRow,
     WeightDistance,
 )
 from crossgraft.records.base import Thumbnail

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord
-from crossgraft.records.looks import LooksRecord
+from crossgraft.records.base import LooksRecord
 from crossgraft.report.blocks import Figure, Folded, Verdict
 from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source

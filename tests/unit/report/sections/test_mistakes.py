@@ -5,8 +5,8 @@ from crossgraft.data.page import data_gallery
 from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Gallery
 from crossgraft.report.tables import Table
-from crossgraft.tune.mistakes_record import MistakeRecord, MistakesRecord
-from crossgraft.tune.page_mistakes import mistakes_section
+from crossgraft.tune.page import mistakes_section
+from crossgraft.tune.record import MistakeRecord, MistakesRecord
 from support.tuning_records import EVIL, tuning_record
 
 

@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from crossgraft.compare.caveats import (
+from crossgraft.compare.page import (
     MODEL_COMPARISON_CAVEATS,
     after_comparison,
     probed_before,
+    shared_mistakes_section,
 )
-from crossgraft.compare.geometry_record import ModelGeometry, WeightsApart
-from crossgraft.compare.page_geometry import forgotten_section, weights_section
 from crossgraft.compare.page_layers import (
+    forgotten_section,
     layer_cca_section,
     layer_pairs_section,
     layer_text_section,
+    weights_section,
 )
-from crossgraft.compare.page_mistakes import shared_mistakes_section
-from crossgraft.compare.record import LayerCca, SharedMistakes
+from crossgraft.compare.record import LayerCca, ModelGeometry, SharedMistakes, WeightsApart
 from crossgraft.geometry.record import ForgettingRecord, ProbeRow, WeightDistance
-from crossgraft.records.looks import LooksRecord
+from crossgraft.records.base import LooksRecord
 from crossgraft.report.blocks import Figure, Items, Paragraph
 from crossgraft.report.tables import Table
 from support.model_comparison_records import compared as model_called

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from crossgraft import write_report
-from crossgraft.metrics.looks_words import NOT_SEEN
-from crossgraft.predict.caveats import worth_in_words
+from crossgraft.metrics.words import NOT_SEEN
 from crossgraft.predict.page import (
     certain_section,
     measured_section,
@@ -15,6 +14,7 @@ from crossgraft.predict.page import (
     prediction_heading,
     prediction_verdict_section,
     rows_section,
+    worth_in_words,
 )
 from crossgraft.report.blocks import Checks, Facts, Figure, Folded, Gallery
 from crossgraft.report.tables import Table

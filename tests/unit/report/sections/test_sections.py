@@ -19,19 +19,14 @@ from crossgraft.demo.page import (
     split_section,
 )
 from crossgraft.interpolate.interpolation import REFERENCE
-from crossgraft.rank.page_agreement import agreement_section
-from crossgraft.rank.page_controls import controls_section
-from crossgraft.rank.page_models import models_section
-from crossgraft.rank.page_score_warnings import warnings_section
+from crossgraft.rank.page import agreement_section, controls_section, models_section, warnings_section
 from crossgraft.rank.page_scores import rankings_section, scores_section
 from crossgraft.rank.page_verdict import ranking_heading, verdict_section
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
-from crossgraft.report.checks import checks_section
 from crossgraft.report.kinds import KINDS
-from crossgraft.report.provenance import provenance_section
-from crossgraft.report.references import references_section
 from crossgraft.report.tables import Table
+from crossgraft.report.verdict import checks_section, provenance_section, references_section
 from crossgraft.select import parse_budget
 from crossgraft.select.replay import replay_published
 from support.audit_records import audit_record

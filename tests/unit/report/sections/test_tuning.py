@@ -9,13 +9,19 @@ from crossgraft.tune.page import (
     classes_section,
     metrics_section,
     subgroups_section,
+    tuning_checks_section,
+    tuning_data_section,
     tuning_heading,
     tuning_verdict_section,
 )
 from crossgraft.tune.page_curves import curves_section
-from crossgraft.tune.page_data import tuning_checks_section, tuning_data_section
-from crossgraft.tune.page_decisions import calibration_section, thresholds_section
-from crossgraft.tune.page_training import folds_section, grid_section, plan_section
+from crossgraft.tune.page_training import (
+    calibration_section,
+    folds_section,
+    grid_section,
+    plan_section,
+    thresholds_section,
+)
 from support.tuning_records import metric, roc, tuning_record
 
 

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from crossgraft.report.blocks import Figure, Folded
-from crossgraft.tune.gradients_record import BlockGradientRecord, GradientNormsRecord
-from crossgraft.tune.page_gradients import gradients_section
-from crossgraft.tune.plot_gradient_norms import MOST_NAMED_BLOCKS
+from crossgraft.tune.page_curves import gradients_section
+from crossgraft.tune.plots import MOST_NAMED_BLOCKS
+from crossgraft.tune.record import BlockGradientRecord, GradientNormsRecord
 from support.tuning_records import tuning_record
 
 

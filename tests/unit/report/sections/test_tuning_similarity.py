@@ -5,11 +5,11 @@ import pytest
 from crossgraft.report.blocks import Facts, Figure, Folded, Paragraph
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text
-from crossgraft.tune.keeping_record import BatchNormRecord
 from crossgraft.tune.page import REPORT as TUNING
+from crossgraft.tune.page import similarity_section
 from crossgraft.tune.page_curves import curves_section
-from crossgraft.tune.page_similarity import similarity_section
 from crossgraft.tune.page_training import plan_section
+from crossgraft.tune.record import BatchNormRecord
 from support.tuning_records import SIMILARITY, kept_record, tuning_record
 
 

@@ -5,17 +5,17 @@ import pytest
 from crossgraft.data.checks.record import FindingRecord
 from crossgraft.data.record import SplitRow
 from crossgraft.export.record import ExportRecord
-from crossgraft.metrics.looks_words import NOT_SEEN
 from crossgraft.metrics.record import ConfusionRecord, MetricRecord
+from crossgraft.metrics.words import NOT_SEEN
 from crossgraft.published.record import PublishedRecord
 from crossgraft.rank.published.record import ScenarioRecord
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Folded, Verdict
 from crossgraft.report.kinds import KINDS
-from crossgraft.report.markdown import blocks_as_markdown
+from crossgraft.report.page import blocks_as_markdown
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
-from crossgraft.select.words import (
+from crossgraft.select.page import (
     cost_in_words,
     next_hour_in_words,
     selection_plan_in_words,

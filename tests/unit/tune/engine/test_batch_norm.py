@@ -12,9 +12,9 @@ from crossgraft.geometry.batch_norm import (
     moved_batch_norms,
     with_estimated_statistics,
 )
-from crossgraft.tune.engine.modes import apply_modes, head_alone, training_batch_norms, without_moving_statistics
+from crossgraft.tune.engine.step import apply_modes, head_alone, training_batch_norms, without_moving_statistics
 from crossgraft.tune.methods import METHODS
-from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.protocols import Selection
 from support.small_classifiers import small_classifier, wrap
 from support.training import (
     PullToStart,

@@ -10,7 +10,7 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.strategies.single_device import SingleDeviceStrategy
 
 from crossgraft.errors import UsageError
-from crossgraft.tune.engine.fabric import make_fabric
+from crossgraft.tune.engine.launch import make_fabric
 from crossgraft.tune.engine.settings import TrainerSettings
 from support.jobs import jobs_around
 

@@ -7,7 +7,7 @@ from timm.optim import param_groups_layer_decay
 from torch import nn
 
 from crossgraft.errors import UsageError
-from crossgraft.tune.engine.layer_decay import parameter_groups
+from crossgraft.tune.engine.optimizers import parameter_groups
 from crossgraft.tune.methods import Full, Linear, Partial
 from support.small_classifiers import small_classifier, wrap
 

@@ -3,8 +3,8 @@
 import pytest
 
 from crossgraft.errors import UsageError
-from crossgraft.tune.engine.modes import apply_modes, apply_selection, head_alone, training_batch_norms
-from crossgraft.tune.protocols.method import Selection
+from crossgraft.tune.engine.step import apply_modes, apply_selection, head_alone, training_batch_norms
+from crossgraft.tune.protocols import Selection
 from support.training import build_classifier, everything, only_head
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgraft.tune.engine.schedule import Schedule, make_schedule
+from crossgraft.tune.engine.optimizers import Schedule, make_schedule
 from crossgraft.tune.engine.settings import TrainerSettings
 
 

@@ -10,11 +10,17 @@ from torch import nn
 
 from crossgraft.errors import DivergedError
 from crossgraft.losses import CrossEntropy, Focal
-from crossgraft.tune.engine.fabric import make_fabric
-from crossgraft.tune.engine.modes import apply_modes, apply_selection
+from crossgraft.tune.engine.launch import make_fabric
 from crossgraft.tune.engine.optimizers import make_optimizer
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.engine.step import Network, TrainingStep, refuse_non_finite, step_randomness
+from crossgraft.tune.engine.step import (
+    Network,
+    TrainingStep,
+    apply_modes,
+    apply_selection,
+    refuse_non_finite,
+    step_randomness,
+)
 from support.training import DoubleFeed, PullToStart, build_classifier, everything, largest_difference
 
 

@@ -8,7 +8,7 @@ import torch
 from crossgraft.choice import choose
 from crossgraft.errors import DivergedError, OtherRunError, StorageError, UnknownNameError, UsageError
 from crossgraft.tune.batch_transforms import Mixup
-from crossgraft.tune.engine.phase import Phase
+from crossgraft.tune.engine.phase_run import Phase
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.step import Network
 from crossgraft.tune.methods import METHODS, put_adapters_in

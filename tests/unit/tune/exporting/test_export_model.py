@@ -18,10 +18,9 @@ from crossgraft.errors import (
     UnknownNameError,
     UsageError,
 )
-from crossgraft.export import checking
-from crossgraft.export.checking import Outputs, check_agreement, example_images
+from crossgraft.export import source_model as checking
 from crossgraft.export.record import ExportRecord
-from crossgraft.export.source_model import prepare_source
+from crossgraft.export.source_model import Outputs, check_agreement, example_images, prepare_source
 from crossgraft.tune.saving.save_model import save_model
 from crossgraft.tune.sim import RhoSim
 from crossgraft.types import Preprocessing
@@ -127,9 +126,9 @@ def test_a_run_without_a_model_is_refused(tmp_path):
 
 
 def test_other_outputs_are_an_error_and_nothing_is_left(run, monkeypatch):
-    from crossgraft.export import timm_layout
+    from crossgraft.export import layouts
 
-    load = timm_layout._load
+    load = layouts._load
 
     def other_network(folder):
         network = load(folder)
@@ -137,7 +136,7 @@ def test_other_outputs_are_an_error_and_nothing_is_left(run, monkeypatch):
             network.fc.bias[0] += 1e-3
         return network
 
-    monkeypatch.setattr(timm_layout, "_load", other_network)
+    monkeypatch.setattr(layouts, "_load", other_network)
     with pytest.raises(ExportError, match=r"gives other logits than the model of the run: they differ by 0\.001"):
         export_model(run)
     assert names(run) == ["model"]

@@ -7,8 +7,8 @@ import pytest
 
 from crossgraft import export_model
 from crossgraft.errors import ExportError, UsageError
-from crossgraft.export import peft_adapter
-from crossgraft.tune.keeping_record import BatchNormRecord
+from crossgraft.export import formats
+from crossgraft.tune.record import BatchNormRecord
 from support.exported import own_classifier, saved
 from support.peft_networks import adapted
 from support.small_classifiers import SmallCnn
@@ -38,8 +38,8 @@ def test_files_that_give_something_else_are_not_kept(tmp_path, monkeypatch):
         classifier = adapted(SmallCnn(), ["block"], alpha=4.0)
         return original(classifier, folder)
 
-    original = peft_adapter.write_peft_adapter
-    monkeypatch.setattr(peft_adapter, "write_peft_adapter", write_doubled)
+    original = formats.write_peft_adapter
+    monkeypatch.setattr(formats, "write_peft_adapter", write_doubled)
     with pytest.raises(ExportError, match="gives other logits"):
         export_model(saved(adapted(SmallCnn(), ["block"])), format="peft", out=tmp_path / "out")
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 
 from crossgraft.errors import DataError
 from crossgraft.tasks import BinaryTask, MultiClassTask, MultiLabelTask
-from crossgraft.tune.measuring.calibration import fit_temperature
+from crossgraft.tune.measuring.thresholds import fit_temperature
 
 
 def drawn(seed, num_samples=300, num_classes=4, temperature=1.0, *, labels=False):

@@ -3,7 +3,7 @@ import pytest
 
 from crossgraft.metrics import auc, calibration_error
 from crossgraft.tasks import BinaryTask, MultiClassTask
-from crossgraft.tune.measuring.curves import confusion_record, reliability_bins, roc_records
+from crossgraft.tune.measuring.evaluation import confusion_record, reliability_bins, roc_records
 
 
 def predictions(n=300, classes=3):

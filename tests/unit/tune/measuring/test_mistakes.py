@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crossgraft.tasks import BinaryTask, MultiClassTask, MultiLabelTask, OrdinalTask
-from crossgraft.tune.measuring.mistakes import MOST_SHOWN, find_mistakes
+from crossgraft.tune.measuring.evaluation import MOST_SHOWN, find_mistakes
 
 
 def mistakes(probabilities, targets, task, *, names="abc", decisions=None, rows=None):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from crossgraft.tune.engine.cached_features import features_of
-from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
+from crossgraft.tune.measuring.drift import PretrainedFeatures
 from support.training import build_classifier, build_data
 
 

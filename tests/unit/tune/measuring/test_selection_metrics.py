@@ -10,7 +10,7 @@ from crossgraft.similarity import linear_cka
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.cached_features import features_of
 from crossgraft.tune.engine.selection_rule import SelectionRule
-from crossgraft.tune.measuring.pretrained_features import PretrainedFeatures
+from crossgraft.tune.measuring.drift import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SELECTION_METRICS, SelectionMetrics, choose_rule
 from support.training import build_classifier, build_data
 

@@ -6,7 +6,7 @@ from crossgraft.choice import choose
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier
-from crossgraft.tune.engine.modes import apply_modes
+from crossgraft.tune.engine.step import apply_modes
 from crossgraft.tune.methods import METHODS, Partial
 from support.small_classifiers import small_classifier
 

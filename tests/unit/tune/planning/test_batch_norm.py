@@ -4,12 +4,12 @@ import pytest
 
 from crossgraft.errors import UsageError
 from crossgraft.tasks import MultiClassTask
-from crossgraft.tune.engine.modes import training_batch_norms
+from crossgraft.tune.engine.step import training_batch_norms
 from crossgraft.tune.methods import put_adapters_in
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.batch_norm import BatchNorm, choose_batch_norm, selection_with
 from crossgraft.tune.planning.choices import choose_plugins
-from crossgraft.tune.protocols.regularizer import freezes_batch_norm, keeps_reference
+from crossgraft.tune.protocols import freezes_batch_norm, keeps_reference
 from crossgraft.tune.regularizers import REGULARIZERS
 from support.training import build_classifier
 

@@ -5,8 +5,7 @@ import pytest
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tasks import BinaryTask
 from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.planning.choices import choose_plugins
-from crossgraft.tune.planning.defaults import PRECISIONS, trainer_settings
+from crossgraft.tune.planning.choices import PRECISIONS, choose_plugins, trainer_settings
 
 
 def settings(**given):

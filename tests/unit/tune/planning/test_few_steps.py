@@ -3,7 +3,7 @@
 import pytest
 
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.planning.few_steps import ENOUGH_STEPS, for_few_steps
+from crossgraft.tune.planning.batch_norm import ENOUGH_STEPS, for_few_steps
 
 
 @pytest.mark.parametrize(("num_steps", "rate"), [(99, 9.9e-4), (50, 5e-4), (10, 1e-4), (1, 1e-5)])

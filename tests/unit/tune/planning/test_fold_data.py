@@ -12,7 +12,7 @@ from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning.choices import choose_plugins
-from crossgraft.tune.planning.fold_data import make_feed, make_fold_data, target_matrix
+from crossgraft.tune.planning.rows import make_feed, make_fold_data, target_matrix
 from support.training import build_classifier
 
 SETTINGS = TrainerSettings(batch_size=8, device="cpu", epochs=1)

@@ -8,7 +8,7 @@ import torch
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.models.adapters import without_adapters
-from crossgraft.models.fingerprint import weights_fingerprint
+from crossgraft.models.device import weights_fingerprint
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods import LoRA
@@ -16,8 +16,8 @@ from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows
 from crossgraft.tune.planning import fold_networks
 from crossgraft.tune.planning.choices import choose_plugins
-from crossgraft.tune.planning.fold_data import make_fold_data
 from crossgraft.tune.planning.fold_networks import FoldNetworks
+from crossgraft.tune.planning.rows import make_fold_data
 from crossgraft.tune.regularizers import HCS, RepSim
 from support.regularizing import context_of
 from support.training import SIZE, build_classifier, build_data, networks_of, same_bits

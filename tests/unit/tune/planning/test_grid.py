@@ -1,7 +1,7 @@
 import pytest
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.tune.planning.grid import point_name, read_grid
+from crossgraft.tune.planning.choices import point_name, read_grid
 
 
 def test_every_combination_in_the_order_of_writing():

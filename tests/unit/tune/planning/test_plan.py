@@ -14,21 +14,25 @@ from crossgraft.tasks import task_named
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.feed.batch_plan import BatchPlan
+from crossgraft.tune.feed.batches import BatchPlan
 from crossgraft.tune.methods import Linear
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows
-from crossgraft.tune.plan_words import trained_in_words
 from crossgraft.tune.planning.batch_norm import BatchNorm
-from crossgraft.tune.planning.choices import choose_plugins, split_choices
-from crossgraft.tune.planning.contradictions import REFUSED, SAID, WARNED, notes_on, refuse_contradictions, warnings_on
-from crossgraft.tune.planning.defaults import choose_settings
-from crossgraft.tune.planning.plan import Plan, plan_record, plan_rows
-from crossgraft.tune.planning.planned_settings import settings_in_words
+from crossgraft.tune.planning.choices import choose_plugins, choose_settings, split_choices
+from crossgraft.tune.planning.contradictions import (
+    REFUSED,
+    SAID,
+    WARNED,
+    TrainingSituation,
+    notes_on,
+    refuse_contradictions,
+    warnings_on,
+)
+from crossgraft.tune.planning.plan import Plan, plan_record, plan_rows, settings_in_words
 from crossgraft.tune.planning.preparation import Preparation
-from crossgraft.tune.planning.situation import TrainingSituation
-from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost
-from crossgraft.tune.planning.steps import steps_per_epoch
+from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost, steps_per_epoch
+from crossgraft.tune.words import trained_in_words
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import duration
 

@@ -8,8 +8,8 @@ from crossgraft.errors import UsageError
 from crossgraft.models import ModelSpec
 from crossgraft.progress import Reporter
 from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.planning import starting_model
-from crossgraft.tune.planning.starting_model import find_model, load_start
+from crossgraft.tune.planning import fold_networks as starting_model
+from crossgraft.tune.planning.fold_networks import find_model, load_start
 from crossgraft.tune.sim import init_SIM
 
 OPTIONS = TuneOptions(model="test_resnet", image_size=32)

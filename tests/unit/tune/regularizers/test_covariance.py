@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from crossgraft.tune.regularizers._covariance import moments_of_all, moments_of_batch
+from crossgraft.tune.regularizers._moment_terms import moments_of_all, moments_of_batch
 from support.regularizing import context_of
 from support.small_classifiers import small_classifier
 

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 from crossgraft.choice import choose
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tune.regularizers import DELTA, REGULARIZERS
-from crossgraft.tune.regularizers._channel_attention import channel_attention
+from crossgraft.tune.regularizers.delta import channel_attention
 from support.regularizing import PlainImages, context_of, moved
 from support.small_classifiers import small_classifier
 from support.training import build_feed, same_bits, train_one

@@ -5,8 +5,7 @@ import torch
 
 from crossgraft.errors import CrossgraftWarning
 from crossgraft.tune.regularizers import RepSim
-from crossgraft.tune.regularizers._covariance import Moments
-from crossgraft.tune.regularizers._kept_moments import kept_or_computed
+from crossgraft.tune.regularizers._moment_terms import Moments, kept_or_computed
 from support.training import build_classifier, build_feed
 
 
@@ -86,7 +85,7 @@ def test_on_a_full_disk_training_goes_on_with_what_was_computed(folder, monkeypa
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("crossgraft.storage.atomic_file.os.fsync", full)
+    monkeypatch.setattr("crossgraft.storage.atomic.os.fsync", full)
     compute = Counted()
     with pytest.warns(CrossgraftWarning, match=r"No space left.*CROSSGRAFT_CACHE"):
         moments = kept_or_computed(build_classifier("plain"), "images", compute)

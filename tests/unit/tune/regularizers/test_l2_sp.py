@@ -6,7 +6,7 @@ import torch
 from crossgraft.choice import choose, spell
 from crossgraft.errors import UsageError
 from crossgraft.losses import CrossEntropy
-from crossgraft.tune.engine.modes import apply_selection
+from crossgraft.tune.engine.step import apply_selection
 from crossgraft.tune.methods import Linear, Partial
 from crossgraft.tune.regularizers import L2SP, REGULARIZERS, Regularizer, StepContext, StepUpdate
 from support.small_classifiers import small_classifier

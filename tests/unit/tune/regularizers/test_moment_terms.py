@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from crossgraft.tune.regularizers._covariance import FactoredMoments, Moments
-from crossgraft.tune.regularizers._moment_terms import MomentMatching
+from crossgraft.tune.regularizers._moment_terms import FactoredMoments, MomentMatching, Moments
 
 SIZE = 6
 ALL = {"learn_q": True, "learn_alpha": True, "normalize": "ref", "mean_weight": 0.7}

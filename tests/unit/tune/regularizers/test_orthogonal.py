@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from crossgraft.tune.regularizers._orthogonal import OrthogonalMap, nearest_orthogonal
+from crossgraft.tune.regularizers._moment_terms import OrthogonalMap, nearest_orthogonal
 
 
 def error(matrix):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from crossgraft.tune.regularizers._procrustes import procrustes_distance
+from crossgraft.tune.regularizers.repsim import procrustes_distance
 
 WIDE, TALL = (5, 9), (20, 6)
 

@@ -10,9 +10,8 @@ from crossgraft.errors import DivergedError, UnknownNameError, UsageError
 from crossgraft.seeding import torch_generator
 from crossgraft.testing import check_regularizer
 from crossgraft.testing.example_networks import example_classifier
-from crossgraft.tune.engine.modes import selection_applied
-from crossgraft.tune.protocols.method import Selection
-from crossgraft.tune.protocols.regularizer import attach, keeps_reference
+from crossgraft.tune.engine.step import selection_applied
+from crossgraft.tune.protocols import Selection, attach, keeps_reference
 from crossgraft.tune.regularizers import REGULARIZERS, ForwardStart, RepSim, SelfIdentityMapping
 from support.regularizing import context_of
 from support.training import (

@@ -4,8 +4,7 @@ from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
 from crossgraft.models.spec import ModelSpec
 from crossgraft.records.base import CheckRecord
-from crossgraft.tune.saving.model_card import model_card
-from crossgraft.tune.saving.save_model import describe_saved_model
+from crossgraft.tune.saving.save_model import describe_saved_model, model_card
 from support.tuning_records import EVIL, kept_record, tuning_record
 
 

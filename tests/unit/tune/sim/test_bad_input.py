@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from crossgraft.errors import DivergedError, UnknownNameError, UsageError
-from crossgraft.tune.sim import RhoSim, blocks
+from crossgraft.tune.sim import RhoSim, watching
 
 
 class Odd(nn.Module):
@@ -141,7 +141,7 @@ def test_a_layout_that_does_not_fit_is_told_as_such():
 def test_a_network_that_can_have_no_hooks_or_has_no_values():
     plain = nn.Sequential(nn.Conv2d(3, 3, 1), nn.Conv2d(3, 3, 1))
     with pytest.MonkeyPatch.context() as patch:  # torch.jit itself warns that it is on its way out
-        patch.setattr(blocks, "_is_script", lambda module: module is plain[1])
+        patch.setattr(watching, "_is_script", lambda module: module is plain[1])
         with pytest.raises(UsageError, match=r"torch.jit has compiled 1, which cannot have hooks"):
             RhoSim(plain, example=IMAGES)
     with pytest.raises(UsageError, match="on the meta device, where tensors have no values"):

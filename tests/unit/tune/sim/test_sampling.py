@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from crossgraft.tune.sim.drawing import Drawing
-from crossgraft.tune.sim.sampling import drawn_tokens, number_of_tokens, rolled, some_channels, take_tokens
+from crossgraft.tune.sim.distances import Drawing, drawn_tokens, number_of_tokens, rolled, some_channels, take_tokens
 
 
 def draw(sampling, *, images=4, positions=20, count=5, places=None, batch_size=None, inputs=None, seed=0):

@@ -9,9 +9,9 @@ import pytest
 import crossgraft
 from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.records.runs import RunRecord
+from crossgraft.records.base import RunRecord
 from crossgraft.tune.record import TuningRecord
-from crossgraft.variants import trainings as module
+from crossgraft.variants import study as module
 from crossgraft.variants.record import FineTuningComparisonRecord
 
 pytestmark = pytest.mark.usefixtures("tiny_models")

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.tune.keeping_record import BatchNormRecord
+from crossgraft.tune.record import BatchNormRecord
+from crossgraft.variants.comparison import MeasuredImages
 from crossgraft.variants.curves import MixedCurve, above_curve
-from crossgraft.variants.differences import MeasuredImages
 from crossgraft.variants.record import ComparedTrainingRecord
+from crossgraft.variants.study import DoneTraining
 from crossgraft.variants.summary import Measured, summarise
-from crossgraft.variants.trainings import DoneTraining
 from crossgraft.variants.variant import Variant
 from support.comparison_records import comparison_record
 from support.tuning_records import tuning_record

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from crossgraft.data import dataset_from_arrays
-from crossgraft.variants.differences import MeasuredImages, difference
+from crossgraft.variants.comparison import MeasuredImages, difference
 
 RNG = np.random.default_rng(0)
 

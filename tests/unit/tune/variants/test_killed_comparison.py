@@ -22,16 +22,16 @@ pytestmark = [
 KILLS_ITSELF = """
 import os, signal, sys
 from crossgraft import compare_fine_tunings
-from crossgraft.variants import trainings
+from crossgraft.variants import study
 
-train = trainings.train_and_evaluate
+train = study.train_and_evaluate
 
 def kills(prepared, plan, **others):
     if prepared.request.options.method == "linear":
         os.kill(os.getpid(), signal.SIGKILL)
     return train(prepared, plan, **others)
 
-trainings.train_and_evaluate = kills
+study.train_and_evaluate = kills
 compare_fine_tunings("squares.npz", compare="full,linear", out="run", **FAST)
 """
 

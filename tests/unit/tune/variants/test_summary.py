@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from crossgraft.tune.keeping_record import BatchNormRecord, KeepRecord
+from crossgraft.tune.record import BatchNormRecord, KeepRecord
 from crossgraft.variants.record import ComparedTrainingRecord
+from crossgraft.variants.study import DoneTraining
 from crossgraft.variants.summary import Measured, missed_targets
-from crossgraft.variants.trainings import DoneTraining
 from crossgraft.variants.variant import Variant
 from support.tuning_records import tuning_record
 

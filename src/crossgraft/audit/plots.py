@@ -1,0 +1,242 @@
+"""Figures of an audit: AUC by the share of positives that carry an artefact, and spectra of networks and artefacts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from crossgraft.report.plots.scatter import Interval
+from crossgraft.report.plots.svg import INK, OKABE_ITO, PIXELS_PER_CHARACTER, SMALL_PIXELS, draw, shortened
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 62, 26, 46  # pixels; names of curves stand at the right
+CHANCE = 0.5
+
+
+class RelianceCurve(NamedTuple):
+    """One model with one artefact.
+
+    Attributes:
+        name: Title above the curves.
+        shares: From 0 on.
+        iid: AUC on images like those of training, by share.
+        ood: AUC where the artefact goes against the class.
+    """
+
+    name: str
+    shares: Sequence[float]
+    iid: Sequence[Interval]
+    ood: Sequence[Interval]
+
+
+def reliance_figure(curve: RelianceCurve, *, identifier: str, width: float = 330, height: float = 260) -> Markup:
+    """Both curves with their intervals, chance, and a model that sees nothing but the artefact.
+
+    Args:
+        curve: The model and the artefact.
+        identifier: Unique on the page.
+        width: Width in CSS pixels.
+        height: Height in CSS pixels.
+    """
+    shares = np.array(curve.shares)
+
+    def paint(figure: Figure) -> None:
+        size = ((width - _LEFT - _RIGHT) / width, (height - _BOTTOM - _TOP) / height)
+        axes = figure.add_axes((_LEFT / width, _BOTTOM / height, *size))
+        axes.set(xlim=(0, float(shares[-1])), ylim=(-0.02, 1.02), xlabel="Share of positives with the artefact")
+        axes.set_ylabel("AUC")
+        axes.xaxis.set_major_locator(FixedLocator([0, 0.2, 0.5, 0.8, 1]))
+        axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+        figure.text(4 / width, 1 - 4 / height, shortened(curve.name, int(width / PIXELS_PER_CHARACTER)), va="top")
+        axes.axhline(CHANCE, color=INK, alpha=0.3, linewidth=0.8)
+        _draw_pure(axes, shares)
+        ends: list[tuple[float, str, str]] = []
+        for intervals, colour, name in ((curve.iid, OKABE_ITO[0], "i.i.d."), (curve.ood, OKABE_ITO[1], "o.o.d.")):
+            ends.append((_draw_curve(axes, shares, intervals, colour), name, colour))
+        for place, name, colour in _apart(ends):
+            axes.annotate(
+                name,
+                (float(shares[-1]), place),
+                xytext=(5, 0),
+                textcoords="offset points",
+                color=colour,
+                va="center",
+                annotation_clip=False,
+            )
+
+    last = [intervals[-1].value for intervals in (curve.iid, curve.ood)]
+    said = ", ".join("unknown" if value is None else f"{value:.2f}" for value in last)
+    return draw(
+        width,
+        height,
+        paint,
+        identifier=identifier,
+        label=f"{curve.name}: AUC by share; at the largest share i.i.d. and o.o.d. {said}.",
+    )
+
+
+def _draw_curve(axes: Axes, shares: np.ndarray, intervals: Sequence[Interval], colour: str) -> float:
+    """The curve with its band; gives its last value."""
+    values = np.array([np.nan if each.value is None else each.value for each in intervals])
+    low = np.array([value if each.low is None else each.low for each, value in zip(intervals, values, strict=True)])
+    high = np.array([value if each.high is None else each.high for each, value in zip(intervals, values, strict=True)])
+    axes.fill_between(shares, np.clip(low, 0, 1), np.clip(high, 0, 1), color=colour, alpha=0.18, linewidth=0)
+    axes.plot(shares, values, "o-", color=colour, markersize=4, linewidth=1.6, clip_on=False)
+    return float(values[-1])
+
+
+def _draw_pure(axes: Axes, shares: np.ndarray) -> None:
+    """A model that sees nothing but the artefact."""
+    pure = np.where(shares > 0, 0.0, CHANCE)
+    for values in (CHANCE + shares / 2, pure):
+        axes.plot(shares, values, color=INK, alpha=0.45, linewidth=1, linestyle=(0, (2, 2)))
+    axes.text(float(shares[-1]) * 0.98, 0.03, "artefact alone", ha="right", va="bottom", size=SMALL_PIXELS, alpha=0.6)
+
+
+def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
+    """Names that do not cover each other."""
+    (first, *of_first), (second, *of_second) = ends
+    if abs(first - second) < 0.08:
+        middle = (first + second) / 2
+        first, second = (middle + 0.045, middle - 0.045) if first >= second else (middle - 0.045, middle + 0.045)
+    return [(first, of_first[0], of_first[1]), (second, of_second[0], of_second[1])]
+
+
+_SPECTRA_LEFT, _SPECTRA_RIGHT, _SPECTRA_TOP, _SPECTRA_BOTTOM, _LEGEND_ROW = 50, 14, 30, 46, 18  # pixels
+_NYQUIST = 0.5
+_LEAST, _MOST = 0.01, 100.0  # times a flat spectrum: further out is nothing, or a single wave
+_NAME_CHARACTERS = 26
+_LOOKS: dict[str, dict[str, Any]] = {
+    "images": {"color": INK, "alpha": 0.55, "linewidth": 1.2, "linestyle": (0, (1, 1.5))},
+    "network": {"color": OKABE_ITO[0], "linewidth": 2},
+    "network before": {"color": OKABE_ITO[0], "linewidth": 1.6, "linestyle": (0, (4, 2))},
+}
+MOST_DRAWN_ARTEFACTS = len(OKABE_ITO) - 1
+"""Curves of artefacts that have a colour of their own."""
+
+
+class SpectrumCurve(NamedTuple):
+    """One spectrum, ring by ring; ring 0 is left out.
+
+    Attributes:
+        name: For the legend.
+        values: Shares of the spectrum, with a sum of 1.
+        role: What it is of, which decides how it is drawn.
+    """
+
+    name: str
+    values: Sequence[float]
+    role: Literal["images", "network", "network before", "artefact"]
+
+
+class BandCurve(NamedTuple):
+    """AUC by cutoff.
+
+    Attributes:
+        name: For the legend.
+        cutoffs: Cycles per pixel, ascending.
+        values: One per cutoff.
+    """
+
+    name: str
+    cutoffs: Sequence[float]
+    values: Sequence[Interval]
+
+
+def spectra_figure(
+    title: str,
+    frequencies: Sequence[float],
+    curves: Sequence[SpectrumCurve],
+    *,
+    identifier: str,
+    width: float = 410,
+    height: float = 270,
+) -> Markup:
+    """Draw spectra as multiples of a flat one, so that 1 is as much as there would be if all frequencies had alike.
+
+    Args:
+        title: Name of the model.
+        frequencies: Cycles per pixel of the input, by ring.
+        curves: Curves, at most ``MOST_DRAWN_ARTEFACTS`` of artefacts.
+        identifier: Unique on the page.
+        width: Width in CSS pixels.
+        height: Height in CSS pixels without the legend.
+    """
+    rows = math.ceil(len(curves) / 2)
+    top = _SPECTRA_TOP + _LEGEND_ROW * rows
+    tall = height + _LEGEND_ROW * rows
+
+    def paint(figure: Figure) -> None:
+        axes = _axes(figure, title, width, tall, top)
+        axes.set(xlim=(0, _NYQUIST), ylim=(_LEAST, _MOST), yscale="log", xlabel="Cycles per pixel of the input")
+        axes.set_ylabel("Share, 1 = even")
+        axes.yaxis.set_major_locator(FixedLocator([0.01, 0.1, 1, 10, 100]))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.axhline(1, color=INK, alpha=0.3, linewidth=0.8)
+        artefacts = iter(OKABE_ITO[1:])
+        for curve in curves:
+            look = _LOOKS.get(curve.role) or {"color": next(artefacts), "linewidth": 1.3}
+            values = np.clip(np.asarray(curve.values[1:]) * (len(curve.values) - 1), _LEAST, _MOST)
+            axes.plot(frequencies[1:], values, label=shortened(curve.name, _NAME_CHARACTERS), **look)
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 1), ncols=2, borderaxespad=0, handlelength=1.8)
+
+    names = ", ".join(curve.name for curve in curves)
+    return draw(width, tall, paint, identifier=identifier, label=f"{title}: spectra by frequency: {names}.")
+
+
+def bands_figure(
+    title: str,
+    curves: Sequence[BandCurve],
+    *,
+    clean: float | None,
+    chance: float,
+    identifier: str,
+    width: float = 410,
+    height: float = 288,
+) -> Markup:
+    """Draw AUC by cutoff with its interval, chance, and the AUC of the images as they are.
+
+    Args:
+        title: Name of the model.
+        curves: Low-pass and high-pass.
+        clean: AUC of the images as they are.
+        chance: Value of what does not look at the images.
+        identifier: Unique on the page.
+        width: Width in CSS pixels.
+        height: Height in CSS pixels.
+    """
+    ticks = [1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2]
+
+    def paint(figure: Figure) -> None:
+        axes = _axes(figure, title, width, height, _SPECTRA_TOP + _LEGEND_ROW)
+        axes.set(xscale="log", ylim=(-0.02, 1.02), xlabel="Cutoff, cycles per pixel of the images")
+        axes.set_ylabel("AUC")
+        axes.xaxis.set_major_locator(FixedLocator(ticks))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"1/{round(1 / value)}"))
+        axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+        axes.axhline(chance, color=INK, alpha=0.3, linewidth=0.8)
+        if clean is not None:
+            axes.axhline(clean, color=INK, alpha=0.6, linewidth=1, linestyle=(0, (2, 2)), label="no filter")
+        for curve, colour, marker in zip(curves, OKABE_ITO, "os", strict=False):
+            values = [math.nan if each.value is None else each.value for each in curve.values]
+            ends = np.array([each.ends or (value, value) for each, value in zip(curve.values, values, strict=True)])
+            axes.fill_between(curve.cutoffs, ends[:, 0], ends[:, 1], color=colour, alpha=0.18, linewidth=0)
+            axes.plot(curve.cutoffs, values, f"{marker}-", color=colour, markersize=4, linewidth=1.6, label=curve.name)
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 1), ncols=3, borderaxespad=0, handlelength=1.8)
+
+    names = " and ".join(curve.name for curve in curves)
+    return draw(width, height, paint, identifier=identifier, label=f"{title}: AUC by cutoff of {names}.")
+
+
+def _axes(figure: Figure, title: str, width: float, height: float, top: float) -> Axes:
+    figure.text(4 / width, 1 - 4 / height, shortened(title, int(width / PIXELS_PER_CHARACTER)), va="top")
+    size = ((width - _SPECTRA_LEFT - _SPECTRA_RIGHT) / width, (height - _SPECTRA_BOTTOM - top) / height)
+    return figure.add_axes((_SPECTRA_LEFT / width, _SPECTRA_BOTTOM / height, *size))

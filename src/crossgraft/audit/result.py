@@ -1,0 +1,411 @@
+"""What ``audit_model`` returns, and what it found in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from crossgraft.audit._area_terms import reliance_terms, scores_by_share, sum_of_areas
+from crossgraft.audit.confounded import Unit
+from crossgraft.audit.fold_scores import AuditedImages, FoldScores
+from crossgraft.audit.group_metrics import GroupMetrics, group_metrics
+from crossgraft.audit.mitigation import Mitigation
+from crossgraft.audit.options import AuditOptions
+from crossgraft.audit.record import (
+    AuditDifference,
+    AuditEntry,
+    AuditFrequencies,
+    AuditMode,
+    AuditOutcome,
+    AuditRecord,
+    ConfounderRecord,
+    FileFactRow,
+    ImagesNeeded,
+)
+from crossgraft.audit.reliance import (
+    Curves,
+    ExactTestScores,
+    early_gap,
+    flip_effect,
+    flip_share,
+    ood_drop_area,
+    shortcut_reliance_index,
+)
+from crossgraft.data import Dataset
+from crossgraft.edit._image_edit import ImageEdit
+from crossgraft.metrics import MetricValue
+from crossgraft.models.record import ModelRecord
+from crossgraft.progress import Reporter
+from crossgraft.records.base import CheckRecord, Reference, Thumbnail
+from crossgraft.running.run_directory import RunDirectory
+from crossgraft.statistics import MeanInterval, mean_interval
+from crossgraft.words.formatting import NumberFormat, joined
+
+NUMBERS = NumberFormat(decimals=3)
+OUTCOMES: dict[AuditOutcome, str] = {
+    "relies": "relies on it",
+    "sensitive": "sensitive to it",
+    "passes": "passes",
+    "undecided": "undecided",
+    "undetectable": "not assessable: not seen by the network",
+    "untrained": "not assessable: the model learned nothing",
+    "impossible": "not measured",
+}
+"""Each outcome in a table."""
+_SAID: dict[AuditOutcome, tuple[str, str]] = {
+    "relies": ("relies on", "rely on"),
+    "sensitive": ("is sensitive to", "are sensitive to"),
+    "passes": ("passes with", "pass with"),
+    "undecided": ("is undecided with", "are undecided with"),
+    "undetectable": (
+        "cannot be assessed (not seen by the network) with",
+        "cannot be assessed (not seen by the network) with",
+    ),
+    "untrained": ("cannot be assessed (learned nothing) with", "cannot be assessed (learned nothing) with"),
+    "impossible": ("could not be measured with", "could not be measured with"),
+}
+
+
+def answer_in_words(record: AuditRecord) -> str:
+    """Which models rely on what, the worst news first."""
+    if record.needs and not record.entries:
+        return _planned(record)
+    plain = [entry for entry in record.entries if entry.mitigation == "erm"]
+    said: list[str] = []
+    for outcome in OUTCOMES:
+        of_it = [entry for entry in plain if entry.outcome == outcome]
+        by_model: dict[str, list[str]] = {}
+        for entry in of_it:
+            by_model.setdefault(entry.model, []).append(entry.confounder)
+        for confounders in dict.fromkeys(map(tuple, by_model.values())):
+            models = [model for model, found in by_model.items() if tuple(found) == confounders]
+            said.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
+    return ("; ".join(said) if said else "Nothing was asked") + "." + _gates_in_words(record)
+
+
+def _planned(record: AuditRecord) -> str:
+    """Whether there are as many images as verdicts need."""
+    short = list(dict.fromkeys(each.confounder for each in record.needs if each.available < each.needed))
+    if not short:
+        return "There are as many images as a verdict needs."
+    return f"There may be too few images for a verdict on {joined(short)}."
+
+
+def _gates_in_words(record: AuditRecord) -> str:
+    """What ``--fail-on`` found, condition by condition."""
+    said = ""
+    for state, one, several in (
+        ("failed", "holds", "hold"),
+        ("not assessable", "cannot be assessed", "cannot be assessed"),
+        ("passed", "does not hold", "do not hold"),
+    ):
+        gates = [gate for gate in record.gates if gate.state == state]
+        if gates:
+            what = f"The condition {gates[0].condition}" if len(gates) == 1 else f"{len(gates)} conditions"
+            said += f" {what} of --fail-on {one if len(gates) == 1 else several}."
+    return said
+
+
+def least_reliant(record: AuditRecord) -> list[str]:
+    """Per confounder, the model that relies least, and those that the test images do not tell from it."""
+    said: list[str] = []
+    for confounder in dict.fromkeys(each.confounder for each in record.differences):
+        beside = [each for each in record.differences if each.confounder == confounder]
+        alike = [each.model for each in beside if not _lies_above_0(each)]
+        name = beside[0].reference
+        if not alike:
+            text = f"{name} relies on {confounder} less than {_every_other(len(beside))}."
+        elif len(alike) == len(beside):
+            text = f"{name} has the smallest SRI with {confounder}, but no interval tells another model from it."
+        else:
+            text = f"{name} relies least on {confounder}. Not told from it: {joined(alike)}."
+        said.append(text)
+    return said
+
+
+def _every_other(number: int) -> str:
+    return "the other model" if number == 1 else f"the {number} other models"
+
+
+def _lies_above_0(difference: AuditDifference) -> bool:
+    low = difference.reliance.patients_low
+    return low is not None and low > 0
+
+
+def headline(entry: AuditEntry) -> tuple[str, str]:
+    """Name and key of the number that an entry is about."""
+    if entry.mode == "trained":
+        return "AUC drop", "auc_drop"
+    return "SRI", "shortcut_reliance_index"
+
+
+TestMode = Literal["exact", "sampled"]
+
+
+class SharePoint(NamedTuple):
+    """All folds at one share.
+
+    Attributes:
+        share: p_art.
+        realised: Mean share of the training positives that carry the artefact.
+        iid: AUC on test images like those of training.
+        ood: AUC where negatives carry it and positives do not.
+        clean: AUC where nobody carries it.
+        aligned: AUC where all positives carry it and no negative.
+        flip_effect: Mean change of the logit of an image that gets it; None for an attribute.
+        flip_effects: The same of negatives and of positives.
+        groups: Results by class and artefact, of each fold, at a threshold of 0.5.
+        worst: Accuracy of the worst cell at 0.5.
+        worst_by_val: The same at the threshold that val picks.
+        best_epoch: Mean epoch that was kept, where networks were trained.
+        micro_aucs: I.i.d. and o.o.d. as published curves have them, where that was asked for.
+    """
+
+    share: float
+    realised: float
+    iid: MeanInterval
+    ood: MeanInterval
+    clean: MeanInterval
+    aligned: MeanInterval
+    flip_effect: MeanInterval | None
+    groups: tuple[GroupMetrics, ...]
+    worst: MeanInterval
+    worst_by_val: MeanInterval
+    best_epoch: MeanInterval | None
+    micro_aucs: tuple[MeanInterval, MeanInterval] | None = None
+    flip_effects: tuple[MeanInterval, MeanInterval] | None = None
+
+
+class Reliance(NamedTuple):
+    """How far a model relies on the artefact.
+
+    Attributes:
+        shortcut_reliance_index: SRI over folds.
+        over_patients: The same SRI with the interval of the test images, which all folds share.
+        ood_drop_area: What is lost out of distribution, over folds.
+        early_gap: Gap at the smallest share above 0, less that at 0, over folds.
+        flip_share: Share at which the mean o.o.d. curve crosses chance; None: never.
+        clean: AUC of the models of share 0 on clean images, over folds.
+        points: One per share.
+        curves: One per fold.
+    """
+
+    shortcut_reliance_index: MeanInterval
+    over_patients: MetricValue
+    ood_drop_area: MeanInterval
+    early_gap: MeanInterval
+    flip_share: float | None
+    clean: MeanInterval
+    points: tuple[SharePoint, ...]
+    curves: tuple[Curves, ...]
+
+
+class IidDraw(NamedTuple):
+    """How i.i.d. test images come about.
+
+    Attributes:
+        mode: ``exact``: means over all draws of carriers among the test positives. ``sampled``: one draw per share, as the
+            released code does.
+        unit: What that draw is of: images, or whole patients.
+        seed: Random seed of the draw.
+        micro: Whether areas are also computed as the released code does.
+    """
+
+    mode: TestMode = "exact"
+    unit: Unit = "image"
+    seed: int = 0
+    micro: bool = False
+
+
+def reliance_of(scores: Sequence[FoldScores], tested: AuditedImages, draw: IidDraw | None = None) -> Reliance:
+    """Curves of each fold, and their summaries.
+
+    Args:
+        scores: Every fold at every share, in any order.
+        tested: The test images.
+        draw: How i.i.d. test images come about; None: exact means over all draws.
+
+    Raises:
+        DataError: The share 0 is missing, or there are fewer than three shares.
+
+    Source: SRI and its relatives are this project's; i.i.d. and o.o.d. are those of Juodelyte's thesis, chapter 4.
+    """
+    draw, by_share = draw or IidDraw(), scores_by_share(scores)
+    points = tuple(_point(of_share, tested, draw) for of_share in by_share.values())
+    shares = np.array(list(by_share))
+    curves = tuple(
+        Curves(shares, iid, ood)
+        for iid, ood in zip(
+            np.array([[_iid(one, tested, draw) for one in of_share] for of_share in by_share.values()]).T,
+            np.array([[one.cells(tested).ood for one in of_share] for of_share in by_share.values()]).T,
+            strict=True,
+        )
+    )
+    return Reliance(
+        shortcut_reliance_index=_over(curves, shortcut_reliance_index),
+        over_patients=sum_of_areas(reliance_terms(by_share, tested), tested),
+        ood_drop_area=_over(curves, ood_drop_area),
+        early_gap=_over(curves, early_gap),
+        flip_share=flip_share(shares, np.mean([curve.ood for curve in curves], axis=0)),
+        clean=points[0].clean,
+        points=points,
+        curves=curves,
+    )
+
+
+def _over(curves: Sequence[Curves], what: Callable[[np.ndarray, np.ndarray, np.ndarray], float]) -> MeanInterval:
+    return mean_interval(np.array([what(*curve) for curve in curves]))
+
+
+def _point(of_share: Sequence[FoldScores], tested: AuditedImages, draw: IidDraw) -> SharePoint:
+    cells = [one.cells(tested) for one in of_share]
+    groups = tuple(_groups(one, tested, one.decided) for one in of_share)
+    by_val = [_groups(one, tested, one.decided_by_val) for one in of_share]
+    epochs = [float(one.best_epoch) for one in of_share if one.best_epoch is not None]
+    micro = [one.micro_aucs(tested, one.share, unit=draw.unit, seed=draw.seed) for one in of_share if draw.micro]
+    flips = [flip_effect(one.clean, one.edited) for one in of_share] if tested.attribute is None else []
+
+    def mean(read: Callable[[ExactTestScores], float]) -> MeanInterval:
+        return mean_interval(np.array([read(each) for each in cells]), limits=(0.0, 1.0))
+
+    return SharePoint(
+        share=of_share[0].share,
+        realised=float(np.mean([one.realised for one in of_share])),
+        iid=mean_interval(np.array([_iid(one, tested, draw) for one in of_share]), limits=(0.0, 1.0)),
+        ood=mean(lambda each: each.ood),
+        clean=mean(lambda each: each.clean),
+        aligned=mean(lambda each: each.aligned),
+        flip_effect=mean_interval(np.array(flips)) if flips else None,
+        groups=groups,
+        worst=mean_interval(np.array([each.worst.accuracy.value for each in groups]), limits=(0.0, 1.0)),
+        worst_by_val=mean_interval(np.array([each.worst.accuracy.value for each in by_val]), limits=(0.0, 1.0)),
+        best_epoch=mean_interval(np.array(epochs)) if epochs else None,
+        flip_effects=None if tested.attribute is not None else _by_class(of_share, tested),
+        micro_aucs=(mean_interval(np.array(micro)[:, 0]), mean_interval(np.array(micro)[:, 1])) if micro else None,
+    )
+
+
+def _by_class(of_share: Sequence[FoldScores], tested: AuditedImages) -> tuple[MeanInterval, MeanInterval]:
+    """Flip effects of negatives and of positives."""
+    of_negatives, of_positives = (
+        mean_interval(np.array([flip_effect(one.clean[rows], one.edited[rows]) for one in of_share]))
+        for rows in (~tested.is_positive, tested.is_positive)
+    )
+    return of_negatives, of_positives
+
+
+def _iid(one: FoldScores, tested: AuditedImages, draw: IidDraw) -> float:
+    if draw.mode == "sampled" and tested.attribute is None:
+        return one.sampled_iid(tested, one.share, unit=draw.unit, seed=draw.seed)
+    return one.cells(tested).iid(one.share, tested.num_drawn, negatives=tested.carrying_negatives)
+
+
+def _groups(one: FoldScores, tested: AuditedImages, decided: np.ndarray) -> GroupMetrics:
+    """Both versions of every image, or for an attribute every image once."""
+    labels = tested.is_positive.astype(np.int64)
+    if tested.attribute is not None:
+        flags = tested.attribute.astype(np.int64)
+        return group_metrics(one.clean, labels, flags, groups=tested.groups, decided=decided[0])
+    twice = np.tile(np.arange(len(labels)), 2) if tested.groups is None else np.r_[tested.groups, tested.groups]
+    return group_metrics(
+        np.r_[one.clean, one.edited],
+        np.r_[labels, labels],
+        np.repeat([0, 1], len(labels)),
+        groups=twice,
+        decided=np.r_[decided[0], decided[1]],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the options name.
+
+    Attributes:
+        edits: Artefacts that are put into images.
+        attributes: Columns whose groups confound, as they were written.
+        absent: Edits of images that do not carry the artefact.
+        mitigations: What plain training is compared with.
+        shares: p_art, ascending from 0.
+    """
+
+    edits: Sequence[ImageEdit]
+    attributes: Sequence[str]
+    absent: Sequence[ImageEdit]
+    mitigations: Sequence[Mitigation]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditCall:
+    """One call of ``audit_model``, and where it runs.
+
+    Attributes:
+        model: What is audited.
+        asked: What the options name.
+        options: All options.
+        directory: Run directory, or None.
+        reporter: Reporter of progress.
+        device: ``cpu``, ``cuda`` …
+        num_threads: Number of threads that read images and compute.
+    """
+
+    model: Any
+    asked: Asked
+    options: AuditOptions
+    directory: RunDirectory | None
+    reporter: Reporter
+    device: str
+    num_threads: int
+
+
+@dataclass(eq=False)
+class Audited:
+    """What was found, before it becomes a record.
+
+    Attributes:
+        dataset: All rows.
+        test: Those that were measured on.
+        positive: Class in question.
+        is_positive: (n,) who is of it.
+        mode: How it was measured.
+        fingerprint: What names the models.
+        training_key: What names the training of a fine-tuned model in the ledger; None for others.
+        models: The models; empty for what can only be asked.
+        confounders: What was put into images.
+        entries: One per model, confounder and mitigation.
+        differences: Models beside the one that relies least.
+        needs: Numbers of images that a verdict needs.
+        manifest: One row per image and fold, with the share from which on it carries an artefact.
+        attribute_rows: One row per image that is taken for an attribute, by share and fold.
+        frequency: Frequencies of images, artefacts and networks; None: they were not asked for.
+        file_facts: How well facts of the file tell the class.
+        checks: Findings about the rows.
+        notes: What the report says beside the numbers.
+        references: Publications.
+        pictures: Makes the pictures of the report.
+    """
+
+    dataset: Dataset
+    test: np.ndarray
+    positive: str
+    is_positive: np.ndarray
+    mode: AuditMode
+    fingerprint: str = ""
+    training_key: str | None = None
+    models: list[ModelRecord] = field(default_factory=list[ModelRecord])
+    confounders: list[ConfounderRecord] = field(default_factory=list[ConfounderRecord])
+    entries: list[AuditEntry] = field(default_factory=list[AuditEntry])
+    differences: list[AuditDifference] = field(default_factory=list[AuditDifference])
+    needs: list[ImagesNeeded] = field(default_factory=list[ImagesNeeded])
+    manifest: pd.DataFrame = field(default_factory=pd.DataFrame)
+    attribute_rows: pd.DataFrame = field(default_factory=pd.DataFrame)
+    frequency: AuditFrequencies | None = None
+    file_facts: list[FileFactRow] = field(default_factory=list[FileFactRow])
+    checks: list[CheckRecord] = field(default_factory=list[CheckRecord])
+    notes: list[str] = field(default_factory=list[str])
+    references: list[Reference] = field(default_factory=list[Reference])
+    pictures: Callable[[], list[Thumbnail]] | None = None

@@ -1,0 +1,196 @@
+"""Figures of a training: loss and metric by epoch, norms of gradients by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+from crossgraft.report.plots.scatter import TICK_STEPS
+from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, PIXELS_PER_CHARACTER, draw, shortened
+
+_WIDTH, _WIDE, _HEIGHT = 400, 828, 270  # two beside each other are as wide as a wide one
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 56, 46
+_MOST_MARKED = 40  # epochs; more dots than this are a thick line
+
+
+class LearningCurve(NamedTuple):
+    """One quantity, one value per epoch or step; those without a value leave a gap."""
+
+    name: str
+    values: Sequence[float | None]
+    faint: bool = False
+
+
+def learning_curves_figure(
+    curves: Sequence[LearningCurve],
+    *,
+    y_label: str,
+    best_epoch: int | None,
+    head_epochs: int,
+    identifier: str,
+    is_wide: bool = False,
+    target: float | None = None,
+    steps: Sequence[int] | None = None,
+) -> Markup:
+    """Draw ``curves`` over the epochs, which count from 1, or over steps.
+
+    Args:
+        curves: Curves, at most six that are not faint; faint ones are drawn thin, without a name.
+        y_label: Quantity and unit.
+        best_epoch: Gets a vertical line: its weights were kept. None: no line.
+        head_epochs: The first epochs, shaded: only the head was trained. 0: none.
+        identifier: Unique on the page.
+        is_wide: Whether the drawing stands alone.
+        target: Value with a dotted horizontal line: it was asked for. None: no line.
+        steps: Step of each value, where they are not epochs.
+    """
+    width, unit = _WIDE if is_wide else _WIDTH, "step" if steps else "epoch"
+
+    def paint(figure: Figure) -> None:
+        size = ((width - _LEFT - _RIGHT) / width, (_HEIGHT - _BOTTOM - _TOP) / _HEIGHT)
+        axes = figure.add_axes((_LEFT / width, _BOTTOM / _HEIGHT, *size))
+        axes.set_xlabel(unit.capitalize())
+        figure.text(4 / width, 1 - 4 / _HEIGHT, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
+        axes.xaxis.set_major_locator(MaxNLocator(6 * width // _WIDTH, integer=True))
+        axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
+        if head_epochs:
+            axes.axvspan(0.5, head_epochs + 0.5, color=INK, alpha=0.07, linewidth=0)
+        if best_epoch is not None:
+            axes.axvline(best_epoch, color=INK, alpha=0.5, linewidth=1, linestyle=(0, (4, 3)))
+        if target is not None:
+            axes.axhline(target, color=INK, alpha=0.6, linewidth=1.2, linestyle=(0, (1, 2)))
+        styles = iter([(OKABE_ITO[0], "o"), (OKABE_ITO[1], "s"), *((c, "^") for c in OKABE_ITO[2:])])
+        for curve in curves:
+            _draw_curve(
+                axes, curve, steps or range(1, len(curve.values) + 1), ("", "") if curve.faint else next(styles)
+            )
+        axes.set_xlim(0.5, max(steps[-1] if steps else len(curve.values) for curve in curves) + 0.5)
+        if any(not curve.faint for curve in curves):
+            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, borderaxespad=0, handlelength=1.6)
+
+    names = ", ".join(curve.name for curve in curves if not curve.faint)
+    return draw(width, _HEIGHT, paint, identifier=identifier, label=f"{y_label} by {unit}: {names}.")
+
+
+def _draw_curve(axes: Axes, curve: LearningCurve, epochs: Sequence[int], style: tuple[str, str]) -> None:
+    heights = [math.nan if value is None or not math.isfinite(value) else value for value in curve.values]
+    if curve.faint:
+        axes.plot(epochs, heights, color=INK, alpha=0.25, linewidth=1)
+        return
+    colour, marker = style
+    marked = marker if len(curve.values) <= _MOST_MARKED else ""
+    axes.plot(
+        epochs,
+        heights,
+        color=colour,
+        marker=marked,
+        markersize=4.5,
+        markeredgecolor=PAPER,
+        markeredgewidth=0.6,
+        linewidth=1.6,
+        label=shortened(curve.name, 24),
+    )
+
+
+_GRADIENT_NORMS_WIDE, _NARROW = 828, 400  # pixels
+_GRADIENT_NORMS_LEFT, _GRADIENT_NORMS_RIGHT, _GRADIENT_NORMS_TOP, _GRADIENT_NORMS_BOTTOM = 62, 14, 28, 46
+_PLOT_HEIGHT = 270
+_NAME_HEIGHT, _NAMES_WIDTH = 16, 190
+_NAMES_IN_ROW = 2  # on a narrow screen
+MOST_NAMED_BLOCKS = 24
+"""Blocks that are named; with more, those at regular distances."""
+_BLUE, _RED, _GREEN, _, _ORANGE, _ = OKABE_ITO
+_DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1.5, 1.5)))
+
+
+class BlockCurve(NamedTuple):
+    """One block: its name, and one value per step that is drawn; None and 0 leave a gap."""
+
+    name: str
+    values: Sequence[float | None]
+
+
+def gradient_norms_figure(
+    curves: Sequence[BlockCurve], steps: Sequence[int], *, y_label: str, identifier: str, is_wide: bool = True
+) -> Markup:
+    """Draw ``curves`` over ``steps`` on a logarithmic axis.
+
+    Colours run from the first block to the last, and neighbours differ in their dashes.
+
+    Args:
+        curves: Curves from the first block to the last; of more than ``MOST_NAMED_BLOCKS``, some have no name.
+        steps: Steps of the values.
+        y_label: Quantity.
+        identifier: Unique on the page.
+        is_wide: Whether names stand beside the drawing; on a narrow screen they stand below it.
+    """
+    styles = _styles(len(curves))
+    named = _named(len(curves))
+    width = _GRADIENT_NORMS_WIDE if is_wide else _NARROW
+    names_height = _NAME_HEIGHT * (len(named) if is_wide else math.ceil(len(named) / _NAMES_IN_ROW))
+    plot_height = max(_PLOT_HEIGHT, names_height) if is_wide else _PLOT_HEIGHT
+    height = plot_height + _GRADIENT_NORMS_TOP + _GRADIENT_NORMS_BOTTOM + (0 if is_wide else names_height)
+    plot_width = width - _GRADIENT_NORMS_LEFT - _GRADIENT_NORMS_RIGHT - (_NAMES_WIDTH if is_wide else 0)
+
+    def paint(figure: Figure) -> None:
+        bottom = height - _GRADIENT_NORMS_TOP - plot_height
+        axes = figure.add_axes(
+            (_GRADIENT_NORMS_LEFT / width, bottom / height, plot_width / width, plot_height / height)
+        )
+        axes.set_xlabel("Step")
+        figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
+        for curve, (colour, dashes) in zip(curves, styles, strict=True):
+            heights = [value if value is not None and value > 0 else math.nan for value in curve.values]
+            axes.plot(steps, heights, color=colour, linestyle=dashes, linewidth=1.5)
+        _scale(axes, curves, steps)
+        axes.legend(
+            [Line2D([], [], color=styles[place][0], linestyle=styles[place][1]) for place in named],
+            [shortened(curves[place].name, 20) for place in named],
+            loc="upper left" if is_wide else "lower left",
+            bbox_to_anchor=(1.02, 1.01) if is_wide else (-_GRADIENT_NORMS_LEFT / plot_width, -bottom / plot_height),
+            ncols=1 if is_wide else _NAMES_IN_ROW,
+            borderaxespad=0,
+            handlelength=2.2,
+            labelspacing=0.25,
+            columnspacing=0.8,
+        )
+
+    label = f"{y_label} by step: {', '.join(curve.name for curve in curves)}."
+    return draw(width, height, paint, identifier=identifier, label=label)
+
+
+def _styles(number: int) -> list[tuple[str, Any]]:
+    """Colour and dashes of each block; the middle of the range is neither pale on white nor dark on black."""
+    colours = LinearSegmentedColormap.from_list("blocks", [_BLUE, _GREEN, _ORANGE, _RED])
+    shares = [place / max(number - 1, 1) for place in range(number)]
+    return [(to_hex(colours(share)), _DASHES[place % len(_DASHES)]) for place, share in enumerate(shares)]
+
+
+def _named(number: int) -> list[int]:
+    step = math.ceil(number / MOST_NAMED_BLOCKS)
+    return list(range(0, number, step))
+
+
+def _scale(axes: Axes, curves: Sequence[BlockCurve], steps: Sequence[int]) -> None:
+    axes.set_yscale("log")
+    known = [value for curve in curves for value in curve.values if value is not None and value > 0]
+    if known:
+        low, high = min(known), max(known)
+        room = max((high / low) ** 0.05, 1.1)
+        axes.set_ylim(low / room, high * room)
+        decades = math.log10(high / low)
+        subs = (1, 1.5, 2, 3, 4, 5, 7) if decades < 0.7 else (1, 2, 5) if decades < 1.5 else (1,)
+        axes.yaxis.set_major_locator(LogLocator(subs=subs))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set_xlim(steps[0], max(steps[-1], steps[0] + 1))
