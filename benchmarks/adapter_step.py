@@ -33,9 +33,7 @@ def main() -> None:
             measure(name, build, arguments.batch_size or batch_size, methods, arguments.rounds)
 
 
-def measure(
-    name: str, build: Callable[[], nn.Module], batch_size: int, methods: Sequence[str], num_rounds: int
-) -> None:
+def measure(name: str, build: Callable[[], nn.Module], batch_size: int, methods: Sequence[str], num_rounds: int) -> None:
     """One line a method; the first one is what the others are compared with."""
     steps = [make_step(build, batch_size, None, method) for method in methods]
     for step in steps:

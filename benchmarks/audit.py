@@ -54,9 +54,7 @@ def priority(arguments: argparse.Namespace) -> None:
         {"both passes": both_passes, "priority": lambda: learning_priority(network, images, labels)}, arguments.rounds
     )
     ratio = found["priority"] / found["both passes"]
-    print(
-        f"learning priority, ResNet-18, {number} images of {side}: {ratio:.3f} × both passes (target {TARGET_PRIORITY})"
-    )
+    print(f"learning priority, ResNet-18, {number} images of {side}: {ratio:.3f} × both passes (target {TARGET_PRIORITY})")
 
 
 def projection(arguments: argparse.Namespace) -> None:

@@ -47,8 +47,7 @@ def compare(folder: Path, files: list[Path], arguments: argparse.Namespace) -> N
 
     check_data(folder, workers=arguments.threads)  # imports are not what is measured
     rounds = [
-        (seconds(decode_all), seconds(lambda: check_data(folder, workers=arguments.threads)))
-        for _ in range(arguments.rounds)
+        (seconds(decode_all), seconds(lambda: check_data(folder, workers=arguments.threads))) for _ in range(arguments.rounds)
     ]
     floor, check = (min(column) for column in zip(*rounds, strict=True))
     print(

@@ -151,9 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="few images, one epoch, a tiny network, two commands")
     parser.add_argument("--workers", type=int, help="threads of each command; by default all cores")
-    parser.add_argument(
-        "--images", type=int, default=600, help="number of them, where there is a choice; 600 by default"
-    )
+    parser.add_argument("--images", type=int, default=600, help="number of them, where there is a choice; 600 by default")
     parser.add_argument("--epochs", type=int, default=4, help="epochs of each training; 4 by default")
     parser.add_argument("--load", type=int, default=0, help="other programs that each want a core; 0 by default")
     given = parser.parse_args()

@@ -78,13 +78,7 @@ def run_bare(backbone: Backbone, num_images: int, batch_size: int, threads: int)
 
 def run_extraction(backbone: Backbone, dataset: Dataset, folder: Path, arguments: argparse.Namespace) -> Seconds:
     start, cpu_start = time.perf_counter(), time.process_time()
-    found = extract_features(
-        dataset,
-        backbone,
-        cache_dir=folder,
-        batch_size=arguments.batch_size,
-        num_threads=arguments.threads,
-    )
+    found = extract_features(dataset, backbone, cache_dir=folder, batch_size=arguments.batch_size, num_threads=arguments.threads)
     found.features.sum()  # touch every page of the memory map
     return Seconds(time.perf_counter() - start, time.process_time() - cpu_start)
 

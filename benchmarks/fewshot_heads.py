@@ -35,11 +35,7 @@ class Size:
     url_target_seconds: float | None = None
 
 
-SIZES = (
-    Size(500, 25, 512, copa_target=1.5, url_target_seconds=0.30),
-    Size(25, 5, 512, copa_target=3.0),
-    Size(500, 25, 1280),
-)
+SIZES = (Size(500, 25, 512, copa_target=1.5, url_target_seconds=0.30), Size(25, 5, 512, copa_target=3.0), Size(500, 25, 1280))
 
 
 def main() -> None:
@@ -53,9 +49,7 @@ def main() -> None:
 def measure(size: Size, num_rounds: int) -> None:
     random = np.random.default_rng(0)
     labels = np.arange(size.images) % size.ways
-    features = random.standard_normal((size.ways, size.width))[labels] + random.standard_normal(
-        (size.images, size.width)
-    )
+    features = random.standard_normal((size.ways, size.width))[labels] + random.standard_normal((size.images, size.width))
     features = features.astype(np.float32)
     heads = [NccHead(), RidgeHead(), LogisticHead(), UrlHead(), CopaHead()]
     works: dict[str, Callable[[], object]] = {

@@ -163,9 +163,7 @@ def measure(name: str, build: Callable[[], nn.Module], batch_size: int, cases: S
                 print(f"  {f'floor of {case.label}':50} {np.median(ratios):.3f}  ({low:.3f} to {high:.3f})", flush=True)
 
 
-def report(
-    network: str, title: str, cases: Sequence[Case], seconds: np.ndarray, memory: Sequence[float | None]
-) -> None:
+def report(network: str, title: str, cases: Sequence[Case], seconds: np.ndarray, memory: Sequence[float | None]) -> None:
     """One line a case; the first column is the plain step."""
     print(f"\n{network}, {title}: a step of full fine-tuning takes {np.median(seconds[:, 0]):.3f} s")
     for case, own, held in zip(cases, seconds[:, 1:].T, memory, strict=True):
@@ -226,9 +224,7 @@ def make_floor(build: Callable[[], nn.Module], batch_size: int, case: Case) -> S
     return products
 
 
-def prepared(
-    build: Callable[[], nn.Module], batch_size: int, case: Case | None, method: str = "full"
-) -> tuple[Step, list[Any]]:
+def prepared(build: Callable[[], nn.Module], batch_size: int, case: Case | None, method: str = "full") -> tuple[Step, list[Any]]:
     """A step of training, and its regularisers."""
     images = torch.randn(batch_size, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
     rows = torch.arange(batch_size)

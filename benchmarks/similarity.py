@@ -125,9 +125,7 @@ def layers_against_torch_cka(num_layers: int, d: int, n: int, batch: int) -> Non
     print(f"  largest difference of minibatch CKA {off[0]:.1e}, of exact CKA {off[1]:.1e}")
     theirs = min(seconds_of(lambda: torch_cka(*tensors, splits)) for _ in range(2))
     for name, work in (("minibatches", ours), ("exact", exact)):
-        print(
-            f"  {name:12} {theirs / min(seconds_of(work) for _ in range(3)):.1f} times as fast as torch_cka", flush=True
-        )
+        print(f"  {name:12} {theirs / min(seconds_of(work) for _ in range(3)):.1f} times as fast as torch_cka", flush=True)
 
 
 def torch_cka(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor], splits: list[slice]) -> np.ndarray:

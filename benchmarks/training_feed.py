@@ -58,9 +58,7 @@ FEEDS = (
 def main() -> None:
     arguments = parse_arguments()
     dataset = make_dataset(arguments.images, arguments.pixels)
-    print(
-        f"{arguments.images} images of {arguments.pixels} px, batch {arguments.batch_size}, {arguments.threads} thread(s)"
-    )
+    print(f"{arguments.images} images of {arguments.pixels} px, batch {arguments.batch_size}, {arguments.threads} thread(s)")
     with limit_threads(arguments.threads):
         measure_feeds(dataset, arguments)
         measure_training(dataset, arguments)
@@ -123,9 +121,7 @@ def feed_name(augmentation: str, transform: str | None, kept: bool) -> str:
 def make_feed(dataset: Dataset, feed: tuple[str, str | None, bool], arguments: argparse.Namespace) -> BatchMaker:
     augmentation, transform, kept = feed
     preprocessing = Preprocessing(arguments.pixels, arguments.pixels)
-    images = TrainingImages(
-        dataset, preprocessing, memory_limit_bytes=2**40 if kept else 0, num_threads=arguments.threads
-    )
+    images = TrainingImages(dataset, preprocessing, memory_limit_bytes=2**40 if kept else 0, num_threads=arguments.threads)
     targets = torch.eye(2)[torch.as_tensor(dataset.targets)]
     return BatchMaker(
         images,

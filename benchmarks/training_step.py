@@ -45,9 +45,7 @@ class FixedBatch:
 
 def main() -> None:
     arguments = parse_arguments()
-    print(
-        f"batch {arguments.batch_size}, {arguments.image_size} px, {arguments.threads} thread(s), {arguments.pairs} pairs"
-    )
+    print(f"batch {arguments.batch_size}, {arguments.image_size} px, {arguments.threads} thread(s), {arguments.pairs} pairs")
     with limit_threads(arguments.threads):
         for name in arguments.models.split(","):
             measure(name, arguments)
@@ -115,14 +113,7 @@ def engine_step(classifier: Classifier, batch: FixedBatch) -> Callable[[], None]
     named = make_optimizer(classifier, selection, (), settings)
     network, optimizer = fabric.setup(Network(classifier, ()), named.optimizer)
     training_step = TrainingStep(
-        fabric,
-        network,
-        optimizer,
-        named=named,
-        classifier=classifier,
-        loss=CrossEntropy(),
-        regularizers=(),
-        settings=settings,
+        fabric, network, optimizer, named=named, classifier=classifier, loss=CrossEntropy(), regularizers=(), settings=settings
     )
     numbers: Iterator[int] = iter(range(10**9))
 

@@ -108,9 +108,7 @@ def mitigations_page() -> str:
         for name, each in MITIGATIONS
         if MITIGATIONS.origin(name) == "crossgraft"
     ]
-    text = (
-        "What `crossgraft audit --mitigate` takes; when each helps or misleads: [mitigation](../audit/mitigation.md)."
-    )
+    text = "What `crossgraft audit --mitigate` takes; when each helps or misleads: [mitigation](../audit/mitigation.md)."
     head = "| name | title | options and defaults | source |\n|---|---|---|---|"
     return "\n".join([NOTE, "# Mitigations", "", text, "", head, *rows, ""])
 

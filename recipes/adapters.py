@@ -47,9 +47,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
         beside = {target.name: read_table(arguments.beside, target.name) for target in targets}
         pretraining = read_table(arguments.rows, PRETRAINING)
         titles = {target.name: target.title for target in targets}
-        write_page(
-            arguments.out, tables, beside, pretraining, titles=titles, vit=VIT_NAME, wanted=wanted(targets, arguments)
-        )
+        write_page(arguments.out, tables, beside, pretraining, titles=titles, vit=VIT_NAME, wanted=wanted(targets, arguments))
     if failed:
         raise SystemExit(f"{failed} trainings failed; the same command tries them again")
 
@@ -96,9 +94,7 @@ def wanted(targets: Sequence[Target], arguments: argparse.Namespace) -> int:
 
 def parse_arguments(command_line: Sequence[str] | None = None) -> argparse.Namespace:
     parser = study_parser(__doc__ or "", name="adapters", variants=variants())
-    parser.add_argument(
-        "--beside", type=Path, default=RESULTS / "adapters" / "mobilenets", help="tables of FULL and LINEAR"
-    )
+    parser.add_argument("--beside", type=Path, default=RESULTS / "adapters" / "mobilenets", help="tables of FULL and LINEAR")
     return read_arguments(parser, command_line)
 
 

@@ -19,13 +19,7 @@ LOOKS = {  # method: colour (safe for the colour-blind), marker
     "full": ("#000000", "D"),
     "linear": ("#777777", "x"),
 }
-TITLES = {
-    "lora": "LoRA",
-    "adaptformer": "AdaptFormer",
-    "partial-3": "Last three blocks",
-    "full": "FULL",
-    "linear": "LINEAR",
-}
+TITLES = {"lora": "LoRA", "adaptformer": "AdaptFormer", "partial-3": "Last three blocks", "full": "FULL", "linear": "LINEAR"}
 
 
 def write_figure(path: Path, tables: Mapping[str, Table], titles: Mapping[str, str], vit: str) -> None:
@@ -41,9 +35,7 @@ def write_figure(path: Path, tables: Mapping[str, Table], titles: Mapping[str, s
                 axes.set_title(f"{title}, {kind}", fontsize=10)
                 axes.set_xlabel("CKA to the pretrained network" if row else "")
                 axes.set_ylabel("" if column else "Accuracy")
-        handles = {
-            t.get_label(): t for line in grid for axes in line for t in axes.get_lines() if t.get_label()[0] != "_"
-        }
+        handles = {t.get_label(): t for line in grid for axes in line for t in axes.get_lines() if t.get_label()[0] != "_"}
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(LOOKS), frameon=False)
         figure.savefig(path, metadata={"Date": None, "Creator": None})
 

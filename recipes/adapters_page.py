@@ -139,14 +139,7 @@ Mean over the seeds with an interval over the seeds.
 
 
 def write_page(
-    path: Path,
-    tables: Tables,
-    beside: Tables,
-    pretraining: Table,
-    *,
-    titles: Mapping[str, str],
-    vit: str,
-    wanted: int,
+    path: Path, tables: Tables, beside: Tables, pretraining: Table, *, titles: Mapping[str, str], vit: str, wanted: int
 ) -> None:
     """The page and, in a folder beside it, its figure; ``wanted`` is the number of trainings of the whole study."""
     folder = path.with_suffix("")

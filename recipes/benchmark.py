@@ -92,10 +92,7 @@ def read_lines(file: Path) -> list[Line]:
     """What was measured before."""
     with file.open(encoding="utf-8", newline="") as stream:
         _, *rows = csv.reader(stream)
-    return [
-        Line(table, target, group, method, float(tau), float(regret))
-        for table, target, group, method, tau, regret in rows
-    ]
+    return [Line(table, target, group, method, float(tau), float(regret)) for table, target, group, method, tau, regret in rows]
 
 
 def replay_of(name: str) -> Replay:
@@ -105,9 +102,7 @@ def replay_of(name: str) -> Replay:
         return Replay(table.benchmark(), list(table.models), table.metric, [])
     if name == SOURCES:
         benchmark, publication, metric = thesis_datasets(), "thesis", "auc"
-        names = [
-            "resnet18.tv_in1k" if source == "imagenet" else f"resnet18-from-{source}" for source in benchmark.models
-        ]
+        names = ["resnet18.tv_in1k" if source == "imagenet" else f"resnet18-from-{source}" for source in benchmark.models]
     else:
         table = published_table(name)
         benchmark, publication, metric = table.benchmark(), publication_of(table.origin), table.metric
@@ -126,9 +121,7 @@ def measure(replay: Replay) -> Iterator[Line]:
         truth = benchmark.results[target, models]
         values = {"Static prior": prior[target, models], "Aggregation": aggregated[target, models]}
         values |= orders(replay, [replay.names[model] for model in models], target, own, elsewhere)
-        values |= {
-            column.title: column.values[target, models] for column in benchmark.columns.values() if not column.part
-        }
+        values |= {column.title: column.values[target, models] for column in benchmark.columns.values() if not column.part}
         if benchmark.validation is not None:
             values["Validation alone"] = benchmark.validation[target, models]
         for method, value in values.items():

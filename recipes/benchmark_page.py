@@ -102,11 +102,7 @@ def _in_short(lines: Sequence[Measured]) -> str:
     """What the numbers support, one sentence each."""
     said = [f"- {method}: {_verdict(method, CONTROL, lines)}" for method in IN_SHORT]
     more = [f"- {title}, on the same networks: {_verdict(one, other, lines)}" for one, other, title in PAIRS]
-    heads = (
-        "## In short",
-        "Beside the static prior, on the targets that have both:",
-        "The order of `select` otherwise:",
-    )
+    heads = ("## In short", "Beside the static prior, on the targets that have both:", "The order of `select` otherwise:")
     return "\n\n".join([*heads[:2], "\n".join(said), heads[2], "\n".join(more)])
 
 

@@ -107,9 +107,7 @@ def _better(rows: pd.DataFrame) -> str:
     lines = [
         f"- {row.table}, {STARTS[row.start]}, {row.budget}: {METHOD_TITLES[row.method]}, by {-100 * value:.2f} "
         f"[{-100 * high:.2f}, {-100 * low:.2f}] points."
-        for row, value, low, high in zip(
-            found.itertuples(), found[BEYOND], found[BEYOND_LOW], found[BEYOND_HIGH], strict=True
-        )
+        for row, value, low, high in zip(found.itertuples(), found[BEYOND], found[BEYOND_LOW], found[BEYOND_HIGH], strict=True)
     ]
     head = "Separably better than `select` within the same budget, 3 % included:"
     return "\n".join([head, "", *(lines or ["- none."])])

@@ -35,22 +35,7 @@ FOLDERS = {
     "scikit-image": ("data",),
 }
 MODULES = {"scikit-image": "skimage"}
-NO_IMAGES = (
-    ".py",
-    ".pyi",
-    ".pyc",
-    ".txt",
-    ".json",
-    ".md",
-    ".rst",
-    ".m",
-    ".dump",
-    ".icc",
-    ".xml",
-    ".npz",
-    ".npy",
-    ".gitignore",
-)
+NO_IMAGES = (".py", ".pyi", ".pyc", ".txt", ".json", ".md", ".rst", ".m", ".dump", ".icc", ".xml", ".npz", ".npy", ".gitignore")
 WHITE = 65535
 
 
@@ -108,9 +93,7 @@ def compare(decoded: np.ndarray, expected: np.ndarray) -> str | None:
     if decoded.shape != expected.shape:
         return f"shape {decoded.shape}, not {expected.shape}"
     if decoded.dtype.kind == "f" or expected.dtype.kind == "f":
-        white = {"f": 1.0, "u": float(np.iinfo(decoded.dtype).max if decoded.dtype.kind == "u" else 1)}[
-            decoded.dtype.kind
-        ]
+        white = {"f": 1.0, "u": float(np.iinfo(decoded.dtype).max if decoded.dtype.kind == "u" else 1)}[decoded.dtype.kind]
         off = float(np.abs(decoded / white - expected).max())
         allowed = 1e-6 if decoded.dtype.kind == "f" else 1 / white
         return None if off <= allowed else f"differs by {off:.3g}"
@@ -227,9 +210,7 @@ def expected_dicom(path: Path) -> np.ndarray:
         bright = np.clip((values - (center - 0.5)) / (width - 1) + 0.5, 0, 1)
     elif bits > 16:
         whole = np.asarray(pixels, dtype=np.float64) * slope + intercept
-        bright = (
-            (values - whole.min()) / (whole.max() - whole.min()) if whole.max() > whole.min() else np.zeros_like(values)
-        )
+        bright = (values - whole.min()) / (whole.max() - whole.min()) if whole.max() > whole.min() else np.zeros_like(values)
     else:
         ends = sorted((low * slope + intercept, high * slope + intercept))
         bright = (values - ends[0]) / (ends[1] - ends[0])

@@ -89,9 +89,7 @@ def write_page(rows: list[tuple[Design, Coverage]], num_designs: int, num_draws:
             least=f"{100 * LEAST:.0f}",
             worst=f", except {'; '.join(low)}" if low else "",
             zero=f", except {zero}" if zero else "",
-            rest=f" {num_designs - len(rows)} of {num_designs} designs are not drawn yet."
-            if len(rows) < num_designs
-            else "",
+            rest=f" {num_designs - len(rows)} of {num_designs} designs are not drawn yet." if len(rows) < num_designs else "",
         )
     ]
     for quantity in dict.fromkeys(design.quantity for design, _ in rows):

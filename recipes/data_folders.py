@@ -13,9 +13,7 @@ def add_folders(parser: argparse.ArgumentParser) -> None:
     """``--data-dir`` and ``--weights-dir``; by default both lie in the folder CROSSGRAFT_DATA."""
     folder = Path(os.environ["CROSSGRAFT_DATA"]) if "CROSSGRAFT_DATA" in os.environ else None
     parser.add_argument("--data-dir", type=Path, default=folder and folder / "datasets", help="holds the image files")
-    parser.add_argument(
-        "--weights-dir", type=Path, default=folder and folder / "weights", help="holds the weight files"
-    )
+    parser.add_argument("--weights-dir", type=Path, default=folder and folder / "weights", help="holds the weight files")
 
 
 def check_folders(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> None:

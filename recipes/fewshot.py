@@ -94,10 +94,7 @@ def networks(arguments: argparse.Namespace) -> list[ModelSpec]:
         if name.partition(" ")[0] in wanted:
             specs = read_zoo(EXAMPLES / zoo, weights_dir=arguments.weights_dir, allow_code=EXAMPLES)
             found.append(next(spec for spec in specs if spec.name == name))
-    if STUDENT.partition(" ")[0] in wanted and set(arguments.kinds) - {
-        NAMED,
-        RATES,
-    }:  # minutes where its file is missing
+    if STUDENT.partition(" ")[0] in wanted and set(arguments.kinds) - {NAMED, RATES}:  # minutes where its file is missing
         found.append(student(arguments))
     return found
 
@@ -158,9 +155,7 @@ def loaded(spec: ModelSpec, arguments: argparse.Namespace) -> Backbone:
     return load_backbone(spec, weights_dir=folder, image_size=32 if folder is None else None, device=device)
 
 
-def evaluated(
-    piece: Piece, images: Images, backbone: Backbone, heads: Mapping[str, Any], num_episodes: int
-) -> EpisodeTable:
+def evaluated(piece: Piece, images: Images, backbone: Backbone, heads: Mapping[str, Any], num_episodes: int) -> EpisodeTable:
     """Fewer ways than five where a set has fewer classes."""
     dataset = images.dataset
     ways = min(5, len(dataset.class_names))
@@ -190,9 +185,7 @@ def heads_of_piece(piece: Piece, backbone: Backbone) -> dict[str, Any]:
         "class weights alone": TipAdapterHead(class_weights=weights, alpha=0.0),
         "tip_adapter of names": TipAdapterHead(class_weights=weights),
         "tip_adapter of names, trained": TipAdapterHead(class_weights=weights, fine_tune=True),
-        "tip_adapter of names, trained with rho_sim": TipAdapterHead(
-            class_weights=weights, fine_tune=True, rho_sim_weight=5e-3
-        ),
+        "tip_adapter of names, trained with rho_sim": TipAdapterHead(class_weights=weights, fine_tune=True, rho_sim_weight=5e-3),
         **choose_heads("tip_adapter,copa,logistic,ridge"),
     }
 
@@ -202,13 +195,9 @@ def parse_arguments(command_line: Sequence[str] | None) -> argparse.Namespace:
     add_folders(parser)
     parser.add_argument("--rows", type=Path, default=ROWS, help="tables of what is done")
     parser.add_argument("--out", type=Path, help="the page to write")
-    parser.add_argument(
-        "--only", nargs="+", choices=[*(s.name for s in SETS), "none"], help="these sets; none: the page"
-    )
+    parser.add_argument("--only", nargs="+", choices=[*(s.name for s in SETS), "none"], help="these sets; none: the page")
     parser.add_argument("--networks", nargs="+", choices=FIRST_WORDS)
-    parser.add_argument(
-        "--student", type=Path, default=Path("universal_resnet20.safetensors"), help="distilled network"
-    )
+    parser.add_argument("--student", type=Path, default=Path("universal_resnet20.safetensors"), help="distilled network")
     parser.add_argument("--kinds", nargs="+", choices=sorted(EPISODES), default=[BALANCED, HEADS, NAMED, RATES, INSIDE])
     parser.add_argument("--device", default="cpu", help="where the networks are: cpu, cuda, cuda:N or mps")
     parser.add_argument("--smoke", action="store_true", help="an as-built network and noise; the numbers mean nothing")

@@ -95,9 +95,7 @@ def ham10000(folder: Path) -> Images:
     """2075 pictures of 1562 lesions; no lesion is on both sides."""
     with tarfile.open(folder / "ham10000_subset_jpg200x150.tar") as archive:
         rows = list(csv.DictReader(io.TextIOWrapper(_member(archive, "ham10000_subset/metadata.csv"), "utf-8")))
-        pictures = [
-            np.asarray(Image.open(_member(archive, f"ham10000_subset/images/{row['image_id']}.jpg"))) for row in rows
-        ]
+        pictures = [np.asarray(Image.open(_member(archive, f"ham10000_subset/images/{row['image_id']}.jpg"))) for row in rows]
     labels, lesions = [row["dx"] for row in rows], [row["lesion_id"] for row in rows]
     return Images(dataset_from_arrays(pictures, labels, groups=lesions, name="ham10000"))
 
@@ -106,8 +104,7 @@ def retina(folder: Path) -> Images:
     """RetinaMNIST, all 1600 images."""
     with np.load(folder / "retinamnist.npz", allow_pickle=False) as stored:
         images, labels = (
-            np.concatenate([stored[f"{part}_{what}"] for part in ("train", "val", "test")])
-            for what in ("images", "labels")
+            np.concatenate([stored[f"{part}_{what}"] for part in ("train", "val", "test")]) for what in ("images", "labels")
         )
     return Images(dataset_from_arrays(images, labels.ravel(), name="retinamnist"))
 

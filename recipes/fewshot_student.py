@@ -31,9 +31,7 @@ def make_student(file: Path, networks: dict[str, ModelSpec], data_dir: Path) -> 
         folder = Path(place)
         images = {"cifar": cifar_train(data_dir), "chest": chest(data_dir), "brain": brain(data_dir, folder)}
         common = {"workers": 1, "ledger": False, "device": "cpu"}
-        fine_tune(
-            images["cifar"], model=networks["resnet56 · CIFAR-10"], method="linear", out=folder / "cifar", **common
-        )
+        fine_tune(images["cifar"], model=networks["resnet56 · CIFAR-10"], method="linear", out=folder / "cifar", **common)
         for name, epochs in (("chest", 4), ("brain", 20)):
             fine_tune(images[name], model=networks["resnet20 · CIFAR-10"], epochs=epochs, out=folder / name, **common)
         found = distil(

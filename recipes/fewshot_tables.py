@@ -136,9 +136,7 @@ def _difference(found: Difference | None) -> str:
 
 def told(tables: Tables) -> str:
     """Heads and rules where the mean difference to both baselines leaves out 0, and those where it does to one from below."""
-    on_features = [
-        (head, JUDGED[rule], rule) for head in heads_of(tables, "heads") if head not in BASELINES for rule in SHOTS
-    ]
+    on_features = [(head, JUDGED[rule], rule) for head in heads_of(tables, "heads") if head not in BASELINES for rule in SHOTS]
     inside = [(head, "inside", FIVE) for head in heads_inside(tables)]
     parts = [_judged(tables, "On frozen features", on_features)]
     if inside:
@@ -163,8 +161,7 @@ def _judged(tables: Tables, where: str, asked: Sequence[tuple[str, str, str]]) -
         if len(known) == len(BASELINES) and any(each.high < 0 for each in known):
             behind.setdefault(SPELLED[head], []).append(SHOTS[rule])
     return (
-        f"**{where}**, above both baselines: {_listed(ahead) or 'none'}. "
-        f"Below at least one of them: {_listed(behind) or 'none'}."
+        f"**{where}**, above both baselines: {_listed(ahead) or 'none'}. Below at least one of them: {_listed(behind) or 'none'}."
     )
 
 
@@ -252,10 +249,7 @@ def _one_rule(tables: Tables, titles: Mapping[str, str], kind: str, sampler: str
     return [
         f"| set | network | {' | '.join(SPELLED[head] for head in heads)} |",
         "|---|---|" + "---|" * len(heads),
-        *(
-            f"| {titles[pair.name]} | {pair.network} | {_marked([of_head[head].get(pair) for head in heads])} |"
-            for pair in pairs
-        ),
+        *(f"| {titles[pair.name]} | {pair.network} | {_marked([of_head[head].get(pair) for head in heads])} |" for pair in pairs),
     ]
 
 
@@ -263,8 +257,7 @@ def _marked(rows: Sequence[HeadResult | None]) -> str:
     """Accuracies; the best of a line is bold."""
     best = max((row.accuracy for row in rows if row is not None), default=0.0)
     return " | ".join(
-        "–" if row is None else f"**{row.accuracy:.3f}**" if row.accuracy == best else f"{row.accuracy:.3f}"
-        for row in rows
+        "–" if row is None else f"**{row.accuracy:.3f}**" if row.accuracy == best else f"{row.accuracy:.3f}" for row in rows
     )
 
 

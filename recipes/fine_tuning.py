@@ -140,9 +140,7 @@ def seeds_of(arguments: argparse.Namespace) -> tuple[int, ...]:
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_folders(parser)
-    parser.add_argument(
-        "--results", type=Path, default=Path("runs") / "fine-tuning", help="run directories of all trainings"
-    )
+    parser.add_argument("--results", type=Path, default=Path("runs") / "fine-tuning", help="run directories of all trainings")
     parser.add_argument("--out", type=Path, help="the page to write")
     names = [target.name for target in TARGETS]
     parser.add_argument(

@@ -100,21 +100,14 @@ class Result(NamedTuple):
 
 
 def write_page(
-    path: Path,
-    results: Sequence[Result],
-    folded: Mapping[str, TuningRecord],
-    *,
-    titles: Mapping[str, str],
-    wanted: int,
+    path: Path, results: Sequence[Result], folded: Mapping[str, TuningRecord], *, titles: Mapping[str, str], wanted: int
 ) -> None:
     """Write the page of what is there; ``wanted`` is the number of trainings of the whole study."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page_of(results, folded, titles=titles, wanted=wanted), encoding="utf-8")
 
 
-def page_of(
-    results: Sequence[Result], folded: Mapping[str, TuningRecord], *, titles: Mapping[str, str], wanted: int
-) -> str:
+def page_of(results: Sequence[Result], folded: Mapping[str, TuningRecord], *, titles: Mapping[str, str], wanted: int) -> str:
     there = len(results) + len(folded)
     progress = "" if there >= wanted else f"**The study is not finished: {there} of {wanted} trainings are there.**\n\n"
     some = results[0].record if results else None
@@ -208,9 +201,7 @@ def _orderings(results: Sequence[Result]) -> str:
 
 def _published(table: Mapping[str, Sequence[float]], columns: Sequence[str], *, decimals: int) -> str:
     lines = [f"| Set | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
-    lines += [
-        f"| {name} | {' | '.join(f'{value:.{decimals}f}' for value in values)} |" for name, values in table.items()
-    ]
+    lines += [f"| {name} | {' | '.join(f'{value:.{decimals}f}' for value in values)} |" for name, values in table.items()]
     means = [statistics.fmean(column) for column in zip(*table.values(), strict=True)]
     return "\n".join([*lines, f"| mean | {' | '.join(f'{mean:.2f}' for mean in means)} |"])
 

@@ -22,18 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from data_folders import add_folders
 from ground_truth_page import write_page
-from ground_truth_rows import (
-    FIDELITIES,
-    FIFTH,
-    FULL,
-    HALF,
-    LEARNING_RATES,
-    SEEDS,
-    CellRow,
-    best_on_val,
-    read_cells,
-    write_cells,
-)
+from ground_truth_rows import FIDELITIES, FIFTH, FULL, HALF, LEARNING_RATES, SEEDS, CellRow, best_on_val, read_cells, write_cells
 from ground_truth_sets import SETS, SMOKE_SETS, TargetSet, parts_of
 from studies import EXAMPLES, smoke_specs
 from study_rows import measured, most_probable

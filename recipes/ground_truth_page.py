@@ -123,9 +123,7 @@ def _progress(targets: Sequence[TargetSet], progress: dict[str, Progress]) -> st
         f"{what}: {'; '.join(names) or 'none'}."
         for what, names in (("Complete", complete), ("Begun", begun), ("Missing", missing))
     ]
-    said.append(
-        "The same command goes on where it was stopped. Tables for `rank --published` hold complete sets alone."
-    )
+    said.append("The same command goes on where it was stopped. Tables for `rank --published` hold complete sets alone.")
     return " ".join(said)
 
 
@@ -171,8 +169,7 @@ def _ranked(values: np.ndarray, truth: np.ndarray) -> str:
 def _set(rows: Path, target: TargetSet) -> str:
     cells = read_cells(rows, target.name)
     by_metric = {
-        metric: {each.model: each for each in trained(cells, metric)}
-        for metric in ("auc", "accuracy", "balanced_accuracy")
+        metric: {each.model: each for each in trained(cells, metric)} for metric in ("auc", "accuracy", "balanced_accuracy")
     }
     of_area = sorted(by_metric["auc"].values(), key=lambda each: -each.result)
     some = next((row for row in cells.values() if row.num_train), None)
@@ -187,9 +184,7 @@ def _set(rows: Path, target: TargetSet) -> str:
     ]
     lines += [_network(each, by_metric) for each in of_area]
     if failed := [
-        f"{row.model}, {row.fidelity}, {row.learning_rate:g}: {row.state}"
-        for row in cells.values()
-        if row.state != "done"
+        f"{row.model}, {row.fidelity}, {row.learning_rate:g}: {row.state}" for row in cells.values() if row.state != "done"
     ]:
         lines += ["", "Without numbers: " + "; ".join(failed) + "."]
     return "\n".join(lines)

@@ -195,11 +195,7 @@ def _trained(cells: Cells, metric: str) -> Iterator[Trained]:
         values = [value for row in seeds if row is not None and (value := row.test(metric)) is not None]
         low = {each: picked(cells, model, each) for each in FIDELITIES[1:]}
         spent = {
-            each: sum(
-                row.cpu_seconds or 0.0
-                for row in cells.values()
-                if (row.model, row.fidelity, row.seed) == (model, each, 0)
-            )
+            each: sum(row.cpu_seconds or 0.0 for row in cells.values() if (row.model, row.fidelity, row.seed) == (model, each, 0))
             for each in FIDELITIES
         }
         known = {each: value for each, row in low.items() if row is not None and (value := row.val(metric)) is not None}

@@ -47,9 +47,7 @@ def medmnist(name: str) -> Callable[[Path], Dataset]:
 
     def opened(folder: Path) -> Dataset:
         with np.load(folder / f"{name}.npz", allow_pickle=False) as stored:
-            images, labels = (
-                np.concatenate([stored[f"{part}_{what}"] for part in PARTS]) for what in ("images", "labels")
-            )
+            images, labels = (np.concatenate([stored[f"{part}_{what}"] for part in PARTS]) for what in ("images", "labels"))
             sizes = [len(stored[f"{part}_labels"]) for part in PARTS]
         whole = dataset_from_arrays(images, labels.ravel(), name=name)
         return replace(whole, splits=np.repeat(PARTS, sizes), split_method="as published")

@@ -10,17 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from ground_truth_rows import (
-    FIDELITIES,
-    FULL,
-    NUM_BEST,
-    SEEDS,
-    Trained,
-    read_cells,
-    read_scores,
-    seed_deviation,
-    trained,
-)
+from ground_truth_rows import FIDELITIES, FULL, NUM_BEST, SEEDS, Trained, read_cells, read_scores, seed_deviation, trained
 from ground_truth_sets import SETS, TargetSet
 
 from crossgraft.rank.published.tables import PublishedTable
@@ -111,9 +101,7 @@ def table_csv(rows: Path, targets: Sequence[TargetSet], metric: str) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     complete = {target: found for target in targets if (found := complete_set(rows, target, metric))}
-    scores = {
-        (target.name, row.score, row.model): row.value for target in complete for row in read_scores(rows, target.name)
-    }
+    scores = {(target.name, row.score, row.model): row.value for target in complete for row in read_scores(rows, target.name)}
     names = list(dict.fromkeys(score for _, score, _ in scores))
     writer.writerow(["target", "model", "result", "val", "seconds", "group", "family", *FIDELITIES[1:], *names])
     for target, found in complete.items():

@@ -83,9 +83,7 @@ def measure(target: TargetSet, specs: Sequence[ModelSpec], arguments: argparse.N
 
 def scores(features: Mapping[str, np.ndarray], train: Dataset, variants: Sequence[Variant]) -> Iterator[ScoreRow]:
     """Every variant, network and seed; η follows from all networks of the set, as in the paper from standardised features."""
-    etas = dict(
-        zip(features, adaptive_etas([itm_dispersion(x, train.targets) for x in features.values()]), strict=True)
-    )
+    etas = dict(zip(features, adaptive_etas([itm_dispersion(x, train.targets) for x in features.values()]), strict=True))
     for variant in variants:
         for name, x in features.items():
             for seed in SEEDS:

@@ -138,8 +138,7 @@ def read_scores(rows: Path, name: str) -> list[ScoreRow]:
 def write_scores(rows: Path, name: str, found: Sequence[ScoreRow]) -> None:
     """All scores of one set."""
     rounded = [
-        replace(row, score=round(row.score, 6), eta=round(row.eta, 6), cpu_seconds=round(row.cpu_seconds, 4))
-        for row in found
+        replace(row, score=round(row.score, 6), eta=round(row.eta, 6), cpu_seconds=round(row.cpu_seconds, 4)) for row in found
     ]
     rows.mkdir(parents=True, exist_ok=True)
     write_atomically(rows / f"{name}.csv", as_csv(ScoreRow, rounded))
@@ -223,9 +222,7 @@ def _table_2(found: Sequence[Mapping[Variant, Judged]]) -> str:
         "|---|---" + "|---" * len(ITERATIONS) + "|",
     ]
     for (standardized, adaptive), printed in PRINTED.items():
-        variants = [
-            replace(BASE, standardized=standardized, adaptive=adaptive, iterations=number) for number in ITERATIONS
-        ]
+        variants = [replace(BASE, standardized=standardized, adaptive=adaptive, iterations=number) for number in ITERATIONS]
         cells = [f"{_mean(found, each)} / {paper:.3f}" for each, paper in zip(variants, printed, strict=True)]
         said = ["yes" if each else "no" for each in (standardized, adaptive)]
         lines.append(f"| {' | '.join([*said, *cells])} |")
@@ -286,9 +283,7 @@ def _published() -> str:
     printed, prior = methods["ITM"], methods["static_prior"]
     gain = printed.gain
     shown = (
-        ""
-        if gain is None or gain.value is None
-        else f"{gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]".replace("-", "−")
+        "" if gain is None or gain.value is None else f"{gain.value:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]".replace("-", "−")
     )
     return (
         "## On the paper's own ten sets\n\n"

@@ -60,8 +60,7 @@ def read_specs(*, random: bool = False) -> dict[str, ModelSpec]:
     """The entries of small_networks.yaml by name; with random weights, no file is needed."""
     entries = yaml.safe_load((EXAMPLES / "small_networks.yaml").read_text(encoding="utf-8"))
     specs = [
-        spec_from_entry(entry, folder=EXAMPLES, trusted=trusted_code(EXAMPLES), where="small_networks.yaml")
-        for entry in entries
+        spec_from_entry(entry, folder=EXAMPLES, trusted=trusted_code(EXAMPLES), where="small_networks.yaml") for entry in entries
     ]
     return {spec.name: replace(spec, weights=RANDOM) if random else spec for spec in specs}
 
@@ -128,9 +127,7 @@ def area_under_roc(backbone: Backbone, dataset: Dataset) -> Estimate:
     )
 
 
-def few_shot(
-    backbone: Backbone, characters: Sequence[torch.Tensor], *, train_mode: bool, num_episodes: int
-) -> np.ndarray:
+def few_shot(backbone: Backbone, characters: Sequence[torch.Tensor], *, train_mode: bool, num_episodes: int) -> np.ndarray:
     """Accuracy of each episode: 5 characters, 5 drawings each as support, 15 as query, nearest class mean.
 
     In train mode batch normalisation uses the statistics of the batch: support and query are one batch each, as in
@@ -199,9 +196,7 @@ def print_pneumonia(specs: dict[str, ModelSpec], data: RealData | NoData, weight
     print(f"  area under the ROC curve         {area.value:.3f} [{area.low:.3f}, {area.high:.3f}]")
 
 
-def print_omniglot(
-    specs: dict[str, ModelSpec], data: RealData | NoData, weights_dir: Path | None, num_episodes: int
-) -> None:
+def print_omniglot(specs: dict[str, ModelSpec], data: RealData | NoData, weights_dir: Path | None, num_episodes: int) -> None:
     spec = specs["conv4 · Omniglot"]
     trained, random = (load_backbone(s, weights_dir=weights_dir) for s in (spec, replace(spec, weights=RANDOM)))
     characters = PreparedCharacters(trained, data.omniglot())

@@ -86,10 +86,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
         for target in targets:
             if not arguments.only or target.name in arguments.only:
                 measure(target, specs, arguments)
-    found = [
-        Measured.read(arguments.results, target.name, target.title, target.note, side=arguments.side)
-        for target in targets
-    ]
+    found = [Measured.read(arguments.results, target.name, target.title, target.note, side=arguments.side) for target in targets]
     finished = [measured for measured in found if measured is not None]
     if arguments.out is not None:
         missing = [target.title for target, measured in zip(targets, found, strict=True) if measured is None]
@@ -100,9 +97,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
 def real_specs(weights_dir: Path, side: int) -> list[ModelSpec]:
     """Both example zoos; networks that want larger images get ``side`` pixels."""
     specs = [spec for zoo in ZOOS for spec in read_zoo(EXAMPLES / zoo, weights_dir=weights_dir, allow_code=EXAMPLES)]
-    return [
-        reduced(spec, load_backbone(spec, weights_dir=weights_dir).preprocessing.height_pixels, side) for spec in specs
-    ]
+    return [reduced(spec, load_backbone(spec, weights_dir=weights_dir).preprocessing.height_pixels, side) for spec in specs]
 
 
 def reduced(spec: ModelSpec, height: int, side: int) -> ModelSpec:
@@ -168,9 +163,7 @@ def keep(file: Path, state: dict[str, object]) -> None:
     file.write_text(json.dumps(state, ensure_ascii=False), encoding="utf-8")
 
 
-def rank(
-    dataset: Dataset, specs: Sequence[ModelSpec], arguments: argparse.Namespace, *, out: Path, overwrite: bool
-) -> None:
+def rank(dataset: Dataset, specs: Sequence[ModelSpec], arguments: argparse.Namespace, *, out: Path, overwrite: bool) -> None:
     """Scores of arrays with controls and intervals; a run that was stopped goes on in ``out``."""
     rank_models(
         dataset,
@@ -204,14 +197,10 @@ def gradient_parts(dataset: Dataset, spec: ModelSpec, arguments: argparse.Namesp
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_folders(parser)
-    parser.add_argument(
-        "--results", type=Path, default=Path("runs") / "real-scores", help="what is finished is kept here"
-    )
+    parser.add_argument("--results", type=Path, default=Path("runs") / "real-scores", help="what is finished is kept here")
     parser.add_argument("--out", type=Path, help="the page to write")
     names = [target.name for target in TARGETS]
-    parser.add_argument(
-        "--only", nargs="+", choices=[*names, "none"], help="measure these sets; none: write the page only"
-    )
+    parser.add_argument("--only", nargs="+", choices=[*names, "none"], help="measure these sets; none: write the page only")
     parser.add_argument("--limit", type=int, help="images of each set [default: 300; with --smoke 40]")
     parser.add_argument("--side", type=int, default=128, help="pixels of models that want more")
     parser.add_argument("--smoke", action="store_true", help="as-built networks and noise; the numbers mean nothing")

@@ -134,9 +134,7 @@ class Measured:
             return None
         record = RankingRecord.model_validate_json((folder / "report.json").read_bytes())
         run = RunRecord.model_validate_json((folder / "run.json").read_bytes())
-        reduced = [
-            model["name"] for model in state["facts"]["models"] if model["preprocessing"].get("input_size") == side
-        ]
+        reduced = [model["name"] for model in state["facts"]["models"] if model["preprocessing"].get("input_size") == side]
         seconds = state["cpu_seconds"], state["wall_seconds"]
         return cls(title, note, record, run, state["gradients"], reduced, *seconds)
 

@@ -52,11 +52,7 @@ from crossgraft.tune import FineTuningResult
 
 ALPHAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 BATCH_NORMS = ("estimate", "mix")
-NETWORKS = {
-    "resnet20": "small_networks.yaml",
-    "mobilenetv2_035": "mobilenets.yaml",
-    "mobilenetv2_100": "mobilenets.yaml",
-}
+NETWORKS = {"resnet20": "small_networks.yaml", "mobilenetv2_035": "mobilenets.yaml", "mobilenetv2_100": "mobilenets.yaml"}
 """Beside the ViT: name → zoo file; of several weights of one architecture the first."""
 SIDES = {VIT_NAME: VIT["img_size"], "resnet20": 32}
 """Pixels of an image's side where it is not that of all studies: what the weights were trained on."""
@@ -172,8 +168,7 @@ class KeptRows(Rows):
         record, classifier = tuned.record, tuned.classifier
         best = next(row for row in record.history if row.is_best)
         found: dict[str, float | None] = {
-            name: record.similarity.get(name)
-            for name in ("cka_adapted", "cka_debiased_adapted", "cka_debiased_untouched")
+            name: record.similarity.get(name) for name in ("cka_adapted", "cka_debiased_adapted", "cka_debiased_untouched")
         }
         found["val_cka_debiased"] = best.val_cka_debiased
         if classifier is not None and not self.arguments.smoke:

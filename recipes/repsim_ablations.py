@@ -76,9 +76,7 @@ def ablations_table(table: Table, study: Table) -> str:
     for kind, has_batch_norm in (("LayerNorm (ViT)", False), ("BatchNorm, frozen", True)):
         for form in COMPARED:
             for ordering in ORDERINGS:
-                names = (
-                    name_of(form, change, has_batch_norm=has_batch_norm) for change in (ordering.first, ordering.second)
-                )
+                names = (name_of(form, change, has_batch_norm=has_batch_norm) for change in (ordering.first, ordering.second))
                 both = list(_pairs(rows, *names, has_batch_norm=has_batch_norm))
                 accuracy = difference_of([100 * ((one.accuracy or 0) - (two.accuracy or 0)) for one, two in both])
                 similar = difference_of([(one.cka_debiased or 0) - (two.cka_debiased or 0) for one, two in both])

@@ -12,11 +12,7 @@ from crossgraft.words.formatting import joined
 COLUMNS = {"accuracy": "Accuracy", "auc": "AUC", "cka_debiased": "CKA, debiased"} | {
     name: USES[name] for name in ("probe_natural", "probe_medical", "corrupted_accuracy")
 }
-DECIDING = {
-    "cka_debiased": "debiased CKA",
-    "corrupted_accuracy": "accuracy on corrupted images",
-    "accuracy": "accuracy",
-}
+DECIDING = {"cka_debiased": "debiased CKA", "corrupted_accuracy": "accuracy on corrupted images", "accuracy": "accuracy"}
 
 
 def batch_norm_modes(tables: Tables) -> str:

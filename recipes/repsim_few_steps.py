@@ -31,11 +31,7 @@ from crossgraft.models import ModelSpec, read_zoo
 JUDGED = ("ham10000", "medical_mnist", "brain_mri", "pneumoniamnist")
 CHOSEN_ON = ("breastmnist", "retinamnist", "busi")
 """The rule was made on these, see docs/log.md; they are trained last."""
-NETWORKS = {
-    "mobilenetv1_050": "mobilenets.yaml",
-    "mobilenetv2_035": "mobilenets.yaml",
-    "resnet20": "small_networks.yaml",
-}
+NETWORKS = {"mobilenetv1_050": "mobilenets.yaml", "mobilenetv2_035": "mobilenets.yaml", "resnet20": "small_networks.yaml"}
 SIDES = {"resnet20": {"image_size": 32}}
 EPOCHS = (2, 6)
 FORMS: dict[str, dict[str, Any]] = {
@@ -62,9 +58,7 @@ def main(command_line: Sequence[str] | None = None) -> None:
             kept, accurate = (over_pairs(gaps(tables, form, metric, model)) for metric in ("cka_debiased", "accuracy"))
             if kept:
                 said = [in_numbers(difference_of(each)) for each in (kept, accurate)]
-                print(
-                    f"{form} − FULL, {model or 'all networks'}: debiased CKA {said[0]}, accuracy {said[1]}, {len(kept)} pairs"
-                )
+                print(f"{form} − FULL, {model or 'all networks'}: debiased CKA {said[0]}, accuracy {said[1]}, {len(kept)} pairs")
 
 
 def gaps(tables: Tables, form: str, metric: str, model: str = "") -> dict[tuple[str, str, int], float]:

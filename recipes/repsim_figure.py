@@ -33,9 +33,7 @@ def write_figure(path: Path, panels: Mapping[str, Mapping[str, Table]]) -> None:
             _draw(panel, tables)
             panel.set(title=title, xlabel="CKA to the pretrained network, debiased", xlim=(-0.02, 1.04))
         axes[0].set_ylabel("Accuracy on test")
-        shown = {
-            label: handle for each in axes for handle, label in zip(*each.get_legend_handles_labels(), strict=True)
-        }
+        shown = {label: handle for each in axes for handle, label in zip(*each.get_legend_handles_labels(), strict=True)}
         if shown:
             figure.legend(shown.values(), shown.keys(), loc="outside right upper", frameon=False)
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
@@ -74,9 +72,7 @@ def _places(found: Sequence[tuple[str, TrainingRow]]) -> set[tuple[str, str, int
 
 
 def _mean(rows: Sequence[TrainingRow | CurveRow]) -> tuple[float, float]:
-    pairs = [
-        (row.cka_debiased, row.accuracy) for row in rows if row.cka_debiased is not None and row.accuracy is not None
-    ]
+    pairs = [(row.cka_debiased, row.accuracy) for row in rows if row.cka_debiased is not None and row.accuracy is not None]
     if not pairs:
         return float("nan"), float("nan")
     return statistics.fmean(x for x, _ in pairs), statistics.fmean(y for _, y in pairs)

@@ -56,10 +56,7 @@ def differences(tables: Tables, few: Tables, vit: str) -> str:
     for part, names in parts.items():
         of_part = {name: few[name] for name in names if name in few}
         models = sorted({row.model for table in of_part.values() for row in table.trainings})
-        for form, title in {
-            **FORMS,
-            "repsim, train": "`repsim --batch-norm train`: 1 − CKA, the default before",
-        }.items():
+        for form, title in {**FORMS, "repsim, train": "`repsim --batch-norm train`: 1 − CKA, the default before"}.items():
             by_network = models if (form, names) == ("repsim", JUDGED) else []
             for model in [*by_network, ""] if form != "full" else []:
                 found = {metric: gaps(of_part, form, metric, model) for metric in METRICS}

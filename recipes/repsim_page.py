@@ -40,14 +40,7 @@ ORDERINGS = (  # first, second, number, what the paper has
 
 
 def write_page(
-    path: Path,
-    tables: Tables,
-    ablated: Table,
-    *,
-    few: Tables,
-    titles: Mapping[str, str],
-    vit: str,
-    wanted: int,
+    path: Path, tables: Tables, ablated: Table, *, few: Tables, titles: Mapping[str, str], vit: str, wanted: int
 ) -> None:
     """The page and, in a folder beside it, its figure; ``wanted`` is the number of trainings of the whole study.
 
@@ -109,21 +102,13 @@ def _kept_everywhere(tables: Tables, vit: str) -> str:
             full = _of_model(values({name: tables[name]}, "full", "cka_debiased"), model)
             kept = _of_model(values({name: tables[name]}, default, "cka_debiased"), model)
             accuracy = {
-                key: gap
-                for key, gap in paired({name: tables[name]}, default, "full", "accuracy")[1].items()
-                if key[1] == model
+                key: gap for key, gap in paired({name: tables[name]}, default, "full", "accuracy")[1].items() if key[1] == model
             }
             accuracies |= accuracy
             both = [kept[key] - full[key] for key in kept if key in full]
             if both:
-                cells = [
-                    mean_and_interval(list(full.values())),
-                    mean_and_interval(list(kept.values())),
-                    mean_and_interval(both),
-                ]
-                lines.append(
-                    f"| {name} | {model} | {' | '.join(cells)} | {mean_and_interval(list(accuracy.values()))} |"
-                )
+                cells = [mean_and_interval(list(full.values())), mean_and_interval(list(kept.values())), mean_and_interval(both)]
+                lines.append(f"| {name} | {model} | {' | '.join(cells)} | {mean_and_interval(list(accuracy.values()))} |")
     found = difference_of(over_pairs(accuracies))
     mean = (
         ""
@@ -139,10 +124,7 @@ def _of_model(found: Mapping[Key, float], model: str) -> dict[Key, float]:
 
 def _orderings(tables: Tables, vit: str) -> str:
     """What the paper orders, for each kind of network and each form of RepSim that may stand for it."""
-    lines = [
-        "| Network | First | Second | Number | Mean difference | Ahead, pairs | Published | Here |",
-        "|---" * 8 + "|",
-    ]
+    lines = ["| Network | First | Second | Number | Mean difference | Ahead, pairs | Published | Here |", "|---" * 8 + "|"]
     for kind in KINDS:
         own = of_kind(tables, kind, vit)
         for first, second, metric, published in ORDERINGS:
@@ -176,9 +158,7 @@ def above(tables: Tables, variant: str, line: str, *, metric: str, by: str) -> d
 
 def _line(tables: Tables, key: Key, line: str, metric: str, by: str) -> list[tuple[float, float]]:
     if line == "straight":
-        ends = [
-            (values(tables, name, by).get(key), values(tables, name, metric).get(key)) for name in ("full", "linear")
-        ]
+        ends = [(values(tables, name, by).get(key), values(tables, name, metric).get(key)) for name in ("full", "linear")]
     else:
         rows = tables[key[0]].curve
         ends = [
@@ -206,10 +186,7 @@ def _free(tables: Tables, vit: str) -> str:
 
 def _published(tables: Tables, vit: str) -> str:
     own = of_kind(tables, KINDS[0], vit)
-    lines = [
-        "| Variant | Published, % | Published CKA | Accuracy here | CKA here | CKA here, debiased |",
-        "|---" * 6 + "|",
-    ]
+    lines = ["| Variant | Published, % | Published CKA | Accuracy here | CKA here | CKA here, debiased |", "|---" * 6 + "|"]
     for variant, (accuracy, cka) in PAPER.items():
         for name in (DEFAULT, "paper", "batch") if variant == "repsim" else (variant,):
             here = [over_seeds(comparable(own, name, metric)) for metric in ("accuracy", "cka", "cka_debiased")]
@@ -222,22 +199,10 @@ def _published(tables: Tables, vit: str) -> str:
 def _set_table(table: Table, title: str) -> str:
     if not table.trainings:
         return f"### {title}\n\nNot trained yet."
-    lines = [
-        f"### {title}",
-        "",
-        f"| Network | Variant | {' | '.join(COLUMNS.values())} | CPU seconds |",
-        "|---" * 8 + "|",
-    ]
+    lines = [f"### {title}", "", f"| Network | Variant | {' | '.join(COLUMNS.values())} | CPU seconds |", "|---" * 8 + "|"]
     for model, variant in sorted({(row.model, row.variant) for row in table.trainings}):
-        cells = [
-            mean_and_interval(list(_of_model(values({"": table}, variant, metric), model).values()))
-            for metric in COLUMNS
-        ]
+        cells = [mean_and_interval(list(_of_model(values({"": table}, variant, metric), model).values())) for metric in COLUMNS]
         seconds = list(_of_model(values({"": table}, variant, "cpu_seconds"), model).values())
-        lines.append(
-            f"| {model} | {variant} | {' | '.join(cells)} | {statistics.median(seconds) if seconds else 0:.0f} |"
-        )
-    failed = [
-        f"{row.model}, {row.variant}, seed {row.seed}: {row.state}" for row in table.trainings if row.state != "done"
-    ]
+        lines.append(f"| {model} | {variant} | {' | '.join(cells)} | {statistics.median(seconds) if seconds else 0:.0f} |")
+    failed = [f"{row.model}, {row.variant}, seed {row.seed}: {row.state}" for row in table.trainings if row.state != "done"]
     return "\n".join([*lines, *(["", *failed] if failed else [])])

@@ -128,15 +128,11 @@ def main(command_line: Sequence[str] | None = None) -> None:
     print("| arm | debiased CKA | accuracy |\n|---|---|---|")
     for name in arms:
         columns = zip(*(each[name] for each in found), strict=True)
-        print(
-            f"| {name} | " + " | ".join(f"{statistics.mean(c):.3f} ± {statistics.stdev(c):.3f}" for c in columns) + " |"
-        )
+        print(f"| {name} | " + " | ".join(f"{statistics.mean(c):.3f} ± {statistics.stdev(c):.3f}" for c in columns) + " |")
     for weight in (0.01, 0.1, 1.0):
         plain, averaged = (f"weight {weight:g}{suffix}" for suffix in ("", ", running mean"))
         gains = [each[averaged][0] - each[plain][0] for each in found]
-        print(
-            f"weight {weight:g}: running mean - without, CKA: {statistics.mean(gains):+.3f} ± {statistics.stdev(gains):.3f}"
-        )
+        print(f"weight {weight:g}: running mean - without, CKA: {statistics.mean(gains):+.3f} ± {statistics.stdev(gains):.3f}")
 
 
 if __name__ == "__main__":

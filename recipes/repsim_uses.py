@@ -54,9 +54,7 @@ def uses(tables: Tables, vit: str) -> str:
             cells = [over_seeds(comparable(own, variant, metric)) for metric in USES]
             if any(cell != "–" for cell in cells):
                 lines.append(f"| {kind.title} | {variant} | {' | '.join(cells)} |")
-        before = [
-            over_seeds(comparable(own, "full", f"{metric}_before")) if "probe" in metric else "" for metric in USES
-        ]
+        before = [over_seeds(comparable(own, "full", f"{metric}_before")) if "probe" in metric else "" for metric in USES]
         if before[0] != "–":
             lines.append(f"| {kind.title} | *pretrained body* | {' | '.join(before)} |")
     return "\n".join(lines)
@@ -89,9 +87,7 @@ def _correlation(tables: Tables, metric: str) -> float | None:
         similar, found = values(tables, variant, "cka_debiased"), values(tables, variant, metric)
         for key in similar.keys() & found.keys():
             of_place.setdefault(key, []).append((similar[key], found[key]))
-    ranks = [
-        np.argsort(np.argsort(np.array(points), axis=0), axis=0) for points in of_place.values() if len(points) > 2
-    ]
+    ranks = [np.argsort(np.argsort(np.array(points), axis=0), axis=0) for points in of_place.values() if len(points) > 2]
     each = [float(np.corrcoef(rank.T)[0, 1]) for rank in ranks]
     return statistics.fmean(each) if each else None
 

@@ -7,12 +7,7 @@ from typing import Any, NamedTuple
 MODES_OF_BATCH_NORM = ("train", "frozen", "adapt")
 DEFAULT = "repsim"
 """What ``--regularizer repsim`` says of features: 1 − CKA, with a weight that grows with their width."""
-FORMS = {
-    DEFAULT: "mode=cka",
-    "batch": "reference=batch",
-    "paper": "preset=paper",
-    "procrustes": "mode=procrustes",
-}
+FORMS = {DEFAULT: "mode=cka", "batch": "reference=batch", "paper": "preset=paper", "procrustes": "mode=procrustes"}
 """Of RepSim: name → options."""
 WEIGHTS = (1.0, 0.1, 10.0)
 """All but the default have the first where no other is said."""

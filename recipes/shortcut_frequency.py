@@ -102,11 +102,7 @@ def divide(images: Dataset) -> Dataset:
 
 
 def look_at_network(
-    spec: ModelSpec,
-    parts: tuple[Dataset, Dataset],
-    positive: str,
-    edited: Mapping[tuple[str, str], Dataset],
-    known: Known,
+    spec: ModelSpec, parts: tuple[Dataset, Dataset], positive: str, edited: Mapping[tuple[str, str], Dataset], known: Known
 ) -> tuple[list[Row], list[Row]]:
     """Its overlap with each artefact, and its spectra: of the gradient of its features, and of the loss of a probe on them."""
     backbone, (train, test) = load_backbone(spec), parts

@@ -35,10 +35,7 @@ each at two strengths.
 
 
 def write_page(
-    path: Path,
-    sets: Sequence[tuple[str, str]],
-    tables: Mapping[str, Sequence[Row]],
-    reliance: Mapping[str, Sequence[Row]],
+    path: Path, sets: Sequence[tuple[str, str]], tables: Mapping[str, Sequence[Row]], reliance: Mapping[str, Sequence[Row]]
 ) -> None:
     """The whole page."""
     parts = [HEAD.format(draws=DRAWS)]
@@ -181,9 +178,7 @@ def _tuned(rows: Sequence[Row]) -> list[str]:
             halves[name] = half_below(*([float(row[key]) for row in curve] for key in ("cycles_per_pixel", "value")))
     said = {"images": "the images", "before": "the pretrained network", "after": "the tuned one"}
     texts = [f"{halves[name]:.3f} for {said[name]}" for name in halves]
-    lines.append(
-        f"\nHalf of the spectrum lies below, in cycles per pixel of the input: {', '.join(texts)} (½‖features‖²).\n"
-    )
+    lines.append(f"\nHalf of the spectrum lies below, in cycles per pixel of the input: {', '.join(texts)} (½‖features‖²).\n")
     return lines
 
 

@@ -30,9 +30,7 @@ class Probed(nn.Module):
         return torch.stack([torch.zeros_like(logit), logit], dim=1)
 
 
-def probe_priority(
-    backbone: Backbone, train: Dataset, test: Dataset, inputs: Tensor, positive: str
-) -> LearningPriority:
+def probe_priority(backbone: Backbone, train: Dataset, test: Dataset, inputs: Tensor, positive: str) -> LearningPriority:
     """Learning priority of logistic regression on standardised features of ``train``, with the true labels of ``test``.
 
     Args:

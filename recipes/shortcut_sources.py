@@ -158,11 +158,7 @@ def audit_row(name: str, entry: AuditEntry, full: AuditRecord, frozen: AuditReco
     quick = next(each for each in frozen.entries if each.confounder == entry.confounder)
     sri, of_frozen, clean = (
         each.metric(what)
-        for each, what in (
-            (entry, "shortcut_reliance_index"),
-            (quick, "shortcut_reliance_index"),
-            (entry, "clean_auc"),
-        )
+        for each, what in ((entry, "shortcut_reliance_index"), (quick, "shortcut_reliance_index"), (entry, "clean_auc"))
     )
     drawn = next(each for each in full.confounders if each.confounder == entry.confounder)
     reached = quick.detectability
@@ -180,8 +176,7 @@ def audit_row(name: str, entry: AuditEntry, full: AuditRecord, frozen: AuditReco
 def written(row: dict[str, object]) -> Row:
     """As it stands in a table."""
     return {
-        key: "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-        for key, value in row.items()
+        key: "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value) for key, value in row.items()
     }
 
 

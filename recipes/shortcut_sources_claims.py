@@ -186,11 +186,7 @@ def epochs(trainings: Sequence[Row]) -> str:
 def _paired_epochs(trainings: Sequence[Row], first: str, second: str) -> list[float]:
     def of(source: str) -> dict[tuple[str, str, str], float]:
         key: Callable[[Row], str] = lambda row: "" if row["share"] == "0" else row["confounder"]  # noqa: E731
-        return {
-            (key(row), row["share"], row["fold"]): float(row["best_epoch"])
-            for row in trainings
-            if row["source"] == source
-        }
+        return {(key(row), row["share"], row["fold"]): float(row["best_epoch"]) for row in trainings if row["source"] == source}
 
     before, after = of(first), of(second)
     return [after[name] - before[name] for name in before if name in after]

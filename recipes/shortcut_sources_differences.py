@@ -156,15 +156,11 @@ def difference_rows(source: str, own: Trainings, others: Mapping[str, Trainings]
             rows.append(difference_row(source, other, "sri", name, patients, folds))
         terms = [*theirs.clean_terms(), *((-c, each) for c, each in own.clean_terms())]
         patients = auc_combination(terms, labels, own.groups)
-        rows.append(
-            difference_row(source, other, "clean_auc", "", patients, theirs.clean_of_folds() - own.clean_of_folds())
-        )
+        rows.append(difference_row(source, other, "clean_auc", "", patients, theirs.clean_of_folds() - own.clean_of_folds()))
     return rows
 
 
-def difference_row(
-    source: str, other: str, metric: str, confounder: str, patients: MetricValue, folds: np.ndarray
-) -> Row:
+def difference_row(source: str, other: str, metric: str, confounder: str, patients: MetricValue, folds: np.ndarray) -> Row:
     over_folds = mean_interval(folds)
     values = {
         "difference": over_folds.mean,

@@ -20,9 +20,7 @@ LOOKS = {  # source: colour (safe for the colour-blind), marker
 def write_figure(path: Path, audits: Sequence[Mapping[str, str]], titles: Mapping[str, str]) -> None:
     """SRI with the interval over patients; an SVG, the same bytes from the same rows."""
     artefacts = list(dict.fromkeys(row["confounder"] for row in audits))
-    with mpl.rc_context(
-        {"svg.hashsalt": "crossgraft", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}
-    ):
+    with mpl.rc_context({"svg.hashsalt": "crossgraft", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}):
         figure = Figure(figsize=(7.2, 3.4), layout="constrained")
         axes = figure.subplots()
         for place, (source, (colour, marker)) in enumerate(LOOKS.items()):
@@ -36,9 +34,7 @@ def write_figure(path: Path, audits: Sequence[Mapping[str, str]], titles: Mappin
                 [y - float(row["patients_low"]) for y, (_, row) in zip(ys, known, strict=True)],
                 [float(row["patients_high"]) - y for y, (_, row) in zip(ys, known, strict=True)],
             ]
-            axes.errorbar(
-                xs, ys, yerr=ends, fmt=marker, color=colour, label=titles[source], markersize=5, linewidth=1.2
-            )
+            axes.errorbar(xs, ys, yerr=ends, fmt=marker, color=colour, label=titles[source], markersize=5, linewidth=1.2)
         axes.axhline(0, color="#000000", linewidth=0.8)
         axes.set_xticks(range(len(artefacts)), [name.partition(":")[0] for name in artefacts])
         axes.set_ylabel("Shortcut reliance index")

@@ -28,8 +28,7 @@ def chest(folder: Path) -> Images:
     """PneumoniaMNIST, all 5856 images."""
     with np.load(folder / "pneumoniamnist.npz", allow_pickle=False) as stored:
         images, labels = (
-            np.concatenate([stored[f"{part}_{what}"] for part in ("train", "val", "test")])
-            for what in ("images", "labels")
+            np.concatenate([stored[f"{part}_{what}"] for part in ("train", "val", "test")]) for what in ("images", "labels")
         )
     return Images(dataset_from_arrays(images, labels.ravel(), name="chest"))
 

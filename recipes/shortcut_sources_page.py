@@ -74,9 +74,7 @@ def write_page(path: Path, tables: Mapping[str, Sequence[Row]]) -> None:
     """The whole page, and its figure."""
     audits, trainings, differences = (_in_order(tables[name]) for name in ("audits", "trainings", "differences"))
     there = list(dict.fromkeys(row["source"] for row in audits))
-    progress = (
-        "" if len(there) == len(TITLES) else f"**Not finished: {len(there)} of {len(TITLES)} sources are there.**\n\n"
-    )
+    progress = "" if len(there) == len(TITLES) else f"**Not finished: {len(there)} of {len(TITLES)} sources are there.**\n\n"
     parts = [HEAD.format(progress=progress), _pretraining(_in_order(tables["pretraining"]))]
     if audits:
         write_figure(path.with_suffix("") / "reliance.svg", audits, TITLES)
@@ -170,9 +168,7 @@ def _epochs(trainings: Sequence[Row]) -> str:
         medians = [f"{statistics.median(epochs):g}" if epochs else "–" for epochs in [*at, everything]]
         lines.append([TITLES[source], str(len(everything)), *medians, f"{statistics.fmean(everything):.2f}"])
     head = ["source", "trainings", *(f"share {share}" for share in shares), "all", "mean"]
-    said = (
-        "Epoch of ten that val picks (highest AUC), median over folds and artefacts. A training of share 0 counts once."
-    )
+    said = "Epoch of ten that val picks (highest AUC), median over folds and artefacts. A training of share 0 counts once."
     return f"\n## Epochs\n\n{said}\n\n{table(head, lines)}"
 
 

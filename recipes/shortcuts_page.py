@@ -46,9 +46,7 @@ def write_page(path: Path, sets: Sequence[tuple[str, Sequence[Row]]], planted: S
     parts = [HEAD.format(count=sum(len(rows) for _, rows in sets))]
     for title, rows in sets:
         if rows:
-            missing = [
-                name for name in _artefacts([row for _, each in sets for row in each]) if name not in _artefacts(rows)
-            ]
+            missing = [name for name in _artefacts([row for _, each in sets for row in each]) if name not in _artefacts(rows)]
             left_out = f"\nNot measured here yet: {', '.join(missing)}.\n" if missing else ""
             parts += [f"\n## {title}\n\n", *_confounders(rows), left_out, _cut_off(rows), "\n", *_networks(rows)]
     parts += [_findings(sets), planted_section(planted), RETRACTED]

@@ -53,19 +53,7 @@ TAG = Tag(size=0.125, text="L", xy=(0.7, 0.1))
 SEEDS, FULL_SEEDS = range(20, 40), range(20, 22)
 TEST, PENALTIES = 0.35, (1.0, 0.1, 0.01, 10.0, 0.001)
 FIELDS = (
-    *(
-        "set",
-        "network",
-        "training",
-        "share",
-        "seed",
-        "outcome",
-        "old_outcome",
-        "patients",
-        "clean_auc",
-        "drop",
-        "drop_low",
-    ),
+    *("set", "network", "training", "share", "seed", "outcome", "old_outcome", "patients", "clean_auc", "drop", "drop_low"),
     *("drop_high", "reverse", "reverse_low", "pull", "pull_low", "pull_high", "start", "start_low", "start_high"),
     *("shams", "shams_low", "shams_high", "detectability", "seconds"),
 )
@@ -129,8 +117,7 @@ def drawn(images: Dataset, each: PlantedSet) -> Dataset:
     is_positive = np.array(images.class_names)[images.targets] == each.positive
     rng = generator(0, "planted", each.name)
     rows = [
-        rng.permutation(np.flatnonzero(side))[:most]
-        for side, most in zip((is_positive, ~is_positive), each.most, strict=True)
+        rng.permutation(np.flatnonzero(side))[:most] for side, most in zip((is_positive, ~is_positive), each.most, strict=True)
     ]
     kept = np.sort(np.concatenate(rows))
     taken = images.take(kept)
@@ -199,9 +186,7 @@ def judged(
     before = heads.logits(looked.clean[test])
 
     def of_heads(features: np.ndarray) -> np.ndarray:
-        return np.stack(
-            [shifts(own, now, truth) for own, now in zip(before, heads.logits(features[test]), strict=True)]
-        )
+        return np.stack([shifts(own, now, truth) for own, now in zip(before, heads.logits(features[test]), strict=True)])
 
     start = of_heads(looked.edited)
     found = beside_start(pull_of(shift, truth, patients), shift, start, truth, patients)
@@ -257,12 +242,7 @@ def full(each: PlantedSet, images: Dataset, spec: ModelSpec, seed: int, argument
             **quiet,
         )
         audited = crossgraft.audit_model(
-            tuned,
-            data=replace(images, splits=names, split=None),
-            positive=each.positive,
-            confounders=[TAG],
-            start=spec,
-            **quiet,
+            tuned, data=replace(images, splits=names, split=None), positive=each.positive, confounders=[TAG], start=spec, **quiet
         ).record
         patients = fewest_of_a_class(images.targets[test], None if images.groups is None else images.groups[test])
         add_rows(arguments.rows, [row_of_entry(each, spec, share, seed, audited.entries[0], patients, began)])
@@ -307,13 +287,7 @@ def row(
 
 
 def row_of_entry(
-    each: PlantedSet,
-    spec: ModelSpec,
-    share: float,
-    seed: int,
-    entry: AuditEntry,
-    patients: int,
-    began: float,
+    each: PlantedSet, spec: ModelSpec, share: float, seed: int, entry: AuditEntry, patients: int, began: float
 ) -> Row:
     """What the verb said, and what it would have been called before."""
 

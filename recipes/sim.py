@@ -99,9 +99,7 @@ def cost_of(piece: Piece, spec: ModelSpec, arguments: argparse.Namespace) -> Ste
     }
     rounds = SMOKE_ROUNDS if arguments.smoke else ROUNDS
     spelled = rho_sim()["regularizer"]
-    return step_cost(
-        arguments.rows, piece.target.name, spec, spelled, rounds=rounds, weights_dir=arguments.weights_dir, **known
-    )
+    return step_cost(arguments.rows, piece.target.name, spec, spelled, rounds=rounds, weights_dir=arguments.weights_dir, **known)
 
 
 def specs_of(piece: Piece, variant: str, arguments: argparse.Namespace) -> list[ModelSpec]:
@@ -114,9 +112,7 @@ def specs_of(piece: Piece, variant: str, arguments: argparse.Namespace) -> list[
         return [replace(spec, kwargs={**spec.kwargs, "drop_rate": DROPOUT_RATE}) for spec in found] if drops else found
     kwargs = {"dropout": DROPOUT_RATE} if drops else {}
     return [
-        ModelSpec(
-            f"{name} · as built", f"cifar_resnet:{name}", kwargs=kwargs, preprocessing=PREPROCESSING, folder=EXAMPLES
-        )
+        ModelSpec(f"{name} · as built", f"cifar_resnet:{name}", kwargs=kwargs, preprocessing=PREPROCESSING, folder=EXAMPLES)
         for name in piece.networks
     ]
 

@@ -10,11 +10,7 @@ from sim_tables import NOTHING, Key, StudyTables, head, row_of
 from sim_variants import BASELINE, LONGER, PLACEBO, SIM
 from study_trainings import ON
 
-TABLE_11 = {
-    "resnet20": "ResNet-18: 1.11, 1.04",
-    "resnet32": "ResNet-34: 1.13, 1.05",
-    "resnet56": "ResNet-50: 1.18, 1.07",
-}
+TABLE_11 = {"resnet20": "ResNet-18: 1.11, 1.04", "resnet32": "ResNet-34: 1.13, 1.05", "resnet56": "ResNet-50: 1.18, 1.07"}
 """Time and memory as multiples of the baseline's, on CUB."""
 SIDES = {SIM: "with_sim", PLACEBO: "with_placebo"}
 OF_SWEEPS = Place("cifar10_sweeps", "resnet20", BASELINE, SIM, PLACEBO)
@@ -100,18 +96,14 @@ def ratios(found: Mapping[str, StudyTables], places: Iterable[Place], side: str,
     return [mine / other for mine, other in _pairs(found, places, side, measure)]
 
 
-def _pairs(
-    found: Mapping[str, StudyTables], places: Iterable[Place], side: str, measure: Measure
-) -> list[tuple[float, float]]:
+def _pairs(found: Mapping[str, StudyTables], places: Iterable[Place], side: str, measure: Measure) -> list[tuple[float, float]]:
     pairs: list[tuple[float, float]] = []
     for place in places:
         tables, names = found[place.piece], (place.variant(side), place.without)
         mine, other = (measure(tables, name) for name in names)
         of_mine, of_other = (tables.machines(name) for name in names)
         pairs += [
-            (mine[key], other[key])
-            for key in mine
-            if key[0] == place.model and key in other and of_mine[key] == of_other[key]
+            (mine[key], other[key]) for key in mine if key[0] == place.model and key in other and of_mine[key] == of_other[key]
         ]
     return pairs
 

@@ -67,9 +67,7 @@ def _logged(found: Mapping[str, StudyTables]) -> dict[tuple[str, str], list[Look
     return logged
 
 
-def _difference(
-    logged: Mapping[tuple[str, str], Sequence[LookRow]], model: str, variant: str, field: str
-) -> Difference | None:
+def _difference(logged: Mapping[tuple[str, str], Sequence[LookRow]], model: str, variant: str, field: str) -> Difference | None:
     base = {row.seed: getattr(row, field) for row in logged.get((model, BASELINE), ())}
     mine = {row.seed: getattr(row, field) for row in logged[model, variant]}
     return difference_of([mine[seed] - base[seed] for seed in mine if None not in (mine[seed], base.get(seed))])

@@ -93,8 +93,7 @@ def steps_of(tuned: FineTuningResult, *, model: str, variant: str) -> list[StepR
     norms, _ = _by_block(tuned)
     together = np.sqrt(np.square(norms).sum(axis=1))
     return [
-        StepRow(model=model, variant=variant, step=step, norm=_digits(norm))
-        for step, norm in enumerate(together.tolist(), 1)
+        StepRow(model=model, variant=variant, step=step, norm=_digits(norm)) for step, norm in enumerate(together.tolist(), 1)
     ]
 
 

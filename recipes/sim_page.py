@@ -34,11 +34,7 @@ from study_trainings import ON
 
 COLUMNS = {"accuracy": "Accuracy", "auc": "AUC"}
 OF_UNEQUAL_CLASSES = {"accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy", "auc": "AUC"}
-TABLE_2 = {
-    "resnet20": "ResNet-18: 0.29",
-    "resnet32": "ResNet-50: 0.13",
-    "resnet56": "ResNet-101: 0.25, ResNet-152: 0.13",
-}
+TABLE_2 = {"resnet20": "ResNet-18: 0.29", "resnet32": "ResNet-50: 0.13", "resnet56": "ResNet-101: 0.25, ResNet-152: 0.13"}
 """Gains of ρSIM over the baseline in the paper, of the networks nearest by rank of depth; on ResNet-50 what follows."""
 TABLE_2_JOINED = {"mixup": "0.23", "cutmix": "0.09", "label smoothing": "0.14"}
 
@@ -114,13 +110,9 @@ def _machines(found: Mapping[str, StudyTables]) -> str:
     titles = {name: piece.target.title for name, piece in pieces().items()}
     said: list[str] = []
     for gpu, trained in of_gpu.items():
-        parts = "; ".join(
-            f"{titles[name]} ({count} of {len(found[name].table.trainings)})" for name, count in trained.items()
-        )
+        parts = "; ".join(f"{titles[name]} ({count} of {len(found[name].table.trainings)})" for name, count in trained.items())
         on_gpu, on_cpu = (", ".join(sorted(versions[each])) for each in (True, False))
-        said.append(
-            f"\n\nTrained on one {gpu} ({on_gpu}): {parts}. The others on CPUs ({on_cpu}). What is drawn is the\n"
-        )
+        said.append(f"\n\nTrained on one {gpu} ({on_gpu}): {parts}. The others on CPUs ({on_cpu}). What is drawn is the\n")
         said.append("same on both, but for dropout; rounding is not, so that single trainings end elsewhere.")
     return "".join(said)
 
@@ -171,9 +163,7 @@ def _core(found: Mapping[str, StudyTables]) -> str:
         cells = [variant, mean_and_interval(list(mine.values()))]
         cells += ["", ""] if variant == BASELINE else [marked(to_base), ahead(to_base)]
         to_it = Comparison(variant, "with_sim", variant)
-        cells += [
-            "" if variant == SIM else marked(difference_in(found, places, metric, to_it)) for metric in OF_EQUAL_CLASSES
-        ]
+        cells += ["" if variant == SIM else marked(difference_in(found, places, metric, to_it)) for metric in OF_EQUAL_CLASSES]
         lines.append(row_of(cells))
     return "\n".join(lines) if len(lines) > 2 else NOTHING
 
@@ -207,8 +197,7 @@ def _table_3(medical: Mapping[str, StudyTables]) -> str:
                 if not own["accuracy"]:
                     continue
                 differences = [
-                    difference_of(gaps(own[metric], values(found.table, BASELINE, metric)))
-                    for metric in ("accuracy", "auc")
+                    difference_of(gaps(own[metric], values(found.table, BASELINE, metric))) for metric in ("accuracy", "auc")
                 ]
                 means = [mean_and_interval(list(each.values())) for each in own.values()]
                 paired = ["", ""] if variant == BASELINE else map(marked, differences)

@@ -29,14 +29,10 @@ def in_short(found: Mapping[str, StudyTables]) -> str:
 
 
 def _answer(found: Mapping[str, StudyTables], title: str, places: list[Place]) -> str:
-    over, placebo, longer = (
-        difference_in(found, places, "accuracy", each) for each in (OVER_WITHOUT, OVER_PLACEBO, OVER_LONGER)
-    )
+    over, placebo, longer = (difference_in(found, places, "accuracy", each) for each in (OVER_WITHOUT, OVER_PLACEBO, OVER_LONGER))
     if over is None:
         return ""
-    said = (
-        f"- **{title}**: {_what_shows(over, placebo)}. Its difference to the same training without it is {_told(over)}"
-    )
+    said = f"- **{title}**: {_what_shows(over, placebo)}. Its difference to the same training without it is {_told(over)}"
     if placebo is not None:
         said += f", to its placebo {_told(placebo)}"
     if longer is not None:
@@ -56,9 +52,7 @@ def _of_each_set(found: Mapping[str, StudyTables], places: list[Place]) -> list[
         for name in sets
         for comparison in (OVER_WITHOUT, OVER_PLACEBO, OVER_LONGER)
         for metric in METRICS
-        if excludes_0(
-            difference := difference_in(found, [place for place in places if place.piece == name], metric, comparison)
-        )
+        if excludes_0(difference := difference_in(found, [place for place in places if place.piece == name], metric, comparison))
     ]
 
 

@@ -50,9 +50,7 @@ class StepCostRow:
     ratio: float
 
 
-def step_cost(
-    folder: Path, name: str, spec: ModelSpec, regularizer: str, *, rounds: int = ROUNDS, **known: Any
-) -> StepCostRow:
+def step_cost(folder: Path, name: str, spec: ModelSpec, regularizer: str, *, rounds: int = ROUNDS, **known: Any) -> StepCostRow:
     """What is kept of this network and set, or else measured now and kept.
 
     Args:
@@ -78,9 +76,7 @@ def step_cost(
     )
     kept = sorted([*rows.values(), row], key=lambda each: (each.model, each.settings))
     write_atomically(_file(folder, name), as_csv(StepCostRow, kept))
-    print(
-        f"{name} {model}: a step takes {row.plain_seconds:.3f} s, with ρSIM {row.ratio:.3f} times as long", flush=True
-    )
+    print(f"{name} {model}: a step takes {row.plain_seconds:.3f} s, with ρSIM {row.ratio:.3f} times as long", flush=True)
     return row
 
 
@@ -103,9 +99,7 @@ def interleaved(steps: Sequence[Step], rounds: int) -> list[tuple[float, ...]]:
     return [tuple(seconds) for seconds in found]
 
 
-def make_step(
-    spec: ModelSpec, choice: str, *, weights_dir: Path | None, side: int, batch_size: int, optimizer: str
-) -> Step:
+def make_step(spec: ModelSpec, choice: str, *, weights_dir: Path | None, side: int, batch_size: int, optimizer: str) -> Step:
     """A step of the engine on one batch of noise, with a regulariser or without."""
     backbone = load_backbone(spec, weights_dir=weights_dir, image_size=side)
     classifier = make_classifier(backbone, CLASSES, seed=0)
@@ -123,9 +117,7 @@ def make_step(
     return lambda: step.run(batch, next(numbers))
 
 
-def _engine(
-    classifier: Classifier, selection: Any, regularizers: Sequence[Any], settings: TrainerSettings
-) -> TrainingStep:
+def _engine(classifier: Classifier, selection: Any, regularizers: Sequence[Any], settings: TrainerSettings) -> TrainingStep:
     put_channels_last(classifier)
     apply_selection(classifier, selection)
     for each in regularizers:

@@ -76,9 +76,7 @@ def sweeps_table(found: StudyTables) -> str:
 def _memory(found: StudyTables, variant: str) -> str:
     """As a multiple of the baseline's."""
     peaks = {(row.variant, row.seed): row.peak_bytes for row in found.looks if row.peak_bytes}
-    ratios = [
-        peak / peaks[BASELINE, s] for (name, s), peak in peaks.items() if name == variant and (BASELINE, s) in peaks
-    ]
+    ratios = [peak / peaks[BASELINE, s] for (name, s), peak in peaks.items() if name == variant and (BASELINE, s) in peaks]
     return f"{statistics.median(ratios):.2f}" if ratios else "–"
 
 

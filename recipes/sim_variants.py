@@ -47,9 +47,7 @@ SCRATCH: dict[str, Any] = {
 LOGGED = {"log_gradient_norms": True}
 
 
-def rho_sim(
-    *, rho: float = RHO, weight: float = WEIGHT, distance: str = DISTANCE, placebo: bool = False
-) -> dict[str, Any]:
+def rho_sim(*, rho: float = RHO, weight: float = WEIGHT, distance: str = DISTANCE, placebo: bool = False) -> dict[str, Any]:
     """Options of a training with ρSIM."""
     said = f"{RHO_SIM}:rho={rho:g},weight={weight:g},distance={distance}"
     return {"regularizer": f"{said},placebo=true" if placebo else said}

@@ -119,9 +119,7 @@ def measure_classes(target: Target, seed: int, specs: Sequence[ModelSpec], argum
     if all_there(read_all(arguments.rows, target.name, ClassesRow), seed, names):
         return
     runs = {
-        when: {
-            short(spec): run_of(Training(target, spec, variant, seed, VARIANTS[variant]), arguments) for spec in specs
-        }
+        when: {short(spec): run_of(Training(target, spec, variant, seed, VARIANTS[variant]), arguments) for spec in specs}
         for when, variant in (("before", "linear"), ("full", "full"))
     }
     if all((run / "run.json").is_file() for folders in runs.values() for run in folders.values()):
@@ -129,9 +127,7 @@ def measure_classes(target: Target, seed: int, specs: Sequence[ModelSpec], argum
         add_rows(arguments.rows, target.name, classes_rows(runs, images.test, seed=seed))
 
 
-def trainings(
-    target: Target, seed: int, specs: Sequence[ModelSpec], arguments: argparse.Namespace
-) -> Iterator[Training]:
+def trainings(target: Target, seed: int, specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Training]:
     """Of one seed; without weights the source does not matter, so that is trained once."""
     for variant, options in VARIANTS.items():
         if arguments.variants and variant not in arguments.variants:
@@ -141,9 +137,7 @@ def trainings(
             yield Training(target, named, variant, seed, options)
 
 
-def comparings(
-    target: Target, seed: int, specs: Sequence[ModelSpec], arguments: argparse.Namespace
-) -> Iterator[Comparing]:
+def comparings(target: Target, seed: int, specs: Sequence[ModelSpec], arguments: argparse.Namespace) -> Iterator[Comparing]:
     """Every two sources by every method, and each source beside a network without weights."""
     for variant in ("full", "head-first", "linear"):
         if not arguments.variants or variant in arguments.variants:
@@ -218,12 +212,7 @@ def compare(job: Comparing, arguments: argparse.Namespace, settings: str) -> tup
     folders = [run_of(each, arguments) for each in runs]
     for each, folder in zip(runs, folders, strict=True):
         tune(each, arguments, folder)  # read back where it is there
-    known: dict[str, Any] = {
-        "seed": job.seed,
-        "first": short(job.first),
-        "second": short(job.second),
-        "settings": settings,
-    }
+    known: dict[str, Any] = {"seed": job.seed, "first": short(job.first), "second": short(job.second), "settings": settings}
     known["variant"] = job.variant
     if job.variant == "linear":
         return [], [same_mistakes(folders, **known)]

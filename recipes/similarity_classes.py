@@ -30,8 +30,7 @@ def classes_rows(runs: Mapping[str, Mapping[str, Path]], test: Dataset, *, seed:
     rows: list[ClassesRow] = []
     for variant, folders in runs.items():
         features = {
-            source: features_on(test, load_saved_model(run, allow_code=EXAMPLES).classifier)
-            for source, run in folders.items()
+            source: features_on(test, load_saved_model(run, allow_code=EXAMPLES).classifier) for source, run in folders.items()
         }
         rows += pairs_of(features, test.targets, variant=variant, seed=seed)
     return rows

@@ -112,12 +112,7 @@ def write_mistakes(path: Path, study: Study, titles: Mapping[str, str]) -> None:
 
 def write_gains(path: Path, study: Study, titles: Mapping[str, str], measure: str = "cka") -> None:
     """Fig. 3.6: relative AUC gain against similarity before and after, one panel a layer."""
-    names = {
-        row.place: row.layer
-        for rows in study.layers.values()
-        for row in rows
-        if row.measure == measure and row.place >= 0
-    }
+    names = {row.place: row.layer for rows in study.layers.values() for row in rows if row.measure == measure and row.place >= 0}
     places = sorted(names)
     shown = [places[round(at * (len(places) - 1) / 4)] for at in range(5)] if len(places) >= 5 else places
     with style("gains"):

@@ -112,9 +112,7 @@ class Geometry(Work[Measuring, bool]):
         """Is there a row of every method with the same settings?"""
         rows = read_all(self.arguments.rows, job.spec.target.name, GeometryRow)
         there = {
-            row.variant
-            for row in rows
-            if (row.model, row.seed, row.settings) == (short(job.spec.spec), job.spec.seed, job.key)
+            row.variant for row in rows if (row.model, row.seed, row.settings) == (short(job.spec.spec), job.spec.seed, job.key)
         }
         return there >= set(SHOWN) or None
 
@@ -207,9 +205,7 @@ def measured(
         for name, each in columns.items()
     ]
     points = [
-        PointRow(
-            model=short(job.spec), variant=name, kind=kind, image=int(image), x=round(float(x), 4), y=round(float(y), 4)
-        )
+        PointRow(model=short(job.spec), variant=name, kind=kind, image=int(image), x=round(float(x), 4), y=round(float(y), 4))
         for kind, maps, images_of in (("pca", plane, np.arange(len(images.test))), ("tsne", drawn, common))
         for name, each in maps.items()
         if job.seed == 0 and each is not None and each.points is not None
@@ -268,9 +264,7 @@ def _measure_centre(jobs: Sequence[Measuring], arguments: argparse.Namespace) ->
         runs = {name: networks[variant] for name, networks in found.items()}
         distances = distances_to_centre(runs).to_centre
         quality = centre_quality(
-            runs,
-            {name: each.test for name, each in images.items()},
-            train={name: each.train for name, each in images.items()},
+            runs, {name: each.test for name, each in images.items()}, train={name: each.train for name, each in images.items()}
         )
         for job in jobs:
             name = job.target.name

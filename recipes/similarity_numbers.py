@@ -67,24 +67,18 @@ def gains(study: Study, variant: str, source: str, *, relative: bool) -> dict[Un
     }
 
 
-def chosen(
-    study: Study, *, measure: str, of: str, variant: str, source: str | None = None
-) -> list[tuple[Unit, LayerRow]]:
+def chosen(study: Study, *, measure: str, of: str, variant: str, source: str | None = None) -> list[tuple[Unit, LayerRow]]:
     """Rows of layers with a value; ``source``: of this one alone."""
     return [
         ((name, row.seed), row)
         for name, rows in study.layers.items()
         for row in rows
-        if (row.measure, row.of, row.variant) == (measure, of, variant)
-        and row.value is not None
-        and source in (None, row.first)
+        if (row.measure, row.of, row.variant) == (measure, of, variant) and row.value is not None and source in (None, row.first)
     ]
 
 
 def by_unit(
-    rows: Sequence[tuple[Unit, LayerRow]],
-    part: str = "all",
-    number: Callable[[LayerRow], float | None] = lambda row: row.value,
+    rows: Sequence[tuple[Unit, LayerRow]], part: str = "all", number: Callable[[LayerRow], float | None] = lambda row: row.value
 ) -> dict[Unit, float]:
     """Mean over layers of a part of the network and over pairs of networks."""
     places = sorted({row.place for _, row in rows if row.place >= 0})
@@ -106,8 +100,7 @@ def minus(first: Gaps, second: Gaps) -> dict[Unit, float]:
 def changed_less(study: Study, measure: str, variant: str, part: str) -> dict[Unit, float]:
     """Similarity before and after of ImageNet minus that of the other sources (Fig. 3.3a)."""
     found = {
-        source: by_unit(chosen(study, measure=measure, of="change", variant=variant, source=source), part)
-        for source in SOURCES
+        source: by_unit(chosen(study, measure=measure, of="change", variant=variant, source=source), part) for source in SOURCES
     }
     others = [found[source] for source in SOURCES if source != "imagenet"]
     both = set.intersection(*(set(each) for each in others))

@@ -186,15 +186,8 @@ def _layer_cells(gaps: Gaps, sign: int, sets: Sequence[str]) -> list[str]:
 
 
 def _mistakes(study: Study) -> str:
-    lines = [
-        "| Predictions | P(both right or both wrong) | Independent | Difference | κ | Accuracy |",
-        "|---" * 6 + "|",
-    ]
-    for variant, words in (
-        ("before", "before, linear probe"),
-        ("linear", "LINEAR, trained head"),
-        *((w, w) for w in WAYS[:2]),
-    ):
+    lines = ["| Predictions | P(both right or both wrong) | Independent | Difference | κ | Accuracy |", "|---" * 6 + "|"]
+    for variant, words in (("before", "before, linear probe"), ("linear", "LINEAR, trained head"), *((w, w) for w in WAYS[:2])):
         value = mistakes(study, variant, lambda row: row.value)
         if not value:
             continue
@@ -223,8 +216,7 @@ def _mistakes_claims(study: Study) -> str:
             ),
         ]
         lines += [
-            f"| {claim} | {way} | {in_numbers(difference_of(list(gaps.values())))} | {said(gaps, 1)} |"
-            for claim, gaps in rows
+            f"| {claim} | {way} | {in_numbers(difference_of(list(gaps.values())))} | {said(gaps, 1)} |" for claim, gaps in rows
         ]
     return "\n".join(lines)
 

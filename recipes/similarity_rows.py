@@ -239,9 +239,7 @@ def add_rows(folder: Path, name: str, rows: Sequence[RowT]) -> None:
     write_atomically(file_of(folder, name, kind), as_csv(kind, [merged[key] for key in sorted(merged)]))
 
 
-def layer_rows(
-    record: ModelComparisonRecord, names: dict[str, str], *, variant: str, seed: int, settings: str
-) -> list[LayerRow]:
+def layer_rows(record: ModelComparisonRecord, names: dict[str, str], *, variant: str, seed: int, settings: str) -> list[LayerRow]:
     """Similarity of corresponding layers of all pairs of a comparison.
 
     Args:

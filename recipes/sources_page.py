@@ -142,11 +142,7 @@ def page_of(rows: Path, targets: Sequence[TargetSet]) -> str:
     if missing:
         progress = f"**The study is not finished.** {progress} Not complete: {'; '.join(missing)}."
     rates = " and ".join(f"{rate:g}" for rate in LEARNING_RATES)
-    parts = [
-        HEAD.format(progress=progress, rates=rates, seeds=len(SEEDS)),
-        _matrix(results, targets),
-        _pretraining(rows),
-    ]
+    parts = [HEAD.format(progress=progress, rates=rates, seeds=len(SEEDS)), _matrix(results, targets), _pretraining(rows)]
     if done:
         whole = {target.name: results[target.name] for target in done}
         parts += [_predictors(whole, pairs, read_sources(rows), done), _claims(whole, done)]
@@ -157,9 +153,7 @@ def results_of(cells: Cells) -> dict[str, float]:
     """Source → AUC on test; sources without a finished training are not among them."""
     found: dict[str, float] = {}
     for source in dict.fromkeys(row.model for row in cells.values()):
-        values = [
-            row.auc for seed in SEEDS if (row := picked(cells, source, FULL, seed)) is not None and row.auc is not None
-        ]
+        values = [row.auc for seed in SEEDS if (row := picked(cells, source, FULL, seed)) is not None and row.auc is not None]
         if values:
             found[source] = statistics.fmean(values)
     return found
@@ -202,9 +196,7 @@ def _pretraining(rows: Path) -> str:
         "|---|---|---|---|---|---|",
     ]
     for row in sorted(read_sources(rows), key=lambda each: each.images):
-        area, rank = (
-            "–" if each is None else f"{each:.{digits}f}" for each, digits in ((row.auc, 3), (row.diversity, 1))
-        )
+        area, rank = ("–" if each is None else f"{each:.{digits}f}" for each, digits in ((row.auc, 3), (row.diversity, 1)))
         lines.append(f"| {row.source} | {row.images} | {row.classes} | {row.epochs} | {area} | {rank} |")
     return "\n".join(lines)
 
@@ -229,9 +221,7 @@ def predictors(pairs: Sequence[PairRow], sources: Sequence[SourceRow]) -> dict[s
     }
 
 
-def _predictors(
-    results: Results, pairs: Sequence[PairRow], sources: Sequence[SourceRow], targets: Sequence[TargetSet]
-) -> str:
+def _predictors(results: Results, pairs: Sequence[PairRow], sources: Sequence[SourceRow], targets: Sequence[TargetSet]) -> str:
     lines = [
         "## What predicts the AUC?",
         "",
@@ -276,11 +266,7 @@ def _claims(results: Results, targets: Sequence[TargetSet]) -> str:
         ("Medical sources against CIFAR-10: the best single medical set", _best_single, _named(NATURAL)),
         ("Pretraining at all: CIFAR-10 against random weights", _named(NATURAL), _named(RANDOM)),
     ):
-        gaps = {
-            name: a - b
-            for name, of in results.items()
-            if (a := first(of)) is not None and (b := second(of)) is not None
-        }
+        gaps = {name: a - b for name, of in results.items() if (a := first(of)) is not None and (b := second(of)) is not None}
         groups = {target.name: target.group or target.name for target in targets}
         if gaps:
             ahead = sum(gap > 0 for gap in gaps.values())

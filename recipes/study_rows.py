@@ -237,9 +237,7 @@ def most_probable(logits: np.ndarray, targets: np.ndarray) -> Decided:
     """Accuracy and balanced accuracy of the most probable class."""
     shifted = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     names = [str(number) for number in range(logits.shape[1])]
-    rows = evaluate_predictions(
-        shifted / shifted.sum(axis=1, keepdims=True), targets, task="multi-class", class_names=names
-    )
+    rows = evaluate_predictions(shifted / shifted.sum(axis=1, keepdims=True), targets, task="multi-class", class_names=names)
     overall = {row.metric: row for row in rows if row.class_name is None}
     return {name: overall[name] for name in ("accuracy", "balanced_accuracy")}
 
@@ -289,9 +287,7 @@ def read_rows(file: Path, kind: type[R]) -> list[R]:
         return []
     types = get_type_hints(kind)
     with file.open(encoding="utf-8", newline="") as opened:
-        return [
-            kind(**{name: _value(text, types[name]) for name, text in row.items()}) for row in csv.DictReader(opened)
-        ]
+        return [kind(**{name: _value(text, types[name]) for name, text in row.items()}) for row in csv.DictReader(opened)]
 
 
 def _value(text: str, kind: Any) -> Any:

@@ -105,10 +105,7 @@ def share_and_interval(found: Sequence[float]) -> str:
 
 def orderings_table(tables: Tables, orderings: Sequence[Ordering], *, by_seed: bool = False) -> str:
     of = "seeds" if by_seed else "pairs"
-    lines = [
-        f"| First | Second | Metric | Mean difference | Ahead, {of} | Ahead, trainings | Published |",
-        "|---" * 7 + "|",
-    ]
+    lines = [f"| First | Second | Metric | Mean difference | Ahead, {of} | Ahead, trainings | Published |", "|---" * 7 + "|"]
     for ordering in orderings:
         gaps = gaps_of(tables, ordering)
         found = paired_difference(gaps, by_seed=by_seed)
@@ -148,22 +145,12 @@ def or_dash(value: float | None) -> str:
 
 
 def set_table(
-    table: Table,
-    title: str,
-    variants: Sequence[str],
-    *,
-    columns: Mapping[str, str] = COLUMNS,
-    with_seconds: bool = True,
+    table: Table, title: str, variants: Sequence[str], *, columns: Mapping[str, str] = COLUMNS, with_seconds: bool = True
 ) -> str:
     if not table.trainings:
         return f"### {title}\n\nNot trained yet."
     titles = ["Network", "Variant", *columns.values(), *(["CPU seconds"] if with_seconds else [])]
-    lines = [
-        f"### {title}",
-        "",
-        f"| {' | '.join(titles)} |",
-        "|---" * len(titles) + "|",
-    ]
+    lines = [f"### {title}", "", f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     of_set: Callable[[str, str, str], list[float]] = lambda model, variant, metric: [  # noqa: E731 (used here only)
         value
         for row in table.trainings

@@ -187,9 +187,7 @@ def versions(device: str = "cpu") -> str:
     """Of the programs that decide the numbers, and the GPU where there was one."""
     said = {name: importlib.metadata.version(name) for name in ("crossgraft", "torch", "timm")}
     on = ON + device_name(device) if device.startswith("cuda") else ""
-    return (
-        " ".join([f"python {platform.python_version()}", *(f"{name} {version}" for name, version in said.items())]) + on
-    )
+    return " ".join([f"python {platform.python_version()}", *(f"{name} {version}" for name, version in said.items())]) + on
 
 
 def seeds_of(arguments: argparse.Namespace, seeds: Sequence[int] = SEEDS) -> tuple[int, ...]:

@@ -195,8 +195,7 @@ def run_or_read(family: Family, dataset: Dataset, folder: Path) -> Result:
     file.write_text(json.dumps({"facts": facts, "result": result._asdict()}), encoding="utf-8")
     gc.collect()
     print(
-        f"{family.key:36} {result.model:38} {result.input_size:>9} {result.head:24} {result.seconds:6.1f} s "
-        f"{result.failure}",
+        f"{family.key:36} {result.model:38} {result.input_size:>9} {result.head:24} {result.seconds:6.1f} s {result.failure}",
         flush=True,
     )
     return result
@@ -361,9 +360,7 @@ def write_page(file: Path, results: Sequence[Result], num_images: int) -> None:
 
 
 def table(rows: Sequence[Result]) -> list[str]:
-    header = (
-        "| family | smallest model | input | parameters | head | features | difference | layers | scores | seconds |"
-    )
+    header = "| family | smallest model | input | parameters | head | features | difference | layers | scores | seconds |"
     lines = [header, "|---|---|---|---:|---|---:|---:|---:|---|---:|"]
     for row in rows:
         name = row.model.removeprefix(TORCHVISION_PREFIX)

@@ -20,9 +20,7 @@ compile_checks_once()
 hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("crossgraft")
 os.environ["COLUMNS"] = "100"  # not those of the terminal that tests are run in
-os.environ["HF_HUB_CACHE"] = os.environ["TORCH_HOME"] = str(
-    Path(__file__).parent / "nothing"
-)  # of the person who runs them
+os.environ["HF_HUB_CACHE"] = os.environ["TORCH_HOME"] = str(Path(__file__).parent / "nothing")  # of the person who runs them
 if hasattr(os, "sched_getaffinity"):
     # Commands that are told no number of threads take one: other workers have the other cores, and threads that wait for each
     # other on a core that is taken burn more of it than they save. Child processes have all cores, as those of users have.
@@ -32,16 +30,7 @@ REPOSITORY = TESTS.parent
 
 
 FOREIGN = (
-    *(
-        "beartype.vale",
-        "torch",
-        "torchvision.transforms.v2",
-        "timm",
-        "lightning_fabric",
-        "pandas",
-        "pydantic",
-        "rich.live",
-    ),
+    *("beartype.vale", "torch", "torchvision.transforms.v2", "timm", "lightning_fabric", "pandas", "pydantic", "rich.live"),
     *("scipy.io", "sklearn.datasets", "sklearn.linear_model", "sklearn.manifold", "sklearn.neighbors"),
 )
 """What crossgraft builds upon and takes longest to import."""
@@ -51,9 +40,7 @@ collect_ignore = ["support/no_network"]
 
 WHOLE_COMMANDS = (
     *("cli", "examples", "security", "unit/demo", "unit/selection", "unit/tune/variants", "unit/verbs"),
-    *(
-        path.relative_to(TESTS).as_posix() for path in (TESTS / "unit" / "tune").glob("test_*.py")
-    ),  # not those of its parts
+    *(path.relative_to(TESTS).as_posix() for path in (TESTS / "unit" / "tune").glob("test_*.py")),  # not those of its parts
 )
 """Tests that run whole commands, as a user runs them; checks of shapes, which tests of the parts make, take half their time."""
 

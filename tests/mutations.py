@@ -31,7 +31,7 @@ MUTATIONS = {
         ("data/checks/split_differences.py", "None if survey.groups is None else survey.groups[rows]", "None"),
     ],
     "unit/statistics/test_two_sample.py": [
-        ("statistics/two_sample.py", "(1 + hits) / (1 + num_permutations)", "hits / num_permutations"),
+        ("statistics/two_sample.py", "(1 + hits) / (1 + num_permutations)", "hits / num_permutations")
     ],
     "unit/models/test_files_by_name.py": [
         ("models/resolve.py", "if len(files) != 1", "if not files"),
@@ -98,7 +98,7 @@ MUTATIONS = {
         ("metrics/f1.py", "2 * share / (1 + share)", "share"),
     ],
     "unit/metrics/test_evaluation.py": [
-        ("metrics/subgroups.py", "(1 - CONFIDENCE) / math.comb(num_subgroups, 2)", "(1 - CONFIDENCE)"),
+        ("metrics/subgroups.py", "(1 - CONFIDENCE) / math.comb(num_subgroups, 2)", "(1 - CONFIDENCE)")
     ],
     "unit/metrics/test_probabilities.py": [
         ("statistics/jackknife.py", "number / (number - 1) * number * square", "number * square"),
@@ -111,16 +111,10 @@ MUTATIONS = {
         ("metrics/_intervals.py", "design = drawn_towards(design, most, told)", "pass"),
     ],
     "statistics/test_interval_coverage.py": [  # intervals that are a fifth too narrow
-        (
-            "metrics/_intervals.py",
-            "below, above = np.sqrt(squares).tolist()",
-            "below, above = (0.8 * np.sqrt(squares)).tolist()",
-        ),
+        ("metrics/_intervals.py", "below, above = np.sqrt(squares).tolist()", "below, above = (0.8 * np.sqrt(squares)).tolist()"),
         ("statistics/jackknife.py", "number * square) / num_values", "number * square) / num_values * 0.8"),
     ],
-    "unit/statistics/test_jackknife.py": [
-        ("statistics/jackknife.py", "variances = [(num_blocks - 1) /", "variances = [1 /")
-    ],
+    "unit/statistics/test_jackknife.py": [("statistics/jackknife.py", "variances = [(num_blocks - 1) /", "variances = [1 /")],
     "unit/statistics/test_rank_intervals.py": [("statistics/rank_intervals.py", "(2 * max(num_models - 1, 1))", "2")],
     "unit/statistics/test_weighted_kendall_itm.py": [
         ("statistics/rank_correlation.py", "1 / (G[i] + G[j])", "1 / (G[i] * G[j])")
@@ -148,28 +142,18 @@ MUTATIONS = {
     ],
     "security/test_patients.py": [("data/_groups.py", "np.unique(groups, return_inverse=True)[1]", "groups")],
     "unit/data/checks/test_check_data.py": [("data/checks/label_leakage.py", "> 1]\n", "> 2]\n")],
-    "unit/data/medical/test_dicom.py": [
-        ("data/medical/display.py", "1 - bright if self.inverted", "bright if self.inverted")
-    ],
+    "unit/data/medical/test_dicom.py": [("data/medical/display.py", "1 - bright if self.inverted", "bright if self.inverted")],
     # Losses, regularisers, batch transforms, adapters
     "unit/losses/test_losses.py": [
-        (
-            "losses/focal.py",
-            "torch.exp(self.gamma * log_p) * log_not_p",
-            "torch.exp(self.gamma * log_not_p) * log_not_p",
-        ),
+        ("losses/focal.py", "torch.exp(self.gamma * log_p) * log_not_p", "torch.exp(self.gamma * log_not_p) * log_not_p"),
         ("losses/_loss.py", "len(targets) / targets.shape[1])", "len(targets))"),
     ],
     "unit/tune/regularizers/test_l2_sp.py": [
         ("tune/regularizers/l2_sp.py", "0.5 * torch.stack(norms)", "torch.stack(norms)"),
         ("tune/regularizers/l2_sp.py", "parameter.detach().clone()", "parameter.detach()"),
     ],
-    "unit/tune/regularizers/test_procrustes.py": [
-        ("tune/regularizers/repsim.py", "features - features.mean(0)", "features")
-    ],
-    "unit/tune/regularizers/test_covariance.py": [
-        ("tune/regularizers/_moment_terms.py", "rows - mean.detach()", "rows")
-    ],
+    "unit/tune/regularizers/test_procrustes.py": [("tune/regularizers/repsim.py", "features - features.mean(0)", "features")],
+    "unit/tune/regularizers/test_covariance.py": [("tune/regularizers/_moment_terms.py", "rows - mean.detach()", "rows")],
     "unit/tune/batch_transforms/test_mixing.py": [
         ("tune/batch_transforms/mixup.py", "targets[partners].lerp_(targets, share)", "targets"),
         ("tune/batch_transforms/cutmix.py", "share = 1 - (bottom", "share = (bottom"),
@@ -181,9 +165,7 @@ MUTATIONS = {
         ("tune/engine/optimizers.py", "** (deepest - depth)", "** (deepest - depth + 1)"),
         ("tune/engine/optimizers.py", "parameter.ndim > 1 and", ""),
     ],
-    "unit/tune/engine/test_selection_rule.py": [
-        ("tune/engine/selection_rule.py", "value < best if", "value <= best if")
-    ],
+    "unit/tune/engine/test_selection_rule.py": [("tune/engine/selection_rule.py", "value < best if", "value <= best if")],
     "unit/geometry/test_sharpness.py": [
         ("geometry/sharpness.py", "shift = [e / too_far for e in shift] if too_far > 1 else shift", "pass"),
         ("geometry/sharpness.py", "already += part / n", "already += part"),
@@ -240,11 +222,7 @@ MUTATIONS = {
     ],
     "unit/tune/planning/test_fold_networks.py": [
         ("tune/planning/fold_networks.py", "if self.adapts and self._statistics else start", "if False else start"),
-        (
-            "tune/planning/rows.py",
-            "FoldNetworks(start, pretrained, images,",
-            "FoldNetworks(start, pretrained, val_images,",
-        ),
+        ("tune/planning/rows.py", "FoldNetworks(start, pretrained, images,", "FoldNetworks(start, pretrained, val_images,"),
     ],
     "unit/tune/measuring/test_drift.py": [
         ("tune/measuring/drift.py", '"_untouched": (pretrained, adapted)', '"_untouched": (pretrained, tuned)')
@@ -279,9 +257,7 @@ MUTATIONS = {
     "unit/tune/measuring/test_thresholds.py": [
         ("tune/measuring/thresholds.py", "np.cumsum(positives)[:-1]", "np.cumsum(positives)[1:]")
     ],
-    "unit/tune/measuring/test_calibration.py": [
-        ("tune/measuring/thresholds.py", "Temperature(1 / root", "Temperature(root")
-    ],
+    "unit/tune/measuring/test_calibration.py": [("tune/measuring/thresholds.py", "Temperature(1 / root", "Temperature(root")],
     "unit/tune/test_predict.py": [("tune/known_targets.py", "(known.targets != _UNKNOWN)", "(known.targets > -9)")],
     # Passes, the cache, jobs, run directories, files
     "unit/features/test_passes.py": [

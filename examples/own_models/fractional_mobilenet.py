@@ -10,9 +10,7 @@ from torch import nn
 def _mobilenetv1(width: float, *, pad_type: str, num_classes: int, **kwargs: object) -> nn.Module:
     # The weights were trained in TensorFlow, whose padding at the right and lower edge differs from
     # PyTorch's. With PyTorch's padding they load without any error, and the accuracy falls by 8 to 25 points.
-    return _gen_mobilenet_v1(
-        "mobilenetv1_100", channel_multiplier=width, pad_type=pad_type, num_classes=num_classes, **kwargs
-    )
+    return _gen_mobilenet_v1("mobilenetv1_100", channel_multiplier=width, pad_type=pad_type, num_classes=num_classes, **kwargs)
 
 
 def mobilenetv1_025(*, pad_type: str = "same", num_classes: int = 1000, **kwargs: object) -> nn.Module:

@@ -39,12 +39,7 @@ EPSILON = 1.001e-5
 
 _ARRAYS: dict[type[nn.Module], dict[str, str]] = {
     nn.Conv2d: {"kernel": "weight", "bias": "bias"},
-    nn.BatchNorm2d: {
-        "gamma": "weight",
-        "beta": "bias",
-        "moving_mean": "running_mean",
-        "moving_variance": "running_var",
-    },
+    nn.BatchNorm2d: {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"},
 }
 """What Keras and PyTorch call the arrays of a layer."""
 

@@ -11,9 +11,7 @@ import signal
 def run() -> None:
     """Run the command line and exit with one of the codes that ``crossgraft --help`` lists."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        )  # the handler of Python shows a traceback of whatever is being imported
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the handler of Python shows a traceback of whatever is being imported
     from crossgraft.cli.main import run as run_command_line
 
     run_command_line()

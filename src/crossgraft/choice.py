@@ -97,9 +97,7 @@ def spell(plugin: object) -> str:
     A value that only Python can give, an array for example, is a short digest there, which no text can be turned back from.
     """
     values = {field.name: (getattr(plugin, field.name), field.default) for field in option_fields(plugin)}
-    said = [
-        f"{name}={written(value)}" for name, (value, default) in values.items() if _is_array(value) or value != default
-    ]
+    said = [f"{name}={written(value)}" for name, (value, default) in values.items() if _is_array(value) or value != default]
     name = str(getattr(plugin, "name", ""))
     return f"{name}:{','.join(said)}" if said else name
 
@@ -163,9 +161,7 @@ def _parse(text: str) -> tuple[str, dict[str, object]]:
         option, equals, value = part.partition("=")
         option = option.strip() if equals else ""
         if option in options:
-            raise UsageError(
-                f"{text}: {option or 'a value without a name'} is given twice. Write name=value,name=value."
-            )
+            raise UsageError(f"{text}: {option or 'a value without a name'} is given twice. Write name=value,name=value.")
         options[option] = _value(value if equals else part)
     return name, options
 

@@ -68,13 +68,9 @@ def read_config_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
     known, terminal = list(known), options_of(Terminal)
     for key in values:
         if key in terminal:
-            raise UsageError(
-                f"{path} sets {key}, which is a flag of the terminal only. Remove it there, and type --{key}."
-            )
+            raise UsageError(f"{path} sets {key}, which is a flag of the terminal only. Remove it there, and type --{key}.")
         if key in CONSENTS:
-            raise UsageError(
-                f"{path} sets {key}, which a file cannot allow. Remove it there, and type {CONSENTS[key]}."
-            )
+            raise UsageError(f"{path} sets {key}, which a file cannot allow. Remove it there, and type {CONSENTS[key]}.")
         if key not in known:
             raise UnknownNameError("key", key, known, hint=f"In {path}.")
     return values
@@ -191,9 +187,7 @@ def resolve(model: type[BaseModel], *, file: Path | None, given: Mapping[str, An
     return validated(model, {**read, **given}, file=file, given=given)
 
 
-def validated(
-    model: type[BaseModel], values: Mapping[str, Any], *, file: Path | None, given: Collection[str]
-) -> dict[str, Any]:
+def validated(model: type[BaseModel], values: Mapping[str, Any], *, file: Path | None, given: Collection[str]) -> dict[str, Any]:
     """``values`` with their right types, and defaults for all others.
 
     Args:

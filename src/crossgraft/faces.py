@@ -49,9 +49,7 @@ def lazy_face(package: str, *, otherwise: Callable[[str], Any] | None = None) ->
             raise
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    module.__dict__.update(
-        __getattr__=find, __all__=list(homes), _homes=frozenset(homes), _is_open=otherwise is not None
-    )
+    module.__dict__.update(__getattr__=find, __all__=list(homes), _homes=frozenset(homes), _is_open=otherwise is not None)
     module.__class__ = _Face
 
 
@@ -76,12 +74,7 @@ def _written_names(file: Path) -> dict[str, tuple[str, str]]:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
     ]
     imports = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
-    return {
-        alias.asname: (str(node.module), alias.name)
-        for node in imports
-        for alias in node.names
-        if alias.asname is not None
-    }
+    return {alias.asname: (str(node.module), alias.name) for node in imports for alias in node.names if alias.asname is not None}
 
 
 def find_moved_packages() -> None:
@@ -114,8 +107,6 @@ def _moved_from(package: str) -> dict[str, tuple[str, str]]:
 
 def _warned(package: str, name: str, home: str, now: str) -> Any:
     warnings.warn(
-        f"{package}.{name} goes with the next release: write `from {home} import {now}`.",
-        DeprecationWarning,
-        stacklevel=3,
+        f"{package}.{name} goes with the next release: write `from {home} import {now}`.", DeprecationWarning, stacklevel=3
     )
     return getattr(importlib.import_module(home), now)

@@ -7,19 +7,13 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "crossgraft.edit.confounders": (
             "BiasField CONFOUNDERS ChestTube Collimation Confounder EcgLead Gamma Gibbs IntensityShift Jpeg LowPass "
             "MotionBlur MrMotion NlmDenoising PenMark PoissonImage PoissonProjection Resample Ruler Tag TextAnnotation"
-        ),
+        )
     },
-    "crossgraft.data.checks": {
-        "crossgraft": "check_data",
-    },
-    "crossgraft.export": {
-        "crossgraft": "export_model",
-    },
-    "crossgraft.fewshot": {
-        "crossgraft.distil": "DistillationSettings Domain UniversalBackbone distil_domains",
-    },
+    "crossgraft.data.checks": {"crossgraft": "check_data"},
+    "crossgraft.export": {"crossgraft": "export_model"},
+    "crossgraft.fewshot": {"crossgraft.distil": "DistillationSettings Domain UniversalBackbone distil_domains"},
     "crossgraft.fewshot.universal": {
-        "crossgraft.distil": "DistillationSettings DistilledStep Domain UniversalBackbone distil_domains",
+        "crossgraft.distil": "DistillationSettings DistilledStep Domain UniversalBackbone distil_domains"
     },
     "crossgraft.models.adapters": {
         "crossgraft.models.adapted": "add_adapters merged_copy read_peft_adapter write_peft_adapter",
@@ -44,12 +38,8 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "crossgraft.split.options": "SplitOptions",
         "crossgraft.tune.options": "CompareOptions FitOptions TuneOptions VariantOptions",
     },
-    "crossgraft.rank": {
-        "crossgraft": "evaluate_published rank_models",
-    },
-    "crossgraft.rank.published": {
-        "crossgraft.rank.published": "Column=ScoreColumn",
-    },
+    "crossgraft.rank": {"crossgraft": "evaluate_published rank_models"},
+    "crossgraft.rank.published": {"crossgraft.rank.published": "Column=ScoreColumn"},
     "crossgraft.records": {
         "crossgraft.audit.record": (
             "ArtefactFrequencies AuditCell AuditDifference AuditDifferencePoint AuditEntry AuditFrequencies AuditMetric "
@@ -65,8 +55,7 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "crossgraft.demo.record": "BestModelRecord ComparedModelRecord DemoPrediction DemoRecord FineTunedRow SplitComparison",
         "crossgraft.distil.record": "DistillationRecord DistilledDomainRecord DistilledStepsRecord",
         "crossgraft.edit.record": (
-            "ContactSheetRow ContactSheetsRecord EditRecord EditRow EditedClassRow EditedImagesRecord EditedPartRow "
-            "ShownImageRow"
+            "ContactSheetRow ContactSheetsRecord EditRecord EditRow EditedClassRow EditedImagesRecord EditedPartRow ShownImageRow"
         ),
         "crossgraft.export.record": "ExportRecord ExportedFileRecord ExportedModelRecord OutputAgreementRecord",
         "crossgraft.fewshot.record": "BoundRecord EpisodeLookRecord EpisodesPart FewshotRecord HeadLookRecord HeadRow SizeRow",
@@ -100,22 +89,14 @@ MOVED: Mapping[str, Mapping[str, str]] = {
             "FineTuningComparisonRecord LayerPcaPanel LayerPcaRecord ValueRecord"
         ),
     },
-    "crossgraft.replay": {
-        "crossgraft.select.replay": "ReplayResult known_rows replay replay_published",
-    },
-    "crossgraft.report": {
-        "crossgraft": "write_report",
-    },
-    "crossgraft.report.sections": {
-        "crossgraft.report.kinds": "KINDS",
-    },
+    "crossgraft.replay": {"crossgraft.select.replay": "ReplayResult known_rows replay replay_published"},
+    "crossgraft.report": {"crossgraft": "write_report"},
+    "crossgraft.report.sections": {"crossgraft.report.kinds": "KINDS"},
     "crossgraft.runs": {
         "crossgraft.rank.results_store": "add_known_results known_results_file read_known_results",
         "crossgraft.running": "Publish RunDirectory open_command_run open_run write_atomically",
     },
-    "crossgraft.selection": {
-        "crossgraft.select": "Budget Candidate Selected Trial parse_budget run_selection",
-    },
+    "crossgraft.selection": {"crossgraft.select": "Budget Candidate Selected Trial parse_budget run_selection"},
     "crossgraft.tune": {
         "crossgraft": "compare_fine_tunings export_model fine_tune interpolate_runs predict",
         "crossgraft.export": "Exported",
@@ -123,20 +104,10 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "crossgraft.tune": "Tuned=FineTuningResult",
         "crossgraft.variants": "FineTuningComparison Variant",
     },
-    "crossgraft.tune.comparing": {
-        "crossgraft.variants": "FineTuningComparison Variant",
-    },
-    "crossgraft.tune.exporting": {
-        "crossgraft.export": "Exported",
-    },
-    "crossgraft.tune.variants": {
-        "crossgraft.variants": "FineTuningComparison Variant",
-    },
-    "crossgraft.verbs": {
-        "crossgraft.running": "Run verb",
-    },
-    "crossgraft.verbs.publish": {
-        "crossgraft.running": "publish",
-    },
+    "crossgraft.tune.comparing": {"crossgraft.variants": "FineTuningComparison Variant"},
+    "crossgraft.tune.exporting": {"crossgraft.export": "Exported"},
+    "crossgraft.tune.variants": {"crossgraft.variants": "FineTuningComparison Variant"},
+    "crossgraft.verbs": {"crossgraft.running": "Run verb"},
+    "crossgraft.verbs.publish": {"crossgraft.running": "publish"},
 }
 """Earlier package → module of today → names; ``old=new`` where a name is another."""

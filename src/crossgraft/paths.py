@@ -64,9 +64,7 @@ def refuse_impossible(path: str | Path, *, what: str, kind: type[CrossgraftError
     try:
         Path(path).stat()
     except ValueError as error:
-        raise kind(
-            f"{what} holds a character that no path can have: {shortened(repr(str(path)))}. Correct it."
-        ) from error
+        raise kind(f"{what} holds a character that no path can have: {shortened(repr(str(path)))}. Correct it.") from error
     except OSError as error:
         if (reason := why_impossible(error)) is not None:
             raise kind(f"{what} cannot be used: {reason}: {shortened(str(path))}. Give another path.") from error

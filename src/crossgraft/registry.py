@@ -35,13 +35,7 @@ class Registry(Generic[T]):
     """
 
     def __init__(
-        self,
-        kind: str,
-        *,
-        group: str,
-        plugin_type: type[T],
-        rooms: str | None = None,
-        order: Callable[[T], Any] | None = None,
+        self, kind: str, *, group: str, plugin_type: type[T], rooms: str | None = None, order: Callable[[T], Any] | None = None
     ) -> None:
         self.kind = kind
         self.group = group

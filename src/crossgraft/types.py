@@ -93,12 +93,7 @@ class Preprocessing:
         for field, values in (("mean", self.mean), ("std", self.std)):
             _require(len(values) == self.channels, field, f"{self.channels} number(s), one per channel", values)
             _require(all(map(math.isfinite, values)), field, "finite in every channel", values)
-        _require(
-            min(map(abs, self.std)) >= LEAST_STD,
-            "std",
-            f"at least {LEAST_STD:g} in magnitude in every channel",
-            self.std,
-        )
+        _require(min(map(abs, self.std)) >= LEAST_STD, "std", f"at least {LEAST_STD:g} in magnitude in every channel", self.std)
 
     def describe(self) -> str:
         """One line for people: size, interpolation, resize policy, mean and standard deviation."""
@@ -106,10 +101,7 @@ class Preprocessing:
         mean = " ".join(f"{value:.3g}" for value in self.mean)
         std = " ".join(f"{value:.3g}" for value in self.std)
         channels = f"{self.channels} channel{'' if self.channels == 1 else 's'}"
-        return (
-            f"{self.height_pixels}×{self.width_pixels} px, {channels}, {self.interpolation}, {policy}, "
-            f"mean {mean}, std {std}"
-        )
+        return f"{self.height_pixels}×{self.width_pixels} px, {channels}, {self.interpolation}, {policy}, mean {mean}, std {std}"
 
 
 def __getattr__(name: str) -> Any:

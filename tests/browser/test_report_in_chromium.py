@@ -56,9 +56,7 @@ def visit(browser, pages):
     contexts = []
 
     def open_page(name="rank", *, width=1280, scheme="light", scripts=True, media=None) -> Visit:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
-        )
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts)
         contexts.append(context)
         page = context.new_page()
         visit = Visit(page)
@@ -161,9 +159,7 @@ def test_sorting_by_keyboard(visit, key):
     table.get_by_role("button", name="Model").focus()
     page.keyboard.press(key)
     names = column(page, caption, "Model")
-    assert names == page.evaluate(
-        "names => [...names].sort((a, b) => a.localeCompare(b, 'en', {numeric: true}))", names
-    )
+    assert names == page.evaluate("names => [...names].sort((a, b) => a.localeCompare(b, 'en', {numeric: true}))", names)
     page.keyboard.press("Tab")  # on to the next heading
     page.keyboard.press(key)
     values = numbers(column(page, caption, "LogME"))

@@ -46,17 +46,7 @@ def scene(tmp_path_factory):
             "home": home,
         }
         for run, method in (("my run", "full"), ("my probe", "linear")):
-            words = [
-                "tune",
-                "{data}",
-                *NETWORK,
-                *TRAINING,
-                "--no-store",
-                "--method",
-                method,
-                "--out",
-                f"{{home}}/{run}",
-            ]
+            words = ["tune", "{data}", *NETWORK, *TRAINING, "--no-store", "--method", method, "--out", f"{{home}}/{run}"]
             assert main([word.format(**places) for word in words]) == 0
         yield {**places, "run": home / "my run", "probe": home / "my probe"}
         sys.modules.pop("tiny_models", None)
@@ -89,25 +79,10 @@ COMMANDS_WITH_ADVICE = {
     "predict": ["predict", "{run}", "{new}", "--code", "{code}", "--out", "{home}/a prediction"],
     "predict of training": ["predict", "{run}", "{data}", "--code", "{code}"],
     "predict of test": ["predict", "{run}", "{data}", "--code", "{code}", "--use-split", "test"],
-    "fewshot": [
-        *("fewshot", "{data}", *NETWORK, "--heads", "ncc", "--episodes", "5"),
-        *("--sampler", "meta_dataset:min_ways=2"),
-    ],
+    "fewshot": [*("fewshot", "{data}", *NETWORK, "--heads", "ncc", "--episodes", "5"), *("--sampler", "meta_dataset:min_ways=2")],
     "fewshot --support": ["fewshot", "--support", "{data}", "--query", "{new}", "--head", "ncc", *NETWORK],
     "distil": [
-        *(
-            "distil",
-            "{run}",
-            "{probe}",
-            "--data",
-            "{data},{data}",
-            *NETWORK,
-            *CALLED,
-            "--steps",
-            "3",
-            "--batch-size",
-            "8",
-        ),
+        *("distil", "{run}", "{probe}", "--data", "{data},{data}", *NETWORK, *CALLED, "--steps", "3", "--batch-size", "8"),
         *("--names", "one,two", "--out", "{home}/a student"),
     ],
     "interpolate": ["interpolate", "{run}", "{data}", *NETWORK],

@@ -60,10 +60,7 @@ def numbers_of(record):
 def told_by(folder):
     """All bytes of a run directory, names of files too."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return (
-        b"".join(path.read_bytes() for path in files)
-        + " ".join(str(path.relative_to(folder)) for path in files).encode()
-    )
+    return b"".join(path.read_bytes() for path in files) + " ".join(str(path.relative_to(folder)) for path in files).encode()
 
 
 def test_a_network_that_sees_the_letter_relies_on_it(study, audit):
@@ -95,9 +92,7 @@ def test_one_look_with_and_one_without_the_artefact_serve_every_share(study, mon
 
     shown, extract = [], frozen_features.extract_features
     monkeypatch.setattr(
-        frozen_features,
-        "extract_features",
-        lambda images, *a, **k: shown.append(len(images)) or extract(images, *a, **k),
+        frozen_features, "extract_features", lambda images, *a, **k: shown.append(len(images)) or extract(images, *a, **k)
     )
     several = []
     for shares in ("0,0.5,1", "0,0.1,0.2,0.4,0.6,0.8,1"):
@@ -181,9 +176,7 @@ def test_no_image_that_the_model_was_made_with_counts_as_a_test_image(tuned, aud
     assert done.code == 0, done.err
     record = record_of(study / "limited")
     (note,) = [note for note in record.notes if note.startswith("Measured")]
-    left_out = int(
-        re.fullmatch(r"Measured on images without (\d+) images that the model was fine-tuned with\.", note)[1]
-    )
+    left_out = int(re.fullmatch(r"Measured on images without (\d+) images that the model was fine-tuned with\.", note)[1])
     assert 30 < left_out < 60 and record.num_test == 60 - left_out
 
     table = pd.read_csv(study / "study.csv")
@@ -192,9 +185,7 @@ def test_no_image_that_the_model_was_made_with_counts_as_a_test_image(tuned, aud
     table[~is_test].to_csv(study / "seen.csv", index=False)
     assert audit("tuned", "--data", "unseen.csv", *CODE, *FAST, *TAG, "--out", "unseen").code == 0
     record = record_of(study / "unseen")
-    assert (
-        record.num_test == 24 and "none is, pixel by pixel, one that the model was fine-tuned with" in record.notes[0]
-    )
+    assert record.num_test == 24 and "none is, pixel by pixel, one that the model was fine-tuned with" in record.notes[0]
     refused = audit("tuned", "--data", "seen.csv", *CODE, *FAST, *TAG, "--out", "seen")
     assert refused.code != 0 and "fine-tuned with all 96 images" in " ".join(refused.err.split())
 
@@ -471,10 +462,7 @@ def test_negatives_of_which_none_is_without_the_artefact_are_said(study, audit):
 
 def test_an_attribute_that_no_pixel_shows_is_not_relied_on(study, audit):
     with_sex(study, in_pixels=False)
-    assert (
-        audit(*THREE_FOLDS, "--attribute", "sex:F", "--attribute", "height", "--out", "out", "--shares", "0,0.5,1").code
-        == 3
-    )
+    assert audit(*THREE_FOLDS, "--attribute", "sex:F", "--attribute", "height", "--out", "out", "--shares", "0,0.5,1").code == 3
     assert audit(*THREE_FOLDS, "--attribute", "sex:F", "--out", "out", "--shares", "0,0.5,1").code == 0
     (entry,) = record_of(study / "out").entries
     assert entry.outcome in ("passes", "undecided")

@@ -35,9 +35,7 @@ def record_of(folder):
 
 @pytest.mark.parametrize("stage", ["native", "input"])
 def test_a_pretrained_network_has_spectra_and_overlaps(study, crossgraft, stage):
-    done = crossgraft(
-        "audit", "tiny_models:tiny", *DATA, *CODE, *FAST, *EDITS, "--folds", "2", "--stage", stage, "--out", "out"
-    )
+    done = crossgraft("audit", "tiny_models:tiny", *DATA, *CODE, *FAST, *EDITS, "--folds", "2", "--stage", stage, "--out", "out")
     assert done.code == 0, done.err
     found = record_of(study / "out").frequency
     (model,) = found.models
@@ -66,8 +64,6 @@ def test_a_trained_network_is_compared_with_its_start_and_loses_frequencies(stud
 
 def test_without_the_option_there_is_nothing_of_it(study, crossgraft):
     without = [each for each in EDITS if each != "--frequency"]
-    assert (
-        crossgraft("audit", "tiny_models:tiny", *DATA, *CODE, *FAST, *without, "--folds", "2", "--out", "out").code == 0
-    )
+    assert crossgraft("audit", "tiny_models:tiny", *DATA, *CODE, *FAST, *without, "--folds", "2", "--out", "out").code == 0
     assert json.loads((study / "out" / "report.json").read_text())["frequency"] is None
     assert not (study / "out" / "frequency.csv").exists()

@@ -19,9 +19,7 @@ def test_sound_data_end_with_code_0_and_the_answer_last(workspace, crossgraft):
     assert outcome.code == 0, outcome.err
     lines = outcome.out.splitlines()
     assert any(line.startswith("Nothing unsound was found") for line in lines[-10:])
-    assert (
-        lines[-4] == "  crossgraft rank images --models mobilenetv3_small_100,resnet18 --allow-download"
-    )  # none is here
+    assert lines[-4] == "  crossgraft rank images --models mobilenetv3_small_100,resnet18 --allow-download"  # none is here
     assert "not assessed  Patient leakage: No group column was given" in outcome.out
     assert lines[-1] == "Report: run/report.html"
     assert max(len(line) for line in lines if not line.startswith("  crossgraft ")) <= 100  # to be copied, so whole

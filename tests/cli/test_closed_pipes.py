@@ -18,9 +18,7 @@ def run_with_closed(*streams, words, folder):
     os.close(reader)
     places = {name: writer if name in streams else subprocess.PIPE for name in ("stdout", "stderr")}
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "crossgraft", *words], **places, cwd=folder, check=False, text=True
-        )
+        done = subprocess.run([sys.executable, "-m", "crossgraft", *words], **places, cwd=folder, check=False, text=True)
     finally:
         os.close(writer)
     return done

@@ -35,9 +35,7 @@ def test_the_answer_comes_last_and_the_command_line_gives_it_again(workspace, cr
     again = crossgraft(*run.command_line.split()[1:], "--workers", "1", "--json", "--quiet")
     assert again.code == 0, again.err
     assert FineTuningComparisonRecord.model_validate_json(again.out).variants == record.variants
-    predicted = crossgraft(
-        "predict", str(folder / "trainings" / "linear-0"), "images", *CODE, "--quiet", "--workers", "1"
-    )
+    predicted = crossgraft("predict", str(folder / "trainings" / "linear-0"), "images", *CODE, "--quiet", "--workers", "1")
     assert predicted.code == 0, predicted.err
 
 
@@ -56,9 +54,7 @@ def test_a_file_of_flags_may_hold_the_variants(workspace, crossgraft):
 
 
 def test_a_failed_variant_ends_with_code_6(workspace, crossgraft):
-    (workspace / "a.yaml").write_text(
-        json.dumps([{"name": "too fast", "optimizer": "sgd", "learning_rate": 1e6, "epochs": 3}])
-    )
+    (workspace / "a.yaml").write_text(json.dumps([{"name": "too fast", "optimizer": "sgd", "learning_rate": 1e6, "epochs": 3}]))
     outcome = crossgraft("tune", "images", *FAST, "--compare", "linear,a.yaml", "--out", "run", "--quiet")
     assert outcome.code == 6
     assert "0 of 1" in outcome.out

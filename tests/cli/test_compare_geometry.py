@@ -43,9 +43,7 @@ def test_what_applies_is_measured_and_what_does_not_says_why(runs, crossgraft):
     assert "- Features in one plane: Not measured: a common plane needs features of one width" in lines
     assert "Gabor-likeness of first filters: A not assessable, B not assessable." in lines
     html = (runs / "two" / "report.html").read_text()
-    assert all(
-        f">{title}<" in html for title in ("Features in one plane", "How far weights lie apart", "First-layer filters")
-    )
+    assert all(f">{title}<" in html for title in ("Features in one plane", "How far weights lie apart", "First-layer filters"))
     assert html.index("Shared mistakes") < html.index("Features in one plane") < html.index("Data and checks")
 
 
@@ -63,9 +61,7 @@ def test_each_image_is_decoded_once_whatever_is_measured(runs, monkeypatch):
 
 def test_a_start_and_its_fine_tuning_by_every_measure_that_applies(runs):
     (start,) = read_zoo("zoo.yaml:narrow", allow_code="tiny_models.py")
-    record = package.compare_models(
-        start, "one", data="images", geometry="all", probe="elsewhere", out="change", **QUICK
-    ).record
+    record = package.compare_models(start, "one", data="images", geometry="all", probe="elsewhere", out="change", **QUICK).record
     found, backbone = record.geometry, load_backbone(start)
     tuned = load_saved_model("one", allow_code="tiny_models.py").classifier
     (apart,) = found.parameter_distance
@@ -87,20 +83,11 @@ def test_a_start_and_its_fine_tuning_by_every_measure_that_applies(runs):
     assert found.tsne is not None or "needs 12 images of one class" in found.notes["tsne"][0]
     assert found.attention is None and "vision transformer" in found.notes["attention"][0]
     forgotten = found.forgetting
-    assert (forgotten.data, forgotten.reference) == (
-        "elsewhere",
-        "A",
-    ) and forgotten.num_train + forgotten.num_test <= 20
+    assert (forgotten.data, forgotten.reference) == ("elsewhere", "A") and forgotten.num_train + forgotten.num_test <= 20
     assert [each.difference is None for each in forgotten.rows] == [True, False]
     html = (runs / "change" / "report.html").read_text()
     assert "Linear probes on elsewhere have an accuracy of" in html
-    titles = (
-        "What was forgotten",
-        "Features in one plane",
-        "Between the two networks",
-        "Sharpness",
-        "First-layer filters",
-    )
+    titles = ("What was forgotten", "Features in one plane", "Between the two networks", "Sharpness", "First-layer filters")
     assert [html.index(f">{title}<") for title in titles] == sorted(html.index(f">{title}<") for title in titles)
 
 
@@ -108,11 +95,7 @@ def test_looks_at_the_images_of_probes_are_counted(runs, monkeypatch):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(runs / "ledger"))
     asked = {"geometry": "none", "data": "images", **QUICK, "ledger": True}
     first = package.compare_models("one", "other", probe="elsewhere", **asked).record
-    assert (first.looks.number, first.looks.num_results, first.probe_looks.number) == (
-        2,
-        2,
-        1,
-    )  # two trainings, one probe
+    assert (first.looks.number, first.looks.num_results, first.probe_looks.number) == (2, 2, 1)  # two trainings, one probe
     again = package.compare_models("one", "other", probe="elsewhere", **asked).record
     assert (again.looks.number, again.probe_looks.number) == (2, 1)  # the same networks on the same images
     (start,) = read_zoo("zoo.yaml:narrow", allow_code="tiny_models.py")
@@ -127,11 +110,7 @@ def test_looks_at_the_images_of_probes_are_counted(runs, monkeypatch):
 
 
 def test_one_start_of_both_stands_once(runs):
-    asked = {
-        "data": "images",
-        "before": "zoo.yaml:narrow",
-        "geometry": "feature_map,parameter_distance,interpolation_path",
-    }
+    asked = {"data": "images", "before": "zoo.yaml:narrow", "geometry": "feature_map,parameter_distance,interpolation_path"}
     found = package.compare_models("one", "one", **asked, **QUICK).record.geometry
     apart = {(row.first, row.second): row.distance.l2 for row in found.parameter_distance}
     assert list(apart) == [("A", "B"), ("A before", "A"), ("A before", "B")]

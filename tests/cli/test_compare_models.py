@@ -121,9 +121,7 @@ def test_features_on_disk_stand_in_for_a_model(runs):
     beside = package.compare_models("one", "first.npz", data="images", **QUICK).record
     assert beside.pairs[0].cka.rows == ["body.0", "body.2"] and beside.num_images == 12
     np.savez("short.npz", block=rows[:7])
-    with pytest.raises(
-        DataError, match=r"B \(short\) has features of 7 images; what is compared are 12 of them, or all 24"
-    ):
+    with pytest.raises(DataError, match=r"B \(short\) has features of 7 images; what is compared are 12 of them, or all 24"):
         package.compare_models("one", "short.npz", data="images", **QUICK)
     np.savez("three.npz", block=rows[:3])
     with pytest.raises(DataError, match="at least 4 images; there are 3"):
@@ -171,26 +169,12 @@ def test_folds_and_splits_that_do_not_fit_are_named(runs, crossgraft, monkeypatc
 def test_a_comparison_of_fine_tunings_of_an_earlier_version_goes_on(runs, crossgraft, monkeypatch):
     """``tune --compare`` once wrote to ``runs/compare-images``, which ``compare`` uses now."""
     leave_out_pages(monkeypatch, of_comparisons=False)
-    tune = (
-        "tune",
-        "images",
-        "--model",
-        "tiny_models:tiny",
-        *CODE,
-        "--epochs",
-        "1",
-        "--no-store",
-        "--compare",
-        "linear,l2_sp",
-    )
+    tune = ("tune", "images", "--model", "tiny_models:tiny", *CODE, "--epochs", "1", "--no-store", "--compare", "linear,l2_sp")
     old = crossgraft(*tune, "--out", "runs/compare-images", "--quiet")
     assert old.code == 0, old.err
     again = crossgraft(*tune, "--json", "--quiet")
     assert again.code == 0 and not (runs / "runs" / "tune-compare-images").exists()
-    assert (
-        json.loads(again.out)["seconds"]
-        == json.loads((runs / "runs/compare-images/report.json").read_text())["seconds"]
-    )
+    assert json.loads(again.out)["seconds"] == json.loads((runs / "runs/compare-images/report.json").read_text())["seconds"]
     assert crossgraft("compare", "one", "other", "--data", "images", *CODE, "--quiet").code == 0
     assert record_of(runs / "runs" / "compare-images-2").num_images == 12
     assert crossgraft(*tune, "--seed", "3", "--quiet").code == 0

@@ -42,9 +42,7 @@ def test_bash_completes_commands_flags_and_values(script):
     path = script("bash")
 
     def completed(*words):
-        done = subprocess.run(
-            ["bash", "-c", CALL, "bash", str(path), "crossgraft", *words], capture_output=True, text=True
-        )
+        done = subprocess.run(["bash", "-c", CALL, "bash", str(path), "crossgraft", *words], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 

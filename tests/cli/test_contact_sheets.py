@@ -26,9 +26,7 @@ NAMES = [placed.name for placed in edits_by_place()]
 @pytest.fixture
 def few(monkeypatch):
     """Four edits of three places, which take less time than all."""
-    chosen = [
-        placed for placed in edits_by_place() if placed.name in ("tag", "poisson_image", "jpeg", "whiten_spectrum")
-    ]
+    chosen = [placed for placed in edits_by_place() if placed.name in ("tag", "poisson_image", "jpeg", "whiten_spectrum")]
     monkeypatch.setattr(verb_module, "edits_by_place", lambda: chosen)
     return [placed.name for placed in chosen]
 
@@ -67,8 +65,7 @@ def test_the_same_command_gives_the_same_files_and_another_seed_others(few, work
     for out, more in (("one", ()), ("two", ()), ("three", ("--seed", "1"))):
         assert crossgraft(*command, "--out", out, *more).code == 0
     first, second, third = (
-        {file.name: file.read_bytes() for file in (workspace / out / "sheets").iterdir()}
-        for out in ("one", "two", "three")
+        {file.name: file.read_bytes() for file in (workspace / out / "sheets").iterdir()} for out in ("one", "two", "three")
     )
     assert first == second and all(first[name] != third[name] for name in first)
     assert (workspace / "one" / "report.json").read_bytes() == (workspace / "two" / "report.json").read_bytes()
@@ -99,10 +96,7 @@ def test_sheets_show_what_edit_writes(few, workspace):
 
 def test_what_cannot_be_put_into_images_stands_there_with_its_reason(few, workspace, crossgraft):
     random = np.random.default_rng(0)
-    for name, image in (
-        ("a", random.integers(0, 255, (6, 6), np.uint8)),
-        ("b", random.integers(0, 255, (30, 90), np.uint8)),
-    ):
+    for name, image in (("a", random.integers(0, 255, (6, 6), np.uint8)), ("b", random.integers(0, 255, (30, 90), np.uint8))):
         (workspace / "odd" / name).mkdir(parents=True)
         Image.fromarray(image).save(workspace / "odd" / name / "0.png")
     done = crossgraft("list", "confounders", "--data", "odd", "--out", "out")

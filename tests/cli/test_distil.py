@@ -24,9 +24,7 @@ DISTIL = ("distil", "first", "second", "--data", "images,others", *FLAGS)
 @pytest.fixture
 def teachers(workspace, run_once):
     """Two finished runs of other images."""
-    make_images(
-        workspace / "others", {"cat": 14, "dog": 12, "fox": 12}, size=20
-    )  # of another size: no image is in both
+    make_images(workspace / "others", {"cat": 14, "dog": 12, "fox": 12}, size=20)  # of another size: no image is in both
     run_once("tune", "images", *TUNED, out="first")
     run_once("tune", "others", *TUNED, out="second")
     return workspace
@@ -160,12 +158,6 @@ def test_absolute_paths_stay_behind(teachers, crossgraft):
     ],
 )
 def test_bad_input(teachers, options, error, said):
-    usual = {
-        "data": "images,others",
-        "model": "zoo.yaml:wide",
-        "allow_code": "tiny_models.py",
-        "workers": 1,
-        "steps": 2,
-    }
+    usual = {"data": "images,others", "model": "zoo.yaml:wide", "allow_code": "tiny_models.py", "workers": 1, "steps": 2}
     with pytest.raises(error, match=said):
         package.distil(["first", "second"], **(usual | {"batch_size": 6} | options))

@@ -83,9 +83,7 @@ def test_strength_0_is_a_sham_and_a_larger_share_has_all_of_a_smaller_one(study,
 
 def test_edits_follow_one_another_and_classes_merge(study, workspace, crossgraft):
     (workspace / "merge.csv").write_text("class,merged\ncat,animal\ndog,animal\nfox,wild\n")
-    done = crossgraft(
-        "edit", *study, "out", "--with", "whiten_spectrum", "--with", "low_pass:0.2", "--classes", "merge.csv"
-    )
+    done = crossgraft("edit", *study, "out", "--with", "whiten_spectrum", "--with", "low_pass:0.2", "--classes", "merge.csv")
     assert done.code == 0, done.err
     record = record_of(workspace / "out")
     assert [row.edit for row in record.edits] == ["whiten_spectrum", "low_pass:cutoff=0.2"]
@@ -250,9 +248,7 @@ def test_an_image_that_cannot_be_edited_is_named(workspace):
 
 def test_every_edit_is_listed_with_its_units(crossgraft):
     done = crossgraft("list", "confounders")
-    assert "environment › external" in done.out and "size=0.0625 (share of the shorter side)" in " ".join(
-        done.out.split()
-    )
+    assert "environment › external" in done.out and "size=0.0625 (share of the shorter side)" in " ".join(done.out.split())
     listed = json.loads(crossgraft("list", "confounders", "--json").out)["confounders"]
     assert {"tag", "low_pass", "whiten_spectrum"} <= {row["name"] for row in listed}
     leaves = list(dict.fromkeys(row["place"] for row in listed))  # the tree from its root, and what is no part of it

@@ -12,9 +12,7 @@ from crossgraft.errors import UsageError
 from crossgraft.options._option import options_of
 from crossgraft.options.command import typed_as
 
-VERBS = {
-    name: each for name in package.__all__ if hasattr(each := getattr(package, name), "options") and callable(each)
-}
+VERBS = {name: each for name in package.__all__ if hasattr(each := getattr(package, name), "options") and callable(each)}
 
 
 def word_for(each):

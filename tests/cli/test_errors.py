@@ -107,9 +107,7 @@ def classes_that_differ_by_case(folder, _):
 
 def table_path_outside(folder, _):
     command = label_table(folder, "label", ["a", "b"])
-    (folder / "table.csv").write_text(
-        (folder / "table.csv").read_text().replace("label\n", "label\n../elsewhere/scan.png,a\n")
-    )
+    (folder / "table.csv").write_text((folder / "table.csv").read_text().replace("label\n", "label\n../elsewhere/scan.png,a\n"))
     return command
 
 
@@ -372,12 +370,8 @@ def keras_weights(folder, _):
 
 
 def unseen_features(folder, _):
-    (folder / "headless_networks.py").write_text(
-        "from torch import nn\n\n\ndef net():\n    return nn.Sequential(nn.Flatten())\n"
-    )
-    (folder / "zoo.yaml").write_text(
-        '- {name: headless, source: "headless_networks:net", preprocessing: {input_size: 16}}\n'
-    )
+    (folder / "headless_networks.py").write_text("from torch import nn\n\n\ndef net():\n    return nn.Sequential(nn.Flatten())\n")
+    (folder / "zoo.yaml").write_text('- {name: headless, source: "headless_networks:net", preprocessing: {input_size: 16}}\n')
     return *PLAIN, "--code", "headless_networks.py"
 
 

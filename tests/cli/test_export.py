@@ -6,19 +6,7 @@ from pathlib import Path
 
 import pytest
 
-TUNE = (
-    "tune",
-    "images",
-    "--model",
-    "tiny_models:tiny",
-    "--epochs",
-    "1",
-    "--workers",
-    "1",
-    "--quiet",
-    "--device",
-    "cpu",
-)
+TUNE = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", "--workers", "1", "--quiet", "--device", "cpu")
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "hand-a-model-on.md"
 
 CODE = ("--code", "tiny_models.py")

@@ -18,18 +18,7 @@ from support import forked
 from support.tiny import make_images
 
 SAMPLER = "n_way_k_shot:ways=2,shots=2,queries=2"
-FLAGS = (
-    "--model",
-    "zoo.yaml:narrow",
-    "--code",
-    "tiny_models.py",
-    "--sampler",
-    SAMPLER,
-    "--episodes",
-    "12",
-    "--workers",
-    "1",
-)
+FLAGS = ("--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--sampler", SAMPLER, "--episodes", "12", "--workers", "1")
 HEADS = ("--heads", "ncc,copa:steps=3,weight_decay=0,logistic")
 
 
@@ -111,9 +100,7 @@ def test_another_number_of_processes_gives_the_same_numbers(compared, workspace,
 def test_python_gives_the_same_and_takes_objects(compared, workspace, monkeypatch):
     monkeypatch.chdir(workspace)
     common = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "episodes": 12, "workers": 1}
-    result = package.run_episodes(
-        "images", heads=[NccHead(), "logistic"], sampler=NWayKShot(2, 2, 2), baseline="ncc", **common
-    )
+    result = package.run_episodes("images", heads=[NccHead(), "logistic"], sampler=NWayKShot(2, 2, 2), baseline="ncc", **common)
     assert result.record.head("ncc").accuracy == record_of(workspace).head("ncc").accuracy
     assert result.record.head("logistic").difference is not None
     assert result.episodes()["ncc"].mean() == pytest.approx(result.record.head("ncc").accuracy)
@@ -159,13 +146,7 @@ def test_a_baseline_that_favours_large_classes_is_known(compared, workspace, mon
 )
 def test_bad_input(workspace, monkeypatch, options, error, said):
     monkeypatch.chdir(workspace)
-    usual = {
-        "model": "zoo.yaml:narrow",
-        "allow_code": "tiny_models.py",
-        "episodes": 2,
-        "workers": 1,
-        "sampler": SAMPLER,
-    }
+    usual = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "episodes": 2, "workers": 1, "sampler": SAMPLER}
     with pytest.raises(error, match=said):
         package.run_episodes("images", **(usual | options))
 
@@ -300,9 +281,7 @@ def test_patients_on_both_sides_are_counted_and_not_named(drawings, workspace, m
     assert (of_others.record.num_seen, of_others.record.metrics[0].num_images) == (len(shown), unseen)
     (workspace / "others.csv").write_text("\n".join([lines[0].replace("writer", "case"), *lines[1:]]))
     other = package.open_dataset("others.csv", label_column="character", group_column="case")
-    of_case = package.predict_from_support(
-        support=package.open_dataset("query.csv", **columns), query=other, **common
-    ).record
+    of_case = package.predict_from_support(support=package.open_dataset("query.csv", **columns), query=other, **common).record
     assert "case" not in " ".join(of_case.warnings)  # numbers of cases are no writers
     (workspace / "query.csv").write_text("\n".join([lines[0], *reversed(shown)]))
     with pytest.raises(RunDirectoryError, match="The data changed since the run"):
@@ -335,13 +314,7 @@ def test_columns_are_those_of_the_table(drawings, workspace, crossgraft):
 
 def test_the_seed_is_that_of_the_head(workspace, monkeypatch):
     monkeypatch.chdir(workspace)
-    same = {
-        "model": "zoo.yaml:narrow",
-        "allow_code": "tiny_models.py",
-        "workers": 1,
-        "support": "images",
-        "query": "images",
-    }
+    same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "support": "images", "query": "images"}
 
     def shares(head, seed):
         rows = package.predict_from_support(head=head, seed=seed, **same).record.rows
@@ -358,13 +331,7 @@ def test_the_seed_is_that_of_the_head(workspace, monkeypatch):
 
 def test_numbers_of_numpy_are_kept_in_run_directories(workspace, monkeypatch):
     monkeypatch.chdir(workspace)
-    same = {
-        "model": "zoo.yaml:narrow",
-        "allow_code": "tiny_models.py",
-        "workers": 1,
-        "heads": "ncc",
-        "sampler": SAMPLER,
-    }
+    same = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "heads": "ncc", "sampler": SAMPLER}
     package.run_episodes("images", episodes=np.int64(2), seed=np.int64(3), out="run", **same)
     assert json.loads((workspace / "run" / "run.json").read_text())["seed"] == 3
     assert package.run_episodes("images", episodes=2, seed=3, out="run", **same).out is not None
@@ -394,9 +361,7 @@ def five_classes(workspace):
 
 
 def test_base_classes_are_named_with_commas(five_classes, crossgraft):
-    done = crossgraft(
-        "fewshot", "five", *FLAGS, "--heads", "ncc,meta_adapter:epochs=1", "--base-classes", "aa, bb,cc", "--json"
-    )
+    done = crossgraft("fewshot", "five", *FLAGS, "--heads", "ncc,meta_adapter:epochs=1", "--base-classes", "aa, bb,cc", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["base_classes"] == ["aa", "bb", "cc"]
     unknown = crossgraft("fewshot", "five", *FLAGS, "--heads", "meta_adapter", "--base-classes", "aa,bb,xx")
@@ -423,22 +388,15 @@ def test_base_classes_are_learned_from_their_class_weights(five_classes, crossgr
     typed = ("fewshot", "five", *FLAGS, "--base-classes", "aa,bb,cc", "--heads")
     assert crossgraft(*typed, "meta_adapter:epochs=1,class_weights=all.npz").code == 0
     few = crossgraft(*typed, "meta_adapter:epochs=1,class_weights=few.npz")
-    assert few.code == 3 and "meta_adapter on the base classes: No class weights for aa, bb" in " ".join(
-        few.err.split()
-    )
+    assert few.code == 3 and "meta_adapter on the base classes: No class weights for aa, bb" in " ".join(few.err.split())
 
 
 def test_class_weights_that_name_no_class_are_refused(five_classes, monkeypatch):
     """Rows of an array would be taken for whichever classes an episode has."""
     monkeypatch.chdir(five_classes)
-    with pytest.raises(
-        UsageError, match=r"class_weights of tip_adapter.* is of type ndarray, which does not say which class"
-    ):
+    with pytest.raises(UsageError, match=r"class_weights of tip_adapter.* is of type ndarray, which does not say which class"):
         package.run_episodes(
-            "five",
-            model="zoo.yaml:narrow",
-            allow_code="tiny_models.py",
-            heads=[TipAdapterHead(class_weights=np.eye(8)[:2])],
+            "five", model="zoo.yaml:narrow", allow_code="tiny_models.py", heads=[TipAdapterHead(class_weights=np.eye(8)[:2])]
         )
 
 
@@ -461,9 +419,7 @@ def test_pages_and_tables_show_no_folder_of_class_weights(workspace, crossgraft)
     np.savez("weights.npz", benign=np.eye(8)[0], malignant=np.eye(8)[1])
     file = workspace / "weights.npz"
     heads = f"logistic,tip_adapter:class_weights={file}"
-    done = crossgraft(
-        "fewshot", "images", *FLAGS, "--heads", heads, "--baseline", heads.partition(",")[2], "--out", "few"
-    )
+    done = crossgraft("fewshot", "images", *FLAGS, "--heads", heads, "--baseline", heads.partition(",")[2], "--out", "few")
     assert done.code == 0, done.err
     query = ("--support", "images", "--query", "images", *FLAGS[:4], "--head", f"tip_adapter:class_weights={file}")
     assert crossgraft("fewshot", *query, "--out", "one").code == 0
@@ -478,13 +434,7 @@ def test_pages_and_tables_show_no_folder_of_class_weights(workspace, crossgraft)
 
 def test_another_head_of_the_same_name_is_not_given_the_numbers_of_the_first(five_classes, monkeypatch):
     monkeypatch.chdir(five_classes)
-    asked = {
-        "model": "zoo.yaml:narrow",
-        "allow_code": "tiny_models.py",
-        "workers": 1,
-        "episodes": 4,
-        "sampler": NWayKShot(5, 2),
-    }
+    asked = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "workers": 1, "episodes": 4, "sampler": NWayKShot(5, 2)}
 
     def accuracies(head, **where):
         found = package.run_episodes("five", heads=[head, NccHead()], **asked, **where)

@@ -97,9 +97,7 @@ def test_what_a_head_warns_of_is_in_the_record_and_on_the_page(workspace):
     firsts = {file.parent.name: file for file in reversed(files)}
     (workspace / "one.csv").write_text("\n".join(["image,label", *[f"{file},{name}" for name, file in firsts.items()]]))
     with pytest.warns(CrossgraftWarning, match="CoPA with one image per class") as heard:
-        found = package.predict_from_support(
-            support="one.csv", query="images", head="copa:steps=1", out="run", **NETWORK
-        )
+        found = package.predict_from_support(support="one.csv", query="images", head="copa:steps=1", out="run", **NETWORK)
     text = str(heard[0].message)
     assert found.record.warnings.count(text) == 1
     assert "CoPA with one image per class" in (workspace / "run" / "report.html").read_text(encoding="utf-8")

@@ -99,9 +99,7 @@ def test_tune_says_it_for_all_trainings_and_leaves_a_line_an_epoch_of_each(works
     assert goes_through_all(forecasts[0]) and len(forecasts[0].pieces) == 4 + 3
     for fold in (0, 1):
         for rate in ("0.01", "0.001"):
-            found = re.findall(
-                rf"^fold-{fold} learning_rate={rate}, epoch (\d) of 2: loss .* s$", outcome.err, re.MULTILINE
-            )
+            found = re.findall(rf"^fold-{fold} learning_rate={rate}, epoch (\d) of 2: loss .* s$", outcome.err, re.MULTILINE)
             assert found == ["1", "2"]
     assert "(best)" in outcome.err
 
@@ -109,9 +107,7 @@ def test_tune_says_it_for_all_trainings_and_leaves_a_line_an_epoch_of_each(works
 def test_a_comparison_says_it_once_and_names_the_training_of_each_epoch(workspace, crossgraft, forecasts, monkeypatch):
     monkeypatch.setattr(curves, "ALPHAS", (0.0, 1.0))
     measure, looks = forecast.measure_cost, []
-    monkeypatch.setattr(
-        forecast, "measure_cost", lambda *a, number, **k: looks.append(number) or measure(*a, number=number, **k)
-    )
+    monkeypatch.setattr(forecast, "measure_cost", lambda *a, number, **k: looks.append(number) or measure(*a, number=number, **k))
     outcome = crossgraft(*TUNE, "--compare", "full,linear", "--out", "run")
     (line,) = announced(outcome)
     assert "2 variants × 1 seed" in line

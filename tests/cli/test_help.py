@@ -54,10 +54,7 @@ def test_the_long_page_has_sentence_default_and_least_value_of_every_option(cros
         assert "--accumulate N Number of micro-batches per step, to save memory. [default: 1; at least 1]" in text
         assert "--flip / --no-flip" in text
         assert "package.module:factory. [required]" in text
-        assert (
-            "--compare TEXT Variants: full,linear,l2_sp:0.1,0.01,partial:3+l2_sp, or a YAML file of named settings."
-            in text
-        )
+        assert "--compare TEXT Variants: full,linear,l2_sp:0.1,0.01,partial:3+l2_sp, or a YAML file of named settings." in text
 
 
 def test_a_narrow_terminal_gets_narrow_pages(crossgraft, monkeypatch):

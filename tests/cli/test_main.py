@@ -25,9 +25,7 @@ def imported_by(code):
 def test_help_imports_nothing_heavy():
     """Of all commands, one after the other in one interpreter: what is imported stays, so the last line tells of all."""
     helps = [["--help"], *([name, "--help"] for name in COMMANDS.names())]
-    assert (
-        imported_by(f"from crossgraft.cli.main import main\nfor arguments in {helps!r}:\n    main(arguments)") == "[]"
-    )
+    assert imported_by(f"from crossgraft.cli.main import main\nfor arguments in {helps!r}:\n    main(arguments)") == "[]"
 
 
 def test_importing_the_package_imports_nothing_heavy():

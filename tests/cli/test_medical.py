@@ -10,18 +10,7 @@ import pytest
 
 from support.medical import ct_slice, write_ct, write_nifti
 
-MODELS = (
-    "--models",
-    "zoo.yaml",
-    "--code",
-    "tiny_models.py",
-    "--scores",
-    "logme",
-    "--workers",
-    "1",
-    "--cache-dir",
-    "cache",
-)
+MODELS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", "--workers", "1", "--cache-dir", "cache")
 SECRETS = ("MRN-4711", "Doe", "Jane", "scan-of-jane", "19600229", "General Hospital")
 
 
@@ -105,12 +94,7 @@ def test_slices_and_window_of_volumes(workspace, crossgraft):
         for i in range(6):
             volume = np.stack([ct_slice(100 * seed + 10 * i + k, 16) for k in range(5)], axis=-1)
             write_nifti(workspace / "volumes" / label / f"{i}.nii.gz", volume)
-    outcome = crossgraft(
-        "rank", "volumes", *MODELS, "--holdout", "0", "--out", "run", "--slices", "2", "--window", "lung"
-    )
+    outcome = crossgraft("rank", "volumes", *MODELS, "--holdout", "0", "--out", "run", "--slices", "2", "--window", "lung")
     assert outcome.code == 0, outcome.err
-    assert (
-        "NIfTI: window lung (centre -600, width 1500) in 12 files; of 12 files with several slices, 2 evenly"
-        in outcome.err
-    )
+    assert "NIfTI: window lung (centre -600, width 1500) in 12 files; of 12 files with several slices, 2 evenly" in outcome.err
     assert "24 images" in outcome.out and "12 groups" in outcome.out

@@ -4,18 +4,7 @@ import shutil
 
 import pytest
 
-TUNE = (
-    "tune",
-    "images",
-    "--model",
-    "zoo.yaml:small",
-    "--code",
-    "tiny_models.py",
-    "--method",
-    "linear",
-    "--epochs",
-    "1",
-)
+TUNE = ("tune", "images", "--model", "zoo.yaml:small", "--code", "tiny_models.py", "--method", "linear", "--epochs", "1")
 QUICK = ("--device", "cpu", "--workers", "1", "--no-images", "--quiet")
 
 

@@ -14,18 +14,7 @@ from crossgraft.tune.planning.rows import open_rows
 from support.tiny import make_images
 
 MODELS = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme,knn_probe", "--workers", "1")
-TRAINING = (
-    "--model",
-    "tiny_models:tiny",
-    "--code",
-    "tiny_models.py",
-    "--epochs",
-    "1",
-    "--workers",
-    "1",
-    "--device",
-    "cpu",
-)
+TRAINING = ("--model", "tiny_models:tiny", "--code", "tiny_models.py", "--epochs", "1", "--workers", "1", "--device", "cpu")
 
 
 def report(run):
@@ -88,9 +77,7 @@ def test_the_split_that_is_written_is_the_one_that_tune_uses(images, workspace, 
 
 
 def test_the_command_after_a_split_keeps_columns_and_leaves_the_rest_to_the_file(images, workspace, crossgraft):
-    rows = [
-        (f"images/benign/{number:02}.png", "rare" if number == 0 else "ab"[number % 2], number) for number in range(20)
-    ]
+    rows = [(f"images/benign/{number:02}.png", "rare" if number == 0 else "ab"[number % 2], number) for number in range(20)]
     lines = [f"{path},{label},{lesion}" for path, label, lesion in rows]
     (workspace / "table.csv").write_text("\n".join(["path,diagnosis,lesion", *lines]) + "\n")
     columns = ("--label-column", "diagnosis", "--group-column", "lesion")
@@ -112,9 +99,7 @@ def test_the_command_after_a_split_keeps_columns_and_leaves_the_rest_to_the_file
 
 def test_patients_whose_ids_differ_by_case_are_told_of_by_every_command(images, workspace, crossgraft):
     lines = [
-        f"images/{name}/{row:02}.png,{name},{'pP'[row % 2]}{row // 2}"
-        for name in ("benign", "malignant")
-        for row in range(8)
+        f"images/{name}/{row:02}.png,{name},{'pP'[row % 2]}{row // 2}" for name in ("benign", "malignant") for row in range(8)
     ]
     (workspace / "table.csv").write_text("\n".join(["path,label,patient", *lines]) + "\n")
     model = ("--model", "tiny_models:tiny", "--code", "tiny_models.py", "--epochs", "1", "--workers", "1")
@@ -186,9 +171,7 @@ def test_an_open_data_set_is_divided_in_the_same_way(images):
     options = {"models": "zoo.yaml", "allow_code": "tiny_models.py", "scores": "logme", "workers": 1}
     ranked, opened = rank_models(dataset, **options), rank_models(images, **options)
     assert ranked.record.dataset.fingerprint == opened.record.dataset.fingerprint
-    np.testing.assert_array_equal(
-        [cell.value for cell in ranked.record.cells], [cell.value for cell in opened.record.cells]
-    )
+    np.testing.assert_array_equal([cell.value for cell in ranked.record.cells], [cell.value for cell in opened.record.cells])
 
 
 def test_a_page_says_how_often_its_test_images_were_looked_at(images, workspace, crossgraft):

@@ -40,11 +40,7 @@ def test_a_flag_that_is_on_has_an_opposite_of_its_own_name():
 
 
 def test_inputs_are_words_without_flags():
-    assert parse(COMMANDS.get("predict"), ["run", "--quiet", "images"]) == {
-        "run": Path("run"),
-        "images": "images",
-        "quiet": True,
-    }
+    assert parse(COMMANDS.get("predict"), ["run", "--quiet", "images"]) == {"run": Path("run"), "images": "images", "quiet": True}
     assert parse(COMMANDS.get("report"), ["a", "b", "--out", "c"])["runs"] == [Path("a"), Path("b")]
     assert parse(COMMANDS.get("check"), ["--", "-5"]) == {"data": "-5"}
     assert parse(COMMANDS.get("check"), ["@file"]) == {"data": "@file"}

@@ -60,10 +60,7 @@ def told(installed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("with the stranger")
     make_workspace(folder)
     command = [sys.executable, "-c", IN_ONE_PROCESS, json.dumps(list(COMMANDS.values()))]
-    rest, answers = (
-        subprocess.run(command, env=installed, cwd=folder, capture_output=True, text=True, check=True).stdout,
-        [],
-    )
+    rest, answers = (subprocess.run(command, env=installed, cwd=folder, capture_output=True, text=True, check=True).stdout, [])
     while rest:
         answer, end = json.JSONDecoder().raw_decode(rest)
         answers.append(answer)

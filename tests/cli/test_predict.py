@@ -10,19 +10,7 @@ import pytest
 from crossgraft.tune.record import PredictionRecord
 from support.tiny import make_images
 
-TUNE = (
-    "tune",
-    "images",
-    "--model",
-    "tiny_models:tiny",
-    "--epochs",
-    "3",
-    "--workers",
-    "1",
-    "--quiet",
-    "--device",
-    "cpu",
-)
+TUNE = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "3", "--workers", "1", "--quiet", "--device", "cpu")
 
 CODE = ("--code", "tiny_models.py")
 
@@ -55,12 +43,8 @@ def test_predictions_are_those_of_the_evaluation(tuned, crossgraft):
     assert {row.row for row in record.rows if not row.seen} == set(rows)
     unseen = [n for n, row in enumerate(table(tuned.parent / "new" / "predictions.csv"), 1) if row["seen"] == "False"]
     assert set(unseen) == set(rows)
-    tested = {
-        row.metric: row.value for row in record.training_metrics if row.split == "test" and row.class_name is None
-    }
-    assert {row.metric: row.value for row in record.metrics if row.class_name is None} == pytest.approx(
-        tested, abs=1e-6
-    )
+    tested = {row.metric: row.value for row in record.training_metrics if row.split == "test" and row.class_name is None}
+    assert {row.metric: row.value for row in record.metrics if row.class_name is None} == pytest.approx(tested, abs=1e-6)
     run = json.loads((tuned.parent / "new" / "run.json").read_bytes())
     assert run["command_line"].startswith("crossgraft predict tuned images --")
 
@@ -93,9 +77,7 @@ def test_a_plain_folder_is_predicted_with_the_answer_last_and_names_in_the_table
 
 
 def test_json_is_one_document_with_names(tuned, crossgraft):
-    outcome = crossgraft(
-        "predict", "tuned", "images/benign/03.png", *CODE, "--json", "--quiet", "--no-images", "--out", "one"
-    )
+    outcome = crossgraft("predict", "tuned", "images/benign/03.png", *CODE, "--json", "--quiet", "--no-images", "--out", "one")
     assert outcome.code == 0, outcome.err
     assert outcome.err == ""
     document = json.loads(outcome.out)
@@ -156,9 +138,7 @@ def test_predictions_of_other_images_are_not_lost(tuned, crossgraft):
     (tuned.parent / "tuesday").rename(tuned.parent / "monday")
     refused = crossgraft("predict", "tuned", "monday/new", *command)
     assert refused.code == 2, refused.err
-    assert "holds predictions of 3 images, of which 3 are not among these. Use --overwrite" in " ".join(
-        refused.err.split()
-    )
+    assert "holds predictions of 3 images, of which 3 are not among these. Use --overwrite" in " ".join(refused.err.split())
     assert (tuned.parent / "answers" / "predictions.csv").read_text() == before
     assert crossgraft("predict", "tuned", "monday/new", *command, "--overwrite").code == 0
     assert len(table(tuned.parent / "answers" / "predictions.csv")) == 4

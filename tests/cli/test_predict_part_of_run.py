@@ -32,9 +32,7 @@ def test_the_test_rows_of_the_run_are_predicted_and_named(tuned, crossgraft):
         assert said.code == 0, said.err
         whole = open_dataset("images")
         with (tuned.parent / part / "predictions.csv").open(newline="") as table:
-            assert [row["image"] for row in csv.DictReader(table)] == [
-                whole.image_name(row) for row in split.rows(part)
-            ]
+            assert [row["image"] for row in csv.DictReader(table)] == [whole.image_name(row) for row in split.rows(part)]
         known = json.loads((tuned / "report.json").read_text())["dataset"]["split_fingerprint"]
         words = f"{part} rows of split {known}, that of the fine-tuning"
         assert words in " ".join(said.out.split())
@@ -78,11 +76,7 @@ def test_a_split_that_does_not_fit_is_refused_by_its_name(tuned, crossgraft):
 
 def test_a_split_of_other_groups_is_refused(workspace, crossgraft):
     make_images(workspace / "images", {"benign": 12, "malignant": 12})
-    rows = [
-        (f"images/{name}/{row:02}.png", name, row // 2, row % 3)
-        for name in ("benign", "malignant")
-        for row in range(12)
-    ]
+    rows = [(f"images/{name}/{row:02}.png", name, row // 2, row % 3) for name in ("benign", "malignant") for row in range(12)]
     lines = [f"{path},{label},{label}{patient},{site}" for path, label, patient, site in rows]
     (workspace / "study.csv").write_text("\n".join(["path,label,patient,site", *lines]) + "\n")
     assert crossgraft(*(word if word != "images" else "study.csv" for word in TUNE), "--out", "by-patient").code == 0

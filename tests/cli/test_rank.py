@@ -191,9 +191,7 @@ def test_ground_truth_is_compared(workspace, crossgraft):
 
 def test_a_config_file_gives_flags_and_typed_flags_win(workspace, crossgraft):
     (workspace / "c.yaml").write_text("models: zoo.yaml\nscores: logme\nper_class: 5\nseed: 7\n")
-    outcome = crossgraft(
-        "rank", "images", "--config", "c.yaml", "--code", "tiny_models.py", "--per-class", "6", "--json"
-    )
+    outcome = crossgraft("rank", "images", "--config", "c.yaml", "--code", "tiny_models.py", "--per-class", "6", "--json")
     record = RankingRecord.model_validate_json(outcome.out)
     assert record.dataset.class_counts == [6, 6]
     assert [score.name for score in record.scores] == ["logme"]
@@ -229,9 +227,7 @@ def test_labels_of_other_names_are_scored_anew(workspace, crossgraft):
 
 def test_without_out_each_configuration_finds_its_own_directory(workspace, crossgraft):
     first, other, again = (
-        crossgraft(
-            "rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", "--limit", limit
-        )
+        crossgraft("rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", "--limit", limit)
         for limit in ("12", "10", "12")
     )
     assert first.out.splitlines()[-1] == again.out.splitlines()[-1] == "Report: runs/rank-images/report.html"

@@ -92,9 +92,7 @@ def test_without_known_results_only_the_checks_speak_of_the_prior(workspace, cro
 def test_known_results_are_a_control_and_are_aggregated(workspace, crossgraft):
     known_as(workspace, narrow="vgg/imagenet", wide="mnasnet/imagenet")
     (workspace / "results.csv").write_text("model,accuracy\nnarrow,0.7\nwide,0.9\n")
-    outcome = crossgraft(
-        "rank", "images", *FLAGS, "--scores", "logme,leep", "--out", "run", "--ground-truth", "results.csv"
-    )
+    outcome = crossgraft("rank", "images", *FLAGS, "--scores", "logme,leep", "--out", "run", "--ground-truth", "results.csv")
     prior = read(workspace, "run").prior
     assert [row.model for row in prior.rows] == ["narrow", "wide"]  # vgg did better on all eleven targets
     assert len(prior.targets) == 11
@@ -111,14 +109,7 @@ def test_own_results_are_asked_by_the_fingerprint_of_the_weights(workspace, cros
     weights = {model.name: model.weights_fingerprint for model in read(workspace, "first").models}
     rows = [
         KnownResult(
-            model="m",
-            weights=weights[name],
-            source="s",
-            target=f"t{i}",
-            protocol="p",
-            metric="auc",
-            value=v,
-            origin="tune",
+            model="m", weights=weights[name], source="s", target=f"t{i}", protocol="p", metric="auc", value=v, origin="tune"
         )
         for name, v in (("narrow", 0.5), ("wide", 0.9))
         for i in range(3)

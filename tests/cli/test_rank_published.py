@@ -9,11 +9,7 @@ from crossgraft.rank.published.sources import PUBLISHED, TABLES_OF
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "benchmark.md"
 OTHER_TITLES = (
-    *(
-        "In short",
-        "As a cold start, beside ImageNet top-1",
-        "As a cold start, beside the mean rank in other publications",
-    ),
+    *("In short", "As a cold start, beside ImageNet top-1", "As a cold start, beside the mean rank in other publications"),
     *("With the other targets known, beside ImageNet top-1", "All tables together", "trained_auc", "trained_accuracy"),
 )
 """Headings that are no published table; the last two are our own trainings."""

@@ -18,10 +18,7 @@ LEFT_OUT = {
     "val beside val": (("split", "{data}", "--val-fraction", "0.4"), ["--val-fraction"]),
     "nothing held out": (("split", "{images}", "--holdout", "0"), ["--holdout"]),
     "one label only": (("split", "{home}/table.csv", "--none-label", "x"), ["--none-label"]),
-    "a group of two": (
-        ("split", "{home}/table.csv", "--group-column", "patient", "--group-from", "(.)"),
-        ["--group-from"],
-    ),
+    "a group of two": (("split", "{home}/table.csv", "--group-column", "patient", "--group-from", "(.)"), ["--group-from"]),
     "two ways to choose": (("split", "{images}", "--holdout", "0.3", "--folds", "3"), ["--folds"]),
     "an edit of nothing": ((*TUNE, "--edit-share", "0.5"), ["--edit-share"]),
     "momentum of Adam": ((*TUNE, "--momentum", "0.9"), ["--momentum"]),
@@ -53,26 +50,11 @@ ADDED = {
         ["--batch-size", "8"],
     ),
     "one name for two": (
-        (
-            "distil",
-            "{run}",
-            "{probe}",
-            "--data",
-            "{data},{data}",
-            *NETWORK,
-            *CALLED,
-            "--steps",
-            "3",
-            "--batch-size",
-            "8",
-        ),
+        ("distil", "{run}", "{probe}", "--data", "{data},{data}", *NETWORK, *CALLED, "--steps", "3", "--batch-size", "8"),
         ["--names", "A,B"],
     ),
     "classes of an episode": (("fewshot", "{data}", *NETWORK, "--heads", "ncc", "--episodes", "5"), ["--sampler"]),
-    "no budget": (
-        ("select", "{images}", *ZOO, *TRAINING, "--no-store", "--budget", "2trainings"),
-        ["--budget", "30min"],
-    ),
+    "no budget": (("select", "{images}", *ZOO, *TRAINING, "--no-store", "--budget", "2trainings"), ["--budget", "30min"]),
     "no start": (("interpolate", "{run}", "{data}", "--code", "{code}"), ["--model", "tiny_models:tiny"]),
     "an audit of nothing": (("audit", "{zoo}:narrow", "--code", "{code}", "--plan"), ["--data", "{data}"]),
     "no network": (("tune", "{images}", "--code", "{code}", *TRAINING, "--no-store"), ["--model", "tiny_models:tiny"]),
@@ -128,9 +110,7 @@ def test_what_is_to_be_given_is_given_and_leads_on(name, typed, scene):
     (option, *value) = given
     assert option in refused.err, refused.err
     if not value and option != "--overwrite" and option != "--allow-outside":
-        value = [
-            shlex.split(re.search(rf"(?s){option} (.*)", refused.err)[1].rstrip().removesuffix("."))[0].rstrip(".;,")
-        ]
+        value = [shlex.split(re.search(rf"(?s){option} (.*)", refused.err)[1].rstrip().removesuffix("."))[0].rstrip(".;,")]
     if option in words:
         place = words.index(option)
         words = (*words[:place], *words[place + 2 :])

@@ -35,20 +35,7 @@ def printed(folder):
     "typed",
     [
         ("check", DATA, "--holdout", "0.25", "--seed", "3"),
-        (
-            "rank",
-            DATA,
-            "--models",
-            "my $zoo.yaml",
-            *CODE,
-            "--scores",
-            "logme",
-            "--limit",
-            "20",
-            "--workers",
-            "1",
-            "--no-images",
-        ),
+        ("rank", DATA, "--models", "my $zoo.yaml", *CODE, "--scores", "logme", "--limit", "20", "--workers", "1", "--no-images"),
         ("rank", "--published", "itm"),
     ],
     ids=["check", "rank", "published"],
@@ -69,9 +56,7 @@ def test_the_printed_command_gives_the_same_numbers(typed, oddly_named, crossgra
 def numbers(document):
     """Without seconds and bytes, which differ from run to run."""
     return re.sub(
-        r'"(\w*seconds|peak_bytes|features_from_cache)":[^,}]+',
-        "",
-        json.dumps(json.loads(document), separators=(",", ":")),
+        r'"(\w*seconds|peak_bytes|features_from_cache)":[^,}]+', "", json.dumps(json.loads(document), separators=(",", ":"))
     )
 
 

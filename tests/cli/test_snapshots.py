@@ -46,9 +46,7 @@ def compare(name, text):
     if os.environ.get("CROSSGRAFT_SNAPSHOTS") == "write":
         FOLDER.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
-    assert text == path.read_text(encoding="utf-8"), (
-        f"{path.name} is out of date; the top of this file says how to write it."
-    )
+    assert text == path.read_text(encoding="utf-8"), f"{path.name} is out of date; the top of this file says how to write it."
 
 
 @pytest.mark.parametrize("name", HELP)

@@ -52,25 +52,14 @@ def test_flags_are_the_arguments_and_the_command_line_gives_them_again(workspace
 
 
 def test_a_file_of_flags_gives_the_same(workspace, crossgraft):
-    content = (
-        "model: tiny_models:tiny\nepochs: 2\nworkers: 1\ngrid: {learning_rate: [0.01, 0.001]}\nregularizer: l2_sp\n"
-    )
+    content = "model: tiny_models:tiny\nepochs: 2\nworkers: 1\ngrid: {learning_rate: [0.01, 0.001]}\nregularizer: l2_sp\n"
     (workspace / "c.yaml").write_text(content)
     from_file = crossgraft(
         "tune", "images", "--config", "c.yaml", "--code", "tiny_models:tiny", "--json", "--quiet", "--out", "one"
     )
     assert from_file.code == 0, from_file.err
     typed = crossgraft(
-        "tune",
-        "images",
-        *FAST,
-        "--grid",
-        "learning_rate=0.01,0.001",
-        "--regularizer",
-        "l2_sp",
-        "--json",
-        "--out",
-        "two",
+        "tune", "images", *FAST, "--grid", "learning_rate=0.01,0.001", "--regularizer", "l2_sp", "--json", "--out", "two"
     )
     one, two = (TuningRecord.model_validate_json(outcome.out) for outcome in (from_file, typed))
     assert one.metrics == two.metrics
@@ -105,9 +94,7 @@ def test_a_failed_point_of_a_grid_ends_with_code_6_and_the_others_are_kept(works
 
 def test_names_of_files_and_patients_stay_out_of_the_run_directory(workspace, crossgraft):
     (workspace / "images").rename(workspace / "scans")
-    rows = [
-        f"scans/{name}/{i:02d}.png,{name},Muster{i // 2}{name}" for name in ("benign", "malignant") for i in range(12)
-    ]
+    rows = [f"scans/{name}/{i:02d}.png,{name},Muster{i // 2}{name}" for name in ("benign", "malignant") for i in range(12)]
     (workspace / "table.csv").write_text("\n".join(["path,label,patient", *rows]) + "\n")
     flags = ("tune", "table.csv", *FAST, "--group-column", "patient", "--quiet", "--no-store")
     assert crossgraft(*flags, "--out", "run").code == 0

@@ -57,9 +57,7 @@ def test_it_is_the_same_as_to_edit_into_a_folder_and_not_the_same_as_nothing(wor
     assert here.dataset.fingerprint != plain.dataset.fingerprint == here.edits.unedited_fingerprint
     assert plain.edits is None and "edits" not in json.loads((workspace / "plain" / "report.json").read_text())
     assert [row.protocol for row in read_known_results()[:2]].count("full") == 0  # the protocols are longer than that
-    assert (
-        len([row for row in read_known_results() if row.origin == "crossgraft tune"]) == 2
-    )  # not of what --with edits
+    assert len([row for row in read_known_results() if row.origin == "crossgraft tune"]) == 2  # not of what --with edits
     assert [here.looks.number, plain.looks.number] == [1, 2]  # the same test images
 
 
@@ -99,10 +97,7 @@ def test_the_same_command_goes_on_and_another_edit_is_another_run(workspace, cro
     again = crossgraft(*run.command_line.split()[1:], "--workers", "1")
     assert again.code == 0, again.err
     assert weights.stat().st_mtime_ns == before
-    for other in (
-        ["tune", "images", *FAST],
-        ["tune", "images", *FAST, "--with", "poisson_image", "--edit-share", "0.5"],
-    ):
+    for other in (["tune", "images", *FAST], ["tune", "images", *FAST, "--with", "poisson_image", "--edit-share", "0.5"]):
         refused = crossgraft(*other, "--out", "run")
         assert refused.code == 2 and "different: edit" in refused.err
 
@@ -179,11 +174,7 @@ def test_python_takes_edits_as_objects(workspace):
         (("--with", "tag:size=big"), 2, "size"),
         (("--edit-share", "0.5"), 2, "--edit-share means nothing without --with"),
         (("--with", "tag", "--edit-share", "2"), 2, "--edit-share must lie in [0, 1]"),
-        (
-            ("--with", "tag", "--edit-parts", "train", "--folds", "3"),
-            2,
-            "With --folds each image is in every part once",
-        ),
+        (("--with", "tag", "--edit-parts", "train", "--folds", "3"), 2, "With --folds each image is in every part once"),
         (("--with", "tag", "--edit-unit", "patient"), 2, "Name their column: --group-column"),
         (("--with", "tag:0.4", "--edit-among", "bening"), 2, "Did you mean benign"),
         (("--with", "tag:0.95"), 3, "cannot be edited"),

@@ -37,9 +37,7 @@ def tuned(nested, run_once):
 def test_interpolate(nested, tuned, crossgraft):
     said = crossgraft("interpolate", tuned, "images", *COMMON, "--alphas", "0,1")
     assert said.code == 2 and f"--model {nested} --weights-key teacher --weights-prefix backbone." in said.err
-    done = crossgraft(
-        "interpolate", tuned, "images", "--model", nested, *INSIDE, *COMMON, "--alphas", "0,1", "--out", "way"
-    )
+    done = crossgraft("interpolate", tuned, "images", "--model", nested, *INSIDE, *COMMON, "--alphas", "0,1", "--out", "way")
     assert done.code == 0, done.err
     linear = ("--linear", tuned, *INSIDE)
     refused = crossgraft("interpolate", tuned, "images", *linear, *COMMON)

@@ -9,14 +9,7 @@ import torch
 from crossgraft.errors import ContractError, CrossgraftError, UsageError
 from crossgraft.losses import Loss
 from crossgraft.scores import score
-from crossgraft.testing import (
-    check_augmentation,
-    check_batch_transform,
-    check_loss,
-    check_method,
-    check_regularizer,
-    check_score,
-)
+from crossgraft.testing import check_augmentation, check_batch_transform, check_loss, check_method, check_regularizer, check_score
 from crossgraft.tune.augmentations import Augmentation
 from crossgraft.tune.batch_transforms import BatchTransform
 from crossgraft.tune.methods import Method, Selection
@@ -138,14 +131,10 @@ def test_an_error_of_the_plugin_is_a_broken_promise():
 
 @pytest.mark.parametrize(("check", "kind"), CHECKS, ids=lambda value: value.__name__)
 def test_what_is_no_plugin_of_the_slot_is_named(check, kind):
-    with pytest.raises(
-        ContractError, match=rf"{kind.__name__} is a class. Check one with its options: {kind.__name__}\(\)"
-    ):
+    with pytest.raises(ContractError, match=rf"{kind.__name__} is a class. Check one with its options: {kind.__name__}\(\)"):
         check(kind)
     base = kind.__mro__[2].__name__
-    with pytest.raises(
-        ContractError, match=rf"int is no {base}: it has no .*name.*inherit from crossgraft\.[a-z_.]+\.{base}\."
-    ):
+    with pytest.raises(ContractError, match=rf"int is no {base}: it has no .*name.*inherit from crossgraft\.[a-z_.]+\.{base}\."):
         check(3)
 
 
@@ -161,7 +150,5 @@ def test_a_function_without_the_decorator_is_no_score():
         """Divides by nothing."""
         return 1 / 0
 
-    with pytest.raises(
-        ContractError, match=r"raises: it raises ZeroDivisionError: .* Promise gives_a_finite_value: On harmless"
-    ):
+    with pytest.raises(ContractError, match=r"raises: it raises ZeroDivisionError: .* Promise gives_a_finite_value: On harmless"):
         check_score(raises)

@@ -152,11 +152,7 @@ def test_each_contract_has_a_name_in_the_table():
 
 
 def test_contracts_accept_all_four_kinds_of_input():
-    @zoo_score(
-        title="Zoo",
-        reference="These tests",
-        combine=lambda parts: scale_over_zoo([part["accuracy"] for part in parts]),
-    )
+    @zoo_score(title="Zoo", reference="These tests", combine=lambda parts: scale_over_zoo([part["accuracy"] for part in parts]))
     def zoo(features, labels):
         """A zoo-level score."""
         return {"accuracy": nearest_mean(features, labels)}

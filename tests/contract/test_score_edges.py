@@ -40,11 +40,7 @@ def case(*facts):
 def problem(num_samples=60, num_features=8, num_classes=3):
     features, labels = make_problem(num_samples, num_features, num_classes)
     rng = np.random.default_rng(1)
-    return {
-        "features": features,
-        "labels": labels,
-        "source_logits": rng.standard_normal((num_samples, 5)) + labels[:, None],
-    }
+    return {"features": features, "labels": labels, "source_logits": rng.standard_normal((num_samples, 5)) + labels[:, None]}
 
 
 def evaluate(name, given):
@@ -184,9 +180,7 @@ LAYOUTS = {
 @every_score
 def test_layout_in_memory(name):
     for shape, dtype in (((60, 8, 3), np.float64), ((30, 80, 3), np.float32)):
-        given = {
-            key: values.astype(dtype) if values.dtype.kind == "f" else values for key, values in problem(*shape).items()
-        }
+        given = {key: values.astype(dtype) if values.dtype.kind == "f" else values for key, values in problem(*shape).items()}
         plain = numbers(name, given)
         tolerance = 1e-9 if dtype == np.float64 else 1e-4
         for layout, change in LAYOUTS.items():
@@ -228,10 +222,7 @@ REFUSED = {
     "one class": (lambda given: {**given, "labels": np.zeros(60)}, "at least 2 classes"),
     "measured targets": (lambda given: {**given, "labels": given["labels"] + 0.5}, "measured values"),
     "measured objects": (lambda given: {**given, "labels": (given["labels"] + 0.5).astype(object)}, "measured values"),
-    "missing objects": (
-        lambda given: {**given, "labels": np.array([np.nan, *given["labels"][1:]], dtype=object)},
-        "missing",
-    ),
+    "missing objects": (lambda given: {**given, "labels": np.array([np.nan, *given["labels"][1:]], dtype=object)}, "missing"),
     "a label too few": (lambda given: {**given, "labels": given["labels"][:-1]}, "`labels` has 59"),
     "one image": (lambda given: {key: values[:1] for key, values in given.items()}, "1 rows"),
 }

@@ -77,9 +77,7 @@ def test_registered_plugin_keeps_promise(slot, choice, contract):
 
 def plain(owner, **facts):
     """A subclass of a plug-in with something else in it: a docstring, a fact or a method."""
-    return dataclass(
-        type(owner.__name__, (owner,), {"__doc__": "Made up.", "__annotations__": {}, **facts}), **FROZEN[owner]
-    )
+    return dataclass(type(owner.__name__, (owner,), {"__doc__": "Made up.", "__annotations__": {}, **facts}), **FROZEN[owner])
 
 
 FROZEN = {
@@ -174,9 +172,7 @@ def test_contract_finds_the_broken_method(contract, change):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [with_whole_network_in_train_mode, lambda: plain(Full, features_are_fixed=True)()],
-    ids=["train mode", "trained"],
+    "make", [with_whole_network_in_train_mode, lambda: plain(Full, features_are_fixed=True)()], ids=["train mode", "trained"]
 )
 def test_contract_finds_features_that_are_not_fixed(make):
     with pytest.raises(ContractError, match="features_are_fixed"):
@@ -240,10 +236,7 @@ def foreign_group(self, _):
         (regularizers.gives_finite_terms, lambda: with_loss(lambda terms, _: {"body": terms["body"] / 0})),
         (regularizers.gives_finite_terms, lambda: with_loss(lambda terms, _: {"body": terms["body"].expand(2)})),
         (regularizers.gives_finite_terms, lambda: plain(L2SP, task_weight=float("inf"))()),
-        (
-            regularizers.has_a_gradient,
-            lambda: with_loss(lambda t, _: {name: term.detach() for name, term in t.items()}),
-        ),
+        (regularizers.has_a_gradient, lambda: with_loss(lambda t, _: {name: term.detach() for name, term in t.items()})),
         (regularizers.has_a_gradient, lambda: L2SP(alpha=0.0, beta=0.0)),
         (regularizers.is_repeatable, lambda: with_loss(draw)),
         (
@@ -425,9 +418,7 @@ def test_each_contract_of_a_module_is_in_its_tuple(slot):
     own = {
         value
         for name, value in vars(module).items()
-        if callable(value)
-        and getattr(value, "__module__", "") == module.__name__
-        and not name.startswith(("_", "check"))
+        if callable(value) and getattr(value, "__module__", "") == module.__name__ and not name.startswith(("_", "check"))
     }
     assert own <= set(contracts) and len(set(contracts)) == len(contracts)
     more = {*adapters.ADAPTER_CONTRACTS} if slot == "method" else set()

@@ -25,9 +25,7 @@ def test_the_recipe_runs_small_and_resumes(tmp_path, monkeypatch, capsys):
         assert len(out.splitlines()) == printed
         assert "3 of 3 families work" in out
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert (
-        page.startswith("# By hand\n\n## Measured\n") and "old" not in page and "| mambaout | test_mambaout |" in page
-    )
+    assert page.startswith("# By hand\n\n## Measured\n") and "old" not in page and "| mambaout | test_mambaout |" in page
 
 
 def test_every_family_of_timm_is_on_the_page_and_in_the_table_of_smallest_models():

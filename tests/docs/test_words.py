@@ -32,9 +32,7 @@ IN_MODULES = {name: rule for name, rule in FORBIDDEN.items() if name != "say rep
 """Inside the package a page is what ``report`` builds."""
 
 EXCEPTIONS = {
-    "src/crossgraft/rank/published/tables.py": [
-        "count per unit"
-    ],  # the name of a protocol, which is kept in users' files
+    "src/crossgraft/rank/published/tables.py": ["count per unit"]  # the name of a protocol, which is kept in users' files
 }
 """File → rules that it may break, and why."""
 
@@ -85,9 +83,7 @@ def test_each_rule_finds_what_it_is_for(rule, text):
 
 
 def test_the_glossary_is_in_alphabetical_order():
-    rows = re.findall(
-        r"(?m)^\| ([^|]+) \| [^|]+ \|$", (REPOSITORY / "docs" / "glossary.md").read_text(encoding="utf-8")
-    )
+    rows = re.findall(r"(?m)^\| ([^|]+) \| [^|]+ \|$", (REPOSITORY / "docs" / "glossary.md").read_text(encoding="utf-8"))
     words = [row.lower() for row in rows if row != "word"]
     assert len(words) > 40
     assert words == sorted(words)

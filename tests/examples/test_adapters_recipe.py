@@ -67,9 +67,7 @@ def test_adaptformer_full_and_linear_are_trained_on_the_vit_alone(recipe):
     assert others == {"lora", "lora + repsim", "partial-3", "partial-3 + repsim"}
     assert {job.options.get("image_size") for job in jobs if job.spec is specs[0]} == {32}
     assert {job.options.get("image_size") for job in jobs if job.spec is not specs[0]} == {None}
-    settings = {
-        recipe_settings(job, asked) for job in jobs if job.target.name == "breastmnist" and job.variant == "full"
-    }
+    settings = {recipe_settings(job, asked) for job in jobs if job.target.name == "breastmnist" and job.variant == "full"}
     assert settings == {"batch_size=64 epochs=15 method=full side=32"}
 
 

@@ -35,10 +35,7 @@ def test_orders_know_what_they_say(load_recipe):
     prior = recipe.held_out_prior(found.benchmark)[0]
     assert np.array_equal(np.argsort(orders["Order of select"]), np.argsort(prior))
     assert np.isnan(orders["Mean rank elsewhere"]).any() and np.isfinite(orders["Mean rank elsewhere"]).sum() > 2
-    for part, whole in (
-        ("ImageNet top-1", "networks with ImageNet top-1"),
-        ("Mean rank elsewhere", "networks known elsewhere"),
-    ):
+    for part, whole in (("ImageNet top-1", "networks with ImageNet top-1"), ("Mean rank elsewhere", "networks known elsewhere")):
         same = orders[f"Cold start, {whole}"]
         assert np.array_equal(np.isnan(same), np.isnan(orders[part]))
         assert np.array_equal(same[~np.isnan(same)], orders["Cold start"][~np.isnan(same)])
@@ -52,8 +49,7 @@ def test_differences_are_paired_by_target_and_intervals_leave_out_groups(load_re
 
     def lines(method, taus, groups):
         return [
-            recipe.Line("t", str(i), group, method, tau, 0.0)
-            for i, (tau, group) in enumerate(zip(taus, groups, strict=True))
+            recipe.Line("t", str(i), group, method, tau, 0.0) for i, (tau, group) in enumerate(zip(taus, groups, strict=True))
         ]
 
     groups = ["a", "a", "b", "c"]
@@ -61,9 +57,7 @@ def test_differences_are_paired_by_target_and_intervals_leave_out_groups(load_re
     assert page._paired("A", "B", some) == [(0.3, 0.1, "a"), (0.5, 0.4, "b"), (0.7, 0.8, "c")]
     three = lines("A", [0.1, 0.3, 0.5, 0.7], groups) + lines("Static prior", [0.0, 0.0, 0.0, 0.0], groups)
     assert "| A | 4 | 3 | 0.400 [" in page._table(three, ["A"])
-    two = lines("A", [0.1, 0.3, 0.5, 0.7], ["a", "a", "b", "b"]) + lines(
-        "Static prior", [0.0] * 4, ["a", "a", "b", "b"]
-    )
+    two = lines("A", [0.1, 0.3, 0.5, 0.7], ["a", "a", "b", "b"]) + lines("Static prior", [0.0] * 4, ["a", "a", "b", "b"])
     assert "| A | 4 | 2 | 0.400 | +0.400 |" in page._table(two, ["A"])
 
 

@@ -39,9 +39,7 @@ def test_a_small_table_gives_what_the_command_gives(recipe, tmp_path):
 
 def test_where_deviations_are_published_val_is_also_one_run(recipe, monkeypatch):
     seen = []
-    monkeypatch.setattr(
-        recipe, "replay", lambda benchmark, *_, **__: seen.append(benchmark) or SimpleNamespace(rows=[])
-    )
+    monkeypatch.setattr(recipe, "replay", lambda benchmark, *_, **__: seen.append(benchmark) or SimpleNamespace(rows=[]))
     assert len(list(recipe.measure("medmnistplus_auc"))) == 4  # two starts of each
     assert [each.validation is None for each in seen] == [True, True, False, False]
     varied = seen[2].standard_deviations > 0

@@ -75,8 +75,7 @@ def test_the_page_tells_what_is_above_both_baselines(recipe):
     module = sys.modules["fewshot_tables"]
     told = module.told(tables)
     assert told == (
-        "**On frozen features**, above both baselines: URL, rate 0.1 (1 shot). "
-        "Below at least one of them: NCC (1 shot)."
+        "**On frozen features**, above both baselines: URL, rate 0.1 (1 shot). Below at least one of them: NCC (1 shot)."
     )
     line = next(each for each in module.gains_table(tables, "heads", list(module.SHOTS)).splitlines() if "URL" in each)
     assert "| +0.021 [" in line and "| 4 / 0 |" in line and line.endswith("| 4 | 4 |")
@@ -102,10 +101,7 @@ def test_heads_on_a_gpu_are_named_and_have_no_cost(recipe):
     found = list(rows.results("one", "inside", module.FIVE, table, "NVIDIA H200"))
     assert [each.milliseconds for each in found] == [None, None]
     assert module.on_gpus({"some": found}) == "Lines computed on an NVIDIA H200: 1."
-    assert (
-        module.on_gpus({"some": list(rows.results("one", "inside", module.FIVE, table))})
-        == "All of it was computed on CPUs."
-    )
+    assert module.on_gpus({"some": list(rows.results("one", "inside", module.FIVE, table))}) == "All of it was computed on CPUs."
     assert "logistic" not in module.costs_table({"some": found})
 
 
@@ -119,9 +115,7 @@ def test_what_a_head_gains_without_depthwise_networks(recipe):
         ]
         for number in range(3)
     }
-    assert module.without_depthwise(tables, "tsa").startswith(
-        "+0.021 [+0.019, +0.023] over logistic (ahead on 3 of 3 sets) and"
-    )
+    assert module.without_depthwise(tables, "tsa").startswith("+0.021 [+0.019, +0.023] over logistic (ahead on 3 of 3 sets) and")
     assert module.without_depthwise({}, "tsa") == "not measured yet"
 
 
@@ -187,9 +181,7 @@ def test_under_uneven_rules_the_balanced_baselines_count(recipe):
         ]
         for number in range(4)
     }
-    assert module.told(tables) == (
-        "**On frozen features**, above both baselines: none. Below at least one of them: none."
-    )
+    assert module.told(tables) == ("**On frozen features**, above both baselines: none. Below at least one of them: none.")
     table = module.gains_table(tables, "balanced", ["meta_dataset"])
     assert "less logistic, balanced" in table and "| logistic | Meta-Dataset | -0.088 [" in table
     assert "| URL, rate 0.1 | Meta-Dataset | +0.1" in module.gains_table(tables, "heads", ["meta_dataset"])

@@ -56,8 +56,7 @@ def test_differences_are_of_pairs_that_have_both_methods(page):
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "says"),
-    [(0.01, 0.2, "holds"), (-0.2, -0.01, "the opposite shows"), (-0.1, 0.1, "not decided")],
+    ("low", "high", "says"), [(0.01, 0.2, "holds"), (-0.2, -0.01, "the opposite shows"), (-0.1, 0.1, "not decided")]
 )
 def test_an_ordering_holds_only_where_the_interval_excludes_zero(page, low, high, says):
     assert page.verdict(page.Difference((low + high) / 2, low, high, ahead=3, pairs=6)).startswith(says)

@@ -55,9 +55,7 @@ def test_without_data_it_trains_every_kind_of_cell_once(recipe, tmp_path, monkey
 def test_no_network_is_trained_where_its_pretraining_had_the_images(recipe):
     sets = {target.name: target for target in recipe.SETS}
     table = modules("table")[0]
-    entries = [
-        entry for zoo in recipe.ZOOS for entry in yaml.safe_load((recipe.EXAMPLES / zoo).read_text(encoding="utf-8"))
-    ]
+    entries = [entry for zoo in recipe.ZOOS for entry in yaml.safe_load((recipe.EXAMPLES / zoo).read_text(encoding="utf-8"))]
     specs = [SimpleNamespace(name=entry["name"]) for entry in entries]
     assert len(specs) == table.NETWORKS
     assert all(len(recipe.fitting(target, specs)) == table.networks_of(target) for target in recipe.SETS)
@@ -84,15 +82,7 @@ def test_an_image_of_test_is_not_trained_on_and_classes_are_cut(recipe):
 
 def rows_of(rows, values, **changes):
     """A complete set: one AUC per network, the first three with more seeds."""
-    known = {
-        "family": "f",
-        "side": 64,
-        "epochs": 15,
-        "settings": "s",
-        "versions": "v",
-        "num_val": 100,
-        "val_error": 0.02,
-    }
+    known = {"family": "f", "side": 64, "epochs": 15, "settings": "s", "versions": "v", "num_val": 100, "val_error": 0.02}
     found = {}
     for place, (name, value) in enumerate(zip(NETWORKS, values, strict=False)):
         for fidelity in rows.FIDELITIES:
@@ -110,12 +100,7 @@ def rows_of(rows, values, **changes):
 def test_the_page_and_the_tables_hold_complete_sets(recipe, tmp_path):
     rows, table, page = modules("rows", "table", "page")
     values = np.linspace(0.9, 0.5, 17)
-    for name, order in (
-        ("breastmnist", values),
-        ("busi", values),
-        ("brain_mri", values[::-1]),
-        ("retinamnist", values[:9]),
-    ):
+    for name, order in (("breastmnist", values), ("busi", values), ("brain_mri", values[::-1]), ("retinamnist", values[:9])):
         rows.write_cells(tmp_path, name, rows_of(rows, order))
     rows.write_scores(tmp_path, "breastmnist", [rows.ScoreRow(model=NETWORKS[1], score="logme", value=1.5)])
     trained = table.trained_table("auc", rows=tmp_path)
@@ -184,9 +169,7 @@ def test_the_benchmark_replays_what_is_complete(recipe, tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "trained_tables", lambda: found)
     known, cold = select.measure("trained_auc")
     regrets = known.set_index(["method", "budget"])["mean_regret"].dropna()
-    assert {method for method, _ in regrets.index} == {*select.METHOD_TITLES} - {
-        "imagenet"
-    }  # nobody publishes these networks
+    assert {method for method, _ in regrets.index} == {*select.METHOD_TITLES} - {"imagenet"}  # nobody publishes these networks
     assert {budget for _, budget in regrets.index} == {"10%", "25%", "50%"}  # 3 % is below one training
     assert regrets["halving", "25%"] != regrets["random", "25%"]  # the cheap columns are used
     assert cold["mean_regret"].notna().sum() == len(regrets)

@@ -68,9 +68,7 @@ def test_the_page_compares_scores_with_trained_results(recipe, tmp_path):
     page.write_scores(tmp_path / "rows", target.name, found)
     text = page.page_of(tmp_path / "rows", tmp_path / "truth", sets.SETS)
     best = (1 + weighted_kendall(np.array([4.0, 3, 1, 2]), np.array(list(areas.values())))) / 2
-    worst = (
-        weighted_kendall(np.array([1.0, 2, 3, 4]), np.array(list(areas.values()))) / 2
-    )  # and 0 where all scores are equal
+    worst = weighted_kendall(np.array([1.0, 2, 3, 4]), np.array(list(areas.values()))) / 2  # and 0 where all scores are equal
     assert f"| 256 | {best:.3f} | 2.00 |" in text
     assert "ahead on 1 of 1 sets" in text
     assert f"{worst:.3f} / 0.508".replace("-", "−") in text

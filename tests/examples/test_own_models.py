@@ -110,12 +110,8 @@ def test_a_control_of_every_entry_of_the_zoo_is_random():
     entries = yaml.safe_load((EXAMPLES / "small_networks.yaml").read_text(encoding="utf-8"))
     assert len(entries) == 8
     for entry in entries:
-        spec = spec_from_entry(
-            {**entry, "weights": None}, folder=EXAMPLES, trusted=trusted_code(EXAMPLES), where="the zoo"
-        )
-        first, again, other = (
-            load_backbone(random_weights_control(spec), seed=seed, image_size=32) for seed in (0, 0, 1)
-        )
+        spec = spec_from_entry({**entry, "weights": None}, folder=EXAMPLES, trusted=trusted_code(EXAMPLES), where="the zoo")
+        first, again, other = (load_backbone(random_weights_control(spec), seed=seed, image_size=32) for seed in (0, 0, 1))
         assert first.weights_fingerprint == again.weights_fingerprint != other.weights_fingerprint
 
 

@@ -51,10 +51,7 @@ def test_measures_what_the_page_says(recipe, real_data, capsys):
 def test_the_mobilenets_give_the_recorded_outputs(recipe, real_data, capsys):
     recipe.print_mobilenets(real_data / "weights")
     lines = capsys.readouterr().out.splitlines()[1:]
-    assert (
-        len(lines)
-        == len(json.loads((real_data / "weights" / "fidelity_reference.json").read_text())["checkpoints"]) - 1
-    )
+    assert len(lines) == len(json.loads((real_data / "weights" / "fidelity_reference.json").read_text())["checkpoints"]) - 1
     assert all(numbers(line)[0] < 1e-4 for line in lines)  # the reference is printed to 4 decimals
 
 
@@ -71,9 +68,7 @@ class Stub:
 
 def test_few_shot_accuracy_of_encoders_that_know_all_or_nothing(recipe):
     rng = np.random.default_rng(0)
-    apart = [
-        torch.full((20, 1, 2, 2), float(10 * c)) + 0.1 * torch.from_numpy(rng.random((20, 1, 2, 2))) for c in range(8)
-    ]
+    apart = [torch.full((20, 1, 2, 2), float(10 * c)) + 0.1 * torch.from_numpy(rng.random((20, 1, 2, 2))) for c in range(8)]
     alike = [torch.from_numpy(rng.random((20, 1, 2, 2))) for _ in range(8)]
     assert recipe.few_shot(Stub, apart, train_mode=False, num_episodes=5).tolist() == [1] * 5
     chance = recipe.few_shot(Stub, alike, train_mode=False, num_episodes=80).mean()

@@ -19,9 +19,7 @@ def row(model, variant, seed, **fields):
 def asked_for(recipe, *more):
     asked = recipe.parse_arguments(["--smoke", "--rows", "elsewhere", *more])
     asked.smoke = False
-    specs = [
-        SimpleNamespace(name=f"{name} · x") for name in ("vit_d96", "resnet20", "mobilenetv2_035", "mobilenetv2_100")
-    ]
+    specs = [SimpleNamespace(name=f"{name} · x") for name in ("vit_d96", "resnet20", "mobilenetv2_035", "mobilenetv2_100")]
     return list(recipe.ablation_jobs(specs, asked))
 
 
@@ -29,10 +27,7 @@ def test_one_thing_is_changed_at_a_time(recipe):
     jobs = asked_for(recipe)
     assert len({(job.spec.name, job.variant, job.seed) for job in jobs}) == len(jobs) == (4 + 4 + 3) * 2 * 3
     options = {(job.spec.name, job.variant): job.options for job in jobs}
-    assert options["vit_d96 · x", "paper, fixed Q"] == {
-        "regularizer": "repsim:preset=paper,learn_q=false",
-        "image_size": 32,
-    }
+    assert options["vit_d96 · x", "paper, fixed Q"] == {"regularizer": "repsim:preset=paper,learn_q=false", "image_size": 32}
     assert options["resnet20 · x", "batch, frozen, batches of 4"] == {
         "regularizer": "repsim:reference=batch", "batch_size": 4, "batch_norm": "frozen", "image_size": 32,
     }  # fmt: skip
@@ -51,11 +46,7 @@ def test_the_study_itself_is_what_ablations_are_compared_with(recipe):
     rows, module = sys.modules["study_rows"], sys.modules["repsim_ablations"]
     base = [
         row(model, variant, seed, accuracy=0.8 + seed / 100, cka_debiased=0.6)
-        for model, variant in (
-            ("vit_d96", "paper"),
-            ("resnet20", "paper, frozen"),
-            ("mobilenetv2_100", "paper, frozen"),
-        )
+        for model, variant in (("vit_d96", "paper"), ("resnet20", "paper, frozen"), ("mobilenetv2_100", "paper, frozen"))
         for seed in range(2)
     ]
     changed = [
@@ -73,8 +64,5 @@ def test_the_study_itself_is_what_ablations_are_compared_with(recipe):
         "| LayerNorm (ViT) | paper | learned Q − fixed Q | +2.00 [+2.00, +2.00] | +0.100 [+0.100, +0.100] |"
     )
     assert lines[0].endswith("| 2 of 2 | +0.40, +0.04 | holds |")
-    assert (
-        lines[1].startswith("| BatchNorm, frozen | paper | without μ − with μ | +1.50 [")
-        and "the opposite shows" in lines[1]
-    )
+    assert lines[1].startswith("| BatchNorm, frozen | paper | without μ − with μ | +1.50 [") and "the opposite shows" in lines[1]
     assert module.ablations_table(rows.Table(), rows.Table(tuple(base))) == "Not trained yet."

@@ -29,9 +29,7 @@ def test_what_judges_comes_before_what_was_chosen_on_and_nothing_twice(recipe, m
     monkeypatch.setattr(recipe, "networks", lambda _: networks)
     asked = recipe.parse_arguments(["--data-dir", str(tmp_path), "--weights-dir", str(tmp_path)])
     jobs = list(recipe.trainings(asked))
-    assert (
-        len({(job.target.name, job.spec.name, job.variant, job.seed) for job in jobs}) == len(jobs) == 7 * 3 * 4 * 2 * 3
-    )
+    assert len({(job.target.name, job.spec.name, job.variant, job.seed) for job in jobs}) == len(jobs) == 7 * 3 * 4 * 2 * 3
     assert [job.seed for job in jobs] == sorted(job.seed for job in jobs)
     assert [job.target.name for job in jobs[:: len(networks) * 2][:7]] == [*recipe.JUDGED, *recipe.CHOSEN_ON]
     assert not set(recipe.JUDGED) & set(recipe.CHOSEN_ON)
@@ -51,9 +49,7 @@ def test_differences_are_of_equal_length_set_network_and_seed_on_what_judges(rec
                         cka_debiased=0.3 + gain * epochs, accuracy=0.5 - gain, cka=0.5,
                     )
                 )  # fmt: skip
-        alone = rows.TrainingRow(
-            model="net", variant="repsim, 2 epochs", seed=1, settings="s", versions="v", accuracy=0.0
-        )
+        alone = rows.TrainingRow(model="net", variant="repsim, 2 epochs", seed=1, settings="s", versions="v", accuracy=0.0)
         table.with_training(alone).write(tmp_path, name)
     recipe.main(["--only", "none", "--rows", str(tmp_path)])
     said = capsys.readouterr().out.splitlines()

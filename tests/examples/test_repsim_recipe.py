@@ -80,8 +80,7 @@ def test_weight_1_of_everything_comes_first_and_pieces_can_be_asked_for(recipe):
         assert seeds == sorted(seeds) and set(seeds) == ({0} if part else {0, 1, 2})
     asked.only, asked.variants, asked.seeds = ["retinamnist"], ["hcs 0.8"], [2]
     found = [
-        (job.target.name, job.spec.name, job.variant, job.seed)
-        for job in recipe.jobs(recipe.MEDICAL_TARGETS, specs(), asked)
+        (job.target.name, job.spec.name, job.variant, job.seed) for job in recipe.jobs(recipe.MEDICAL_TARGETS, specs(), asked)
     ]
     assert found == [("retinamnist", spec.name, "hcs 0.8", 2) for spec in specs()]
 
@@ -127,16 +126,9 @@ def test_tables_come_back_as_they_were_written_and_a_row_replaces_its_own(rows, 
     old = made_up_row(rows, "net", "repsim, frozen", 1, accuracy=0.5, state='diverged: "loss", step 3')
     new = replace(old, accuracy=0.25, state="done", cka=None)
     other = made_up_row(rows, "net", "full", 1, accuracy=0.75)
-    point = rows.CurveRow(
-        model="net", seed=1, batch_norm="mix", alpha=0.2, picked=1, settings="s", versions="v", auc=0.5
-    )
+    point = rows.CurveRow(model="net", seed=1, batch_norm="mix", alpha=0.2, picked=1, settings="s", versions="v", auc=0.5)
     kept = rows.KeptRow(model="net", variant="full", seed=1, probe_natural=0.25)
-    table = (
-        table_of(rows, [old, other, new])
-        .with_curve([point])
-        .with_kept(replace(kept, probe_natural=None))
-        .with_kept(kept)
-    )
+    table = table_of(rows, [old, other, new]).with_curve([point]).with_kept(replace(kept, probe_natural=None)).with_kept(kept)
     table.write(tmp_path, "set")
     assert rows.read_table(tmp_path, "set") == table
     assert table.trainings == (other, new) and table.kept == (kept,)
@@ -200,8 +192,7 @@ def test_the_default_is_compared_with_full_on_every_set_and_network(page, rows, 
     assert "| 0.300 [0.300, 0.300] | 0.500 [0.500, 0.500] | 0.200 [0.200, 0.200] | -0.100 [" in line
     interval = stats.ttest_1samp([-0.1, -0.2], 0).confidence_interval(0.95)
     assert (
-        f"Accuracy, mean over all pairs: -0.150 [{interval.low:+.3f}, {interval.high:+.3f}] of FULL's, ahead in 0 of 2."
-        in text
+        f"Accuracy, mean over all pairs: -0.150 [{interval.low:+.3f}, {interval.high:+.3f}] of FULL's, ahead in 0 of 2." in text
     )
     assert "not finished" not in text
     assert "16 of 99 trainings" in written(page, made_up_study(rows), tmp_path, wanted=99)
@@ -228,10 +219,7 @@ def test_short_and_long_trainings_stand_beside_each_other_by_form_of_the_loss(pa
     assert f"| Set | Network | {' | '.join(columns)} |" in text
     short_ones = "0.200 / 0.500 | 0.300 / 0.600 | – | 0.400 / 0.700 | 0.500 / 0.800 | –"
     assert of_a == f"| a | net | {short_ones} | 0.200 / 0.500 | 0.300 / 0.700 | – |"
-    assert (
-        of_ham
-        == "| ham10000 | net | 0.200 / 0.500 | 0.300 / 0.400 | – | 0.400 / 0.300 | 0.500 / 0.200 | – | – | – | – |"
-    )
+    assert of_ham == "| ham10000 | net | 0.200 / 0.500 | 0.300 / 0.400 | – | 0.400 / 0.300 | 0.500 / 0.200 | – | – | – | – |"
     assert "| few steps | `repsim`: 1 − CKA | net | 2 | +0.100 [+0.100, +0.100] | -0.100 [-0.100, -0.100] |" in text
 
 
@@ -268,22 +256,14 @@ def test_weights_are_compared_on_what_all_of_them_were_trained_on(page, rows, tm
         "a": table_of(rows, made),
         "b": table_of(rows, [made_up_row(rows, VIT, "repsim", 0, accuracy=0.1, cka_debiased=0.1)]),
     }
-    lines = [
-        line for line in written(page, tables, tmp_path).splitlines() if line.startswith("| LayerNorm (ViT) | repsim |")
-    ]
-    assert [line for line in lines if "| 0.3 √" in line] == [
-        "| LayerNorm (ViT) | repsim | 0.3 √(d / 64) | 1 | 0.500 | 0.500 |"
-    ]
+    lines = [line for line in written(page, tables, tmp_path).splitlines() if line.startswith("| LayerNorm (ViT) | repsim |")]
+    assert [line for line in lines if "| 0.3 √" in line] == ["| LayerNorm (ViT) | repsim | 0.3 √(d / 64) | 1 | 0.500 | 0.500 |"]
     assert [line for line in lines if "| 1 | 1 |" in line] == ["| LayerNorm (ViT) | repsim | 1 | 1 | 0.500 | 0.500 |"]
 
 
 @pytest.mark.parametrize(
     ("natural", "said"),
-    [
-        (0.1, "buys less forgetting of natural images."),
-        (-0.1, "buys nothing that shows; costs less forgetting"),
-        (None, ""),
-    ],
+    [(0.1, "buys less forgetting of natural images."), (-0.1, "buys nothing that shows; costs less forgetting"), (None, "")],
 )
 def test_what_keeping_buys_is_said(page, rows, tmp_path, natural, said):
     tables = {}

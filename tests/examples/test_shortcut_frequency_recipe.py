@@ -112,15 +112,7 @@ def test_the_page_has_the_ranks_and_says_what_is_not_measured(page, tmp_path):
 @pytest.mark.slow
 def test_without_data_it_runs_and_does_nothing_twice(recipe, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path / "cache"))
-    common = [
-        "--smoke",
-        "--rows",
-        str(tmp_path / "rows"),
-        "--reliance",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "page.md"),
-    ]
+    common = ["--smoke", "--rows", str(tmp_path / "rows"), "--reliance", str(tmp_path), "--out", str(tmp_path / "page.md")]
     recipe.main([*common, "--only", "noise", "ct"])
     told = capsys.readouterr().out
     assert "noise resnet20 · as built: 1 artefacts" in told and "ct is done" in told

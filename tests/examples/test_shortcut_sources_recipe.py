@@ -29,15 +29,7 @@ def test_without_data_it_runs_and_does_nothing_twice(recipe, tmp_path, capsys, m
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(recipe, "SHARES", (0.0, 0.5, 1.0))
     monkeypatch.setattr(recipe, "FOLDS", 2)
-    common = [
-        "--smoke",
-        "--confounders",
-        "nlm_denoising",
-        "--rows",
-        str(tmp_path / "rows"),
-        "--work",
-        str(tmp_path / "work"),
-    ]
+    common = ["--smoke", "--confounders", "nlm_denoising", "--rows", str(tmp_path / "rows"), "--work", str(tmp_path / "work")]
     common += ["--out", str(tmp_path / "page.md")]
     recipe.main([*common, "--only", "medical"])
     told = capsys.readouterr().out
@@ -99,9 +91,7 @@ def test_the_first_convolution_has_a_stride_of_two(part):
 def runs(tmp_path):
     """Two run directories with random scores of the same test images, and these images."""
     rng = np.random.default_rng(0)
-    images = dataset_from_arrays(
-        rng.integers(0, 256, (40, 8, 8), dtype=np.uint8), np.arange(40) % 2, groups=np.arange(40) // 2
-    )
+    images = dataset_from_arrays(rng.integers(0, 256, (40, 8, 8), dtype=np.uint8), np.arange(40) % 2, groups=np.arange(40) // 2)
     for source in ("one", "two"):
         folder = tmp_path / source / "trainings"
         folder.mkdir(parents=True)
@@ -119,9 +109,7 @@ def runs(tmp_path):
                     (folder / file).write_text(json.dumps(record))
         rows = [["row", "fold", "part", "positive"]]
         rows += [
-            [str(row), str(fold), "test" if row > 20 else "train", str(row % 2 == 0)]
-            for fold in FOLDS
-            for row in range(1, 41)
+            [str(row), str(fold), "test" if row > 20 else "train", str(row % 2 == 0)] for fold in FOLDS for row in range(1, 41)
         ]
         (tmp_path / source / "manifest.csv").write_text("".join(",".join(row) + "\n" for row in rows))
     return tmp_path, images
@@ -131,9 +119,7 @@ def test_differences_are_those_of_the_index_itself(part, runs):
     folder, images = runs
     one, two = (part("differences").read_trainings(folder / name, images) for name in ("one", "two"))
     assert one.groups.tolist() == (np.arange(20, 40) // 2).tolist()
-    found = {
-        (row["metric"], row["confounder"]): row for row in part("differences").difference_rows("one", one, {"two": two})
-    }
+    found = {(row["metric"], row["confounder"]): row for row in part("differences").difference_rows("one", one, {"two": two})}
     assert set(found) == {("sri", BLUR), ("sri", TAG), ("sri", "mean"), ("clean_auc", "")}
     expected = {name: literal_sri(two, name) - literal_sri(one, name) for name in (TAG, BLUR)}
     for name, value in expected.items():
@@ -162,9 +148,7 @@ def literal_sri(trainings, name):
             aligned, nobody = area(edited[positive], clean[~positive]), area(clean[positive], clean[~positive])
             gaps.append(carrying * aligned + (1 - carrying) * nobody - area(clean[positive], edited[~positive]))
         gaps = np.array(gaps) - gaps[0]
-        values.append(
-            sum((b - a) * (x + y) / 2 for a, b, x, y in zip(SHARES, SHARES[1:], gaps, gaps[1:], strict=False))
-        )
+        values.append(sum((b - a) * (x + y) / 2 for a, b, x, y in zip(SHARES, SHARES[1:], gaps, gaps[1:], strict=False)))
     return np.mean(values)
 
 
@@ -176,13 +160,7 @@ def test_other_test_images_are_refused(part, runs):
 
 
 def claim_rows(difference, low, high, patients_low, patients_high):
-    numbers = {
-        "difference": difference,
-        "low": low,
-        "high": high,
-        "patients_low": patients_low,
-        "patients_high": patients_high,
-    }
+    numbers = {"difference": difference, "low": low, "high": high, "patients_low": patients_low, "patients_high": patients_high}
     texts = {name: str(value) for name, value in numbers.items()}
     return [{"source": "natural", "other": "medical", "metric": "sri", "confounder": TAG, **texts}]
 

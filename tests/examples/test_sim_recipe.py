@@ -28,9 +28,7 @@ def arguments(recipe, monkeypatch, *more):
     asked.smoke = False
     monkeypatch.setattr(recipe, "mobilenets", lambda _: [ModelSpec(f"{n} · x", "conv4:conv4") for n in ("one", "two")])
     ratio = {"one": 1.7, "two": 1.2, "resnet20": 1.31}
-    monkeypatch.setattr(
-        recipe, "cost_of", lambda _, spec, __: SimpleNamespace(ratio=ratio[spec.name.partition(" ")[0]])
-    )
+    monkeypatch.setattr(recipe, "cost_of", lambda _, spec, __: SimpleNamespace(ratio=ratio[spec.name.partition(" ")[0]]))
     return asked
 
 
@@ -154,11 +152,7 @@ def test_a_step_with_rho_sim_and_one_without_are_made_in_turn(recipe, tmp_path, 
     spec = ModelSpec("one · x", "conv4:conv4")
     found = [steps.step_cost(tmp_path, "set", spec, "rho_sim", rounds=2, side=8) for _ in range(2)]
     assert made == ["", "rho_sim", "rho_sim", "", "", "rho_sim"]
-    assert found[0] == found[1] and (found[0].plain_seconds, found[0].sim_seconds, found[0].ratio) == (
-        16.5,
-        11.0,
-        0.6667,
-    )
+    assert found[0] == found[1] and (found[0].plain_seconds, found[0].sim_seconds, found[0].ratio) == (16.5, 11.0, 0.6667)
     (kept,) = steps.read_step_costs(tmp_path, "set").values()
     assert kept == found[0]
 
@@ -212,11 +206,7 @@ def made_up_study(folder):
     ]
     keep(folder, "cifar10_regularisers", joined)
     swept = [("baseline", 0.5), ("rho_sim", 0.51), ("rho 0.6", 0.48), ("weight 1", 0.4), ("loss kl", 0.52)]
-    keep(
-        folder,
-        "cifar10_sweeps",
-        [row_of("resnet20", name, s, accuracy=a + s / 100) for name, a in swept for s in (0, 1)],
-    )
+    keep(folder, "cifar10_sweeps", [row_of("resnet20", name, s, accuracy=a + s / 100) for name, a in swept for s in (0, 1)])
     keep(folder, "breastmnist", [row for row in rows("mobilenetv1_050", range(5)) if row.variant != "longer"])
     looks = sys.modules["sim_looks"]
     for variant, roughness, memory in (("baseline", 0.5, 100), ("rho_sim", 0.4, 110)):
@@ -324,17 +314,11 @@ def test_pairs_of_different_machines_are_counted(page, recipe, tmp_path):
     assert "different machines" not in page
     rows = [
         row_of("resnet20", variant, seed, accuracy=0.5, versions=versions)
-        for variant, versions in (
-            ("baseline", "torch 2 on NVIDIA H200"),
-            ("rho_sim", "torch 2 on NVIDIA H200"),
-            ("placebo", "v"),
-        )
+        for variant, versions in (("baseline", "torch 2 on NVIDIA H200"), ("rho_sim", "torch 2 on NVIDIA H200"), ("placebo", "v"))
         for seed in (0, 1)
     ]
     keep(
-        tmp_path / "mixed",
-        "cifar10",
-        [*rows, row_of("resnet20", "baseline", 2, accuracy=0.5), row_of("resnet20", "rho_sim", 2)],
+        tmp_path / "mixed", "cifar10", [*rows, row_of("resnet20", "baseline", 2, accuracy=0.5), row_of("resnet20", "rho_sim", 2)]
     )
     found = {name: sys.modules["sim_tables"].StudyTables.read(tmp_path / "mixed", name) for name in recipe.pieces()}
     pooled = sys.modules["sim_pooled"]
@@ -372,9 +356,7 @@ def test_costs_are_of_pairs_on_one_machine(recipe):
             versions="torch 2 on NVIDIA H200" if gpu else "torch 2",
         )  # fmt: skip
         own = 0 if variant == "baseline" else 50
-        return row, looks.LookRow(
-            model="resnet20", variant=variant, seed=seed, num_own_parameters=own, peak_bytes=memory
-        )
+        return row, looks.LookRow(model="resnet20", variant=variant, seed=seed, num_own_parameters=own, peak_bytes=memory)
 
     made = [on("cpu", "baseline", seed, 10.0, 100) for seed in (1, 2, 5)]
     made += [on("gpu", "baseline", seed, 20.0, 300) for seed in (3, 4)]
@@ -403,13 +385,9 @@ def test_costs_are_of_pairs_on_one_machine(recipe):
 
 
 def test_what_is_published_stands_beside(page):
-    assert line_of(page, "| resnet20 | baseline |", "Table 2").endswith(
-        "| 5 of 5 | +0.00 [+0.00, +0.00] | ResNet-18: 0.29 |"
-    )
+    assert line_of(page, "| resnet20 | baseline |", "Table 2").endswith("| 5 of 5 | +0.00 [+0.00, +0.00] | ResNet-18: 0.29 |")
     assert line_of(page, "| resnet20 | mixup |", "Table 2").endswith("| 2 of 2 | – | ResNet-50: 0.23 |")
-    assert line_of(page, "| resnet56 | baseline |", "Table 2").endswith(
-        "| 3 of 3 | – | ResNet-101: 0.25, ResNet-152: 0.13 |"
-    )
+    assert line_of(page, "| resnet56 | baseline |", "Table 2").endswith("| 3 of 3 | – | ResNet-101: 0.25, ResNet-152: 0.13 |")
     assert line_of(page, "| breastmnist | mobilenetv1_050 | rho_sim |").endswith("| **+2.00 [+2.00, +2.00]** |")
     assert line_of(page, "| rho | 0.6 |") == "| rho | 0.6 | 0.485 | **-2.00 [-2.00, -2.00]** | 0 of 2 | – |"
     assert line_of(page, "| rho | 0.2 |") == "| rho | 0.2 | 0.515 | **+1.00 [+1.00, +1.00]** | 2 of 2 | – |"
@@ -470,9 +448,7 @@ def test_what_a_gpu_has_trained_is_said_and_has_no_processor_time(page, recipe, 
     keep(tmp_path / "gpu", "cifar10", [*made, row_of("resnet20", "baseline", 1, accuracy=0.5)])
     recipe.main(["--only", "none", "--rows", str(tmp_path / "gpu"), "--out", str(tmp_path / "gpu.md")])
     text = (tmp_path / "gpu.md").read_text(encoding="utf-8")
-    assert (
-        "Trained on one NVIDIA H200 (torch 2): CIFAR-10 subset: ResNet-20, and what costs as much (2 of 3). The" in text
-    )
+    assert "Trained on one NVIDIA H200 (torch 2): CIFAR-10 subset: ResNet-20, and what costs as much (2 of 3). The" in text
 
 
 def test_a_page_is_written_when_the_sweeps_have_their_baseline_alone(recipe, tmp_path):

@@ -89,12 +89,8 @@ def test_claims_are_means_over_layers_and_intervals_over_sets_and_seeds(recipe, 
     assert sorted(gaps) == [(name, seed) for name in "ab" for seed in range(3)]
     assert [gaps["a", seed] for seed in range(3)] == pytest.approx([-0.15, -0.25, -0.35])
     interval = stats.ttest_1samp(list(gaps.values()), 0).confidence_interval(0.95)
-    assert page.in_numbers(page.difference_of(list(gaps.values()))) == (
-        f"-0.250 [{interval.low:+.3f}, {interval.high:+.3f}]"
-    )
-    halves = [
-        numbers.after_minus_untrained(study, "cka", "full", f"{part} half")["a", 2] for part in ("first", "second")
-    ]
+    assert page.in_numbers(page.difference_of(list(gaps.values()))) == (f"-0.250 [{interval.low:+.3f}, {interval.high:+.3f}]")
+    halves = [numbers.after_minus_untrained(study, "cka", "full", f"{part} half")["a", 2] for part in ("first", "second")]
     assert halves == pytest.approx([0.1, 0.0])
     line = next(line for line in page._layers(study).splitlines() if line.startswith("| After") and "| all |" in line)
     assert "| holds |" in line
@@ -174,10 +170,7 @@ def test_methods_are_measured_against_linear_and_centres_over_sets(recipe, rows,
     images = np.random.default_rng(0).integers(0, 255, (40, SIZE, SIZE, 3), dtype=np.uint8)
     test = dataset_from_arrays(images, labels, name="x")
     made = {
-        name: {
-            "linear": small_classifier("vit"),
-            **{key: moved(at) for at, key in enumerate(("full", "repsim", "l2_sp"), start)},
-        }
+        name: {"linear": small_classifier("vit"), **{key: moved(at) for at, key in enumerate(("full", "repsim", "l2_sp"), start)}}
         for start, name in ((1, "a"), (11, "b"))
     }
     monkeypatch.setattr(kept, "networks", lambda _: [SimpleNamespace(name=f"{kept.VIT_NAME} · x")])
@@ -206,9 +199,7 @@ def test_methods_are_measured_against_linear_and_centres_over_sets(recipe, rows,
     )
     study = numbers.Study({}, {}, {}, of_sets, {}, {})
     assert set(numbers.of_method(study, kept.VIT_NAME, "full", "to_start")) == {("a", 0), ("b", 0)}
-    assert numbers.of_method(study, kept.VIT_NAME, "full", "to_centre") == {
-        ("", 0): full.to_centre
-    }  # one number of both
+    assert numbers.of_method(study, kept.VIT_NAME, "full", "to_centre") == {("", 0): full.to_centre}  # one number of both
     monkeypatch.setattr(kept, "trained_networks", lambda *_: pytest.fail("a finished piece was done again"))
     assert kept.measure_all(targets, asked) == 0
     kept.measure_centres(targets, asked)

@@ -21,9 +21,7 @@ def test_without_data_it_pretrains_and_tunes_once(recipe, tmp_path, monkeypatch)
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(tmp_path / "cache"))
     every = recipe.do_all
     monkeypatch.setattr(recipe, "do_all", lambda cells, work: every(itertools.islice(cells, 1), work))
-    monkeypatch.setattr(
-        recipe, "sources", lambda target, study: dict(itertools.islice(study_sources(target, study), 1))
-    )
+    monkeypatch.setattr(recipe, "sources", lambda target, study: dict(itertools.islice(study_sources(target, study), 1)))
     found = sys.modules["sources_images"].sources_of
     study_sources = lambda target, study: found(target, study.targets).items()  # noqa: E731
     folders = ["--smoke", "--rows", str(tmp_path / "rows"), "--work", str(tmp_path / "work")]
@@ -32,9 +30,7 @@ def test_without_data_it_pretrains_and_tunes_once(recipe, tmp_path, monkeypatch)
     assert [row.source for row in page.read_sources(tmp_path / "rows")] == ["more_noise", "noise"]
     pairs = page.read_pairs(tmp_path / "rows")
     assert [(row.source, row.target) for row in pairs] == [("more_noise", "noise"), ("noise", "more_noise")]
-    assert all(
-        0 < row.spectral_similarity <= 1 and row.feature_similarity <= 0 and row.logme is not None for row in pairs
-    )
+    assert all(0 < row.spectral_similarity <= 1 and row.feature_similarity <= 0 and row.logme is not None for row in pairs)
     monkeypatch.setattr(recipe, "pretrain", lambda *_, **__: pytest.fail("a source was pretrained again"))
     monkeypatch.setattr(recipe, "scores_on", lambda *_, **__: pytest.fail("a pair was described again"))
     monkeypatch.setattr(sys.modules["ground_truth"], "tune", lambda *_, **__: pytest.fail("trained again"))
@@ -83,15 +79,7 @@ def test_measures_of_a_source_are_what_they_say(recipe):
 def test_the_page_ranks_sources_by_what_was_known_of_them(recipe, tmp_path):
     page, rows = sys.modules["sources_page"], sys.modules["ground_truth_rows"]
     areas = {"breastmnist": 0.7, "busi": 0.8, "cifar10": 0.75, "all but t": 0.9, "random": 0.5}
-    known = {
-        "family": "f",
-        "side": 64,
-        "epochs": 15,
-        "settings": "s",
-        "versions": "v",
-        "val_loss": 0.1,
-        "cpu_seconds": 36.0,
-    }
+    known = {"family": "f", "side": 64, "epochs": 15, "settings": "s", "versions": "v", "val_loss": 0.1, "cpu_seconds": 36.0}
     cells = {}
     for source, area in areas.items():
         for rate in rows.LEARNING_RATES:

@@ -35,17 +35,7 @@ LEFT_OUT = re.compile(
 
 NAMES = {
     *("command_line", "name", "names", "model", "models", "first", "second", "score", "metric", "variant", "job"),
-    *(
-        "class_name",
-        "class_names",
-        "target",
-        "targets",
-        "predicted",
-        "decision",
-        "split",
-        "column",
-        "not_separable_from",
-    ),
+    *("class_name", "class_names", "target", "targets", "predicted", "decision", "split", "column", "not_separable_from"),
 }
 """Keys and columns whose strings are kept even with white space."""
 

@@ -68,13 +68,9 @@ COMMANDS = (
     Command(RESUMED, _FULL, beginning=FINISHED_RUN),
     Command("tune-linear", (*_TUNE, "narrow.yaml", *_CODE, "--method", "linear", "--epochs", "4", *_ONE)),
     Command("tune-lora", (*_TUNE, "attending.yaml", "--method", "lora", "--epochs", "2", *_ONE)),
-    Command(
-        "tune-repsim", (*_RESIDUAL, "--regularizer", "repsim", "--batch-transform", "mixup", *_ONE), is_sensitive=True
-    ),
+    Command("tune-repsim", (*_RESIDUAL, "--regularizer", "repsim", "--batch-transform", "mixup", *_ONE), is_sensitive=True),
     Command("tune-folds-grid", (*_DIGITS, "--folds", "2", "--grid", "learning_rate=1e-2,1e-3", *_ONE)),
-    Command(
-        "tune-compare", (*_TUNE, "narrow.yaml", *_CODE, "--epochs", "2", "--compare", "full,linear,l2_sp:1", *_ONE)
-    ),
+    Command("tune-compare", (*_TUNE, "narrow.yaml", *_CODE, "--epochs", "2", "--compare", "full,linear,l2_sp:1", *_ONE)),
     Command("interpolation", (), needs=("tune-full", "tune-linear"), program=("interpolate.py",), out=()),
     Command("predict", ("predict", "tune-full", "new", *_CODE, *_ONE), needs=("tune-full",)),
     Command("export", ("export", "tune-repsim", "--quiet"), needs=("tune-repsim",), is_sensitive=True),
@@ -166,21 +162,14 @@ def keep_finished_run(runner: Runner) -> None:
 def untouched(before: Path, after: Path) -> dict[str, bool]:
     """Whether each file of a finished training is still the same to the byte: one that trains again writes other seconds."""
     names = sorted(str(path.relative_to(before)) for path in before.rglob("*") if path.is_file())
-    return {
-        name: (after / name).is_file() and (after / name).read_bytes() == (before / name).read_bytes() for name in names
-    }
+    return {name: (after / name).is_file() and (after / name).read_bytes() == (before / name).read_bytes() for name in names}
 
 
 def _environment(home: Path) -> dict[str, str]:
     """Of a person who has nothing: no cache, no settings, no network, one thread."""
     not_theirs = ("CROSSGRAFT_", "HF_", "TORCH_HOME", "PYTHONDONTWRITEBYTECODE")
     theirs = {name: value for name, value in os.environ.items() if not name.startswith(not_theirs)}
-    places = {
-        "HOME": home,
-        "CROSSGRAFT_CACHE": home / "crossgraft",
-        "HF_HOME": home / "hf",
-        "TORCH_HOME": home / "torch",
-    }
+    places = {"HOME": home, "CROSSGRAFT_CACHE": home / "crossgraft", "HF_HOME": home / "hf", "TORCH_HOME": home / "torch"}
     places |= {f"XDG_{kind}_HOME": home / kind.lower() for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
     places |= {"NETWORK_LOG": home / "network.log"}
     places |= {"MPLCONFIGDIR": home.parents[1] / "matplotlib"}  # its list of fonts takes a second to make

@@ -90,9 +90,7 @@ def main() -> int:
     parser.add_argument("action", choices=("write", "compare"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--smoke", action="store_true", help="Only the quick commands.")
-    parser.add_argument(
-        "--only", action="append", choices=[command.name for command in COMMANDS], help="Only this one."
-    )
+    parser.add_argument("--only", action="append", choices=[command.name for command in COMMANDS], help="Only this one.")
     given = parser.parse_args()
     names = given.only or [command.name for command in COMMANDS if command.is_quick or not given.smoke]
     with tempfile.TemporaryDirectory() as folder:

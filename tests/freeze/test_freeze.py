@@ -139,12 +139,7 @@ def test_a_difference_names_command_file_path_and_both_values():
 
 
 def test_what_is_kept_of_a_document():
-    document = {
-        "seconds": 1.5,
-        "checks": [{"text": "All is well.", "severity": "passed"}],
-        "name": "a b",
-        "versions": {"a": "1"},
-    }
+    document = {"seconds": 1.5, "checks": [{"text": "All is well.", "severity": "passed"}], "name": "a b", "versions": {"a": "1"}}
     kept = {"seconds": OUT, "checks": [{"text": PROSE, "severity": "passed"}], "name": "a b", "versions": OUT}
     assert reduced(document) == kept
     numbers = [float(number) for number in range(MOST_VALUES + 1)]

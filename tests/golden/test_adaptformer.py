@@ -7,9 +7,7 @@ import torch
 
 from crossgraft.models.adapters import AdaptFormerAdapter
 
-GIVEN = {
-    name: torch.from_numpy(values) for name, values in np.load(Path(__file__).with_name("adaptformer.npz")).items()
-}
+GIVEN = {name: torch.from_numpy(values) for name, values in np.load(Path(__file__).with_name("adaptformer.npz")).items()}
 
 
 def test_addition_and_output():

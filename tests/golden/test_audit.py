@@ -65,9 +65,7 @@ def looked_up(file):
                     yield name
                 case ast.Subscript(value=ast.Name(id="golden"), slice=ast.JoinedStr(values=parts)):
                     spelled = (
-                        [part.value]
-                        if isinstance(part, ast.Constant)
-                        else map(str, ast.literal_eval(choices[part.value.id]))
+                        [part.value] if isinstance(part, ast.Constant) else map(str, ast.literal_eval(choices[part.value.id]))
                         for part in parts
                     )
                     yield from map("".join, product(*spelled))

@@ -8,15 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossgraft.fewshot import (
-    CopaHead,
-    MetaAdapterHead,
-    MetaDataset,
-    NccHead,
-    TipAdapterHead,
-    UrlHead,
-    describe_episode,
-)
+from crossgraft.fewshot import CopaHead, MetaAdapterHead, MetaDataset, NccHead, TipAdapterHead, UrlHead, describe_episode
 
 HERE = Path(__file__).parent
 TOLERANCE = json.loads((HERE / "fewshot.json").read_text(encoding="utf-8"))["tolerance"]
@@ -68,20 +60,14 @@ def test_losses_and_gaps(golden, episode, name, head):
     np.testing.assert_allclose(head.gap_.before, golden[f"{episode}/emb.gap"], **close)
     np.testing.assert_allclose(head.gap_.after, golden[f"{episode}/{name}.gap"], **close)
     single, _ = fitted(head, golden, episode, np.float32)
-    np.testing.assert_allclose(
-        single.loss_curve_, golden[f"{episode}/{name}.train_losses"], atol=TOLERANCE["losses in float32"]
-    )
+    np.testing.assert_allclose(single.loss_curve_, golden[f"{episode}/{name}.train_losses"], atol=TOLERANCE["losses in float32"])
 
 
 @pytest.mark.parametrize(("name", "head"), TRAINED.items())
 def test_weights(golden, name, head):
     head, _ = fitted(head, golden, EPISODES[0])
     directions = np.random.default_rng(7).standard_normal((64, 4))
-    found = (
-        {"W": head.weights_}
-        if name.startswith("url")
-        else {"Wi": head.instance_weights_, "Wp": head.prototype_weights_}
-    )
+    found = {"W": head.weights_} if name.startswith("url") else {"Wi": head.instance_weights_, "Wp": head.prototype_weights_}
     for which, weights in found.items():
         expected = golden[f"{EPISODES[0]}/{name}.{which}.probe"]
         np.testing.assert_allclose(weights @ directions, expected, rtol=0, atol=TOLERANCE["float64"])
@@ -94,9 +80,7 @@ def tip(golden, **options):
 
 def test_tip_adapter_without_training(golden):
     fit, *support = tip(golden)
-    np.testing.assert_allclose(
-        logits(fit(*support), golden["tip/Xt"]), golden["tip/logits_init"], atol=TOLERANCE["adapters"]
-    )
+    np.testing.assert_allclose(logits(fit(*support), golden["tip/Xt"]), golden["tip/logits_init"], atol=TOLERANCE["adapters"])
     chosen = fit(*support, golden["tip/Xv"], golden["tip/yv"])
     assert (chosen.alpha_, chosen.beta_) == pytest.approx((golden["tip/best_alpha"], golden["tip/best_beta"]))
     np.testing.assert_allclose(logits(chosen, golden["tip/Xt"]), golden["tip/logits_best"], atol=TOLERANCE["adapters"])

@@ -34,9 +34,7 @@ def body_term(start, now):
     classifier.body.net.load_state_dict(now)
     images = torch.rand(2, 3, 8, 8, dtype=torch.float64)
     features, logits = classifier.features_and_logits(images)
-    context = StepContext(
-        classifier, images, torch.eye(3)[:2], torch.arange(2), features, logits, 0, 1, torch.Generator(), 2, 2
-    )
+    context = StepContext(classifier, images, torch.eye(3)[:2], torch.arange(2), features, logits, 0, 1, torch.Generator(), 2, 2)
     return regularizer.loss(context)["body"].item()
 
 

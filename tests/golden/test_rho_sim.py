@@ -55,8 +55,7 @@ def released_block(arrays):
     (reconstructor,) = sim.reconstructors.by_block().values()
     theirs = {"adapt": "pre_proj.0", "predictor": "predictor.0"} | {f"projector.{n}": f"proj_x.{n}" for n in (0, 2, 4)}
     states = {
-        name: arrays[f"block.{theirs[name.rpartition('.')[0]]}.{name.rpartition('.')[2]}"]
-        for name in reconstructor.state_dict()
+        name: arrays[f"block.{theirs[name.rpartition('.')[0]]}.{name.rpartition('.')[2]}"] for name in reconstructor.state_dict()
     }
     reconstructor.load_state_dict(states)
     return block, sim, reconstructor

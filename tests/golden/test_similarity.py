@@ -6,16 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossgraft.similarity import (
-    MinibatchCka,
-    cca,
-    minibatch_cka,
-    prediction_similarity,
-    procrustes,
-    pwcca,
-    rsa,
-    svcca,
-)
+from crossgraft.similarity import MinibatchCka, cca, minibatch_cka, prediction_similarity, procrustes, pwcca, rsa, svcca
 
 HERE = Path(__file__).parent
 GOLDEN = json.loads((HERE / "similarity.json").read_text(encoding="utf-8"))["values"]
@@ -85,9 +76,7 @@ def test_a_short_last_batch_counts_as_much_as_others(arrays):
 def test_maps_of_the_thesis(arrays):
     positions = [arrays[name].reshape(-1, 64) for name in ("nhwc_a", "nhwc_b")]
     assert cca(*positions) == pytest.approx(GOLDEN["cca_thesis_first8imgs_first64ch.ref"], rel=1e-10)
-    maps = [
-        np.moveaxis(arrays[name], 3, 1) for name in ("nhwc_a", "nhwc_b")
-    ]  # all that there is, so every draw is the same
+    maps = [np.moveaxis(arrays[name], 3, 1) for name in ("nhwc_a", "nhwc_b")]  # all that there is, so every draw is the same
     found = cca(*maps, preset="thesis")
     assert found == pytest.approx(GOLDEN["cca_thesis_first8imgs_first64ch.ref"], rel=1e-10)
     assert found.warnings[0].startswith("576 of 20000 positions and 64 of 64 channels in each of 5 draws")

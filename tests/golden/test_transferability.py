@@ -27,9 +27,7 @@ def evaluate(problems, row, dtype):
         features=problems[f"{name}/features"].astype(dtype),
         labels=problems[f"{name}/labels"],
         source_logits=problems[f"{name}/source_logits"].astype(dtype),
-        source_features=problems[f"{name}/{row['source_features']}"].astype(dtype)
-        if "source_features" in row
-        else None,
+        source_features=problems[f"{name}/{row['source_features']}"].astype(dtype) if "source_features" in row else None,
     )
     score = SCORES.get(row["score"])
     if "part" not in row:
@@ -68,9 +66,7 @@ def test_the_released_logme_differs_from_the_evidence_where_n_is_below_d(problem
 @pytest.mark.parametrize("row", [row for row in GOLDEN if row["score"] == "logme" and not row["options"]], ids=label)
 def test_no_iteration_that_stops_early_is_above_the_maximum_of_the_evidence(problems, row):
     value = evaluate(problems, row, np.float64)
-    assert (
-        value > row["value"] - 1e-8
-    )  # what they read off α, β of one step and ‖m‖² of the last is no value of the evidence
+    assert value > row["value"] - 1e-8  # what they read off α, β of one step and ‖m‖² of the last is no value of the evidence
     assert (value - row["value"] > 1e-3) == (row["problem"] == "P3")
 
 

@@ -103,9 +103,7 @@ def _areas() -> Iterator[Design]:
             truth = np.arange(positive + negative) < positive
             one = rng.normal(size=len(truth))
             other = two_scores(rng, one, alike)
-            return found(
-                auc_difference(one + distance(first) * truth, other + distance(second) * truth, truth.astype(np.int64))
-            )
+            return found(auc_difference(one + distance(first) * truth, other + distance(second) * truth, truth.astype(np.int64)))
 
         words = f"n {positive + negative}, {positive} positive, {first:g} and {second:g}, correlation {alike:g}"
         yield Design("difference of AUCs", words, first - second, draw)
@@ -118,9 +116,7 @@ def _areas() -> Iterator[Design]:
             other = np.where(rng.random(len(truth)) < changed, rng.normal(size=len(truth)), one)
             return found(auc_difference(one, other, truth.astype(np.int64)))
 
-        words = (
-            f"n {positive + negative}, {positive} positive, {area:g}, scores equal but for {changed:g} of the images"
-        )
+        words = f"n {positive + negative}, {positive} positive, {area:g}, scores equal but for {changed:g} of the images"
         yield Design("difference of AUCs", words, changed * (area - 0.5), nearly_equal)
     for patients, first, second, alike in (
         (Patients(4, 16, 5, 0.7), 0.9, 0.85, 0.5),
@@ -137,9 +133,7 @@ def _areas() -> Iterator[Design]:
             scores = noise[0] + distance(first) * truth, other + distance(second) * truth
             return found(auc_difference(*scores, truth.astype(np.int64), groups))
 
-        words = (
-            f"{patients.positive + patients.negative} patients, {patients.positive} positive, {patients.images} images "
-        )
+        words = f"{patients.positive + patients.negative} patients, {patients.positive} positive, {patients.images} images "
         words += f"each, intra-class {patients.alike:g}, {first:g} and {second:g}, correlation {alike:g}"
         yield Design("difference of AUCs", words, first - second, by_patient)
 
@@ -304,27 +298,20 @@ def _reliance() -> Iterator[Design]:
         def truth(relies: float = relies, scores: Callable[..., tuple] = scores) -> float:
             return _reliance_of(*scores(np.random.default_rng(0), Patients(50_000, 50_000), relies, 2)).value
 
-        words = (
-            f"{patients.positive + patients.negative} patients, {patients.positive} positive, {patients.images} images "
-        )
+        words = f"{patients.positive + patients.negative} patients, {patients.positive} positive, {patients.images} images "
         words += f"each, {num_folds} folds, slope {relies:g}"
         yield Design("shortcut reliance index", words, truth, draw, in_ci=False)
 
     def models(rng: Rng) -> Found:
         one, tested = scores(rng, Patients(20, 60), 0.5, 2)
         other = [
-            FoldScores(each.fold, each.share, each.share, each.clean, each.clean, each.decided, each.decided)
-            for each in one
+            FoldScores(each.fold, each.share, each.share, each.clean, each.clean, each.decided, each.decided) for each in one
         ]
         terms = [reliance_terms(scores_by_share(each), tested) for each in (one, other)]
         return found(difference_of_areas(*terms, tested))
 
     yield Design(
-        "difference of reliance",
-        "80 patients, 20 positive, 2 folds",
-        functools.partial(truth, 0.5, scores),
-        models,
-        in_ci=False,
+        "difference of reliance", "80 patients, 20 positive, 2 folds", functools.partial(truth, 0.5, scores), models, in_ci=False
     )
 
 

@@ -57,9 +57,7 @@ def probabilities(rng: Rng, num_images: int, prevalence: float, area: float, tem
     """Classes, and probabilities of both that are right at a temperature of 1, too sure below it."""
     truth = rng.random(num_images) < prevalence
     apart = distance(area)
-    logits = (
-        apart * (rng.normal(size=num_images) + apart * truth) - apart**2 / 2 + np.log(prevalence / (1 - prevalence))
-    )
+    logits = apart * (rng.normal(size=num_images) + apart * truth) - apart**2 / 2 + np.log(prevalence / (1 - prevalence))
     positive = np.clip(expit(logits / temperature), 1e-12, 1 - 1e-12)
     return truth.astype(np.int64), np.column_stack([1 - positive, positive])
 

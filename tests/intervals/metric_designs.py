@@ -158,9 +158,7 @@ def _areas() -> Iterator[Design]:
         yield Design("AUC", f"n {positive + negative}, {positive} positive, true {area:g}", area, draw)
     for number, prevalence, area in ((60, 0.05, 0.85), (100, 0.02, 0.9)):
 
-        def at_random(
-            rng: Rng, number: int = number, prevalence: float = prevalence, area: float = area
-        ) -> Found | None:
+        def at_random(rng: Rng, number: int = number, prevalence: float = prevalence, area: float = area) -> Found | None:
             truth = rng.random(number) < prevalence
             if truth.all() or not truth.any():
                 return None
@@ -186,9 +184,7 @@ def _areas() -> Iterator[Design]:
             scores = patients.noise(rng, groups, len(truth)) + distance(area) * truth
             return found(auc(scores, truth.astype(np.int64), groups))
 
-        words = (
-            f"{patients.positive + patients.negative} patients, {patients.positive} positive, {patients.images} images "
-        )
+        words = f"{patients.positive + patients.negative} patients, {patients.positive} positive, {patients.images} images "
         words += f"each, intra-class {patients.alike:g}, true {area:g}"
         yield Design("AUC", words, area, by_patient)
 
@@ -272,9 +268,7 @@ def _precisions() -> Iterator[Design]:
             scores = patients.noise(rng, groups, len(truth)) + distance(area) * truth
             return found(average_precision(scores, truth.astype(np.int64), groups))
 
-        words = (
-            f"{number} patients, {images} images each, intra-class {alike:g}, prevalence {prevalence:g}, AUC {area:g}"
-        )
+        words = f"{number} patients, {images} images each, intra-class {alike:g}, prevalence {prevalence:g}, AUC {area:g}"
         yield Design("average precision", words, functools.partial(_precision, prevalence, area), by_patient)
 
 
@@ -300,9 +294,7 @@ def _losses() -> Iterator[Design]:
             (20, 0.5, 0.95, 1.0),
         ):
 
-            def draw(
-                rng: Rng, metric: Callable = metric, drawn: tuple = (number, prevalence, area, temperature)
-            ) -> Found:
+            def draw(rng: Rng, metric: Callable = metric, drawn: tuple = (number, prevalence, area, temperature)) -> Found:
                 truth, p = probabilities(rng, *drawn)
                 return found(metric(p, truth))
 

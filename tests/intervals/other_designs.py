@@ -113,11 +113,7 @@ def _agreement() -> Iterator[Design]:
 
         words = f"{number} models, correlation {correlation:g}"
         yield Design(
-            "weighted Kendall of one ranking",
-            words,
-            functools.partial(_tau, correlation, number),
-            draw,
-            in_ci=number < 10,
+            "weighted Kendall of one ranking", words, functools.partial(_tau, correlation, number), draw, in_ci=number < 10
         )
 
 
@@ -138,9 +134,7 @@ def _features(rng: Rng, number: int, groups: int) -> tuple[np.ndarray, np.ndarra
 @functools.cache
 def _mean_score(name: str, number: int, groups: int) -> float:
     rng = np.random.default_rng(1)
-    values = [
-        float(SCORES[name](features=x, labels=y)) for x, y, _ in (_features(rng, number, groups) for _ in range(3000))
-    ]
+    values = [float(SCORES[name](features=x, labels=y)) for x, y, _ in (_features(rng, number, groups) for _ in range(3000))]
     return float(np.mean(values))
 
 
@@ -160,6 +154,4 @@ def _scores() -> Iterator[Design]:
                 return Found(value, found.low, found.high)
 
             words = f"{name}, n {number}" + (f" of {groups} patients" if groups else "")
-            yield Design(
-                "score with a jackknife", words, functools.partial(_mean_score, name, number, groups), draw, in_ci=False
-            )
+            yield Design("score with a jackknife", words, functools.partial(_mean_score, name, number, groups), draw, in_ci=False)

@@ -6,13 +6,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-MODULES = {
-    "scikit-learn": "sklearn",
-    "scikit-image": "skimage",
-    "pillow": "PIL",
-    "pyyaml": "yaml",
-    "mlflow-skinny": "mlflow",
-}
+MODULES = {"scikit-learn": "sklearn", "scikit-image": "skimage", "pillow": "PIL", "pyyaml": "yaml", "mlflow-skinny": "mlflow"}
 """Packages whose module has another name."""
 
 

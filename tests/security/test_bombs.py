@@ -73,9 +73,7 @@ def test_a_long_text_is_no_number():
 
 
 def test_aliases_and_merge_keys_of_an_honest_file_are_read(tmp_path):
-    (tmp_path / "zoo.yaml").write_text(
-        "- &base {name: a, source: test_resnet, weights: random}\n- {<<: *base, name: b}\n"
-    )
+    (tmp_path / "zoo.yaml").write_text("- &base {name: a, source: test_resnet, weights: random}\n- {<<: *base, name: b}\n")
     assert [spec.name for spec in read_zoo(tmp_path / "zoo.yaml")] == ["a", "b"]
 
 

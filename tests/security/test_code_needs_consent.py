@@ -15,45 +15,13 @@ from crossgraft.models.trusted_code import NOTHING, trusted_code
 from support.guard import guarded
 from support.tampering import change_sealed
 
-TUNE = (
-    "tune",
-    "images",
-    "--model",
-    "tiny_models:tiny",
-    "--epochs",
-    "1",
-    "--workers",
-    "1",
-    "--quiet",
-    "--device",
-    "cpu",
-)
-LEAVES_A_MARK = (
-    "from pathlib import Path\nPath('mark').write_text('imported')\n\n\ndef net(**kwargs):\n    raise SystemExit\n"
-)
+TUNE = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", "--workers", "1", "--quiet", "--device", "cpu")
+LEAVES_A_MARK = "from pathlib import Path\nPath('mark').write_text('imported')\n\n\ndef net(**kwargs):\n    raise SystemExit\n"
 NOT_ASKED_FOR = [
-    *(
-        "os:system",
-        "posix:system",
-        "builtins:eval",
-        "builtins:exec",
-        "subprocess:run",
-        "subprocess:Popen",
-        "shutil:rmtree",
-    ),
+    *("os:system", "posix:system", "builtins:eval", "builtins:exec", "subprocess:run", "subprocess:Popen", "shutil:rmtree"),
     *("pickle:loads", "importlib:import_module", "runpy:run_path", "webbrowser:open", "ctypes:CDLL", "os.path:join"),
     *("torch.hub:load", "torch:load", "numpy:load", "timm:create_model", "torchvision.models:resnet18", "evil:net"),
-    *(
-        "tiny_models:tiny",
-        "crossgraft.demo.toy_models:toy_cnn",
-        "..evil:net",
-        "a b:c",
-        ":",
-        "x:",
-        ":x",
-        "evil:net.x",
-        "e/v:il",
-    ),
+    *("tiny_models:tiny", "crossgraft.demo.toy_models:toy_cnn", "..evil:net", "a b:c", ":", "x:", ":x", "evil:net.x", "e/v:il"),
 ]
 
 
@@ -101,9 +69,7 @@ def test_the_message_says_what_to_type_and_that_works(tuned, crossgraft):
 
 def test_a_function_must_be_defined_in_the_place_that_was_named(tmp_path):
     (tmp_path / "borrowed.py").write_text("from os import system\nfrom timm import create_model\nimport functools\n")
-    (tmp_path / "wrapped.py").write_text(
-        "import functools, os\nrun = functools.partial(os.system, 'touch mark')\nlist_ = list\n"
-    )
+    (tmp_path / "wrapped.py").write_text("import functools, os\nrun = functools.partial(os.system, 'touch mark')\nlist_ = list\n")
     (tmp_path / "pack").mkdir()
     (tmp_path / "pack" / "__init__.py").write_text("from pack.inner import net\n")
     (tmp_path / "pack" / "inner.py").write_text("def net():\n    pass\n")
@@ -147,9 +113,7 @@ def test_commands_refuse_a_zoo_file_before_they_read_an_image(workspace, crossgr
         assert crossgraft(*verb, flag, "one.yaml").code == 2
         assert crossgraft("rank", "no such folder", "--models", "zoo.yaml").code == 2
     assert not (workspace / "runs").exists()
-    assert (
-        crossgraft("rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme").code == 0
-    )
+    assert crossgraft("rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme").code == 0
 
 
 def test_a_file_of_flags_is_no_consent(workspace, crossgraft):
@@ -184,11 +148,7 @@ def test_what_a_function_passes_on_unseen_shapes_the_network_only(tmp_path):
     (tmp_path / "passing_nets.py").write_text(
         "import timm\ndef net(**kwargs):\n    return timm.create_model('test_resnet', **kwargs)\n"
     )
-    for name, value in {
-        "pretrained": True,
-        "checkpoint_path": "evil.pth",
-        "pretrained_cfg": {"url": "http://x/y"},
-    }.items():
+    for name, value in {"pretrained": True, "checkpoint_path": "evil.pth", "pretrained_cfg": {"url": "http://x/y"}}.items():
         spec = ModelSpec("m", "passing_nets:net", kwargs={name: value}, folder=tmp_path)
         with guarded(), pytest.raises(UsageError, match=name):
             load_backbone(spec, image_size=32)
@@ -199,9 +159,7 @@ def test_what_a_function_passes_on_unseen_shapes_the_network_only(tmp_path):
 EDITS = {
     "class_names": lambda names: names[::-1],
     "temperature": lambda value: (value or 1.0) * 2,
-    "thresholds": lambda rows: [{"class_name": "benign", "threshold": 0.99, "rule": "mine", "fitted_on": "val"}, *rows][
-        :1
-    ],
+    "thresholds": lambda rows: [{"class_name": "benign", "threshold": 0.99, "rule": "mine", "fitted_on": "val"}, *rows][:1],
     "task": lambda _: "multi-label",
     "weights_sha256": lambda _: "0" * 64,
     "seed": lambda seed: seed + 1,
@@ -239,36 +197,21 @@ def test_every_field_of_a_saved_model_is_sealed(tuned, crossgraft):
 
 def test_a_saved_model_of_timm_needs_no_consent(tmp_path, workspace, crossgraft):
     torch.manual_seed(0)
-    (workspace / "one.yaml").write_text(
-        "- {name: net, source: test_resnet, weights: random, preprocessing: {input_size: 32}}"
-    )
-    tuned = crossgraft(
-        "tune", "images", "--model", "one.yaml", "--epochs", "1", "--workers", "1", "--quiet", "--out", "t"
-    )
+    (workspace / "one.yaml").write_text("- {name: net, source: test_resnet, weights: random, preprocessing: {input_size: 32}}")
+    tuned = crossgraft("tune", "images", "--model", "one.yaml", "--epochs", "1", "--workers", "1", "--quiet", "--out", "t")
     assert tuned.code == 0, tuned.err
     with guarded(workspace, tmp_path):
         assert crossgraft("predict", "t", "images", "--quiet", "--no-ledger").code == 0
     file = workspace / "t" / "model" / "model.json"
     recipe = json.loads(file.read_text())["recipe"]
-    for name, value in {
-        "pretrained": True,
-        "checkpoint_path": "evil.pth",
-        "cache_dir": "x",
-        "features_only": True,
-    }.items():
+    for name, value in {"pretrained": True, "checkpoint_path": "evil.pth", "cache_dir": "x", "features_only": True}.items():
         hostile = {**recipe, "network": {"source": "test_resnet", "kwargs": {name: value}}}
         change_sealed(file, recipe=hostile)
         with guarded(workspace):
             outcome = crossgraft("predict", "t", "images", "--quiet")
         assert outcome.code == 2
         assert name in outcome.err
-    for source in (
-        "hf-hub:timm/resnet18",
-        "local-dir:/tmp",
-        "test_resnet.no_such_tag",
-        "torchvision:../x",
-        "torchvision:",
-    ):
+    for source in ("hf-hub:timm/resnet18", "local-dir:/tmp", "test_resnet.no_such_tag", "torchvision:../x", "torchvision:"):
         change_sealed(file, recipe={**recipe, "network": {"source": source, "kwargs": {}}})
         with guarded(workspace):
             assert crossgraft("predict", "t", "images", "--quiet").code == 2
@@ -332,7 +275,5 @@ def test_a_header_names_code_that_the_user_named_too(named_in_a_header, workspac
     path = named_in_a_header("tiny_models:tiny")
     (spec,) = read_zoo(str(path), allow_code="tiny_models.py")
     network = load_backbone(ModelSpec("one", "tiny_models:tiny"))
-    save_file(
-        network.module.state_dict(), path, metadata={"architecture": "tiny_models:tiny", "kwargs": '{"width": 8}'}
-    )
+    save_file(network.module.state_dict(), path, metadata={"architecture": "tiny_models:tiny", "kwargs": '{"width": 8}'})
     assert load_backbone(spec).weights_fingerprint == network.weights_fingerprint

@@ -150,25 +150,13 @@ def folder(tmp_path_factory):
             (folder / "loose" / path.name).write_bytes(path.read_bytes())
         quick = ("--workers", "1", "--device", "cpu", "--quiet")
         command(
-            "rank",
-            "images",
-            "--models",
-            "zoo.yaml",
-            "--code",
-            "tiny_models.py",
-            "--scores",
-            "logme",
-            *quick,
-            "--out",
-            "rank",
+            "rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme", *quick, "--out", "rank"
         )
         ways = ("--compare", "linear,=.yaml")
         (folder / "=.yaml").write_text(json.dumps([{"name": "=slow", "method": "linear", "learning_rate": 1e-5}]))
         tune = ("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", *quick, "--show-names")
         command(*tune, *ways, "--out", "compare")
-        command(
-            "predict", "compare/trainings/linear-0", "loose", "--code", "tiny_models.py", *quick, "--out", "predict"
-        )
+        command("predict", "compare/trainings/linear-0", "loose", "--code", "tiny_models.py", *quick, "--out", "predict")
         command("check", "images", "--workers", "1", "--quiet", "--show-names", "--out", "check")
         yield folder
     sys.modules.pop("tiny_models", None)
@@ -217,9 +205,7 @@ def test_every_csv_of_the_runs_is_guarded(folder):
 def test_a_finished_comparison_reads_its_predictions_back(folder):
     """Decisions are names of classes; with the apostrophe they would be no class of the data."""
     flags = ("--workers", "1", "--device", "cpu", "--quiet", "--show-names", "--compare", "linear,=.yaml")
-    again = command(
-        "tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", *flags, "--out", "compare", "--json"
-    )
+    again = command("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", *flags, "--out", "compare", "--json")
     assert json.loads(again)["kind"]
 
 

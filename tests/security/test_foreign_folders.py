@@ -21,8 +21,7 @@ def adapter(tmp_path):
     folder = tmp_path / "adapter"
     folder.mkdir()
     save_file(
-        {f"base_model.model.a.lora_{part}.weight": torch.zeros(2, 2) for part in "AB"},
-        folder / "adapter_model.safetensors",
+        {f"base_model.model.a.lora_{part}.weight": torch.zeros(2, 2) for part in "AB"}, folder / "adapter_model.safetensors"
     )
 
     def written(text=None, **settings):
@@ -56,9 +55,7 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_pattern_that_may_take_forever_is_refused_and_quoted(adapter, case, setting):
     key = HOSTILE[case]
-    with pytest.raises(
-        DataError, match=rf"{setting} in .*adapter_config\.json holds a pattern that cannot be read"
-    ) as caught:
+    with pytest.raises(DataError, match=rf"{setting} in .*adapter_config\.json holds a pattern that cannot be read") as caught:
         read_files(adapter(**{setting: {key: 3}}))
     assert key[:200] in str(caught.value) and len(str(caught.value)) < 1000
 
@@ -83,13 +80,7 @@ READ = {
 @pytest.mark.parametrize("key", READ)
 def test_patterns_that_peft_writes_mean_what_they_do_there(adapter, key):
     assert read_files(adapter(rank_pattern={key: 3}))
-    names = {name for each in READ.values() for name in each} | {
-        "xfc1",
-        "blocks.0.fc12",
-        "attn.qkv.x",
-        "1",
-        "layer12.conv",
-    }
+    names = {name for each in READ.values() for name in each} | {"xfc1", "blocks.0.fc12", "attn.qkv.x", "1", "layer12.conv"}
     found = {name for name in names if of_pattern({key: 3}, name, 1) == 3}
     assert found >= set(READ[key])
     assert found == {name for name in names if re.match(rf"(.*\.)?({key})$", name)}
@@ -102,14 +93,7 @@ def test_many_wildcards_end(adapter):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        DEEP,
-        LARGE,
-        f'{{"peft_type": "LORA", "r": {LARGE}}}',
-        f'{{"peft_type": "LORA", "r": 1, "x": {DEEP}}}',
-        '{"x": 1',
-        "\udcff",
-    ],
+    [DEEP, LARGE, f'{{"peft_type": "LORA", "r": {LARGE}}}', f'{{"peft_type": "LORA", "r": 1, "x": {DEEP}}}', '{"x": 1', "\udcff"],
     ids=["deep", "large", "large rank", "deep setting", "cut", "no text"],
 )
 def test_damaged_settings_of_an_adapter_are_named(adapter, text):
@@ -159,9 +143,7 @@ def state(folder, **content):
     return folder
 
 
-@pytest.mark.parametrize(
-    "name", ["{}/elsewhere/data.arrow", "../elsewhere/data.arrow", "..", "", ".", "a\\b", "C:data.arrow"]
-)
+@pytest.mark.parametrize("name", ["{}/elsewhere/data.arrow", "../elsewhere/data.arrow", "..", "", ".", "a\\b", "C:data.arrow"])
 def test_a_saved_dataset_names_its_own_files_only(saved, name):
     assert len(open_dataset(saved)) == 6
     name = name.format(saved.parent)
@@ -190,9 +172,7 @@ def test_a_linked_file_of_a_saved_dataset_needs_permission(saved):
 
 
 WRONG_STATES = {
-    **{
-        f"files {value}": f'{{"_data_files": {value}}}' for value in ('"abc"', "null", "5", '[{"x": 1}]', "[5]", "[[]]")
-    },
+    **{f"files {value}": f'{{"_data_files": {value}}}' for value in ('"abc"', "null", "5", '[{"x": 1}]', "[5]", "[[]]")},
     "file that is a list": '{"_data_files": [{"filename": ["a"]}]}',
     "split": '{"_data_files": [{"filename": "data.arrow"}], "_split": ["a"]}',
     "list": "[]",

@@ -111,16 +111,9 @@ def made_run(folder, **config):
 
 
 def test_options_of_a_run_are_taken_over_but_no_consent(tmp_path):
-    asked = options_of_run(
-        made_run(tmp_path, limit=20, window="lung", allow_download=True, allow_outside=True, allow_code="x")
-    )
+    asked = options_of_run(made_run(tmp_path, limit=20, window="lung", allow_download=True, allow_outside=True, allow_code="x"))
     assert (asked.limit, asked.window, asked.seed) == (20, "lung", 3)
-    assert (asked.allow_download, asked.allow_outside, asked.allow_code, asked.weights_dir) == (
-        False,
-        False,
-        None,
-        None,
-    )
+    assert (asked.allow_download, asked.allow_outside, asked.allow_code, asked.weights_dir) == (False, False, None, None)
 
 
 @pytest.mark.parametrize("wrong", [{"limit": "abc"}, {"threshold_rule": [5]}, {"image_size": {}}, {"class_names": 5}])

@@ -88,9 +88,7 @@ def test_an_unknown_argument_gets_the_nearest_name(tmp_path, state):
         load_backbone(path)
 
 
-@pytest.mark.parametrize(
-    "architecture", ["os:system", "hf-hub:timm/resnet18", "local-dir:/tmp", "torchvision:../x", "evil:net"]
-)
+@pytest.mark.parametrize("architecture", ["os:system", "hf-hub:timm/resnet18", "local-dir:/tmp", "torchvision:../x", "evil:net"])
 def test_an_architecture_that_is_none_is_refused(tmp_path, state, architecture, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil.py").write_text("raise SystemExit")
@@ -129,9 +127,7 @@ headers = st.dictionaries(
         plain.map(json.dumps),
         st.text(max_size=12),
         st.sampled_from(["test_resnet", "resnet18.a1_in1k", "torchvision:resnet18", "os:system", "hf-hub:a/b"]),
-        st.dictionaries(st.one_of(keys, st.text(max_size=6), st.sampled_from(sorted(LOADS))), plain, max_size=3).map(
-            json.dumps
-        ),
+        st.dictionaries(st.one_of(keys, st.text(max_size=6), st.sampled_from(sorted(LOADS))), plain, max_size=3).map(json.dumps),
     ),
     max_size=6,
 )

@@ -80,17 +80,7 @@ def records():
     }
 
 
-NAMES = (
-    "malignant",
-    "tag",
-    "breast",
-    "BreastMNIST",
-    "mobilenetv2_100",
-    "hcs:0.6",
-    "copa",
-    "skin",
-    "<script>alert(1)</script>",
-)
+NAMES = ("malignant", "tag", "breast", "BreastMNIST", "mobilenetv2_100", "hcs:0.6", "copa", "skin", "<script>alert(1)</script>")
 """Classes, data, models, variants and columns of the examples."""
 
 

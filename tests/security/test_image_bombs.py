@@ -88,17 +88,13 @@ def test_the_limit_of_pillow_decides_nothing(monkeypatch):
 
 def test_where_pillow_itself_refuses_a_tiff_its_size_is_named(monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
-    with pytest.raises(
-        UnreadableImageError, match=f"it has {SIDE}×{SIDE} pixels, more than the 20 .* in this compression"
-    ):
+    with pytest.raises(UnreadableImageError, match=f"it has {SIDE}×{SIDE} pixels, more than the 20 .* in this compression"):
         decode_bytes(encoded("TIFF", compression="tiff_lzw"), name="x")
 
 
 def test_a_bomb_can_be_skipped(one_megabyte):
     contents = [encoded("PNG"), *(encoded_small() for _ in range(2))]
-    inspected = inspect_images(
-        ["bomb", "a", "b"], lambda row: decode_bytes(contents[row], name="x"), skip_unreadable=True
-    )
+    inspected = inspect_images(["bomb", "a", "b"], lambda row: decode_bytes(contents[row], name="x"), skip_unreadable=True)
     assert list(inspected.unreadable) == [0]
 
 
@@ -173,9 +169,7 @@ def test_a_frame_whose_codestream_is_larger_than_its_header_says(tmp_path):
     dataset["PixelData"].is_undefined_length = True
     dataset.file_meta.TransferSyntaxUID = "1.2.840.10008.1.2.4.50"
     dataset.save_as(tmp_path / "x.dcm", enforce_file_format=True)
-    with pytest.raises(
-        UnreadableImageError, match=f"8×8 pixels are announced, and its compressed frame has {SIDE}×{SIDE}"
-    ):
+    with pytest.raises(UnreadableImageError, match=f"8×8 pixels are announced, and its compressed frame has {SIDE}×{SIDE}"):
         dicom(tmp_path / "x.dcm")
 
 
@@ -215,9 +209,7 @@ def test_gzip_around_a_dicom_does_not_unpack_beyond_what_its_header_announces(tm
     path.write_bytes(gzip.compress(content + bytes(60 * 2**20)))
     tracemalloc.start()
     try:
-        with pytest.raises(
-            UnreadableImageError, match="it unpacks into more than the 8,192 bytes of pixels that it announces"
-        ):
+        with pytest.raises(UnreadableImageError, match="it unpacks into more than the 8,192 bytes of pixels that it announces"):
             DicomVolume(path, "x", parse_window(None))
         assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
     finally:
@@ -246,9 +238,7 @@ def nifti(shape, dtype=np.uint8, announced=None):
 def test_a_nifti_volume_that_is_larger_than_the_memory(tmp_path, pack, one_megabyte):
     path = tmp_path / ("x.nii.gz" if pack is gzip.compress else "x.nii")
     path.write_bytes(pack(nifti((160, 160, 160))))
-    with pytest.raises(
-        UnreadableImageError, match="a volume of 160×160×160 voxels needs 8 MB of memory, but only 1 MB"
-    ):
+    with pytest.raises(UnreadableImageError, match="a volume of 160×160×160 voxels needs 8 MB of memory, but only 1 MB"):
         NiftiVolume(path, "x", parse_window(None))
 
 
@@ -274,9 +264,7 @@ def test_a_nifti_of_billions_of_slices_is_not_listed(tmp_path, slices):
     path = tmp_path / "x.nii.gz"
     path.write_bytes(gzip.compress(bytes(header.binaryblock) + bytes(4)) + bytes(9_000_000))
     assert list_medical_file(path, "x", "NIfTI", parse_slices(slices)).slices == (0,)
-    with pytest.raises(
-        UnreadableImageError, match="its header announces 8,589,934,592 slices; read are at most 32,767"
-    ):
+    with pytest.raises(UnreadableImageError, match="its header announces 8,589,934,592 slices; read are at most 32,767"):
         nifti_facts(path, "x")
 
 

@@ -36,9 +36,7 @@ def png(samples, depth, colour_type, chunks=(), interlaced=False):
             rows += [b"\0", np.packbits(bits.astype(np.uint8).ravel()).tobytes()] if row.size else []
     header = struct.pack(">IIBBBBB", width, height, depth, colour_type, 0, 0, interlaced)
     parts = [(b"IHDR", header), *chunks, (b"IDAT", zlib.compress(b"".join(rows))), (b"IEND", b"")]
-    framed = [
-        struct.pack(">I", len(part)) + name + part + struct.pack(">I", zlib.crc32(name + part)) for name, part in parts
-    ]
+    framed = [struct.pack(">I", len(part)) + name + part + struct.pack(">I", zlib.crc32(name + part)) for name, part in parts]
     return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 
@@ -91,22 +89,11 @@ NUMBERS = ("u1", "u2", "u4", "u8", "i2", "i4", "i8", "f2", "f4", "f8")
 PHOTOMETRICS = ("minisblack", "miniswhite", "rgb")
 EXTRAS = {"": (), "premultiplied": (1,), "alpha": (2,), "unspecified": (0,)}
 TIFF_KINDS = list(itertools.product(NUMBERS, PHOTOMETRICS, EXTRAS))
-WAYS = list(
-    itertools.product((None, "zlib"), ("<", ">"), (None, (16, 16)), ("contig", "separate"), (False, True), (1, 6))
-)
+WAYS = list(itertools.product((None, "zlib"), ("<", ">"), (None, (16, 16)), ("contig", "separate"), (False, True), (1, 6)))
 
 
 def tiff(
-    samples,
-    photometric,
-    extras,
-    *,
-    compression=None,
-    order="<",
-    tile=None,
-    planes="contig",
-    predictor=False,
-    orientation=1,
+    samples, photometric, extras, *, compression=None, order="<", tile=None, planes="contig", predictor=False, orientation=1
 ):
     """(height, width, samples) as a file."""
     options = {"extratags": [(274, 3, 1, orientation, True)]} if orientation != 1 else {}
@@ -147,9 +134,7 @@ def test_every_kind_of_tiff(number, photometric, extra):
     white = 1.0 if dtype.kind == "f" else 255 if dtype.itemsize == 1 else 65535
     top = 2**15 if number == "i2" else white + 1
     samples = rng.random(shape).astype(dtype) if dtype.kind == "f" else rng.integers(0, top, shape).astype(dtype)
-    refused = is_refused(number, photometric, extra) or (
-        photometric == "miniswhite" and number in ("u4", "u8", "i2", "i4", "i8")
-    )
+    refused = is_refused(number, photometric, extra) or (photometric == "miniswhite" and number in ("u4", "u8", "i2", "i4", "i8"))
     expected = expected_of(samples, photometric, extra, white)
     tolerance = 1e-6 if dtype.kind == "f" else 0.5 if extra == "alpha" else 0
     for compression, order, tile, planes, predictor, orientation in WAYS:
@@ -180,10 +165,7 @@ def test_bilevel_tiff(photometric, compression):
 
 @pytest.mark.parametrize("compression", ["tiff_lzw", "packbits", "tiff_adobe_deflate"])
 def test_compressions_of_pillow(compression):
-    for array in (
-        np.arange(200, dtype=np.uint8).reshape(10, 20),
-        np.linspace(0, 1, 200, dtype=np.float32).reshape(10, 20),
-    ):
+    for array in (np.arange(200, dtype=np.uint8).reshape(10, 20), np.linspace(0, 1, 200, dtype=np.float32).reshape(10, 20)):
         buffer = io.BytesIO()
         Image.fromarray(array).save(buffer, "TIFF", compression=compression)
         np.testing.assert_array_equal(decode_bytes(buffer.getvalue(), name="x")[..., 0], array)
@@ -264,9 +246,7 @@ def test_any_damage_of_a_tiff_is_a_picture_or_a_named_error(seed, capfd):
         except UnreadableImageError:
             pass
         else:
-            assert (
-                pixels.ndim == 3 and pixels.shape[-1] in (1, 3) and pixels.dtype.name in ("uint8", "uint16", "float32")
-            )
+            assert pixels.ndim == 3 and pixels.shape[-1] in (1, 3) and pixels.dtype.name in ("uint8", "uint16", "float32")
     assert capfd.readouterr().err == ""  # neither Python's warnings nor lines of libtiff
 
 

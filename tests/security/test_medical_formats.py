@@ -220,7 +220,5 @@ def test_the_content_says_whether_a_nifti_is_packed(tmp_path):
 @pytest.mark.parametrize("kind", [nibabel.Nifti1Pair, nibabel.Nifti2Pair])
 def test_the_header_of_a_pair_is_called_what_it_is(tmp_path, kind):
     nibabel.save(kind(VOLUME, np.eye(4)), tmp_path / "x.hdr")
-    with pytest.raises(
-        UnreadableImageError, match=r"header of one in two files \(\.hdr and \.img\); save it as one \.nii"
-    ):
+    with pytest.raises(UnreadableImageError, match=r"header of one in two files \(\.hdr and \.img\); save it as one \.nii"):
         decode_file(tmp_path / "x.hdr")

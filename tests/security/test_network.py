@@ -42,9 +42,7 @@ def run_offline(folder, *python):
     log = folder / "network.log"
     path = os.pathsep.join([str(SUPPORT), str(SRC), str(folder), str(TESTS)])
     environment = {**os.environ, "PYTHONPATH": path, "NETWORK_LOG": str(log), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, *python], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, *python], cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return done, log.read_text() if log.exists() else ""
 
 
@@ -83,20 +81,7 @@ def test_every_command_stays_at_home(workspace):
             ("audit", "t", "--data", "many", "--confounder", "tag:0.4", *OWN, *QUIET, "--out", "a"),
             ("audit", "tiny_models:tiny", "--data", "images", *SMALL_AUDIT, *OWN, *QUIET, "--out", "m"),
             ("edit", "images", "w", "--with", "low_pass:0.1", "--quiet"),
-            (
-                "select",
-                "images",
-                "--models",
-                "zoo.yaml",
-                *OWN,
-                "--budget",
-                "100%",
-                "--epochs",
-                "1",
-                *QUIET,
-                "--out",
-                "h",
-            ),
+            ("select", "images", "--models", "zoo.yaml", *OWN, "--budget", "100%", "--epochs", "1", *QUIET, "--out", "h"),
             ("report", "r"),
             *(("list", kind) for kind in ("scores", "models", "methods", "results")),
             ("demo", "--fast", "--quiet", "--out", "d"),

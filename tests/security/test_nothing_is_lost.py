@@ -26,10 +26,7 @@ POINTS = int(os.environ.get("CROSSGRAFT_POINTS", "30"))
 COMMON = ["--workers", "1", "--device", "cpu", "--quiet"]
 OWN = ["--code", "tiny_models:tiny"]
 TUNE = ["tune", "images", "--model", "tiny_models:tiny", "--epochs", "2", *COMMON]
-FINISHED = [
-    [*TUNE, "--out", "full", "--no-store"],
-    [*TUNE, "--method", "linear", "--out", "linear", "--no-store"],
-]
+FINISHED = [[*TUNE, "--out", "full", "--no-store"], [*TUNE, "--method", "linear", "--out", "linear", "--no-store"]]
 COMMANDS = {
     "tune": [*TUNE, "--regularizer", "repsim:preset=paper", "--checkpoint-every", "1", "--out", "run"],
     "rank": ["rank", "images", "--models", "zoo.yaml", *OWN, "--cache-dir", "cache", "--out", "run", *COMMON],
@@ -78,13 +75,7 @@ def plan(root):
         folder = str(root / f"warm {name}")
         yield {"name": "warm", "folder": folder, "copy": base, "command": command, "warm up": True}
         folder = str(root / f"whole {name}")
-        yield {
-            "name": f"whole {name}",
-            "folder": folder,
-            "copy": base,
-            "command": command,
-            "disturbances": [(".", None, 0)],
-        }
+        yield {"name": f"whole {name}", "folder": folder, "copy": base, "command": command, "disturbances": [(".", None, 0)]}
     for name, scenario in SCENARIOS.items():
         common = {"name": name, "folder": str(root / name), "command": COMMANDS[scenario["command"]]}
         for number, attempt in enumerate(scenario["attempts"]):

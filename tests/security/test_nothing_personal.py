@@ -107,9 +107,7 @@ def run_all(run, table):
     run("check", "check", table, "--group-column", "patient", "--out", "check", "--debug")
     run("rank", "rank", table, *RANK, "--out", "rank")
     run("tune", "tune", table, *TRAIN, "--out", "tune")
-    run(
-        "linear", "tune", table, *TRAIN, "--method", "linear", "--split", "tune/split.json", "--out", "linear", "--json"
-    )
+    run("linear", "tune", table, *TRAIN, "--method", "linear", "--split", "tune/split.json", "--out", "linear", "--json")
     run("folds", "tune", table, *TRAIN, "--folds", "2", "--out", "folds")
     run("compare", "tune", table, *TRAIN, "--compare", "linear,l2_sp:0.1", "--out", "compare")
     run(
@@ -143,13 +141,7 @@ def test_the_commands_did_what_they_are_searched_for(done):
     assert len(done.codes) + 1 >= 12
     assert all("Traceback" in done.err[name] for name in failed)
     written = {path.relative_to(done.root).as_posix() for path in done.root.rglob("*") if path.is_file()}
-    for name in (
-        "check/report.html",
-        "rank/scores.csv",
-        "tune/model/model.json",
-        "predict/predictions.csv",
-        "both.html",
-    ):
+    for name in ("check/report.html", "rank/scores.csv", "tune/model/model.json", "predict/predictions.csv", "both.html"):
         assert name in written, sorted(written)
     assert any(name.startswith("cache/") and name.endswith("known_results.jsonl") for name in written)
     assert {"JSON", "safetensors", "PNG", "base64", "data URI", "zip"} <= Search(PERSONS).folder(done.root).kinds

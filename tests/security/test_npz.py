@@ -61,33 +61,25 @@ OPENING = pytest.mark.parametrize("opening", [open_dataset, open_images])
 
 @OPENING
 @pytest.mark.parametrize("key", ["images", "train_images"])
-def test_an_array_that_does_not_fit_is_refused_before_it_is_unpacked(
-    tmp_path, little_memory, nothing_unpacked, opening, key
-):
+def test_an_array_that_does_not_fit_is_refused_before_it_is_unpacked(tmp_path, little_memory, nothing_unpacked, opening, key):
     labels = key.replace("images", "labels")
     path = archive(tmp_path / "x.npz", {key: npy((12, 1000, 1000), bytes(12_000_000)), labels: whole(LABELS)})
     assert path.stat().st_size < 50_000
-    with pytest.raises(
-        OutOfMemoryError, match=rf"The array {key} of x.npz needs 12 MB of memory, but only 10 MB is avail"
-    ):
+    with pytest.raises(OutOfMemoryError, match=rf"The array {key} of x.npz needs 12 MB of memory, but only 10 MB is avail"):
         opening(path)
 
 
 def test_an_attribute_counts_like_an_image(tmp_path, little_memory):
     names = whole(np.zeros(12, "S1000000"))
     path = archive(tmp_path / "x.npz", {"images": whole(IMAGES), "labels": whole(LABELS), "site": names})
-    with pytest.raises(
-        OutOfMemoryError, match=r"The array site of x\.npz needs 60 MB"
-    ):  # 12 MB, and four times that as text
+    with pytest.raises(OutOfMemoryError, match=r"The array site of x\.npz needs 60 MB"):  # 12 MB, and four times that as text
         open_dataset(path)
 
 
 @pytest.mark.parametrize("shape", [(10**9, 10**9), (12, 10**5, 10**5), (10**30,), (2**63, 2)])
 def test_a_header_that_announces_more_than_the_file_holds_is_damage(tmp_path, nothing_unpacked, shape):
     path = archive(tmp_path / "x.npz", {"images": npy(shape, b"x" * 1000), "labels": whole(LABELS)})
-    with pytest.raises(
-        DataError, match=r"The array images of x.npz is damaged: its header announces .* and the file holds 1 kB"
-    ):
+    with pytest.raises(DataError, match=r"The array images of x.npz is damaged: its header announces .* and the file holds 1 kB"):
         open_dataset(path)
 
 
@@ -105,18 +97,14 @@ def test_a_file_that_unpacks_to_more_than_it_announces_is_not_unpacked(tmp_path,
     path = archive(tmp_path / "x.npz", {"images": content, "labels": whole(LABELS)}, announced=5000, method=method)
     unpacked = []
     original = zipfile.ZipExtFile._read1
-    monkeypatch.setattr(
-        zipfile.ZipExtFile, "_read1", lambda self, n: unpacked.append(original(self, n)) or unpacked[-1]
-    )
+    monkeypatch.setattr(zipfile.ZipExtFile, "_read1", lambda self, n: unpacked.append(original(self, n)) or unpacked[-1])
     with pytest.raises(DataError, match=r"The array images of x\.npz is damaged"):
         open_dataset(path)
     assert sum(map(len, unpacked)) < 60_000
 
 
 def test_a_header_of_gigabytes_is_not_read(tmp_path, monkeypatch):
-    path = archive(
-        tmp_path / "x.npz", {"images": npy((12, 8, 8), bytes(10_000_000), length=10_000_000), "labels": whole(LABELS)}
-    )
+    path = archive(tmp_path / "x.npz", {"images": npy((12, 8, 8), bytes(10_000_000), length=10_000_000), "labels": whole(LABELS)})
     reading = zipfile.ZipExtFile.read
     asked = []
     monkeypatch.setattr(zipfile.ZipExtFile, "read", lambda self, n=-1: asked.append(n) or reading(self, n))
@@ -149,9 +137,7 @@ def test_what_fits_is_read_as_before(tmp_path, little_memory):
 ALLOCATIONS = [
     MemoryError(),
     np._core._exceptions._ArrayMemoryError((10**6, 10**6), np.dtype("f8")),
-    RuntimeError(
-        "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you tried ..."
-    ),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory: you tried ..."),
     RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB."),
 ]
 

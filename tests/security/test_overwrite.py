@@ -28,17 +28,7 @@ def run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "../precious.txt",
-        "ABSOLUTE",
-        "a/../../precious.txt",
-        "link/precious.txt",
-        "..",
-        "loop/x",
-        "a\0b",
-        "deep/../../x",
-    ],
+    "name", ["../precious.txt", "ABSOLUTE", "a/../../precious.txt", "link/precious.txt", "..", "loop/x", "a\0b", "deep/../../x"]
 )
 def test_a_name_that_leaves_the_folder_is_refused(run, tmp_path, name):
     if name.startswith("link"):
@@ -49,9 +39,7 @@ def test_a_name_that_leaves_the_folder_is_refused(run, tmp_path, name):
     (run / WRITTEN).write_text(f"table.csv\n{name}\n")
     with (
         guarded(run),
-        pytest.raises(
-            DataError, match=r"which is not in the folder of the run, so nothing was removed|is a symbolic link"
-        ),
+        pytest.raises(DataError, match=r"which is not in the folder of the run, so nothing was removed|is a symbolic link"),
     ):
         make_run(run, seed=1, overwrite=True)
     assert (run / "table.csv").is_file()
@@ -97,10 +85,7 @@ def test_a_folder_with_links_to_elsewhere_is_refused(run, tmp_path, place, overw
     (run / place).unlink(missing_ok=True)
     (run / place).symlink_to(tmp_path / ("precious.txt" if place == ".lock" else "deep"))
     before = sorted(path.name for path in run.iterdir())
-    with (
-        guarded(),
-        pytest.raises(DataError, match=r"is a symbolic link\. A run writes and removes files in its folder"),
-    ):
+    with guarded(), pytest.raises(DataError, match=r"is a symbolic link\. A run writes and removes files in its folder"):
         make_run(run, overwrite=overwrite)
     assert sorted(path.name for path in run.iterdir()) == before
     assert (tmp_path / "precious.txt").read_text() == "mine"

@@ -156,38 +156,21 @@ LONG = "x" * 5000
 def odd(study):
     """Links that lead in a circle: a folder `round`, an image, a table, an npz file, weights."""
     folder = study.parent
-    for name in (
-        "round",
-        "round.csv",
-        "round.npz",
-        "round.yaml",
-        "round.safetensors",
-        "study/a/round.png",
-        "study/a/round.dcm",
-    ):
+    for name in ("round", "round.csv", "round.npz", "round.yaml", "round.safetensors", "study/a/round.png", "study/a/round.dcm"):
         (folder / name).symlink_to(folder / name)
     return folder
 
 
 IMPOSSIBLE = (
-    *(
-        ["check", location]
-        for location in ("round", "round/below", "round.csv", "round.npz", LONG, f"{LONG}.csv", f"{LONG}.npz")
-    ),
+    *(["check", location] for location in ("round", "round/below", "round.csv", "round.npz", LONG, f"{LONG}.csv", f"{LONG}.npz")),
     *(["check", "study/labels.csv", "--image-root", root] for root in ("round", LONG)),
     *(["check", "study/labels.csv", "--split", file] for file in ("round.yaml", LONG)),
     *(["check", "study/labels.csv", "--class-names", file] for file in ("round.yaml", LONG)),
     *(["check", "study/labels.csv", "--config", file] for file in ("round.yaml", LONG)),
     *(["check", "study/labels.csv", "--out", folder] for folder in ("round", "round/below", LONG)),
-    *(
-        ["rank", "study/labels.csv", "--models", models]
-        for models in ("round.safetensors", "round.yaml", LONG, f"{LONG}.yaml")
-    ),
+    *(["rank", "study/labels.csv", "--models", models] for models in ("round.safetensors", "round.yaml", LONG, f"{LONG}.yaml")),
     *(["rank", "study/labels.csv", "--weights-dir", folder] for folder in ("round", LONG)),
-    *(
-        ["tune", "study/labels.csv", "--model", "resnet18", "--adapter", folder, "--method", "lora"]
-        for folder in ("round", LONG)
-    ),
+    *(["tune", "study/labels.csv", "--model", "resnet18", "--adapter", folder, "--method", "lora"] for folder in ("round", LONG)),
     *(["predict", run, "study"] for run in ("round", LONG)),
     *(["export", run] for run in ("round", LONG)),
     *(["report", run] for run in ("round", LONG)),
@@ -217,9 +200,7 @@ def test_an_image_that_is_a_circle_of_links_is_unreadable(odd, capsys):
     "path", [LONG, f"a/{LONG}.png", f"{LONG}/a.png", "a/" * 1300 + "x.png"], ids=["name", "file", "folder", "deep"]
 )
 def test_a_path_of_thousands_of_characters_in_a_table_does_not_exist(study, path):
-    with pytest.raises(
-        DataError, match=r"1 of 7 image files do not exist .*\([256],\d{3} characters\) in line 8"
-    ) as caught:
+    with pytest.raises(DataError, match=r"1 of 7 image files do not exist .*\([256],\d{3} characters\) in line 8") as caught:
         open_dataset(table(study, path))
     assert len(str(caught.value)) < 1500
 

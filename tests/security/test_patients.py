@@ -29,29 +29,9 @@ LABELS = np.arange(24) % 2
 PATIENTS = np.asarray([f"P{i // 4}" for i in range(24)])
 NAMES = (
     *("lesion_id", "lesion", "Patient ID", "PatientID", "patient-number", "patients", "patient_name", "patient_code"),
-    *(
-        "subject",
-        "subject_id",
-        "SubjectID",
-        "subjects",
-        "case",
-        "case_id",
-        "CaseNumber",
-        "participant_id",
-        "person",
-        "group",
-    ),
+    *("subject", "subject_id", "SubjectID", "subjects", "case", "case_id", "CaseNumber", "participant_id", "person", "group"),
 )
-NO_NAMES = (
-    "patient_age",
-    "patient_sex",
-    "lesion_size",
-    "case_report",
-    "staircase",
-    "subjective",
-    "age_group",
-    "group_size",
-)
+NO_NAMES = ("patient_age", "patient_sex", "lesion_size", "case_report", "staircase", "subjective", "age_group", "group_size")
 
 
 def opened_table(folder, columns):
@@ -177,9 +157,7 @@ def test_a_picture_of_an_unknown_patient_is_not_said_to_be_of_two(tmp_path):
     unknown = scans(tmp_path / "unknown", ["P1", None, "P1", ""])
     write_ct(unknown / "a" / "other.dcm", ct_slice(1), patient="P2")
     assert title not in titles(unknown)
-    assert title not in [
-        finding.title for finding in check_data(open_dataset(unknown)).record.findings if finding.images
-    ]
+    assert title not in [finding.title for finding in check_data(open_dataset(unknown)).record.findings if finding.images]
 
 
 def test_slices_of_files_without_a_patient_are_not_said_to_be_of_two(tmp_path):
@@ -342,13 +320,7 @@ def test_what_metrics_are_measured_on_shows_no_patient():
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"label_column": "age"},
-        {"path_column": "site"},
-        {"label_column": "nothing"},
-        {"group_column": "nobody"},
-        {"folds": 9},
-    ],
+    [{"label_column": "age"}, {"path_column": "site"}, {"label_column": "nothing"}, {"group_column": "nobody"}, {"folds": 9}],
     ids=str,
 )
 def test_the_traceback_of_an_error_names_no_patient(tmp_path, wrong):

@@ -147,8 +147,7 @@ def test_a_header_with_a_value_out_of_range_is_refused_with_the_model_and_the_fi
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"height_pixels": 16384, "crop_fraction": 0.01}, {"mean": (0.0,) * 3, "std": (-1.0,) * 3}, {"width_pixels": 1}],
+    "changes", [{"height_pixels": 16384, "crop_fraction": 0.01}, {"mean": (0.0,) * 3, "std": (-1.0,) * 3}, {"width_pixels": 1}]
 )
 def test_values_at_the_ends_of_their_ranges_are_allowed(changes):
     Preprocessing(**{"height_pixels": 8, "width_pixels": 8, **changes})
@@ -212,12 +211,7 @@ def test_the_counts_of_a_check_fit_its_classes_and_splits(crossgraft, workspace)
     assert crossgraft("check", "images", "--holdout", "0.5", "--out", "run").code == 0
     file = workspace / "run" / "report.json"
     document = json.loads(file.read_text())
-    for counts in (
-        [],
-        [[1, 2]] * 5,
-        [[1]] * len(document["split_names"]),
-        [[10**30, 1]] * len(document["split_names"]),
-    ):
+    for counts in ([], [[1, 2]] * 5, [[1]] * len(document["split_names"]), [[10**30, 1]] * len(document["split_names"])):
         file.write_text(json.dumps({**document, "split_counts": counts}))
         outcome = crossgraft("report", "run")
         assert outcome.code == 3 and "split_counts" in outcome.err

@@ -23,16 +23,7 @@ COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.function_scope
 names = st.sampled_from(
     [
         *("os:system", "subprocess:run", "builtins:eval", "pickle:loads", "torch.hub:load", "timm:create_model"),
-        *(
-            "test_resnet",
-            "torchvision:resnet18",
-            "hf-hub:a/b",
-            "local-dir:.",
-            "../x",
-            "__class__",
-            "forward",
-            "fc.weight",
-        ),
+        *("test_resnet", "torchvision:resnet18", "hf-hub:a/b", "local-dir:.", "../x", "__class__", "forward", "fc.weight"),
         *("http://127.0.0.1/x", "/etc/passwd", "pretrained", "checkpoint_path", "lora", "adaptformer"),
     ]
 )
@@ -42,9 +33,7 @@ trees = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(
-            st.one_of(names, st.sampled_from(["source", "kwargs", "kind", "host", "options", "name"])),
-            inner,
-            max_size=3,
+            st.one_of(names, st.sampled_from(["source", "kwargs", "kind", "host", "options", "name"])), inner, max_size=3
         ),
     ),
     max_leaves=5,
@@ -112,18 +101,7 @@ def load_all(file):
 
 entries = st.dictionaries(
     st.sampled_from(
-        [
-            "name",
-            "source",
-            "weights",
-            "kwargs",
-            "preprocessing",
-            "source_features",
-            "family",
-            "licence",
-            "known_as",
-            "x",
-        ]
+        ["name", "source", "weights", "kwargs", "preprocessing", "source_features", "family", "licence", "known_as", "x"]
     ),
     trees,
     max_size=6,
@@ -142,8 +120,7 @@ def test_any_zoo_file_is_a_list_of_models_or_a_named_error(tmp_path, content):
 @settings(max_examples=20, **COMMON)
 @given(
     text=st.one_of(
-        st.binary(max_size=60),
-        st.sampled_from(["!!python/object/apply:os.system [ls]", "- &a [*a]", "- *a"]).map(str.encode),
+        st.binary(max_size=60), st.sampled_from(["!!python/object/apply:os.system [ls]", "- &a [*a]", "- *a"]).map(str.encode)
     )
 )
 def test_any_bytes_as_a_zoo_file_are_a_named_error(tmp_path, text):

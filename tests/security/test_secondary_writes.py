@@ -104,9 +104,7 @@ def store_that_is_a_folder(full_disk):
 
 def full_store(full_disk):
     full_disk("known_results.jsonl")
-    return (
-        "No space left on device. Allow writing there and free some space, or set CROSSGRAFT_CACHE to another folder."
-    )
+    return "No space left on device. Allow writing there and free some space, or set CROSSGRAFT_CACHE to another folder."
 
 
 @pytest.mark.parametrize("break_store", [damaged_store, store_that_is_a_folder, full_store])
@@ -167,9 +165,7 @@ def test_folds_and_grid_are_kept_too(workspace, command, full_disk):
 
 
 @pytest.mark.slow
-def test_a_comparison_makes_up_for_pages_and_known_results_without_training_again(
-    workspace, command, full_disk, monkeypatch
-):
+def test_a_comparison_makes_up_for_pages_and_known_results_without_training_again(workspace, command, full_disk, monkeypatch):
     monkeypatch.setattr(curves, "ALPHAS", (0.0, 1.0))
     compare = (*TUNE, "--compare", "full,linear")
     full_disk("known_results.jsonl", "report.html")
@@ -279,9 +275,7 @@ def test_a_run_that_can_not_be_marked_as_done_is_not_said_to_be(workspace, comma
     assert state(workspace / "run") == "failed"
 
 
-def test_a_disk_that_is_full_for_one_grid_point_stops_instead_of_picking_among_the_others(
-    workspace, command, full_disk
-):
+def test_a_disk_that_is_full_for_one_grid_point_stops_instead_of_picking_among_the_others(workspace, command, full_disk):
     flags = ("--grid", "learning_rate=0.01,0.02")
     full_disk("result.json")
     outcome = command(*TUNE, *flags)

@@ -21,9 +21,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="signals o
 
 @pytest.fixture(autouse=True)
 def default_handlers():
-    before = {
-        number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-    }
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     yield
     ask_to_end(None)
     for number, handler in before.items():
@@ -215,12 +213,7 @@ cli.run([])
 def test_workers_of_the_demo_end_with_the_first(tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     demo = subprocess.Popen(
-        [sys.executable, "-c", POOL],
-        cwd=tmp_path,
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        [sys.executable, "-c", POOL], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
         while not (tmp_path / "begun").exists():

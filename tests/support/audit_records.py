@@ -56,9 +56,7 @@ def over_patients(name, value, half_width=0.02):
 def audit_difference(model="resnet18", confounder="tag", index=0.25, **changed):
     """A model that relies more than the one it is compared with, the more the larger the share."""
     points = [
-        AuditDifferencePoint(
-            share=share, ood=over_patients("ood", -0.4 * share), p_value=0.008, p_value_holm=0.048, floor=0.008
-        )
+        AuditDifferencePoint(share=share, ood=over_patients("ood", -0.4 * share), p_value=0.008, p_value_holm=0.048, floor=0.008)
         for share in SHARES
     ]
     reliance = over_patients("shortcut_reliance_index", index)
@@ -104,11 +102,7 @@ def audit_record(dataset, model, **changed):
         "negatives": 0.0,
         "strength": 1.0,
         "seed": 0,
-        "gates": [
-            GateRecord(
-                condition="shortcut_reliance_index>0.1", state="failed", said="mobilenetv2_100 with tag (0.400)."
-            )
-        ],
+        "gates": [GateRecord(condition="shortcut_reliance_index>0.1", state="failed", said="mobilenetv2_100 with tag (0.400).")],
         "notes": ["malignant is told from all 2 other classes together."],
         "references": [Reference(key="Tag", text="Juodelyte.")],
         "seconds": 3.5,

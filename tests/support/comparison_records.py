@@ -79,16 +79,12 @@ def comparison_record(**changes):
     )
     alone = tuning_record()
     fields = {
-        **{
-            name: getattr(alone, name)
-            for name in ("dataset", "splits", "leakage", "leakage_checked", "model", "checks")
-        },
+        **{name: getattr(alone, name) for name in ("dataset", "splits", "leakage", "leakage_checked", "model", "checks")},
         "seeds": [0],
         "primary_metric": "balanced_accuracy",
         "variants": variants,
         "trainings": [
-            training(row.variant, row.metric.value, folder=f"trainings/{row.variant.partition(':')[0]}-0")
-            for row in variants
+            training(row.variant, row.metric.value, folder=f"trainings/{row.variant.partition(':')[0]}-0") for row in variants
         ],
         "interpolation": [curve],
         "interval_words": "There is one training each, so intervals are those of test images.",
@@ -107,18 +103,14 @@ def normed_comparison_record(**modes):
     def of_network(row):
         if row.cka.value is None:
             return row
-        adapted = {
-            "cka_adapted": ValueRecord(value=0.8),
-            "cka_debiased_adapted": ValueRecord(value=row.cka.value - 0.05),
-        }
+        adapted = {"cka_adapted": ValueRecord(value=0.8), "cka_debiased_adapted": ValueRecord(value=row.cka.value - 0.05)}
         return row.model_copy(update={**adapted, "batch_norm": modes.get(row.variant.partition(":")[0], "train")})
 
     return record.model_copy(
         update={
             "variants": [of_network(row) for row in record.variants],
             "trainings": [
-                row.model_copy(update={"similarity": SIMILARITY}) if row.state == "done" else row
-                for row in record.trainings
+                row.model_copy(update={"similarity": SIMILARITY}) if row.state == "done" else row for row in record.trainings
             ],
         }
     )

@@ -138,9 +138,7 @@ def clinic(folder):
 def arrays(folder):
     rng = np.random.default_rng(0)
     images, labels = rng.integers(0, 255, (24, 28, 28), dtype=np.uint8), np.arange(24) % 2
-    medmnist = {
-        f"{part}_{kind}": a for part in ("train", "val", "test") for kind, a in (("images", images), ("labels", labels))
-    }
+    medmnist = {f"{part}_{kind}": a for part in ("train", "val", "test") for kind, a in (("images", images), ("labels", labels))}
     for name in ("breastmnist", "retinamnist", "pneumoniamnist"):
         np.savez(folder / f"{name}.npz", **medmnist)
     np.savez(folder / "chest.npz", images=images, diagnosis=labels, site=np.arange(24) // 3)

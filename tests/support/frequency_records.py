@@ -68,8 +68,7 @@ def tuned_frequencies(**changed):
 
 def risk_rank_record(number=5, confounder="low_pass:0.244", **changed):
     points = [
-        RiskPoint(model=f"net {place}", overlap=place / 10, reliance=place / 8, low=None, high=None)
-        for place in range(number)
+        RiskPoint(model=f"net {place}", overlap=place / 10, reliance=place / 8, low=None, high=None) for place in range(number)
     ]
     facts = {"confounder": confounder, "points": points, "spearman": 0.9375, "p_value": 0.0625, "reason": None}
     return RiskRankRecord(**(facts | changed))

@@ -8,15 +8,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-_STARTS_CODE = (
-    "os.system",
-    "os.exec",
-    "os.posix_spawn",
-    "os.spawn",
-    "os.startfile",
-    "subprocess.Popen",
-    "pickle.find_class",
-)
+_STARTS_CODE = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.startfile", "subprocess.Popen", "pickle.find_class")
 _GOES_OUT = [
     "socket.connect",
     "socket.getaddrinfo",
@@ -58,9 +50,7 @@ class Guard:
             self._stop(f"{event}{arguments!r}")
         if event == "open":
             path, mode, flags = arguments
-            writes = (
-                any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool((flags or 0) & _WRITING)
-            )
+            writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool((flags or 0) & _WRITING)
             if writes and not isinstance(path, int):
                 self._check(event, path)
         elif event in _CHANGES_FILES:

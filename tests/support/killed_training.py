@@ -27,12 +27,7 @@ from support.training import (
     with_lora,
 )
 
-SELECTIONS = {
-    "full": everything,
-    "lora": with_lora,
-    "adaptformer": with_adaptformer,
-    "kept statistics": with_kept_statistics,
-}
+SELECTIONS = {"full": everything, "lora": with_lora, "adaptformer": with_adaptformer, "kept statistics": with_kept_statistics}
 
 
 def die():

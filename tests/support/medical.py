@@ -95,6 +95,4 @@ def write_ct(path, hounsfield, *, patient="P1", window=(-600, 1500), **elements)
     if window is not None:
         elements.update(WindowCenter=window[0], WindowWidth=window[1])
     stored = np.clip(hounsfield + 1024, 0, 4095).astype(np.uint16)
-    return write_dicom(
-        path, stored, bits_stored=12, patient=patient, RescaleSlope=1, RescaleIntercept=-1024, **elements
-    )
+    return write_dicom(path, stored, bits_stored=12, patient=patient, RescaleSlope=1, RescaleIntercept=-1024, **elements)

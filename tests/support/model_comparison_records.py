@@ -1,12 +1,6 @@
 """What a comparison of two models leaves."""
 
-from crossgraft.compare.record import (
-    ComparedModel,
-    LayerGrid,
-    MeasuredFeatures,
-    ModelComparisonRecord,
-    ModelPair,
-)
+from crossgraft.compare.record import ComparedModel, LayerGrid, MeasuredFeatures, ModelComparisonRecord, ModelPair
 from crossgraft.records.base import Reference
 
 

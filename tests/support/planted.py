@@ -100,9 +100,7 @@ def _unpacked(content: bytes) -> Iterator[tuple[str, str, bytes]]:
         yield "safetensors", "header", json.dumps(json.loads(content[8 : 8 + length]), ensure_ascii=False).encode()
     elif content[:1] in (b"{", b"["):
         yield from _values_of_json(content)
-    yield from (
-        ("data URI", str(place), base64.b64decode(found[1])) for place, found in enumerate(_DATA_URI.finditer(content))
-    )
+    yield from (("data URI", str(place), base64.b64decode(found[1])) for place, found in enumerate(_DATA_URI.finditer(content)))
 
 
 def _chunks_of_png(content: bytes) -> Iterator[tuple[str, str, bytes]]:

@@ -48,9 +48,7 @@ def selection_record(**changed):
         "ending": "budget",
         "candidates": [
             candidate("wide", "selected", 0.82),
-            candidate(
-                "narrow", "trained", 0.78, place=2, probability_better=0.2, reason="not told apart from wide by val"
-            ),
+            candidate("narrow", "trained", 0.78, place=2, probability_better=0.2, reason="not told apart from wide by val"),
             candidate("deep", "not trained", None, place=3, reason="its training would take 40 s, and 10 s were left"),
         ],
         "expected_regret": 0.01,

@@ -105,9 +105,7 @@ def build_data(count=22):
     labels = np.arange(count) % CLASSES
     noise = np.random.default_rng(0).integers(0, 120, (count, SIZE, SIZE, 3))
     pixels = (noise + 60 * labels[:, None, None, None]).astype(np.uint8)
-    return TrainingImages(dataset_from_arrays(pixels, labels), PREPROCESSING), torch.eye(CLASSES)[
-        torch.from_numpy(labels)
-    ]
+    return TrainingImages(dataset_from_arrays(pixels, labels), PREPROCESSING), torch.eye(CLASSES)[torch.from_numpy(labels)]
 
 
 def build_feed(*, count=22, batch_size=7, augmentation=None, transforms=()):
@@ -187,9 +185,7 @@ class PullToStart:
         self.attached = True
 
     def loss(self, context):
-        moved = sum(
-            ((p - self.start[n]) ** 2).sum() for n, p in context.classifier.named_parameters() if p.requires_grad
-        )
+        moved = sum(((p - self.start[n]) ** 2).sum() for n, p in context.classifier.named_parameters() if p.requires_grad)
         return {"distance": self.strength * moved, "factor": 0.01 * (self.factor.weight**2).sum()}
 
     def after_step(self, update):
@@ -251,9 +247,7 @@ def train_one(name="cnn", *, feed=None, selection=everything, **changes):
 
 def same_bits(first, second):
     states = first.state_dict(), second.state_dict()
-    return states[0].keys() == states[1].keys() and all(
-        torch.equal(states[0][name], states[1][name]) for name in states[0]
-    )
+    return states[0].keys() == states[1].keys() and all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
 def largest_difference(first, second):

@@ -3,14 +3,7 @@
 import numpy as np
 
 from crossgraft.data.record import DatasetRecord, SplitRow
-from crossgraft.metrics.record import (
-    CalibrationRecord,
-    ConfusionRecord,
-    MetricRecord,
-    ReliabilityBin,
-    RocRecord,
-    ThresholdRecord,
-)
+from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord, ReliabilityBin, RocRecord, ThresholdRecord
 from crossgraft.models.record import PreprocessingRecord
 from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.tune.record import (
@@ -75,9 +68,7 @@ def metric(name, value, *, split="test", half_width=0.05, num_images=156, num_gr
 
 def metrics(class_names):
     rows = [metric(name, value) for name, value in zip(TITLES, (0.852, 0.831, 0.902, 0.79, 0.041), strict=True)]
-    rows += [
-        metric(name, value, split="val") for name, value in zip(TITLES, (0.88, 0.86, 0.93, 0.82, 0.02), strict=True)
-    ]
+    rows += [metric(name, value, split="val") for name, value in zip(TITLES, (0.88, 0.86, 0.93, 0.82, 0.02), strict=True)]
     for place, class_name in enumerate(class_names):
         rows += [
             metric("auc", 0.93 - 0.04 * place, class_name=class_name, half_width=0.04 + 0.01 * place),
@@ -233,12 +224,7 @@ def kept_record(*, mode="train", reason="", num_moving=19, **changes):
     """A fine-tuning of a network with BatchNorm that was to end at a similarity."""
     record = tuning_record()
     history = [
-        row.model_copy(
-            update={
-                "val_cka_adapted": row.val_cka,
-                "val_cka_debiased_adapted": 0.9 * row.val_cka_debiased,
-            }
-        )
+        row.model_copy(update={"val_cka_adapted": row.val_cka, "val_cka_debiased_adapted": 0.9 * row.val_cka_debiased})
         for row in record.history
     ]
     fields = {
@@ -250,17 +236,13 @@ def kept_record(*, mode="train", reason="", num_moving=19, **changes):
     return record.model_copy(update=fields | changes)
 
 
-def prediction_record(
-    *, num_images=40, task="multi-class", class_names=("benign", "malignant"), labelled=True, **changes
-):
+def prediction_record(*, num_images=40, task="multi-class", class_names=("benign", "malignant"), labelled=True, **changes):
     """A prediction with everything a report can show."""
     class_names = list(class_names)
     rng = np.random.default_rng(1)
     rows = []
     for row in range(1, num_images + 1):
-        probabilities = (
-            rng.dirichlet([0.7] * len(class_names)) if task == "multi-class" else rng.random(len(class_names))
-        )
+        probabilities = rng.dirichlet([0.7] * len(class_names)) if task == "multi-class" else rng.random(len(class_names))
         best = class_names[int(probabilities.argmax())]
         certainty = float(probabilities.max() if task == "multi-class" else np.abs(2 * probabilities - 1).min())
         rows.append(

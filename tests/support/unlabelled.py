@@ -6,9 +6,5 @@ from crossgraft.options.data import ImageOptions
 
 def open_images(location, *, known_classes=(), several_labels=False, reporter=None, **options):
     return open_by_options(
-        location,
-        ImageOptions(**options),
-        known_classes=known_classes,
-        several_labels=several_labels,
-        reporter=reporter,
+        location, ImageOptions(**options), known_classes=known_classes, several_labels=several_labels, reporter=reporter
     )

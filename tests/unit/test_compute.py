@@ -95,9 +95,7 @@ def control_groups(tmp_path, monkeypatch):
 def test_what_does_not_fit_into_memory_is_refused_with_both_numbers(control_groups):
     control_groups("0::/job\n", {"job/memory.max": "3000000\n", "job/memory.current": "1000000\n"})
     require_memory(2_000_000, what="It", advice="Do that.")
-    with pytest.raises(
-        OutOfMemoryError, match=r"^It needs 40\.0 GB of memory, but only 2 MB is available\. Do that\.$"
-    ):
+    with pytest.raises(OutOfMemoryError, match=r"^It needs 40\.0 GB of memory, but only 2 MB is available\. Do that\.$"):
         require_memory(40 * 10**9, what="It", advice="Do that.")
 
 

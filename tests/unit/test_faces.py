@@ -58,12 +58,7 @@ def test_an_unknown_name_is_none(package):
 
 @pytest.mark.parametrize(
     ("package", "name", "home"),
-    [
-        (package, name, home)
-        for package, homes in MOVED.items()
-        for home, names in homes.items()
-        for name in names.split()
-    ],
+    [(package, name, home) for package, homes in MOVED.items() for home, names in homes.items() for name in names.split()],
 )
 def test_every_name_that_moved_is_found_where_it_was_and_warns(package, name, home):
     old, _, now = name.partition("=")

@@ -27,17 +27,7 @@ NEVER = (object(), b"x", bytearray(b"x"), 1j, {1, 2}, frozenset("a"), int, lambd
 
 def wrong_values(option):
     """At least ten."""
-    often = [
-        *NEVER,
-        float("nan"),
-        10**400,
-        True,
-        [[object()]],
-        {"a": object()},
-        np.array([[1.5]]),
-        "no number",
-        -(2**70),
-    ]
+    often = [*NEVER, float("nan"), 10**400, True, [[object()]], {"a": object()}, np.array([[1.5]]), "no number", -(2**70)]
     if "Callable" in option.annotation:
         return [each for each in often if not callable(each)]
     return [*NEVER] if "bool" not in option.annotation else [*NEVER, 1, 0, "true", "", [True]]
@@ -80,16 +70,8 @@ def test_a_message_says_what_may_be_written(name, option):
 
 def test_a_message_names_the_objects_of_a_program():
     for name, value, said in (
-        (
-            "scores",
-            3,
-            "scores must be text, a score of crossgraft.scores or a list of these, not 3. scores: default, all, or",
-        ),
-        (
-            "models",
-            3,
-            "models must be text, a path or a list of texts or ModelSpecs, not 3. models: Names, checkpoints",
-        ),
+        ("scores", 3, "scores must be text, a score of crossgraft.scores or a list of these, not 3. scores: default, all, or"),
+        ("models", 3, "models must be text, a path or a list of texts or ModelSpecs, not 3. models: Names, checkpoints"),
         ("ground_truth", 3, "ground_truth must be text, a path or a dict of names and values, not 3."),
     ):
         with pytest.raises(UsageError, match=re.escape(said)):
@@ -126,21 +108,7 @@ NUMBERS = [(name, option) for name, option in OPTIONS if option.type in (int, fl
 
 @pytest.mark.parametrize(("name", "option"), NUMBERS, ids=lambda each: each if isinstance(each, str) else each.name)
 def test_a_number_is_no_word_truth_or_list(name, option):
-    for value in (
-        True,
-        np.True_,
-        float("nan"),
-        float("inf"),
-        "nan",
-        "three",
-        "",
-        [1],
-        [],
-        (1, 2),
-        {},
-        np.ones(3),
-        Path("1"),
-    ):
+    for value in (True, np.True_, float("nan"), float("inf"), "nan", "three", "", [1], [], (1, 2), {}, np.ones(3), Path("1")):
         with pytest.raises(UsageError, match=option.name):
             value_of(option, value)
     for value in (10**400, "9" * 400, "9" * 5000):
@@ -224,28 +192,16 @@ def test_words_of_the_command_line_and_of_python_are_refused_alike():
         ("audit_model", {"data": "digits", "attributes": "height", "strength": 2}, "--strength is about artefacts"),
         ("audit_model", {"data": "digits", "attributes": "height", "unit": "patient"}, "--unit is about artefacts"),
         ("audit_model", {"data": "digits", "start": "m"}, "--start is for a model that is trained already"),
-        (
-            "audit_model",
-            {"data": "digits", "micro_auc": True, "model": "OWN"},
-            "--micro-auc is for models that are trained",
-        ),
+        ("audit_model", {"data": "digits", "micro_auc": True, "model": "OWN"}, "--micro-auc is for models that are trained"),
         ("audit_model", {"data": "digits", "audit_folds": 2, "model": "OWN"}, "--folds is for models that are trained"),
-        (
-            "audit_model",
-            {"data": "digits", "batch_size": 2, "model": "OWN"},
-            "--batch-size is for models that are trained",
-        ),
+        ("audit_model", {"data": "digits", "batch_size": 2, "model": "OWN"}, "--batch-size is for models that are trained"),
         ("interpolate", {"linear": "x", "model": "m"}, "--model means nothing beside --linear"),
         ("interpolate", {"linear": "x", "weights_dir": "w"}, "--weights-dir means nothing without --model"),
         ("compare_models", {"linear_probe": True}, "--linear-probe is about images, and none are given"),
         ("compare_models", {"limit": 9}, "--limit is about images, and none are given"),
         ("split_data", {"val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows, and images has 4"),
         ("fine_tune", {"model": "resnet18", "val_fraction": 0}, "--val-fraction 0 is for data without val rows"),
-        (
-            "select_model",
-            {"models": "resnet18", "val_fraction": 0.4},
-            "--val-fraction 0.4 is for data without val rows",
-        ),
+        ("select_model", {"models": "resnet18", "val_fraction": 0.4}, "--val-fraction 0.4 is for data without val rows"),
         ("check_data", {"fold": 1}, "--fold says which of several folds"),
         ("rank_models", {"models": "resnet18", "fold": 1}, "--fold says which of several folds"),
     ],

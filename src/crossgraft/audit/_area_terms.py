@@ -101,9 +101,7 @@ def difference_of_areas(first: Sequence[AreaTerm], second: Sequence[AreaTerm], t
     Each area stands beside its counterpart, so that models that say the same give exactly 0.
     """
     pairs = zip(first, second, strict=True)
-    return sum_of_areas(
-        [term for one, other in pairs for term in (one, other._replace(coefficient=-other.coefficient))], tested
-    )
+    return sum_of_areas([term for one, other in pairs for term in (one, other._replace(coefficient=-other.coefficient))], tested)
 
 
 def _against(one: FoldScores, tested: AuditedImages) -> tuple[np.ndarray, np.ndarray]:

@@ -437,9 +437,7 @@ def attribute_scores(
         if not mask.any():
             raise DataError(f"There are no {cell_in_words(cell, in_words)}; a comparison needs some in each cell.")
     p1, p0, n1, n0 = (np.asarray(scores)[mask] for mask in cells.values())
-    return AttributeScores(
-        clean=pair_auc(p0, n0), aligned=pair_auc(p1, n0), ood=pair_auc(p0, n1), both=pair_auc(p1, n1)
-    )
+    return AttributeScores(clean=pair_auc(p0, n0), aligned=pair_auc(p1, n0), ood=pair_auc(p0, n1), both=pair_auc(p1, n1))
 
 
 def _flags(values: Column, name: str) -> Mask:

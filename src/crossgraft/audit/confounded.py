@@ -64,9 +64,7 @@ class AuditRows:
         """What draws depend on: the pixels, not the place of an image."""
         return [digest.hex() for digest in self.dataset.image_digests]
 
-    def carriers(
-        self, fold: AuditFold, share: float, *, negatives: float = 0.0, unit: Unit = "image", seed: int
-    ) -> Mask:
+    def carriers(self, fold: AuditFold, share: float, *, negatives: float = 0.0, unit: Unit = "image", seed: int) -> Mask:
         """Which images of a fold carry the artefact: a share of the positives, and perhaps of the negatives, of each part."""
         parts = np.full(len(self.dataset), "", dtype="<U5")
         parts[fold.train], parts[fold.val] = "train", "val"
@@ -130,9 +128,7 @@ def _stratified(
     groups = None if dataset.groups is None else dataset.groups[rows]
     names = [f"not {positive}", positive]
     drawn = k_folds(is_positive[rows].astype(np.int64), groups, num_folds=num_folds, seed=seed, class_names=names)
-    return tuple(
-        AuditFold(number, rows[split.rows("train")], rows[split.rows("test")]) for number, split in enumerate(drawn)
-    )
+    return tuple(AuditFold(number, rows[split.rows("train")], rows[split.rows("test")]) for number, split in enumerate(drawn))
 
 
 def _shuffled(
@@ -140,9 +136,7 @@ def _shuffled(
 ) -> tuple[AuditFold, ...]:
     groups = rows if dataset.groups is None else dataset.groups[rows]
     if len(np.unique(groups)) < LEAST_GROUPS:
-        raise DataError(
-            f"Folds need images of at least {LEAST_GROUPS} groups beside test; there are {len(np.unique(groups))}."
-        )
+        raise DataError(f"Folds need images of at least {LEAST_GROUPS} groups beside test; there are {len(np.unique(groups))}.")
     splitter = GroupShuffleSplit(num_folds, test_size=VAL_SHARE, random_state=derive_seed(seed, "shuffled folds"))
     return tuple(
         AuditFold(number, rows[np.sort(train)], rows[np.sort(val)])
@@ -169,10 +163,7 @@ def _refuse_few(rows: AuditRows) -> None:
     for fold in rows.folds:
         parts += [(f"train of fold {fold.number}", fold.train), (f"val of fold {fold.number}", fold.val)]
     for where, part in parts:
-        for side, what in (
-            (rows.is_positive, rows.positive),
-            (~rows.is_positive, f"other classes than {rows.positive}"),
-        ):
+        for side, what in ((rows.is_positive, rows.positive), (~rows.is_positive, f"other classes than {rows.positive}")):
             available = int(side[part].sum())
             if available < LEAST_IN_A_PART:
                 raise DataError(
@@ -271,9 +262,7 @@ def without_artefact(images: Dataset, absent: Sequence[ImageEdit], *, seed: int)
     return Without(images, images.edited(instead), instead)
 
 
-def confound(
-    rows: AuditRows, edit: ImageEdit, without: Without, *, strength: float, negatives: float, seed: int
-) -> Confounded:
+def confound(rows: AuditRows, edit: ImageEdit, without: Without, *, strength: float, negatives: float, seed: int) -> Confounded:
     """Put an artefact into all test images, and into those others that may carry it.
 
     Args:

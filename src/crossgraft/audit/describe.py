@@ -283,9 +283,7 @@ def _pulls(found: TrainedAudit) -> list[AuditMetric]:
     ]
 
 
-def trained_attribute_entry(
-    model: str, attribute: str, found: TrainedAttributeAudit, concluded: Concluded
-) -> AuditEntry:
+def trained_attribute_entry(model: str, attribute: str, found: TrainedAttributeAudit, concluded: Concluded) -> AuditEntry:
     """One trained model and one attribute."""
     return AuditEntry(
         model=model,

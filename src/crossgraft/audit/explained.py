@@ -15,17 +15,7 @@ from torch import Tensor
 
 from crossgraft.audit.mitigation import FittedScorer, GroupedRows
 from crossgraft.audit.mitigation._mitigation import logistic_scorer
-from crossgraft.audit.pull import (
-    IN_WORDS,
-    NUM_SHAMS,
-    Pull,
-    Sham,
-    beside_shams,
-    beside_start,
-    pull_of,
-    refuse_misfits,
-    shifts,
-)
+from crossgraft.audit.pull import IN_WORDS, NUM_SHAMS, Pull, Sham, beside_shams, beside_start, pull_of, refuse_misfits, shifts
 from crossgraft.audit.reliance import logits_of
 from crossgraft.audit.subjects import Subject
 from crossgraft.choice import spell
@@ -92,12 +82,7 @@ class StartHeads:
 
 
 def fit_heads(
-    rows: FittingRows,
-    audited: Features,
-    answers: Float64[np.ndarray, " num_images"],
-    *,
-    is_head: bool = False,
-    seed: int = 0,
+    rows: FittingRows, audited: Features, answers: Float64[np.ndarray, " num_images"], *, is_head: bool = False, seed: int = 0
 ) -> StartHeads:
     """Heads on the starting network, as smooth as the one that answers most like the model on images without the artefact.
 
@@ -210,9 +195,7 @@ class Start:
         """``rows`` as heads are fitted to them, looked at once for all artefacts."""
         if self.rows is None or self.is_positive is None:
             return None
-        return FittingRows(
-            features_of(self.network, self.rows, Reporter(quiet=True)), self.is_positive, self.rows.groups
-        )
+        return FittingRows(features_of(self.network, self.rows, Reporter(quiet=True)), self.is_positive, self.rows.groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,10 +278,7 @@ def _heads_of(
         return None, start
     rows, left_out = start.fitting, ""
     if rows is None or start.rows is None:  # heads on the audited images themselves called a sound head guilty
-        return (
-            None,
-            f"{start.in_words} is known, but no images to fit heads on it to: those of its training are needed.",
-        )
+        return (None, f"{start.in_words} is known, but no images to fit heads on it to: those of its training are needed.")
     if getattr(editing.edits[0], "scope", "global") == "local":
         carries = _carries(start.rows, start.rows.edited(Editing(editing.edits, editing.strength, editing.seed)))
         rows = rows.take(np.flatnonzero(~carries))

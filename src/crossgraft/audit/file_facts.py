@@ -153,9 +153,7 @@ def how_telling(
     rows: list[FactRow] = []
     for fact, values in (fact_attributes(dataset, root=root) if facts is None else facts).items():
         if values.shape != (len(dataset),) or values.dtype.kind not in "biuf":
-            raise DataError(
-                f"The fact {fact} must be {len(dataset)} numbers, one per image; NaN where it is not known."
-            )
+            raise DataError(f"The fact {fact} must be {len(dataset)} numbers, one per image; NaN where it is not known.")
         known = np.isfinite(values)
         if len(np.unique(values[known])) > 1 and _fewest(units[known], truth[known]) >= NUM_FOLDS:
             groups = None if dataset.groups is None else units[known]
@@ -170,14 +168,10 @@ def _measure(
     scores = np.empty(len(labels))
     for split in k_folds(labels, groups, num_folds=NUM_FOLDS, seed=seed):
         train, test = split.rows("train"), split.rows("test")
-        tree = DecisionTreeClassifier(
-            max_depth=_DEPTH, min_samples_leaf=_LEAST_IN_LEAF, class_weight="balanced", random_state=0
-        )
+        tree = DecisionTreeClassifier(max_depth=_DEPTH, min_samples_leaf=_LEAST_IN_LEAF, class_weight="balanced", random_state=0)
         scores[test] = np.asarray(tree.fit(column[train], labels[train]).predict_proba(column[test]))[:, 1]
     decided = (scores >= 0.5).astype(np.int64)
-    return FactRow(
-        fact, len(labels), num_missing, balanced_accuracy(decided, labels, groups), auc(scores, labels, groups)
-    )
+    return FactRow(fact, len(labels), num_missing, balanced_accuracy(decided, labels, groups), auc(scores, labels, groups))
 
 
 def _fewest(units: np.ndarray, truth: np.ndarray) -> int:

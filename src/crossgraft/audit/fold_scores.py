@@ -20,10 +20,7 @@ KERAS_THRESHOLDS = 200
 
 
 def micro_auc(
-    probabilities: Float[np.ndarray, " num_images"],
-    labels: Int[np.ndarray, " num_images"],
-    *,
-    num_thresholds: int | None = None,
+    probabilities: Float[np.ndarray, " num_images"], labels: Int[np.ndarray, " num_images"], *, num_thresholds: int | None = None
 ) -> float:
     """AUC of both columns of a softmax together: each image counts twice, with p for its class 1 and with 1 − p for its class 0.
 
@@ -145,9 +142,7 @@ class FoldScores:
         scores = self._sampled(tested, share, unit, seed)
         return pair_auc(scores[tested.is_positive], scores[~tested.is_positive])
 
-    def micro_aucs(
-        self, tested: AuditedImages, share: float, *, unit: Unit = "image", seed: int
-    ) -> tuple[float, float]:
+    def micro_aucs(self, tested: AuditedImages, share: float, *, unit: Unit = "image", seed: int) -> tuple[float, float]:
         """The same, and o.o.d., as the released code computes areas: for comparison with published curves alone."""
         ood = np.where(tested.is_positive, self.clean, self.edited)
         both, labels = (self._sampled(tested, share, unit, seed), ood), tested.is_positive.astype(np.int64)
@@ -159,7 +154,5 @@ class FoldScores:
         carrying = draw_carriers(tested.is_positive, share, tested.identities, groups=groups, seed=seed)
         if tested.negatives:
             of_negatives = derive_seed(seed, "negatives")  # patients with both classes are drawn twice, independently
-            carrying |= draw_carriers(
-                ~tested.is_positive, tested.negatives, tested.identities, groups=groups, seed=of_negatives
-            )
+            carrying |= draw_carriers(~tested.is_positive, tested.negatives, tested.identities, groups=groups, seed=of_negatives)
         return np.where(carrying, self.edited, self.clean)

@@ -218,9 +218,7 @@ def _spectrum_of_inputs(images: Dataset, preprocessing: Preprocessing, stage: St
     return normalized_psd(mean), std / (mean[1:].sum() or 1.0)
 
 
-def _spectrum_of_edit(
-    edit: ImageEdit, images: Dataset, preprocessing: Preprocessing, seed: int, stage: Stage
-) -> EditSpectrum:
+def _spectrum_of_edit(edit: ImageEdit, images: Dataset, preprocessing: Preprocessing, seed: int, stage: Stage) -> EditSpectrum:
     edited = images.edited(Editing([edit], seed=seed))
     scope: Scope = getattr(edit, "scope", "global")
     return edit_spectrum(images, edited, preprocessing, edit=spell(edit), scope=scope, told=stage.advance)

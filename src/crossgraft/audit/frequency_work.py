@@ -11,14 +11,7 @@ import pandas as pd
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.describe import band_record, frequencies_record
 from crossgraft.audit.frequency import MOST_IMAGES, draw_rows, frequency_audit
-from crossgraft.audit.record import (
-    AuditEntry,
-    AuditFrequencies,
-    AuditRecord,
-    ModelFrequencies,
-    RiskPoint,
-    RiskRankRecord,
-)
+from crossgraft.audit.record import AuditEntry, AuditFrequencies, AuditRecord, ModelFrequencies, RiskPoint, RiskRankRecord
 from crossgraft.audit.result import AuditCall
 from crossgraft.audit.spectra import EditSpectrum, band_accuracy, edit_spectrum, risk_rank
 from crossgraft.audit.subjects import Subject
@@ -45,9 +38,7 @@ class FrequencySweep:
     rows: np.ndarray
     call: AuditCall
     models: list[ModelFrequencies] = field(default_factory=list[ModelFrequencies])
-    _known: dict[tuple[str, Preprocessing], EditSpectrum] = field(
-        default_factory=dict[tuple[str, Preprocessing], EditSpectrum]
-    )
+    _known: dict[tuple[str, Preprocessing], EditSpectrum] = field(default_factory=dict[tuple[str, Preprocessing], EditSpectrum])
 
     @classmethod
     def of(cls, dataset: Dataset, test: np.ndarray, call: AuditCall) -> FrequencySweep:
@@ -70,11 +61,7 @@ class FrequencySweep:
         return AuditFrequencies(models=self.models, ranks=rank_risks(entries, self.models, seed=self.call.options.seed))
 
     def look(
-        self,
-        name: str,
-        model: Backbone | SavedModel,
-        artefacts: Sequence[Confounded],
-        before: Backbone | None = None,
+        self, name: str, model: Backbone | SavedModel, artefacts: Sequence[Confounded], before: Backbone | None = None
     ) -> ModelFrequencies:
         """One network, and the pretrained one that it was tuned from; where it cannot be looked at, the reason."""
         preprocessing = (model.classifier if isinstance(model, SavedModel) else model).preprocessing
@@ -149,21 +136,13 @@ def rank_risks(entries: Sequence[AuditEntry], models: Sequence[ModelFrequencies]
     found: list[RiskRankRecord] = []
     for name in dict.fromkeys(each.confounder for model in models for each in model.artefacts):
         points = [point for model in models if (point := _risk_point(entries, model, name)) is not None]
-        reasons = [
-            each.reason for model in models for each in model.artefacts if each.confounder == name and each.reason
-        ]
+        reasons = [each.reason for model in models for each in model.artefacts if each.confounder == name and each.reason]
         if not points and reasons:
             found.append(RiskRankRecord(confounder=name, points=[], spearman=None, p_value=None, reason=reasons[0]))
             continue
         rank = risk_rank([each.overlap for each in points], [each.reliance for each in points], seed=seed)
         found.append(
-            RiskRankRecord(
-                confounder=name,
-                points=points,
-                spearman=rank.spearman,
-                p_value=rank.p_value,
-                reason=rank.reason,
-            )
+            RiskRankRecord(confounder=name, points=points, spearman=rank.spearman, p_value=rank.p_value, reason=rank.reason)
         )
     return found
 
@@ -182,9 +161,7 @@ def _risk_point(entries: Sequence[AuditEntry], model: ModelFrequencies, confound
     reliance = None if entry is None else entry.metric("shortcut_reliance_index")
     if seen is None or seen.overlap is None or reliance is None or reliance.value is None:
         return None
-    return RiskPoint(
-        model=model.model, overlap=seen.overlap, reliance=reliance.value, low=reliance.low, high=reliance.high
-    )
+    return RiskPoint(model=model.model, overlap=seen.overlap, reliance=reliance.value, low=reliance.low, high=reliance.high)
 
 
 def frequency_frame(record: AuditRecord) -> pd.DataFrame:

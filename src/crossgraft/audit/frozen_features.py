@@ -31,9 +31,7 @@ class BothFeatures(NamedTuple):
     reach: Reach
 
 
-def both_features(
-    sweep: Sweep, backbone: Backbone, confounded: Confounded, before: Editing | None = None
-) -> BothFeatures:
+def both_features(sweep: Sweep, backbone: Backbone, confounded: Confounded, before: Editing | None = None) -> BothFeatures:
     """Features of all images, and of those that may carry the artefact once more with it.
 
     Args:

@@ -113,9 +113,7 @@ def group_metrics(
             if rows.any():
                 cells.append(_cell(decided == truth, rows, groups, positive=positive, artefact=with_it))
             else:
-                empty.append(
-                    f"{'positive' if positive else 'negative'} {'with' if with_it else 'without'} the artefact"
-                )
+                empty.append(f"{'positive' if positive else 'negative'} {'with' if with_it else 'without'} the artefact")
     return GroupMetrics(
         cells=tuple(cells),
         empty=tuple(empty),

@@ -141,11 +141,7 @@ class NetworkPriority(NamedTuple):
 
 
 def network_priority(
-    network: Backbone | Classifier,
-    batches: Iterable[Prepared],
-    objective: Objective,
-    targets: Outputs | None,
-    stage: Stage,
+    network: Backbone | Classifier, batches: Iterable[Prepared], objective: Objective, targets: Outputs | None, stage: Stage
 ) -> NetworkPriority:
     """As ``learning_priority``, whose images are all in memory, and of the features of any network.
 
@@ -166,9 +162,7 @@ def network_priority(
             if not np.isfinite(gradient).all():
                 raise DataError("The network has gradients that are NaN or infinite. Check its weights.")
             psd = radial_psd(np.moveaxis(gradient, 0, 2))
-            if np.linalg.norm(gradient) >= SATURATED and exceeds_rounding(
-                psd, np.abs(gradient).max(), gradient[0].size
-            ):
+            if np.linalg.norm(gradient) >= SATURATED and exceeds_rounding(psd, np.abs(gradient).max(), gradient[0].size):
                 spectra.append(normalized_psd(psd))
             else:
                 saturated += 1
@@ -251,14 +245,10 @@ def shorter_side(preprocessing: Preprocessing) -> int:
 def prepared_batches(images: ImageRows, preprocessing: Preprocessing) -> Generator[Prepared]:
     """Batches of ``AT_ONCE`` images; the last one may be smaller."""
     for first in range(0, len(images), AT_ONCE):
-        yield prepare_batch(
-            [images.read(row) for row in range(first, min(first + AT_ONCE, len(images)))], preprocessing
-        )
+        yield prepare_batch([images.read(row) for row in range(first, min(first + AT_ONCE, len(images)))], preprocessing)
 
 
-def network_inputs(
-    images: ImageRows, preprocessing: Preprocessing
-) -> Generator[Float64[np.ndarray, "height width channels"]]:
+def network_inputs(images: ImageRows, preprocessing: Preprocessing) -> Generator[Float64[np.ndarray, "height width channels"]]:
     """Each image as the network gets it."""
     for batch in prepared_batches(images, preprocessing):
         yield from np.moveaxis(batch.double().numpy(), 1, 3)

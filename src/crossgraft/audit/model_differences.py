@@ -63,9 +63,7 @@ class ModelDifference:
     by_share: tuple[ShareDifference, ...]
 
 
-def model_difference(
-    first: Sequence[FoldScores], second: Sequence[FoldScores], tested: AuditedImages
-) -> ModelDifference:
+def model_difference(first: Sequence[FoldScores], second: Sequence[FoldScores], tested: AuditedImages) -> ModelDifference:
     """How two models differ on the same test images.
 
     The primary comparison is the interval by patients, which knows that the images are the same. The test over folds takes the

@@ -42,9 +42,7 @@ def cell_size(auc: float = SUPPOSED_AUC) -> int:
     return 100_000
 
 
-def needed_of_artefact(
-    confounder: str, is_positive: np.ndarray, groups: Groups | None, positive: str
-) -> list[ImagesNeeded]:
+def needed_of_artefact(confounder: str, is_positive: np.ndarray, groups: Groups | None, positive: str) -> list[ImagesNeeded]:
     """Images of each class, as patients where these are known.
 
     Args:

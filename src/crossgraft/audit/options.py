@@ -57,9 +57,7 @@ class Confounding(Options):
         default="quick",
         is_common=True,
     )
-    shares: str | Sequence[float] = option(
-        "Shares of the training positives that carry the artefact, from 0 on.", default=SHARES
-    )
+    shares: str | Sequence[float] = option("Shares of the training positives that carry the artefact, from 0 on.", default=SHARES)
     audit_folds: int = option(
         "Number of folds of the images that train and select; all are measured on the same test images.",
         default=5,
@@ -85,9 +83,7 @@ class Confounding(Options):
     micro_auc: bool = option(
         "Also compute areas as the released code of the thesis does, to compare curves with its figures.", default=False
     )
-    absent: str | None = option(
-        "Edit of images that do not carry the artefact, for example another noise level.", default=None
-    )
+    absent: str | None = option("Edit of images that do not carry the artefact, for example another noise level.", default=None)
     strength: float = option("Multiple of what an artefact changes; with 0 nothing can be relied on.", default=1.0)
     mitigate: str | Sequence[Any] = option(
         "Mitigations that are compared with plain training: balanced_sampling, group_weights, dfr …; quick mode.",
@@ -176,8 +172,7 @@ COMMAND = Command(
     example="audit mobilenetv2_100 --data digits --confounder tag",
     inputs=(
         Input(
-            "model",
-            "Run directory of crossgraft tune or .onnx file, asked as it is; or models as of rank, which are trained.",
+            "model", "Run directory of crossgraft tune or .onnx file, asked as it is; or models as of rank, which are trained."
         ),
     ),
     options=(AuditOptions, Terminal),

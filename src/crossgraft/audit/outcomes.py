@@ -49,9 +49,7 @@ def input_rms(clean: ImageRows, edited: ImageRows, preprocessing: Preprocessing)
     Cost: each image is prepared twice.
     """
     if len(clean) != len(edited) or not len(clean):
-        raise DataError(
-            f"The same images are needed without and with the edit; there are {len(clean)} and {len(edited)}."
-        )
+        raise DataError(f"The same images are needed without and with the edit; there are {len(clean)} and {len(edited)}.")
     squares, samples = 0.0, 0
     for first in range(0, len(clean), _AT_ONCE):
         rows = range(first, min(first + _AT_ONCE, len(clean)))
@@ -61,12 +59,7 @@ def input_rms(clean: ImageRows, edited: ImageRows, preprocessing: Preprocessing)
     return math.sqrt(squares / samples)
 
 
-OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
+OPERATORS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 METRICS = {
     "shortcut_reliance_index": "SRI of a sweep",
     "ood_drop_area": "area that the o.o.d. AUC loses over the shares",
@@ -182,9 +175,7 @@ def _judged(gate: Gate, entries: Sequence[AuditEntry]) -> GateRecord:
         silent = len(entries) - len(known) - (len(assessable) - len(asked))
     else:
         named, silent = gate.metric, len(entries) - len(assessable)
-        failing = [
-            f"{entry.model} with {entry.confounder}" for entry in asked if entry.outcome in VERDICTS[gate.metric]
-        ]
+        failing = [f"{entry.model} with {entry.confounder}" for entry in asked if entry.outcome in VERDICTS[gate.metric]]
     left = f" {silent} of {len(entries)} could not be assessed." if silent else ""
     spared = len(assessable) - len(asked)
     if spared:
@@ -283,9 +274,7 @@ def _ends(reliance: Reliance) -> Sequence[tuple[float, float]]:
     return [(each.low, each.high) for each in known if each.low is not None and each.high is not None]
 
 
-def conclude_trained(
-    found: TrainedAudit, *, positive: str, too_small: str | None = None, strength: float = 1.0
-) -> Concluded:
+def conclude_trained(found: TrainedAudit, *, positive: str, too_small: str | None = None, strength: float = 1.0) -> Concluded:
     """The outcome of an audit of one trained model, with its reason.
 
     Args:
@@ -339,8 +328,7 @@ def _moves(found: TrainedAudit, positive: str) -> str:
 def _cost(found: TrainedAudit, positive: str) -> str:
     """What it would cost if the artefact went with a class."""
     worse, where = max(
-        (found.drop, f"images without {positive} alone carry it"),
-        (found.reverse_drop, f"images of {positive} alone carry it"),
+        (found.drop, f"images without {positive} alone carry it"), (found.reverse_drop, f"images of {positive} alone carry it")
     )
     return f"The AUC is {worse.value:.2f} lower where {where}."
 

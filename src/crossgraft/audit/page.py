@@ -104,10 +104,7 @@ def after_audit(source: Source[AuditRecord]) -> Following:
         line = source.typed.again(("--confounder", "tag"))
         return Following(line, "to put an artefact into the images, and see whether it is relied on")
     line = source.typed.then(
-        "edit",
-        source.typed.value("--data") or "DATA",
-        new_folder("edited"),
-        flags=[("--with", painted[0] if painted else "tag")],
+        "edit", source.typed.value("--data") or "DATA", new_folder("edited"), flags=[("--with", painted[0] if painted else "tag")]
     )
     return Following(line, "to write images with the artefact, and look at them")
 
@@ -324,9 +321,7 @@ def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
 
 def _over_patients(found: AuditMetric | None) -> Cell:
     """Patients give the only interval of a trained model."""
-    return interval(
-        None if found is None else found.patients_low, None if found is None else found.patients_high, NUMBERS
-    )
+    return interval(None if found is None else found.patients_low, None if found is None else found.patients_high, NUMBERS)
 
 
 def _figures(source: Source[AuditRecord]) -> list[Block]:
@@ -360,9 +355,7 @@ def _place(leaf: str | None) -> str:
 
 
 def _explained(record: AuditRecord) -> str:
-    detected = (
-        "Detectability: AUC of a probe that tells images with the artefact from those without it by their features."
-    )
+    detected = "Detectability: AUC of a probe that tells images with the artefact from those without it by their features."
     if record.mode == "trained":
         return (
             "AUC drop: AUC of clean images minus AUC where negatives carry the artefact and positives do not. Pull: how far it "

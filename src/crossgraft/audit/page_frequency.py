@@ -72,9 +72,7 @@ def _overlap_blocks(found: AuditFrequencies) -> list[Block]:
     """The table, and what cannot be compared; once for each artefact and reason."""
     if not any(model.artefacts for model in found.models):
         return []
-    reasons = [
-        f"{each.confounder}: {each.reason}." for model in found.models for each in model.artefacts if each.reason
-    ]
+    reasons = [f"{each.confounder}: {each.reason}." for model in found.models for each in model.artefacts if each.reason]
     return [_overlaps(found.models), *([Items(list(dict.fromkeys(reasons)))] if reasons else [])]
 
 
@@ -125,9 +123,7 @@ def _drawable(model: ModelFrequencies) -> list[ArtefactFrequencies]:
 def _same_objective(models: Sequence[ModelFrequencies]) -> str:
     """What gradients are of."""
     if any(before is not None for before, _ in map(_before_and_now, models)):
-        return (
-            " Before and after fine-tuning the gradient is that of ½‖features‖², the only one that both networks have."
-        )
+        return " Before and after fine-tuning the gradient is that of ½‖features‖², the only one that both networks have."
     objectives = dict.fromkeys(model.priorities[0].objective for model in models if model.priorities)
     said = {"features": "½‖features‖², because a pretrained head knows other classes"}
     return "".join(f" The gradient is that of {said.get(each, f'the loss with {each}')}." for each in objectives)
@@ -144,9 +140,7 @@ def _overlaps(models: Sequence[ModelFrequencies]) -> Table:
         Column("Flat", numeric=True, page_only=True),
         Column("rms at the input", numeric=True, page_only=True),
     ]
-    both = (
-        " Before and after: with the pretrained and the tuned network, gradients of ½‖features‖²." if is_tuned else ""
-    )
+    both = " Before and after: with the pretrained and the tuned network, gradients of ½‖features‖²." if is_tuned else ""
     return Table(
         caption="Overlap of artefacts with the learning priority",
         columns=columns,

@@ -37,11 +37,7 @@ _TRAINED = {
     "flip_effect_positives": "Logit, positives",
     "flip_effect_negatives": "Logit, negatives",
 }
-_GAPS = {
-    "true_positive_gap": "True positives",
-    "false_positive_gap": "False positives",
-    "positive_gap": "Called positive",
-}
+_GAPS = {"true_positive_gap": "True positives", "false_positive_gap": "False positives", "positive_gap": "Called positive"}
 _CELLS = ((False, False), (False, True), (True, False), (True, True))
 """(positive, artefact), in the order of the columns."""
 _LOGITS = NumberFormat(decimals=2)
@@ -312,10 +308,7 @@ def _by_share(differences: list[AuditDifference], *, several: bool) -> list[Bloc
             Column("p over folds", numeric=True),
             Column("p, Holm", numeric=True),
         ],
-        rows=[
-            [*([words(each.confounder)] if several else []), words(each.model), *_point_row(point)]
-            for each, point in rows
-        ],
+        rows=[[*([words(each.confounder)] if several else []), words(each.model), *_point_row(point)] for each, point in rows],
         file_name="differences_by_share",
         row_heading=1 if several else 0,
         page_only=True,
@@ -352,8 +345,7 @@ def _explained(differences: list[AuditDifference], num_folds: int, last: float) 
     """Columns that the terminal leaves out."""
     said = f"O.o.d. AUC at the share {last:g}; every share is in differences.csv."
     tests = max(
-        sum(len(each.points) for each in differences if each.model == model)
-        for model in {each.model for each in differences}
+        sum(len(each.points) for each in differences if each.model == model) for model in {each.model for each in differences}
     )
     floor = differences[0].points[-1].floor
     if num_folds > 1:

@@ -245,9 +245,7 @@ def pull_of(shift: Shifts, is_positive: Positive, groups: Groups | None = None) 
     return Pull(found, float(shift[positives].mean()), float(shift[negatives].mean()))
 
 
-def beside_start(
-    found: Pull, shift: Shifts, of_heads: Draws, is_positive: Positive, groups: Groups | None = None
-) -> Pull:
+def beside_start(found: Pull, shift: Shifts, of_heads: Draws, is_positive: Positive, groups: Groups | None = None) -> Pull:
     """The pull beside that of heads on the starting network.
 
     Args:
@@ -260,9 +258,7 @@ def beside_start(
     return found._replace(over_start=excess(shift, of_heads, is_positive, groups, of_one_more=True))
 
 
-def beside_shams(
-    found: Pull, shift: Shifts, of_shams: Draws, is_positive: Positive, groups: Groups | None = None
-) -> Pull:
+def beside_shams(found: Pull, shift: Shifts, of_shams: Draws, is_positive: Positive, groups: Groups | None = None) -> Pull:
     """The pull beside that of shams.
 
     Args:
@@ -300,9 +296,7 @@ def excess(
     return _mean(shift - others.mean(axis=0), (variance, len(others) - 1), is_positive, groups)
 
 
-def _mean(
-    values: Shifts, of_draws: tuple[float, int] | None, is_positive: Positive, groups: Groups | None
-) -> MetricValue:
+def _mean(values: Shifts, of_draws: tuple[float, int] | None, is_positive: Positive, groups: Groups | None) -> MetricValue:
     """Mean of both classes' means, with the variance over units and that of draws (with its degrees of freedom) added up."""
     weights, centred = _weights(is_positive), values.astype(np.float64)
     value = float((weights * values).sum())

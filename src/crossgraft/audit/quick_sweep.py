@@ -111,9 +111,7 @@ class QuickSweep:
         sweep, options = self.sweep, self.sweep.options
         features = both_features(sweep, self.backbone, confounded)
         models = len(sweep.rows.folds) * len(sweep.shares) * (1 + len(sweep.mitigations))
-        with sweep.reporter.stage(
-            f"Auditing {self.model} with {confounded.name}", total=models, unit="models"
-        ) as stage:
+        with sweep.reporter.stage(f"Auditing {self.model} with {confounded.name}", total=models, unit="models") as stage:
             plain = sweep_features(
                 features.clean,
                 features.edited,
@@ -127,8 +125,7 @@ class QuickSweep:
             )
             found = [sweep.entry(self.model, confounded, plain, self.backbone, features.reach)]
             return found + [
-                self.mitigated(confounded, mitigation, plain, features, stage.advance)
-                for mitigation in sweep.mitigations
+                self.mitigated(confounded, mitigation, plain, features, stage.advance) for mitigation in sweep.mitigations
             ]
 
     def attribute_entries(self, design: AttributeDesign) -> list[AuditEntry]:
@@ -144,9 +141,7 @@ class QuickSweep:
             with sweep.reporter.stage(
                 f"Auditing {self.model} with {design.name}", total=len(design.turns), unit="models"
             ) as stage:
-                scores = sweep_attribute(
-                    features, sweep.rows, design, mitigation, seed=sweep.options.seed, told=stage.advance
-                )
+                scores = sweep_attribute(features, sweep.rows, design, mitigation, seed=sweep.options.seed, told=stage.advance)
         except UsageError as error:
             refused = impossible_entry(self.model, design.name, str(error), mode="quick")
             return refused.model_copy(update={"mitigation": title})

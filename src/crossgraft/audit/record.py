@@ -19,9 +19,7 @@ class PriorityRecord(Record):
 
     network: WhichNetwork
     objective: str = Field(description="What the gradient is of: true labels, predicted labels or features.")
-    psd: list[float] | None = Field(
-        description="By ring, with a sum of 1; None: no image has a gradient that says something."
-    )
+    psd: list[float] | None = Field(description="By ring, with a sum of 1; None: no image has a gradient that says something.")
     num_saturated: Count = Field(description="Images that are left out, because their gradient is 0.")
 
 
@@ -71,9 +69,7 @@ class ModelFrequencies(Record):
     model: str
     num_images: Count = Field(default=0, description="Images whose spectra were looked at.")
     frequencies: list[float] = Field(default_factory=list[float], description="Cycles per pixel of the input, by ring.")
-    images: list[float] = Field(
-        default_factory=list[float], description="Mean spectrum of the images, with a sum of 1."
-    )
+    images: list[float] = Field(default_factory=list[float], description="Mean spectrum of the images, with a sum of 1.")
     priorities: list[PriorityRecord] = Field(
         default_factory=list[PriorityRecord], description="The first is what overlaps are with."
     )
@@ -167,9 +163,7 @@ class AuditEntry(Record):
     points: list[AuditPoint] = Field(default_factory=list[AuditPoint], description="By share; of a trained model one.")
     detectability: AuditMetric | None = None
     input_rms: float | None = Field(default=None, description="Of what the edit changes at the input, in its units.")
-    start: str = Field(
-        default="", description="What stands for the starting network of a trained model, or why nothing does."
-    )
+    start: str = Field(default="", description="What stands for the starting network of a trained model, or why nothing does.")
     shams: str = Field(default="", description="Which shams were asked, or why none were.")
     overlap: float | None = Field(default=None, description="Of its spectrum with the learning priority of the model.")
 
@@ -254,8 +248,7 @@ class AuditRecord(Record):
     confounders: list[ConfounderRecord]
     entries: list[AuditEntry]
     differences: list[AuditDifference] = Field(
-        default_factory=list[AuditDifference],
-        description="Between models that are trained for the audit, from two of them on.",
+        default_factory=list[AuditDifference], description="Between models that are trained for the audit, from two of them on."
     )
     shares: list[Share]
     num_folds: Count
@@ -266,9 +259,7 @@ class AuditRecord(Record):
     stage: Literal["native", "input"] = Field(
         default="native", description="Whether artefacts are in images as they are, or resized for the network."
     )
-    negatives: Share = Field(
-        description="Share of the negatives that carry the artefact, in training and in i.i.d. test images."
-    )
+    negatives: Share = Field(description="Share of the negatives that carry the artefact, in training and in i.i.d. test images.")
     strength: float
     seed: int
     file_facts: list[FileFactRow] = Field(default_factory=list[FileFactRow])

@@ -195,9 +195,7 @@ def checked_curves(shares: Shares, iid: Shares, ood: Shares) -> Curves:
     if not all(np.isfinite(each).all() for each in found):
         raise DataError("A curve has values that are not finite. Leave out shares without a result.")
     if len(found.shares) < LEAST_SHARES or (np.diff(found.shares) <= 0).any() or found.shares.max(initial=0) > 1:
-        raise DataError(
-            f"A curve needs at least {LEAST_SHARES} ascending shares in [0, 1], got {found.shares.tolist()}."
-        )
+        raise DataError(f"A curve needs at least {LEAST_SHARES} ascending shares in [0, 1], got {found.shares.tolist()}.")
     if found.shares[0] != 0:
         raise DataError("The share 0 is missing: what a model does without the artefact is not known.")
     return found

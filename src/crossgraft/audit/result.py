@@ -61,10 +61,7 @@ _SAID: dict[AuditOutcome, tuple[str, str]] = {
     "sensitive": ("is sensitive to", "are sensitive to"),
     "passes": ("passes with", "pass with"),
     "undecided": ("is undecided with", "are undecided with"),
-    "undetectable": (
-        "cannot be assessed (not seen by the network) with",
-        "cannot be assessed (not seen by the network) with",
-    ),
+    "undetectable": ("cannot be assessed (not seen by the network) with", "cannot be assessed (not seen by the network) with"),
     "untrained": ("cannot be assessed (learned nothing) with", "cannot be assessed (learned nothing) with"),
     "impossible": ("could not be measured with", "could not be measured with"),
 }

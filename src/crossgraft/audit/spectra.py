@@ -61,9 +61,7 @@ def spectral_overlap(residual_psd: Spectrum, priority: Spectrum) -> SpectralOver
     Source: the predictor is this project's; the thesis compares by eye (section 5.2.2).
     """
     if len(residual_psd) != len(priority) or len(priority) < 3:
-        raise DataError(
-            f"Two spectra of the same length, at least 3, are compared; got {len(residual_psd)} and {len(priority)}."
-        )
+        raise DataError(f"Two spectra of the same length, at least 3, are compared; got {len(residual_psd)} and {len(priority)}.")
     if not (np.isfinite(residual_psd).all() and np.isfinite(priority).all()):
         raise DataError("A spectrum has values that are NaN or infinite.")
     a, g = normalized_psd(np.asarray(residual_psd)), normalized_psd(np.asarray(priority))
@@ -127,9 +125,7 @@ def edit_spectrum(
     """
     shorter_side(preprocessing)
     if len(clean) != len(edited) or not len(clean):
-        raise DataError(
-            f"The same images are needed without and with the edit; there are {len(clean)} and {len(edited)}."
-        )
+        raise DataError(f"The same images are needed without and with the edit; there are {len(clean)} and {len(edited)}.")
     spectra: list[np.ndarray] = []
     squares: list[float] = []
     for before, after in zip(network_inputs(clean, preprocessing), network_inputs(edited, preprocessing), strict=True):
@@ -291,9 +287,7 @@ def band_accuracy(
     def measured(rows: Dataset) -> MetricValue:
         probabilities = subject.probabilities(rows)
         if column is None:
-            return balanced_accuracy(
-                probabilities.argmax(axis=1), truth, images.groups, class_names=subject.class_names
-            )
+            return balanced_accuracy(probabilities.argmax(axis=1), truth, images.groups, class_names=subject.class_names)
         return auc(probabilities[:, column], (truth == column).astype(np.int64), images.groups)
 
     found: list[BandRow] = []
@@ -328,9 +322,7 @@ def _refuse(subject: Subject, cutoffs: Sequence[float], metric: str, positive: s
     if metric == "balanced_accuracy" and positive is not None:
         raise UsageError("A balanced accuracy is of all classes. Leave positive= out, or ask for metric='auc'.")
     if metric == "balanced_accuracy" and not subject.partitions:
-        raise UsageError(
-            f"{subject.name} gives an image several labels, of which none is decided for. Ask for metric='auc'."
-        )
+        raise UsageError(f"{subject.name} gives an image several labels, of which none is decided for. Ask for metric='auc'.")
 
 
 def _columns(subject: Subject, images: Dataset) -> Columns:
@@ -339,9 +331,7 @@ def _columns(subject: Subject, images: Dataset) -> Columns:
         raise DataError("Frequency bands are of images with one class each, and these have several labels.")
     unknown = [name for name in images.class_names if name not in subject.class_names]
     if unknown:
-        raise DataError(
-            f"{subject.name} does not know the class {unknown[0]}: its classes are {', '.join(subject.class_names)}."
-        )
+        raise DataError(f"{subject.name} does not know the class {unknown[0]}: its classes are {', '.join(subject.class_names)}.")
     found = np.array([subject.class_names.index(name) for name in images.class_names])[images.targets]
     if len(np.unique(found)) < 2:
         raise DataError(f"Frequency bands need images of two classes; all are of {subject.class_names[found[0]]}.")
@@ -352,9 +342,7 @@ def _positive_column(subject: Subject, truth: Columns, positive: str | None) -> 
     """Column of the positive class, of which there are images."""
     name = subject.class_names[-1] if positive is None else positive
     if name not in subject.class_names:
-        raise DataError(
-            f"{subject.name} does not know the class {name}: its classes are {', '.join(subject.class_names)}."
-        )
+        raise DataError(f"{subject.name} does not know the class {name}: its classes are {', '.join(subject.class_names)}.")
     column = subject.class_names.index(name)
     if column not in truth:
         raise DataError(f"There is no image of {name}, so that it cannot be told from others. Name another: positive=.")

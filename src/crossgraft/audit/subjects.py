@@ -70,11 +70,7 @@ class Subject:
 
 
 def subject_of(
-    model: object,
-    *,
-    class_names: Sequence[str] | None = None,
-    device: str = "auto",
-    allow_code: AllowedCode = None,
+    model: object, *, class_names: Sequence[str] | None = None, device: str = "auto", allow_code: AllowedCode = None
 ) -> Subject:
     """What ``model`` says, whatever it is.
 
@@ -114,9 +110,7 @@ def subject_of(
             "predict_proba, or a function of a list of images."
         )
     name = str(getattr(model, "__name__", type(model).__name__))
-    return Subject(
-        name, names, lambda images, reporter: _in_batches(cast("Callable[[Any], Any]", ask), images, reporter, name)
-    )
+    return Subject(name, names, lambda images, reporter: _in_batches(cast("Callable[[Any], Any]", ask), images, reporter, name))
 
 
 def _saved(model: SavedModel) -> Subject:
@@ -137,9 +131,7 @@ def _onnx(path: Path) -> Subject:
         said = session.get_modelmeta().custom_metadata_map[METADATA_KEY]
         facts = ExportedModelRecord.model_validate_json(said)
     except (OSError, KeyError, ValidationError, RuntimeError) as error:
-        raise DataError(
-            f"{path.name} is no graph that crossgraft export wrote. Give a function of images instead."
-        ) from error
+        raise DataError(f"{path.name} is no graph that crossgraft export wrote. Give a function of images instead.") from error
     except _errors_of_onnxruntime() as error:
         raise DataError(f"{path.name} cannot be read as an ONNX graph: {' '.join(str(error).split())}") from error
     size = Preprocessing(**facts.preprocessing.model_dump(exclude={"description"}))

@@ -265,15 +265,7 @@ class Sweep:
             too_small=confounded.too_small(backbone.preprocessing),
             strength=options.strength,
         )
-        entry = sweep_entry(
-            model,
-            confounded.name,
-            reliance,
-            concluded,
-            mode=options.mode,
-            mitigation=mitigation,
-            reach=reach,
-        )
+        entry = sweep_entry(model, confounded.name, reliance, concluded, mode=options.mode, mitigation=mitigation, reach=reach)
         return self._kept(entry, scores, self.tested)
 
     def attribute_entry(

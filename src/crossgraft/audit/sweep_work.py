@@ -12,13 +12,7 @@ import pandas as pd
 from crossgraft.audit.attribute_sweep import AttributeDesign, design_attribute
 from crossgraft.audit.attributes import BinaryAttribute, binary_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, confound, divide_rows, without_artefact
-from crossgraft.audit.describe import (
-    attribute_record,
-    confounder_record,
-    edit_record,
-    fact_record,
-    impossible_entry,
-)
+from crossgraft.audit.describe import attribute_record, confounder_record, edit_record, fact_record, impossible_entry
 from crossgraft.audit.file_facts import fact_attributes, how_telling
 from crossgraft.audit.frequency_work import FrequencySweep
 from crossgraft.audit.full_sweep import FullSweep
@@ -77,12 +71,8 @@ def audit(call: AuditCall) -> Audited:
     dataset = open_data(options, reporter)
     checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
     if options.unit == "patient" and dataset.groups is None:
-        raise UsageError(
-            "--unit patient draws patients, and these images have none. Name their column: --group-column."
-        )
-    rows = divide_rows(
-        dataset, options.positive, num_folds=options.audit_folds, seed=options.seed, method=options.fold_method
-    )
+        raise UsageError("--unit patient draws patients, and these images have none. Name their column: --group-column.")
+    rows = divide_rows(dataset, options.positive, num_folds=options.audit_folds, seed=options.seed, method=options.fold_method)
     found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
     found.notes += _notes(rows, asked.shares, options.negatives)
     tested = dataset.take(rows.test)
@@ -103,9 +93,7 @@ def audit(call: AuditCall) -> Audited:
     frequencies = FrequencySweep.of(dataset, rows.test, call) if options.frequency else None
     shown: list[Confounded] = [*native]
     if options.stage == "input" and len(specs) > 1 and asked.edits:
-        found.notes.append(
-            f"What artefacts change is given for the inputs of {specs[0].name}; pictures show these, too."
-        )
+        found.notes.append(f"What artefacts change is given for the inputs of {specs[0].name}; pictures show these, too.")
     for spec in specs:
         backbone = load_as_asked(spec, options, device=call.device)
         found.models.append(describe_model(backbone, "candidate"))
@@ -211,9 +199,7 @@ def _confounded(
             name = spell(edit)
             try:
                 done.append(
-                    confound(
-                        rows, edit, without, strength=options.strength, negatives=options.negatives, seed=options.seed
-                    )
+                    confound(rows, edit, without, strength=options.strength, negatives=options.negatives, seed=options.seed)
                 )
                 described = confounder_record(done[-1])
             except DataError as error:

@@ -54,9 +54,7 @@ def named_start(options: AuditOptions, reporter: Reporter) -> ModelSpec | None:
         reporter=reporter,
     )
     if len(found) != 1:
-        raise UsageError(
-            f"--start is one network, and {options.start} names {len(found)}. Add its name: zoo.yaml:NAME."
-        )
+        raise UsageError(f"--start is one network, and {options.start} names {len(found)}. Add its name: zoo.yaml:NAME.")
     return found[0]
 
 
@@ -226,9 +224,7 @@ def audit_trained(
     clean_scores, after = known[:, column], subject.probabilities(edited, reporter)[:, column]
     labels, patients = is_positive.astype(np.int64), images.groups
     ood = np.where(is_positive, clean_scores, after)
-    scores = ExactTestScores(
-        clean_scores[is_positive], after[is_positive], clean_scores[~is_positive], after[~is_positive]
-    )
+    scores = ExactTestScores(clean_scores[is_positive], after[is_positive], clean_scores[~is_positive], after[~is_positive])
     with_class = np.where(is_positive, after, clean_scores)
     drop = auc_difference(clean_scores, ood, labels, patients)
     reverse = auc_difference(clean_scores, with_class, labels, patients)
@@ -281,14 +277,10 @@ def positives_of(subject: Subject, images: Dataset, positive: str | None) -> tup
     name = subject.class_names[-1] if positive is None else positive
     unknown = [each for each in (*images.class_names, name) if each not in subject.class_names]
     if unknown:
-        raise DataError(
-            f"{subject.name} does not know the class {unknown[0]}: its classes are {', '.join(subject.class_names)}."
-        )
+        raise DataError(f"{subject.name} does not know the class {unknown[0]}: its classes are {', '.join(subject.class_names)}.")
     members = np.array(images.class_names)[images.targets] == name
     if members.all() or not members.any():
-        raise DataError(
-            f"An audit needs images of {name} and of other classes; {int(members.sum())} of {len(images)} are."
-        )
+        raise DataError(f"An audit needs images of {name} and of other classes; {int(members.sum())} of {len(images)} are.")
     return members, subject.class_names.index(name)
 
 
@@ -298,9 +290,7 @@ def _reach(model: SavedModel, images: Dataset, edited: Dataset) -> tuple[float, 
     features: list[list[np.ndarray]] = [[], []]
     for first in range(0, len(images), _AT_ONCE):
         rows = range(first, min(first + _AT_ONCE, len(images)))
-        pair = [
-            prepare_batch([each.read(row) for row in rows], model.classifier.preprocessing) for each in (images, edited)
-        ]
+        pair = [prepare_batch([each.read(row) for row in rows], model.classifier.preprocessing) for each in (images, edited)]
         squares += float((pair[1] - pair[0]).double().square().sum())
         samples += pair[0].numel()
         weight = model.classifier.head.weight
@@ -318,14 +308,7 @@ def fewest_of_a_class(labels: np.ndarray, patients: np.ndarray | None) -> int:
     return min(len(np.unique(units[labels == each])) for each in (0, 1))
 
 
-def verdict(
-    clean: MetricValue,
-    drop: MetricValue,
-    reverse: MetricValue,
-    pull: Pull | None,
-    *,
-    is_seen: bool = True,
-) -> Outcome:
+def verdict(clean: MetricValue, drop: MetricValue, reverse: MetricValue, pull: Pull | None, *, is_seen: bool = True) -> Outcome:
     """What numbers of a trained model and an artefact say.
 
     ``passes``: drop and reverse drop lie below ``LARGEST_DROP``, all of their intervals. ``relies``: not so, and the model

@@ -85,9 +85,7 @@ def audit(call: AuditCall) -> Audited:
         UnknownNameError: An attribute is named that the data do not have.
     """
     model, asked, options, reporter = call.model, call.asked, call.options, call.reporter
-    subject = subject_of(
-        model, device=call.device, allow_code=options.allow_code, class_names=_class_names(model, options)
-    )
+    subject = subject_of(model, device=call.device, allow_code=options.allow_code, class_names=_class_names(model, options))
     opening = replace(options, class_names=None) if isinstance(options.data, Dataset) else options
     dataset = open_data(opening, reporter, default_split=False)
     checks = list[CheckRecord](check_rows(dataset, strict=options.strict, reporter=reporter))
@@ -113,9 +111,7 @@ def audit(call: AuditCall) -> Audited:
     before = subject.probabilities(seen, reporter)
     start: Start | str = ""
     if asked.edits:
-        start = start_of(
-            model, subject, _as_seen(subject, dataset, options), test, is_positive, options, reporter, call.device
-        )
+        start = start_of(model, subject, _as_seen(subject, dataset, options), test, is_positive, options, reporter, call.device)
     for edit in asked.edits:
         _one(subject, seen, before, edit, start, options, found, shown, reporter)
     for name in asked.attributes:
@@ -196,9 +192,7 @@ def _as_seen(subject: Subject, images: Dataset, options: AuditOptions) -> Datase
     return images.resized(subject.model.classifier.preprocessing)
 
 
-def _attribute(
-    subject: Subject, images: Dataset, name: str, options: AuditOptions, found: Audited, reporter: Reporter
-) -> None:
+def _attribute(subject: Subject, images: Dataset, name: str, options: AuditOptions, found: Audited, reporter: Reporter) -> None:
     """One attribute: an entry, whatever comes of it."""
     attribute = find_attribute(images, name, options)
     found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
@@ -247,9 +241,7 @@ def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.nd
     if is_its_own and isinstance(run, str | Path):
         split = run_directory_of(Path(run)) / "split.json"
         if not split.is_file():
-            raise DataError(
-                f"{split} is missing, so the test images of the run are not known. Give the whole run directory."
-            )
+            raise DataError(f"{split} is missing, so the test images of the run are not known. Give the whole run directory.")
         return np.sort(split_of_run(Path(run)).rows("test")), "Measured on the test part of the run."
     has_test = dataset.splits is not None and bool((dataset.splits == "test").any())
     rows = np.flatnonzero(dataset.splits == "test") if has_test else np.arange(len(dataset))

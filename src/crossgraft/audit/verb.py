@@ -125,13 +125,7 @@ def _count_look(found: Audited, reporter: Reporter) -> LooksRecord | None:
     each = [f"{entry.confounder} {entry.mitigation}" for entry in found.entries]
     measured = [found.fingerprint, *each] if found.training_key is None else [found.training_key]
     return count_test_look(
-        found.dataset,
-        found.test,
-        measured,
-        None,
-        command="audit",
-        reporter=reporter,
-        is_result=found.mode == "trained",
+        found.dataset, found.test, measured, None, command="audit", reporter=reporter, is_result=found.mode == "trained"
     )
 
 
@@ -209,14 +203,10 @@ def _is_trained(model: object) -> bool:
     if isinstance(model, str | Path):
         path = Path(model)
         return path.suffix == ".onnx" or (path / "run.json").is_file() or (path / "model.json").is_file()
-    return (
-        isinstance(model, Subject | SavedModel | FineTuningResult) or callable(model) or hasattr(model, "predict_proba")
-    )
+    return isinstance(model, Subject | SavedModel | FineTuningResult) or callable(model) or hasattr(model, "predict_proba")
 
 
-def _record(
-    found: Audited, asked: Asked, options: AuditOptions, gates: Sequence[Gate], *, seconds: float
-) -> AuditRecord:
+def _record(found: Audited, asked: Asked, options: AuditOptions, gates: Sequence[Gate], *, seconds: float) -> AuditRecord:
     return AuditRecord(
         dataset=describe_dataset(found.dataset, show_names=options.show_names),
         positive=found.positive,

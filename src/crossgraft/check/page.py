@@ -36,9 +36,7 @@ def worst_finding(source: Source[DataCheckRecord]) -> Caveat | None:
     if not findings:
         return None
     worst = findings[0]
-    said = (
-        (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
-    )
+    said = (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
     return Caveat(said.rstrip())
 
 
@@ -86,9 +84,7 @@ def data_check_verdict_section(source: Source[DataCheckRecord]) -> Section:
         else "Warnings and notices are advice; they do not change the exit code."
     )
     blocks = verdict_blocks(record.verdict, caveats_of(source, CHECK_CAVEATS), after_check(source))
-    return Section(
-        name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Paragraph(meaning), _counts(source)]
-    )
+    return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Paragraph(meaning), _counts(source)])
 
 
 def findings_section(source: Source[DataCheckRecord]) -> Section:
@@ -116,11 +112,7 @@ def alike_section(source: Source[DataCheckRecord]) -> Section | None:
         galleries[title][caption].append(thumbnail.png_base64)
     for finding in record.findings:
         if gallery := galleries.get(finding.title):
-            shown = (
-                f"The first {len(gallery)} of {count(finding.num_groups)}"
-                if finding.num_groups > len(gallery)
-                else "All"
-            )
+            shown = f"The first {len(gallery)} of {count(finding.num_groups)}" if finding.num_groups > len(gallery) else "All"
             blocks += [
                 Paragraph(f"{finding.title}. {shown}; numbers are rows of the data, from 1."),
                 Gallery(gallery, "pair", in_columns=True),
@@ -221,10 +213,7 @@ def _counts_table(record: DataCheckRecord) -> Table:
     what = recorded_task(data).noun.capitalize()
     splits = [Column(name, numeric=True) for name in record.split_names]
     rows = [
-        [
-            words(name),
-            *(counts(number) for number in [images, *(each[place] for each in record.split_counts)]),
-        ]
+        [words(name), *(counts(number) for number in [images, *(each[place] for each in record.split_counts)])]
         for place, (name, images) in enumerate(zip(data.class_names, data.class_counts, strict=True))
     ]
     columns = [Column(what), Column("Images", numeric=True), *splits]
@@ -240,9 +229,7 @@ def _counts(source: Source[DataCheckRecord]) -> Figure:
         drawn = data.class_names, record.split_names, record.split_counts
         wide = split_counts_figure(*drawn, identifier=identifier)
         narrow = split_counts_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
-        caption = (
-            f"Images {task.of} each {task.noun} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
-        )
+        caption = f"Images {task.of} each {task.noun} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
         return Figure([wide], caption=caption, narrow=[narrow])
     caption = f"Images {task.of} each {task.noun}, {count(data.num_images)} in all; there is no split."
     return Figure([class_balance_figure(data, identifier=identifier)], caption=caption)
@@ -263,9 +250,7 @@ def _tables(record: DataCheckRecord, findings: list[FindingRecord]) -> list[Bloc
             ],
             caption="Findings and their images",
             file_name="findings",
-            notes=[
-                "Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."
-            ],
+            notes=["Rows count from 1; a + joins images that belong together. findings.csv of the run lists up to 1000 groups."],
             page_only=True,
         )
     ]

@@ -11,15 +11,7 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
-from cyclopts import (
-    App,
-    CycloptsError,
-    MissingArgumentError,
-    Parameter,
-    Token,
-    UnknownOptionError,
-    UnusedCliTokensError,
-)
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token, UnknownOptionError, UnusedCliTokensError
 
 from crossgraft.cli.output import print_json, show
 from crossgraft.errors import OtherRunError, UnknownNameError, UsageError
@@ -273,9 +265,7 @@ class Call:
             show(result_as_text(replace(result, command_line=lines[-1]) if lines and result.command_line else result))
 
 
-def in_own_directory(
-    command: str, data: str, values: Mapping[str, Any], work: Callable[..., T], *, once: str | None = None
-) -> T:
+def in_own_directory(command: str, data: str, values: Mapping[str, Any], work: Callable[..., T], *, once: str | None = None) -> T:
     """Do ``work`` in the first directory that is free or holds the same run.
 
     Args:

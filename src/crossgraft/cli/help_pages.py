@@ -66,13 +66,8 @@ def command_page(command: Command, *, everything: bool) -> str:
     else:
         common = [each for each in command.flags.values() if each.about.is_common or command.is_required(each)]
         others = {group: [each for each in members if each not in common] for group, members in groups.items()}
-        names = [
-            (f"{group}:", ", ".join("/".join(_names(each)) for each in rest)) for group, rest in others.items() if rest
-        ]
-        options = [
-            _section("Common options", _rows(command, common)),
-            _section("More options, described by --help-all", names),
-        ]
+        names = [(f"{group}:", ", ".join("/".join(_names(each)) for each in rest)) for group, rest in others.items() if rest]
+        options = [_section("Common options", _rows(command, common)), _section("More options, described by --help-all", names)]
     return _page(
         " ".join(["Usage: crossgraft", command.name, *map(_usage, command.inputs), "[OPTIONS]"]),
         _paragraph(command.summary),
@@ -152,10 +147,5 @@ def _section(title: str, rows: Rows) -> str:
 
 def _filled(text: str, *, first: str, rest: str) -> str:
     return textwrap.fill(
-        text,
-        sentence_width(),
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
+        text, sentence_width(), initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
     )

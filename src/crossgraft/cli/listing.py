@@ -94,9 +94,7 @@ def rows_as_text(rows: Rows) -> str:
     # Results are long: they fit the terminal, and stay whole in a pipe, where names are to be copied.
     is_narrow = "interval" in rows[0] and (is_terminal() or "COLUMNS" in os.environ)
     cells = [[str(row[name]) for name in columns] for row in rows]
-    parts = [
-        text_table(columns, cells, right=("value", "interval") if "interval" in rows[0] else (), is_whole=not is_narrow)
-    ]
+    parts = [text_table(columns, cells, right=("value", "interval") if "interval" in rows[0] else (), is_whole=not is_narrow)]
     for below in _TOO_LONG:
         texts = [wrap(f"{row[columns[0]]}: {row[below]}", indent="  ") for row in rows if row.get(below)]
         parts += ["\n".join([f"{below}:", *texts])] if texts else []
@@ -125,12 +123,7 @@ def _models(available: bool, weights_dir: str | Path | None) -> Rows:
 
     rows = list_available_models(weights_dir=weights_dir)
     return [
-        {
-            "model": row.name,
-            "family": row.family,
-            "available": "yes" if row.available else "no",
-            "weights": row.where,
-        }
+        {"model": row.name, "family": row.family, "available": "yes" if row.available else "no", "weights": row.where}
         for row in rows
         if row.available or not available
     ]

@@ -26,11 +26,7 @@ from crossgraft.paths import shortened, why_impossible
 from crossgraft.stopping import AskedToEnd, ask_to_end, asked_to_end, ending_if_asked
 from crossgraft.version import __version__
 
-STOPPING = (
-    "SIGTERM",
-    "SIGHUP",
-    "SIGINT",
-)  # of job schedulers, containers and systemd; of a terminal that is closed; Ctrl-C
+STOPPING = ("SIGTERM", "SIGHUP", "SIGINT")  # of job schedulers, containers and systemd; of a terminal that is closed; Ctrl-C
 
 
 class StopSignals:

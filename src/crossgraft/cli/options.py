@@ -15,12 +15,8 @@ class KnownFilters(Options):
     group: ClassVar[str] = "Known results"
 
     only_model: str | None = option("List results of models whose name holds this text.", default=None, is_common=True)
-    only_target: str | None = option(
-        "List results on targets whose name holds this text.", default=None, is_common=True
-    )
-    only_from: str | None = option(
-        "List results of a publication whose name holds this text.", default=None, is_common=True
-    )
+    only_target: str | None = option("List results on targets whose name holds this text.", default=None, is_common=True)
+    only_from: str | None = option("List results of a publication whose name holds this text.", default=None, is_common=True)
 
 
 @options

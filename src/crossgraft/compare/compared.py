@@ -130,8 +130,7 @@ def open_model(
     if spec.has_checkpoint:
         spec = inside_checkpoint(spec, options.weights_key, options.weights_prefix)
     return Given(
-        network_of_backbone(load_as_asked(spec, options, device=device, for_training=True, reporter=reporter)),
-        spec=spec,
+        network_of_backbone(load_as_asked(spec, options, device=device, for_training=True, reporter=reporter)), spec=spec
     )
 
 
@@ -211,11 +210,7 @@ def _rows_of_split(options: CompareModelsOptions, reporter: Reporter, *, may_hav
         raise DataError(f"{dataset.name} has no test rows. Leave out --holdout 0, or give a --split with some.")
     note = "A fine-tuned model may have learned from some of these images: they are not known to be test images of it."
     return ComparedRows(
-        dataset,
-        rows,
-        np.flatnonzero(splits == "train"),
-        f"{len(rows)} test rows",
-        (note,) if may_have_seen else (),
+        dataset, rows, np.flatnonzero(splits == "train"), f"{len(rows)} test rows", (note,) if may_have_seen else ()
     )
 
 
@@ -223,6 +218,4 @@ def _refuse_folds(run: Path) -> None:
     """Raise where a run has a model per fold, and none of its own."""
     folds = sorted(path.parents[1] for path in run.glob("folds/*/model/model.json"))
     if folds and not (run / "model").is_dir():
-        raise RunDirectoryError(
-            f"The run in {run} has one model per fold, and a comparison needs one. Name a fold: {folds[0]}."
-        )
+        raise RunDirectoryError(f"The run in {run} has one model per fold, and a comparison needs one. Name a fold: {folds[0]}.")

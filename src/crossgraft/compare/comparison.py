@@ -38,22 +38,10 @@ _REFERENCES = (
         "Raghu, Gilmer, Yosinski and Sohl-Dickstein, SVCCA, NeurIPS 2017; drawn as in Juodelyte's thesis, eq. 3.1.",
     ),
     ("PWCCA", "Morcos, Raghu and Bengio, Insights on Representational Similarity in Neural Networks, NeurIPS 2018."),
-    (
-        "Procrustes",
-        "Ding, Denain and Steinhardt, Grounding Representation Similarity with Statistical Testing, NeurIPS 2021.",
-    ),
-    (
-        "RSA",
-        "Kriegeskorte, Mur and Bandettini, Representational similarity analysis, Front. Syst. Neurosci. 2 (2008) 4.",
-    ),
-    (
-        "Shared mistakes",
-        "Mania, Miller, Schmidt, Hardt and Recht, Model Similarity Mitigates Test Set Overuse, NeurIPS 2019.",
-    ),
-    (
-        "κ of mistakes",
-        "Geirhos, Meding and Wichmann, Beyond accuracy: quantifying trial-by-trial behaviour, NeurIPS 2020.",
-    ),
+    ("Procrustes", "Ding, Denain and Steinhardt, Grounding Representation Similarity with Statistical Testing, NeurIPS 2021."),
+    ("RSA", "Kriegeskorte, Mur and Bandettini, Representational similarity analysis, Front. Syst. Neurosci. 2 (2008) 4."),
+    ("Shared mistakes", "Mania, Miller, Schmidt, Hardt and Recht, Model Similarity Mitigates Test Set Overuse, NeurIPS 2019."),
+    ("κ of mistakes", "Geirhos, Meding and Wichmann, Beyond accuracy: quantifying trial-by-trial behaviour, NeurIPS 2020."),
 )
 
 
@@ -156,9 +144,7 @@ class Comparison:
         UnknownNameError: There is no such layer; the message gives the nearest names.
     """
 
-    def __init__(
-        self, models: Mapping[str, Model], how: HowToCompare, *, trusted: TrustedCode, reporter: Reporter
-    ) -> None:
+    def __init__(self, models: Mapping[str, Model], how: HowToCompare, *, trusted: TrustedCode, reporter: Reporter) -> None:
         self._models, self._how, self._trusted, self._reporter = dict(models), how, trusted, reporter
         self._layers = {label: self._choose(label) for label in models}
         self._networks = {label: each for label, each in models.items() if isinstance(each, ComparedNetwork)}
@@ -198,9 +184,7 @@ class Comparison:
         """
         if len(rows) < FEWEST_IMAGES:
             raise DataError(f"A comparison needs at least {FEWEST_IMAGES} images; there are {len(rows)}.")
-        geometry = GeometryOfModels(
-            self._subjects(images, rows, train, in_words, others or OtherImages()), self._how.geometry
-        )
+        geometry = GeometryOfModels(self._subjects(images, rows, train, in_words, others or OtherImages()), self._how.geometry)
         stored = {
             label: (each, each.rows_of(label, rows, images))
             for label, each in self._models.items()
@@ -223,10 +207,7 @@ class Comparison:
         features = {label: np.asarray(each.penultimate[there]) for label, (each, there) in stored.items()}
         features |= {key: each.features for key, each in looked.items()}
         predicted = self._predict(images, train, targets, looked)
-        pairs = [
-            self._measure(link, grids, maps, features, _Mistakes(predicted, rows, targets, images))
-            for link in self._links
-        ]
+        pairs = [self._measure(link, grids, maps, features, _Mistakes(predicted, rows, targets, images)) for link in self._links]
         return ComparedModels(
             pairs,
             {label: self._layers[label] for label in self._models},
@@ -345,9 +326,7 @@ class Comparison:
             mistakes_reason=reason,
         )
 
-    def _cca(
-        self, first: str, second: str, floor: tuple[str, str] | None, maps: MapDraws
-    ) -> tuple[list[LayerCca], str | None]:
+    def _cca(self, first: str, second: str, floor: tuple[str, str] | None, maps: MapDraws) -> tuple[list[LayerCca], str | None]:
         if first not in self._networks or second not in self._networks:
             return [], "Features on disk have no positions to draw from."
         try:

@@ -70,9 +70,7 @@ class MapDraws:
         alike = [
             shape[0]
             for (other, its_place), shape in self._shapes.items()
-            if its_place == place
-            and len(self._layers[other]) == len(self._layers[key])
-            and shape[1:] == (height, width)
+            if its_place == place and len(self._layers[other]) == len(self._layers[key]) and shape[1:] == (height, width)
         ]
         shape = min(alike), height, width
         return draws_of(num_images, shape, shape, preset=self._preset, seed=self._seed, layer=f"{place}")
@@ -100,13 +98,10 @@ class MapDraws:
                 "compared."
             )
         return [
-            self._value(first, second, number, names[0][number], names[1][number], untrained)
-            for number in range(len(names[0]))
+            self._value(first, second, number, names[0][number], names[1][number], untrained) for number in range(len(names[0]))
         ]
 
-    def _value(
-        self, first: str, second: str, number: int, layer: str, other: str, untrained: tuple[str, str] | None
-    ) -> LayerCca:
+    def _value(self, first: str, second: str, number: int, layer: str, other: str, untrained: tuple[str, str] | None) -> LayerCca:
         found, reason = self._computed(first, second, number)
         floor = None if untrained is None else self._computed(*untrained, number)[0]
         return LayerCca(
@@ -227,9 +222,7 @@ def attention(subjects: Subjects, say: Say) -> Later:
     """
     transformers = {label: each for label, each in subjects.networks.items() if _looks_by_attention(each)}
     if not transformers or subjects.images is None:
-        raise NotApplicable(
-            "none of the models is a vision transformer whose queries, keys and values lie in one layer"
-        )
+        raise NotApplicable("none of the models is a vision transformer whose queries, keys and values lie in one layer")
     for label in subjects.models:
         if label not in transformers:
             say(f"Not measured: {label} is no vision transformer.")
@@ -297,9 +290,7 @@ def _attention(
         if each.attention.shape != shape:
             say(f"{label} has another grid of patches than {reference}, so their maps are not compared.")
             del found[label]
-    return attention_record(
-        found, reference=reference, images=words, drawn=_spread(np.arange(shape[0]), MOST_DRAWN).tolist()
-    )
+    return attention_record(found, reference=reference, images=words, drawn=_spread(np.arange(shape[0]), MOST_DRAWN).tolist())
 
 
 def _prepared(images: ImageRows, rows: np.ndarray, ways: set[Preprocessing]) -> dict[Preprocessing, Tensor]:

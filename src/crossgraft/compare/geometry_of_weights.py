@@ -112,8 +112,7 @@ def sharpnesses(subjects: Subjects, say: Say) -> Later:
 
     def measure(seen: SeenImages) -> SharpnessRecord:
         one, several = (
-            {label: _sharpness(subjects, seen, label, each, steps) for label, each in heads.items()}
-            for steps in (1, STEPS)
+            {label: _sharpness(subjects, seen, label, each, steps) for label, each in heads.items()} for steps in (1, STEPS)
         )
         images = subjects.images
         several_labels = images is not None and not images.task.partitions

@@ -330,9 +330,7 @@ def _batches(num_images: int) -> Iterator[Rows]:
         yield np.arange(start, min(start + AT_ONCE, num_images))
 
 
-def _of_layers(
-    key: str, network: ComparedNetwork, found: Mapping[str, Tensor], places: Rows, watch: Watch
-) -> dict[str, Tensor]:
+def _of_layers(key: str, network: ComparedNetwork, found: Mapping[str, Tensor], places: Rows, watch: Watch) -> dict[str, Tensor]:
     given: dict[str, Tensor] = {}
     for name, output in found.items():
         if watch.on_maps is not None:
@@ -342,9 +340,7 @@ def _of_layers(
     return given
 
 
-def _refuse_not_finite(
-    network: ComparedNetwork, features: np.ndarray, places: Rows, rows: Sequence[int] | Rows
-) -> None:
+def _refuse_not_finite(network: ComparedNetwork, features: np.ndarray, places: Rows, rows: Sequence[int] | Rows) -> None:
     bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
     if len(bad):
         raise DataError(

@@ -85,10 +85,7 @@ class Predicted:
 
 
 def own_predictions(
-    name: str,
-    class_names: tuple[str, ...] | None,
-    logits: Float[np.ndarray, "num_images num_outputs"] | None,
-    images: ImageRows,
+    name: str, class_names: tuple[str, ...] | None, logits: Float[np.ndarray, "num_images num_outputs"] | None, images: ImageRows
 ) -> Predicted:
     """What the head of a model says; the classes of the model and of the data must be the same, in any order."""
     if not images.task.partitions:
@@ -97,8 +94,7 @@ def own_predictions(
         return Predicted(None, f"{name} has no head for these classes (--linear-probe trains one on its features)")
     if set(class_names) != set(images.class_names):
         return Predicted(
-            None,
-            f"{name} tells {', '.join(class_names)} apart, and these images are {', '.join(images.class_names)}",
+            None, f"{name} tells {', '.join(class_names)} apart, and these images are {', '.join(images.class_names)}"
         )
     places = np.array([images.class_names.index(each) for each in class_names])
     return Predicted(places[logits.argmax(axis=1)])

@@ -53,8 +53,7 @@ class TwoModels(Options):
         is_common=True,
     )
     source_images: str | Path | None = option(
-        "Folder of images that a vision transformer was pretrained on: attention to them is shown, too.",
-        default=None,
+        "Folder of images that a vision transformer was pretrained on: attention to them is shown, too.", default=None
     )
     layers: str | Sequence[str] | None = option(
         "Layers to compare, with commas; of both models, or of A.",
@@ -69,8 +68,7 @@ class TwoModels(Options):
         "What CKA of layers compares: means over positions, or all positions.", default="mean"
     )
     cca_preset: Literal["thesis", "released"] = option(
-        "CCA of layers over 20 000 positions, as the thesis says, or 10 000, as its released code does.",
-        default="thesis",
+        "CCA of layers over 20 000 positions, as the thesis says, or 10 000, as its released code does.", default="thesis"
     )
     other_data: bool = option(
         "Allow images that fine-tuned models were not made on; they may have learned from some of them.", default=False

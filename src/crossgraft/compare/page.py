@@ -63,9 +63,7 @@ def no_more_than_untrained(source: Source[ModelComparisonRecord]) -> Caveat | No
     found = source.record.pairs[0].measured("cka_debiased")
     if found is None or found.value is None or found.untrained is None or found.untrained < found.value:
         return None
-    return Caveat(
-        "Two untrained networks of these architectures are at least as alike, so the value says little by itself."
-    )
+    return Caveat("Two untrained networks of these architectures are at least as alike, so the value says little by itself.")
 
 
 def by_linear_probes(source: Source[ModelComparisonRecord]) -> Caveat | None:
@@ -164,9 +162,7 @@ _NOTES = (
     "κ = (P − independent) / (1 − independent): 0 for independent mistakes, 1 for the same ones. Agreement: share of images "
     "with the same prediction.",
 )
-_PROBE = (
-    "*: a model without a head for these classes; its predictions are those of a linear probe on its training images."
-)
+_PROBE = "*: a model without a head for these classes; its predictions are those of a linear probe on its training images."
 
 
 def shared_mistakes_section(source: Source[ModelComparisonRecord]) -> Section | None:
@@ -315,10 +311,7 @@ def _measures(pair: ModelPair) -> Table:
             for row in pair.features
         ],
         file_name=f"features-{pair.first}-{pair.second}".replace(" ", "-").lower(),
-        notes=[
-            *(["Untrained: two networks of these architectures with random weights."] if has_floor else []),
-            *_once(notes),
-        ],
+        notes=[*(["Untrained: two networks of these architectures with random weights."] if has_floor else []), *_once(notes)],
         page_only=pair.of != "models" and pair.first.endswith("before"),
     )
 

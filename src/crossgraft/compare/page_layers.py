@@ -56,12 +56,8 @@ def _made(source: Comparison, record: ModelGeometry, name: str) -> Section | Non
     """The section of one measure; None where it has no numbers."""
     makers: dict[str, Callable[[], Section | None]] = {
         "feature_map": lambda: record.feature_map and feature_map_section(source.showing(record.feature_map)),
-        "parameter_distance": lambda: (
-            weights_section(source, record.parameter_distance) if record.parameter_distance else None
-        ),
-        "interpolation_path": lambda: (
-            record.interpolation_path and path_section(source.showing(record.interpolation_path))
-        ),
+        "parameter_distance": lambda: weights_section(source, record.parameter_distance) if record.parameter_distance else None,
+        "interpolation_path": lambda: record.interpolation_path and path_section(source.showing(record.interpolation_path)),
         "sharpness": lambda: record.sharpness and sharpness_section(source.showing(record.sharpness)),
         "filters": lambda: record.filters and filters_section(source.showing(record.filters)),
         "attention": lambda: record.attention and attention_section(source.showing(record.attention)),
@@ -110,11 +106,7 @@ def geometry_text_section(source: Source[ModelComparisonRecord]) -> Section | No
     if record is None:
         return None
     lines = geometry_in_words(record)
-    return (
-        Section(name="geometry", title="Weights and features", part="evidence", blocks=[Items(lines)])
-        if lines
-        else None
-    )
+    return Section(name="geometry", title="Weights and features", part="evidence", blocks=[Items(lines)]) if lines else None
 
 
 GEOMETRY_SECTIONS: tuple[SectionBuilder, ...] = (forgotten_section, *(_section_of(name) for name in TITLES))
@@ -237,10 +229,7 @@ def _curves(source: Source[ModelComparisonRecord], pairs: list[ModelPair]) -> li
         return []
     first = same[0]
     layers = [row.layer if row.layer == row.other_layer else f"{row.layer} | {row.other_layer}" for row in first.cca]
-    curves = [
-        LayerCurve(pair_in_words(pair), [row.value for row in pair.cca], [row.spread for row in pair.cca])
-        for pair in same
-    ]
+    curves = [LayerCurve(pair_in_words(pair), [row.value for row in pair.cca], [row.spread for row in pair.cca]) for pair in same]
     if any(row.untrained is not None for row in first.cca):
         floor = [row.untrained for row in first.cca]
         curves.append(LayerCurve("untrained networks", floor, [None] * len(floor), is_untrained=True))

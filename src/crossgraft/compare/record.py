@@ -19,9 +19,7 @@ from crossgraft.geometry.record import (
 )
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share
 
-GeometryName = Literal[
-    "feature_map", "parameter_distance", "interpolation_path", "sharpness", "filters", "attention", "tsne"
-]
+GeometryName = Literal["feature_map", "parameter_distance", "interpolation_path", "sharpness", "filters", "attention", "tsne"]
 
 
 class WeightsApart(Record):

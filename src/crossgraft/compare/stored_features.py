@@ -105,9 +105,7 @@ def read_stored_features(given: str | Path) -> StoredFeatures:
     try:
         layers = _read_npz(path) if path.suffix == ".npz" else _read_safetensors(path)
     except (OSError, ValueError, zipfile.BadZipFile, SafetensorError) as error:
-        raise DataError(
-            f"{path} cannot be read as features: {' '.join(str(error).split())}. Write it again."
-        ) from error
+        raise DataError(f"{path} cannot be read as features: {' '.join(str(error).split())}. Write it again.") from error
     for name, rows in layers.items():
         if rows.ndim != 2 or rows.dtype.kind not in "fiu" or 0 in rows.shape:
             raise DataError(

@@ -11,14 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from crossgraft.compare import (
-    AskedGeometry,
-    Comparison,
-    HowToCompare,
-    OtherImages,
-    StoredFeatures,
-    read_geometry,
-)
+from crossgraft.compare import AskedGeometry, Comparison, HowToCompare, OtherImages, StoredFeatures, read_geometry
 from crossgraft.compare.compared import ComparedRows, Given, Rows, open_compared_rows, open_model
 from crossgraft.compare.comparison import comparison_record, layers_frame
 from crossgraft.compare.geometry_of_images import open_others
@@ -113,9 +106,7 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
         with _data_first(a, b, options):
             given = _open_all(a, b, options, trusted, device=device, run=run)
             given, prepared = prepared_alike(given, options, device=device, reporter=reporter)
-        comparison = Comparison(
-            {label: each.model for label, each in given.items()}, how, trusted=trusted, reporter=reporter
-        )
+        comparison = Comparison({label: each.model for label, each in given.items()}, how, trusted=trusted, reporter=reporter)
         resolved = {"models": {label: _fingerprint(each) for label, each in given.items()}}
         with run.directory(location_of(options.data), typed=typed, resolved=resolved, out=options.out) as directory:
             if directory:
@@ -124,15 +115,11 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
             checks = [] if rows.dataset is None else check_rows(rows.dataset, strict=options.strict, reporter=reporter)
             targets = None if rows.dataset is None else rows.dataset.targets
             others = open_others(options, reporter)
-            found = comparison.run(
-                rows.dataset, rows.rows, rows.train, targets, in_words=_images_in_words(rows), others=others
-            )
+            found = comparison.run(rows.dataset, rows.rows, rows.train, targets, in_words=_images_in_words(rows), others=others)
             rows = replace(rows, notes=(*prepared, *rows.notes))
             record = comparison_record(given, found, rows, options, list(checks), seconds=time.perf_counter() - began)
             if options.ledger:
-                record = _with_looks(
-                    record, list(given.values()), rows, others, reporter, has_probes=options.linear_probe
-                )
+                record = _with_looks(record, list(given.values()), rows, others, reporter, has_probes=options.linear_probe)
             return _finish(ModelComparison(record), rows, directory, options, reporter)
 
 
@@ -159,9 +146,7 @@ def _with_looks(
     if bare:
         probed = ["linear probe"] if has_probes else []
         looks.append(_look(images, rows.rows, [*bare, *probed], reporter, is_result=has_probes))
-    found: dict[str, LooksRecord | None] = {
-        "looks": max(filter(None, looks), key=lambda look: look.number, default=None)
-    }
+    found: dict[str, LooksRecord | None] = {"looks": max(filter(None, looks), key=lambda look: look.number, default=None)}
     if record.geometry is not None and record.geometry.forgetting is not None:
         everything = [_fingerprint(each) for each in given]
         found["probe_looks"] = _look(others.probe, others.probe_test, everything, reporter)
@@ -176,15 +161,12 @@ def _look(
     return count_test_look(images, tested, measured, None, command="compare", reporter=reporter, is_result=is_result)
 
 
-def _open_all(
-    a: Any, b: Any, options: CompareModelsOptions, trusted: TrustedCode, *, device: str, run: Run
-) -> dict[str, Given]:
+def _open_all(a: Any, b: Any, options: CompareModelsOptions, trusted: TrustedCode, *, device: str, run: Run) -> dict[str, Given]:
     """All models by their label."""
     before = _before(options.before)
     named = dict(zip(_LABELS, [a, b, *before], strict=False))
     opened = {
-        label: open_model(each, label, options, trusted, device=device, reporter=run.reporter)
-        for label, each in named.items()
+        label: open_model(each, label, options, trusted, device=device, reporter=run.reporter) for label, each in named.items()
     }
     specs = [each.spec for each in opened.values() if each.spec is not None]
     is_inside = options.weights_key is not None or options.weights_prefix is not None
@@ -280,11 +262,7 @@ def _images_in_words(rows: ComparedRows) -> str:
 
 
 def _finish(
-    result: ModelComparison,
-    rows: ComparedRows,
-    run: RunDirectory | None,
-    options: CompareModelsOptions,
-    reporter: Reporter,
+    result: ModelComparison, rows: ComparedRows, run: RunDirectory | None, options: CompareModelsOptions, reporter: Reporter
 ) -> ModelComparison:
     if run is None:
         return result

@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
-from crossgraft.compare.record import (
-    GeometryName,
-    Measure,
-    ModelComparisonRecord,
-    ModelGeometry,
-    ModelPair,
-    WeightsApart,
-)
+from crossgraft.compare.record import GeometryName, Measure, ModelComparisonRecord, ModelGeometry, ModelPair, WeightsApart
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.geometry.record import (
     FeatureMapRecord,
@@ -102,8 +95,7 @@ def _sharp(record: SharpnessRecord) -> str:
 
 def _filters(record: FiltersRecord) -> str:
     values = [
-        f"{row.network} {'not assessable' if row.gabor_likeness is None else _TWO(row.gabor_likeness)}"
-        for row in record.networks
+        f"{row.network} {'not assessable' if row.gabor_likeness is None else _TWO(row.gabor_likeness)}" for row in record.networks
     ]
     floor = next((row.random_likeness for row in record.networks if row.random_likeness is not None), None)
     beside = "" if floor is None else f" (random filters: {_TWO(floor)})"

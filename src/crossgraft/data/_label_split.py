@@ -21,9 +21,7 @@ Shared = Int64[np.ndarray, "num_patterns num_parts"]
 _WHOLE = 1e-9
 
 
-def share_out_patterns(
-    marks: Marks, units: Units, shares: Float64[np.ndarray, " num_parts"], rng: np.random.Generator
-) -> Shared:
+def share_out_patterns(marks: Marks, units: Units, shares: Float64[np.ndarray, " num_parts"], rng: np.random.Generator) -> Shared:
     """Cut every mark at ``shares``, by halving the list of parts again and again.
 
     Args:
@@ -214,9 +212,7 @@ class LabelBalance:
         if self.keep_sizes:
             change[self.marks[mine, -1][:, None] != self.marks[theirs, -1]] = np.inf
         change[mine[:, None] == theirs] = np.inf
-        return self._take_first_allowed(
-            change, lambda at: _Step(int(mine[at[0]]), int(theirs[at[1]]), giver, taker), limit
-        )
+        return self._take_first_allowed(change, lambda at: _Step(int(mine[at[0]]), int(theirs[at[1]]), giver, taker), limit)
 
     def _bring(self, label: int, part: int, rng: np.random.Generator) -> bool:
         """Move, or exchange, one unit with this label into this part."""

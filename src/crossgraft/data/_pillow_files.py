@@ -79,9 +79,7 @@ class quiet_libraries:  # noqa: N801 - read as `with quiet_libraries():`
                 _remove(filters)
                 filters.insert(0, _IGNORE)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Take the filter out, if nobody else needs it."""
         global _num_blocks
         _muffle.blocks.open -= 1

@@ -27,9 +27,7 @@ def label_sets_in_words(
 ) -> str:
     """How a split by labels came out: how far off it is, and which label is missing where."""
     together = "patient leakage not checked (no groups)" if groups is None else "no group in two parts"
-    reached = (
-        f"at most {labelled.largest_deviation:.2g} images off a share, where less than {labelled.bound:.2g} is sure"
-    )
+    reached = f"at most {labelled.largest_deviation:.2g} images off a share, where less than {labelled.bound:.2g} is sure"
     missing = [
         f"{label if class_names is None else class_names[label]} is not in {parts[part]}"
         for part, label in labelled.missing[:_MOST_MISSING]
@@ -63,13 +61,9 @@ def refuse_rare_classes(
         members = targets == index
         count = int(members.sum()) if groups is None else len(np.unique(groups[members]))
         if count < num_parts:
-            found = (
-                counted(count, "image") if groups is None else counted(count, "group (patient)", "groups (patients)")
-            )
+            found = counted(count, "image") if groups is None else counted(count, "group (patient)", "groups (patients)")
             name = f"Class number {index}" if class_names is None else f"The class {class_names[index]}"
-            raise DataError(
-                f"{name} has {found} and cannot be in {parts}. Collect more, join classes, or ask for fewer parts."
-            )
+            raise DataError(f"{name} has {found} and cannot be in {parts}. Collect more, join classes, or ask for fewer parts.")
 
 
 def refuse_few_groups(targets: ClassIndices, groups: Groups, num_folds: int, class_names: Sequence[str] | None) -> None:
@@ -80,9 +74,7 @@ def refuse_few_groups(targets: ClassIndices, groups: Groups, num_folds: int, cla
     """
     num_groups = len(np.unique(groups))
     if num_groups < num_folds:
-        raise DataError(
-            f"There are {num_groups} groups (patients) for {num_folds} folds. Ask for at most {num_groups} folds."
-        )
+        raise DataError(f"There are {num_groups} groups (patients) for {num_folds} folds. Ask for at most {num_groups} folds.")
     refuse_rare_classes(targets, groups, 2, "both the train and the test rows", class_names)
 
 

@@ -136,9 +136,7 @@ def _one_of(page: Any, code: int, name: str, *, default: int) -> int:
 def _refuse_undeclared_samples(layout: TiffLayout) -> None:
     beyond = layout.samples - layout.colours
     if beyond < 0:
-        raise UnsupportedLayoutError(
-            f"its header contradicts itself: {layout.samples} samples per pixel in {layout.describe()}"
-        )
+        raise UnsupportedLayoutError(f"its header contradicts itself: {layout.samples} samples per pixel in {layout.describe()}")
     if layout.colours == 1 and beyond and (layout.alpha is None or beyond > 1):
         raise UnsupportedLayoutError(
             f"it has {layout.samples} channels, of which only one is said to be grey; save the one to be used, or RGB"
@@ -311,9 +309,7 @@ def _known_range(samples: np.ndarray, layout: TiffLayout) -> np.ndarray:
 def _single_precision(samples: np.ndarray) -> np.ndarray:
     limit = float(np.finfo(np.float32).max)
     if np.isfinite(samples).all() and samples.size and np.abs(samples.astype(np.float64)).max() > limit:
-        raise UnsupportedLayoutError(
-            f"its samples go from {samples.min():g} to {samples.max():g}; rescale them to 0 … 1"
-        )
+        raise UnsupportedLayoutError(f"its samples go from {samples.min():g} to {samples.max():g}; rescale them to 0 … 1")
     with np.errstate(over="ignore"):  # beside NaN, which is named when images are looked at
         return samples.astype(np.float32)
 

@@ -69,9 +69,7 @@ def index_classes(labels: Labels, names: Sequence[str] | None = None) -> tuple[t
     return tuple(shown), place[inverse.ravel()]
 
 
-def name_classes(
-    labels: np.ndarray, label_names: Sequence[str] | None, wanted: str | Path | Sequence[str] | None
-) -> Classes:
+def name_classes(labels: np.ndarray, label_names: Sequence[str] | None, wanted: str | Path | Sequence[str] | None) -> Classes:
     """Classes or labels in order, under the names that the user gave.
 
     Args:
@@ -83,10 +81,7 @@ def name_classes(
     Raises:
         DataError: A label has no name in the list, or is NaN.
     """
-    if (
-        labels.dtype.kind == "f"
-        and (missing := np.flatnonzero(np.isnan(labels).reshape(len(labels), -1).any(axis=1))).size
-    ):
+    if labels.dtype.kind == "f" and (missing := np.flatnonzero(np.isnan(labels).reshape(len(labels), -1).any(axis=1))).size:
         raise DataError(
             f"{len(missing)} of {len(labels)} labels are NaN, the first in row {missing[0] + 1}. Fill them, or leave these "
             "images out."
@@ -136,9 +131,7 @@ def _lines_of(path: Path) -> list[str]:
             "Python takes a list of names, too."
         ) from error
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"The class-name file {path.name} is not UTF-8 text (byte {error.start}). Save it so."
-        ) from error
+        raise DataError(f"The class-name file {path.name} is not UTF-8 text (byte {error.start}). Save it so.") from error
     return [line.strip() for line in text.rstrip().split("\n")] if text.strip() else []
 
 

@@ -75,9 +75,7 @@ class Dataset(ImageRows):
         unknown = [name for name in class_names if name not in self.class_names]
         if unknown or len(set(class_names)) != len(class_names):
             wanted = ", ".join(class_names)
-            raise UsageError(
-                f"Cannot select the classes {wanted}: the classes are {', '.join(self.class_names)}, each once."
-            )
+            raise UsageError(f"Cannot select the classes {wanted}: the classes are {', '.join(self.class_names)}, each once.")
         if not self.task.partitions:
             columns = [self.class_names.index(name) for name in class_names]
             chosen = replace(self, class_names=tuple(class_names))
@@ -85,9 +83,7 @@ class Dataset(ImageRows):
         new_index = np.full(len(self.class_names), -1)
         for index, name in enumerate(class_names):
             new_index[self.class_names.index(name)] = index
-        taken = self.take(
-            new_index[self.targets] >= 0, rows_used=f"classes {', '.join(class_names)} of {self.rows_used}"
-        )
+        taken = self.take(new_index[self.targets] >= 0, rows_used=f"classes {', '.join(class_names)} of {self.rows_used}")
         return replace(taken, class_names=tuple(class_names), targets=new_index[taken.targets])
 
 
@@ -124,13 +120,9 @@ def dataset_from_arrays(
     if not (hasattr(images, "__len__") and len(images)):
         raise DataError("There are no images: give a list or an array that holds one or more.")
     if not len(images) == len(label_array) == (len(images) if group_array is None else len(group_array)):
-        found = f"{len(images)} images, {len(label_array)} labels" + (
-            "" if groups is None else f", {len(groups)} groups"
-        )
+        found = f"{len(images)} images, {len(label_array)} labels" + ("" if groups is None else f", {len(groups)} groups")
         raise DataError(f"The arrays do not belong together: {found}.")
-    empty = [
-        row for row, label in enumerate(label_array.tolist()) if label_array.dtype.kind in "UO" and is_empty(label)
-    ]
+    empty = [row for row, label in enumerate(label_array.tolist()) if label_array.dtype.kind in "UO" and is_empty(label)]
     if empty:
         raise DataError(
             f"The label is missing in row {empty[0]}, and in {counted(len(empty), 'row')} in all. Fill it in, or leave these "

@@ -159,13 +159,7 @@ def _bytes_of_rows(header: bytes) -> int:
 IMAGE_EXTENSIONS = (".png", ".jpg", ".jpeg", ".jfif", ".jpe", ".tif", ".tiff", ".bmp", *PHOTO_EXTENSIONS)
 """Extensions that are looked at, in any case of the letters."""
 
-_OTHER_FORMATS = {
-    b"GIF8": "GIF",
-    b"\0\0\0\x0cjP": "JPEG 2000",
-    b"%PDF": "PDF",
-    b"PK": "zip",
-    b"<": "web page (HTML or SVG)",
-}
+_OTHER_FORMATS = {b"GIF8": "GIF", b"\0\0\0\x0cjP": "JPEG 2000", b"%PDF": "PDF", b"PK": "zip", b"<": "web page (HTML or SVG)"}
 # What Pillow and tifffile are known to raise on damaged files.
 _DECODER_ERRORS = (
     OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, MemoryError,
@@ -222,9 +216,7 @@ def decode_picture(picture: Image.Image, *, name: str) -> np.ndarray:
     try:
         with quiet_libraries():
             _refuse_animation(picture)
-            key = (
-                transparent_key(picture) if getattr(picture, "tile", None) else None
-            )  # Pillow knows it, once it is loaded
+            key = transparent_key(picture) if getattr(picture, "tile", None) else None  # Pillow knows it, once it is loaded
             return _to_samples(picture, key, white_is_zero=False)
     except UnsupportedLayoutError as error:
         raise UnreadableImageError(name, str(error).removesuffix(".")) from error

@@ -91,9 +91,7 @@ def describe_files_of(images: ImageRows) -> list[FileCountRecord]:
 
 def thumbnails_of_rows(images: ImageRows, numbers: Iterable[int]) -> list[Thumbnail]:
     """Small images that are shown for themselves, by their numbers from 1; each once."""
-    return [
-        Thumbnail(row=number, png_base64=thumbnail_png(images.read(number - 1))) for number in dict.fromkeys(numbers)
-    ]
+    return [Thumbnail(row=number, png_base64=thumbnail_png(images.read(number - 1))) for number in dict.fromkeys(numbers)]
 
 
 def make_thumbnails(dataset: Dataset) -> list[Thumbnail]:

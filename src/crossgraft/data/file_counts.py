@@ -104,9 +104,7 @@ class FileCounts(NamedTuple):
             read[kind, "" if names is None else names.get(label, label)] += number
         if names is None:
             return FileCounts(read, joined_counts(each._replace(place="") for each in self.passed_over))
-        return FileCounts(
-            read, tuple(each._replace(place=names.get(each.place, each.place)) for each in self.passed_over)
-        )
+        return FileCounts(read, tuple(each._replace(place=names.get(each.place, each.place)) for each in self.passed_over))
 
 
 NO_FILES = FileCounts()

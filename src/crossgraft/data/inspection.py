@@ -274,11 +274,7 @@ def describe_dark(facts: Iterable[ImageFacts]) -> str | None:
 
 
 def _look_at_all(
-    names: Sequence[str],
-    decode: Callable[[int], np.ndarray],
-    threads: int,
-    with_thumbnails: bool,
-    go_on: bool,
+    names: Sequence[str], decode: Callable[[int], np.ndarray], threads: int, with_thumbnails: bool, go_on: bool
 ) -> Iterable[_Look]:
     def look(row: int) -> _Look:
         try:

@@ -48,9 +48,7 @@ class ListedPart(NamedTuple):
     used: str
 
 
-def list_part(
-    location: object, request: SourceRequest, reporter: Reporter, find_split: FindSplit | None = None
-) -> ListedPart:
+def list_part(location: object, request: SourceRequest, reporter: Reporter, find_split: FindSplit | None = None) -> ListedPart:
     """The rows of ``request.use_split``: of the data's own split, or else of the split of the run.
 
     Args:
@@ -243,9 +241,7 @@ def _divides_others(split: Path | None, rows: SourceRows) -> bool:
     return split is not None and Split.load(split).num_images != len(rows.labels)
 
 
-def _other_parts(
-    location: str | Path, rows: SourceRows, options: SourceOptions, use_split: str | None
-) -> tuple[str, ...]:
+def _other_parts(location: str | Path, rows: SourceRows, options: SourceOptions, use_split: str | None) -> tuple[str, ...]:
     """Parts that the data have, of which no row was asked for; that they are there is all that is known of them."""
     if rows.splits is None or use_split is None:
         return ()
@@ -283,18 +279,11 @@ def open_divided(
     if not isinstance(data, Dataset):
         said["fold"] = said["fold"] or 0
         return open_dataset(
-            data,
-            use_split=use_split,
-            default_split=default_split,
-            val_fraction=val_fraction,
-            reporter=reporter,
-            **said,
+            data, use_split=use_split, default_split=default_split, val_fraction=val_fraction, reporter=reporter, **said
         )
     others = [name for name, value in said.items() if value and name not in {*_OF_ROWS, "allow_download"}]
     if others:
-        raise UsageError(
-            f"{others[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset."
-        )
+        raise UsageError(f"{others[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
     return _divide(data, RowSelection.of(options, by_default=default_split, val_share=val_fraction), use_split)
 
 
@@ -302,9 +291,7 @@ def _divide(dataset: Dataset, selection: RowSelection, use_split: str | None) ->
     split = selection.make_split(dataset, dataset.targets, dataset.class_names)
     if split is not None:
         known = dataset.fingerprint_of_split(split.rows("train"))
-        dataset = replace(
-            dataset, splits=split.part_names(), split=split, split_method=split.method, split_fingerprint=known
-        )
+        dataset = replace(dataset, splits=split.part_names(), split=split, split_method=split.method, split_fingerprint=known)
     if use_split is not None and dataset.splits is not None:
         chosen = dataset.splits == use_split
         if not chosen.any():

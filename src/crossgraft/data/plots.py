@@ -117,9 +117,7 @@ def split_counts_figure(
     return draw(width, height, paint, identifier=identifier, label=label)
 
 
-def _draw_class(
-    axes: Axes, name: str, split_names: Sequence[str], counts: Sequence[int], *, top: float, bars: float
-) -> None:
+def _draw_class(axes: Axes, name: str, split_names: Sequence[str], counts: Sequence[int], *, top: float, bars: float) -> None:
     """``bars``: pixels that the longest bar takes."""
     across = axes.get_yaxis_transform()
     left = -_SPLIT_WIDTH / bars

@@ -49,9 +49,7 @@ class DatasetRecord(Record):
     @model_validator(mode="after")
     def _one_count_per_class(self) -> DatasetRecord:
         if len(self.class_counts) != len(self.class_names):
-            raise ValueError(
-                f"class_counts has {len(self.class_counts)} counts for {len(self.class_names)} class_names"
-            )
+            raise ValueError(f"class_counts has {len(self.class_counts)} counts for {len(self.class_names)} class_names")
         return self
 
 

@@ -209,11 +209,7 @@ class ImageRows:
         return self._images.names[int(self._image_rows[index])]
 
     def take(
-        self: RowsT,
-        indices: Sequence[int] | np.ndarray,
-        *,
-        rows_used: str | None = None,
-        split_method: str | None = None,
+        self: RowsT, indices: Sequence[int] | np.ndarray, *, rows_used: str | None = None, split_method: str | None = None
     ) -> RowsT:
         """The rows ``indices``, in that order, with the same class list (a class may become empty).
 
@@ -286,7 +282,6 @@ class ImageRows:
             raise UsageError(f"No row of {self.name} was taken: the list of indices is empty.")
         if rows.min() < -len(self) or rows.max() >= len(self):
             raise UsageError(
-                f"Row {rows.min() if rows.min() < 0 else rows.max()} of {self.name} does not exist: it has {len(self)} "
-                "rows."
+                f"Row {rows.min() if rows.min() < 0 else rows.max()} of {self.name} does not exist: it has {len(self)} rows."
             )
         return rows

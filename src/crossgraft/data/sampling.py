@@ -14,9 +14,7 @@ from crossgraft.types import ClassIndices, Targets
 from crossgraft.words.formatting import counted
 
 
-def take_per_class(
-    targets: Targets, images_per_class: int, *, seed: int, class_names: Sequence[str] | None = None
-) -> np.ndarray:
+def take_per_class(targets: Targets, images_per_class: int, *, seed: int, class_names: Sequence[str] | None = None) -> np.ndarray:
     """Row numbers, ascending, of ``images_per_class`` images of every class.
 
     Raises:
@@ -54,9 +52,7 @@ def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:
         return np.arange(len(targets)) if num_images >= len(targets) else choose_label_sets(targets, num_images, seed)
     counts = np.bincount(targets)
     if num_images < len(counts):
-        raise UsageError(
-            f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image per class."
-        )
+        raise UsageError(f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image per class.")
     if num_images >= len(targets):
         return np.arange(len(targets))
     return _draw(targets, share_out(counts, num_images), seed, "limit")

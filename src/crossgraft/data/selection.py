@@ -46,9 +46,7 @@ def is_leakage_known(groups: Groups | None, splits: Sequence[Sequence[np.ndarray
 
 def _count_if_alike_are_one(groups: Groups, splits: Sequence[Sequence[np.ndarray]]) -> int:
     """As ``count_shared_groups``, where ``03`` and ``003`` are one."""
-    first_of = {
-        name: each.names[0] for each in look_alikes(np.unique(groups).astype(str).tolist()) for name in each.names
-    }
+    first_of = {name: each.names[0] for each in look_alikes(np.unique(groups).astype(str).tolist()) for name in each.names}
     if not first_of:
         return count_shared_groups(groups, splits)
     return count_shared_groups(np.asarray([first_of.get(name, name) for name in groups.astype(str).tolist()]), splits)
@@ -139,12 +137,7 @@ class RowSelection:
         return self.split is None and self.holdout is None and self.folds is None
 
     def make_split(
-        self,
-        rows: SourceRows | ImageRows,
-        targets: Targets,
-        class_names: Sequence[str],
-        *,
-        elsewhere: Collection[str] = (),
+        self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str], *, elsewhere: Collection[str] = ()
     ) -> Split | None:
         """The split that was asked for; None when all rows are used.
 
@@ -162,11 +155,7 @@ class RowSelection:
         return None if split is None else split.model_copy(update={"rows_fingerprint": rows.rows_fingerprint})
 
     def _make_split(
-        self,
-        rows: SourceRows | ImageRows,
-        targets: Targets,
-        class_names: Sequence[str],
-        elsewhere: Collection[str],
+        self, rows: SourceRows | ImageRows, targets: Targets, class_names: Sequence[str], elsewhere: Collection[str]
     ) -> Split | None:
         listing = rows.listing_fingerprint
         if self.split is not None:
@@ -177,12 +166,7 @@ class RowSelection:
             raise UsageError(f"{rows.name} has a split of its own, which is kept. Leave out --holdout and --folds.")
         if self.folds is not None:
             folds = k_folds(
-                targets,
-                rows.groups,
-                num_folds=self.folds,
-                seed=self.seed,
-                data_fingerprint=listing,
-                class_names=class_names,
+                targets, rows.groups, num_folds=self.folds, seed=self.seed, data_fingerprint=listing, class_names=class_names
             )
             return folds[self.fold]
         if self.holdout == 0 or (self.holdout is None and not self.by_default):

@@ -303,9 +303,7 @@ def make_split(
         part_of_row, how = labelled.parts, label_sets_in_words(labelled, groups, parts, class_names)
     else:
         refuse_rare_classes(targets, groups, len(parts), f"each of {', '.join(parts)}", class_names)
-        part_of_row = (
-            assign_images(targets, shares, seed) if groups is None else assign_groups(targets, groups, shares, seed)
-        )
+        part_of_row = assign_images(targets, shares, seed) if groups is None else assign_groups(targets, groups, shares, seed)
         how = stratified_in_words(groups)
     described = " / ".join(f"{fraction:.0%} {part}" for part, fraction in zip(parts, shares, strict=True))
     method = f"{described}, drawn at random, {how}"
@@ -374,12 +372,7 @@ def official_split(dataset: Dataset) -> Split:
 
 
 def split_of(
-    part_of_row: np.ndarray,
-    data_fingerprint: str,
-    method: str,
-    seed: int | None,
-    *,
-    origins: Mapping[Part, str] | None = None,
+    part_of_row: np.ndarray, data_fingerprint: str, method: str, seed: int | None, *, origins: Mapping[Part, str] | None = None
 ) -> Split:
     """The split that gives each row the part of this name; rows of other names are in no part."""
     train, val, test = (tuple(np.flatnonzero(part_of_row == part).tolist()) for part in PARTS)

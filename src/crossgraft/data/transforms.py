@@ -95,10 +95,7 @@ def resize_alone(image: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
     Returns:
         (new height, new width, channels) of the same type.
     """
-    placement, resampling = (
-        _place(image.shape[0], image.shape[1], preprocessing),
-        _RESAMPLING[preprocessing.interpolation],
-    )
+    placement, resampling = (_place(image.shape[0], image.shape[1], preprocessing), _RESAMPLING[preprocessing.interpolation])
     if image.dtype == np.uint8:
         return _resize_8_bits(image, placement, resampling, to_grey=False)
     resized = _resize_float(image, placement, resampling, to_grey=False)
@@ -139,9 +136,7 @@ def _resize_into(place: np.ndarray, image: np.ndarray, preprocessing: Preprocess
     target[: seen.shape[0], : seen.shape[1]] = seen
 
 
-def _resize_8_bits(
-    image: np.ndarray, placement: _Placement, resampling: Image.Resampling, *, to_grey: bool
-) -> np.ndarray:
+def _resize_8_bits(image: np.ndarray, placement: _Placement, resampling: Image.Resampling, *, to_grey: bool) -> np.ndarray:
     picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
     if to_grey:
         picture = picture.convert("L")
@@ -149,9 +144,7 @@ def _resize_8_bits(
     return resized[..., np.newaxis] if resized.ndim == 2 else resized
 
 
-def _resize_float(
-    image: np.ndarray, placement: _Placement, resampling: Image.Resampling, *, to_grey: bool
-) -> np.ndarray:
+def _resize_float(image: np.ndarray, placement: _Placement, resampling: Image.Resampling, *, to_grey: bool) -> np.ndarray:
     samples = image.astype(np.float32) / _FULL_RANGE[image.dtype.name]
     if to_grey:
         samples = (samples @ _LUMINANCE)[..., np.newaxis]
@@ -181,10 +174,7 @@ def _place_crop(height: int, width: int, preprocessing: Preprocessing) -> _Place
     """Resize until the image covers ``size / crop_fraction``, then cut the centre; offsets round half to even."""
     full_height, full_width = preprocessing.height_pixels, preprocessing.width_pixels
     resized_height, resized_width = _covering_size(
-        height,
-        width,
-        math.floor(full_height / preprocessing.crop_fraction),
-        math.floor(full_width / preprocessing.crop_fraction),
+        height, width, math.floor(full_height / preprocessing.crop_fraction), math.floor(full_width / preprocessing.crop_fraction)
     )
     cut_left, cut_top = round((resized_width - full_width) / 2), round((resized_height - full_height) / 2)
     return _Placement(resized_width, resized_height, cut_left, cut_top, 0, 0)

@@ -278,8 +278,7 @@ def check_zoo(
 def _prepare(train: Dataset, test: Dataset, backbone: Backbone) -> TargetTask:
     """The same preprocessing as in the ranking."""
     train_images, test_images = (
-        prepare_batch([part.read(row) for row in range(len(part))], backbone.preprocessing).numpy()
-        for part in (train, test)
+        prepare_batch([part.read(row) for row in range(len(part))], backbone.preprocessing).numpy() for part in (train, test)
     )
     return TargetTask(train_images, train.targets.astype(np.int64), test_images, test.targets.astype(np.int64))
 
@@ -306,12 +305,7 @@ BUDGET = "25%"
 
 
 def select_from_zoo(
-    specs: Sequence[ModelSpec],
-    check: HonestCheck,
-    options: BestModelOptions,
-    *,
-    folder: Path,
-    reporter: Reporter,
+    specs: Sequence[ModelSpec], check: HonestCheck, options: BestModelOptions, *, folder: Path, reporter: Reporter
 ) -> DemoSelectionRecord:
     """Select one model for a quarter of the time that fine-tuning all of them takes.
 

@@ -77,8 +77,7 @@ def _audits_table(audits: Sequence[AuditedModelRecord]) -> Table:
 
 def _row(variant: str, entry: AuditEntry) -> list[Cell]:
     drop, clean, aligned, against = (
-        entry.metric(name) or AuditMetric(name=name, value=None)
-        for name in ("auc_drop", "clean_auc", "aligned_auc", "ood_auc")
+        entry.metric(name) or AuditMetric(name=name, value=None) for name in ("auc_drop", "clean_auc", "aligned_auc", "ood_auc")
     )
     return [
         words(variant),
@@ -122,9 +121,7 @@ def selected_section(source: Source[DemoRecord]) -> Section | None:
 def _regret(found: DemoSelectionRecord) -> str:
     """What the check that fine-tuned all models says of the choice."""
     number = counted(len(found.selection.candidates), "model")
-    reached = (
-        f"Was it a good choice? In the check above all {number} were fine-tuned: {found.selection.selected} reached "
-    )
+    reached = f"Was it a good choice? In the check above all {number} were fine-tuned: {found.selection.selected} reached "
     if found.best == found.selection.selected:
         return f"{reached}{_ACCURACY(found.accuracy)} on the unseen writers, the best of all."
     difference = _ACCURACY(found.best_accuracy - found.accuracy)
@@ -136,9 +133,7 @@ def _regret(found: DemoSelectionRecord) -> str:
     )
 
 
-def of_its_ranking(
-    builder: Callable[[Source[RankingRecord]], Section | None],
-) -> Callable[[Source[DemoRecord]], Section | None]:
+def of_its_ranking(builder: Callable[[Source[RankingRecord]], Section | None]) -> Callable[[Source[DemoRecord]], Section | None]:
     """Let a section of a ranking read the ranking inside a demo."""
     return lambda source: builder(source.showing(source.record.ranking))
 
@@ -172,11 +167,7 @@ def split_section(source: Source[DemoRecord]) -> Section:
         name="split",
         title="Why the split matters",
         part="evidence",
-        blocks=[
-            Paragraph(comparison.explanation),
-            figure,
-            Folded("As a table", [_split_table(comparison)], page_only=False),
-        ],
+        blocks=[Paragraph(comparison.explanation), figure, Folded("As a table", [_split_table(comparison)], page_only=False)],
     )
 
 

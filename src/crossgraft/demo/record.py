@@ -120,16 +120,7 @@ class BestModelRecord(Record):
         painted = [row.confounder for each in self.audits[:1] for row in each.audit.confounders]
         artefacts = [word for name in painted for word in ("--confounder", name)]
         columns = self.tune_options[:2]  # --group-column writer
-        audit = [
-            "crossgraft",
-            "audit",
-            inside(self.tune_folder),
-            "--data",
-            inside(self.data_file),
-            *columns,
-            *code,
-            *artefacts,
-        ]
+        audit = ["crossgraft", "audit", inside(self.tune_folder), "--data", inside(self.data_file), *columns, *code, *artefacts]
         return [shlex.join(words) for words in (tune, predict, *compare, *([audit] if artefacts else []))]
 
 
@@ -151,13 +142,7 @@ class DemoSelectionRecord(Record):
     def command(self, run_directory: str | PurePath) -> str:
         """What to type to select again, where ``run_directory`` is how the demo's folder is reached."""
         folder = PurePath(run_directory)
-        words = [
-            "crossgraft",
-            "select",
-            (folder / self.data_file).as_posix(),
-            "--models",
-            (folder / self.zoo_file).as_posix(),
-        ]
+        words = ["crossgraft", "select", (folder / self.data_file).as_posix(), "--models", (folder / self.zoo_file).as_posix()]
         return shlex.join([*words, "--code", ",".join(self.code), *self.select_options])
 
 

@@ -128,8 +128,7 @@ def _fine_tuned_pairs(check: HonestCheck) -> list[str]:
         members = [name for name in check.full_shares if check.family[name] == family]
         pairs = list(combinations(members, 2))
         differing = sum(
-            not accuracy_difference(check.full_shares[a], check.full_shares[b], check.writers).contains_zero
-            for a, b in pairs
+            not accuracy_difference(check.full_shares[a], check.full_shares[b], check.writers).contains_zero for a, b in pairs
         )
         sentences.append(
             f"Even after fine-tuning, {differing} of the {len(pairs)} pairs within the family {family} "
@@ -235,9 +234,7 @@ def run_demo(
             comparison = compare_splits(digits, seed=seed)
         with timed("pretrain the toy zoo"):
             tasks = make_source_tasks(data.source, seed=seed)
-            zoo_file = build_zoo(
-                tasks, plan.families, plan.pretraining, pool=pool, cache_dir=cache, reporter=reporter, seed=seed
-            )
+            zoo_file = build_zoo(tasks, plan.families, plan.pretraining, pool=pool, cache_dir=cache, reporter=reporter, seed=seed)
             specs = read_zoo(zoo_file, allow_code=[factory_of(family) for family in plan.families])
         with timed("fine-tune"):
             check = check_zoo(
@@ -309,10 +306,7 @@ class DemoResult(Result[DemoRecord]):
 
 
 OWN = (
-    *(
-        f"{folder}/"
-        for folder in (COMPARE_FOLDER, OTHER_FOLDER, PREDICT_FOLDER, AUDIT_FOLDER, SELECT_FOLDER, UNSEEN_FOLDER)
-    ),
+    *(f"{folder}/" for folder in (COMPARE_FOLDER, OTHER_FOLDER, PREDICT_FOLDER, AUDIT_FOLDER, SELECT_FOLDER, UNSEEN_FOLDER)),
     *(DATA_FILE, MODEL_FILE, OTHER_MODEL_FILE, ZOO_FILE, "fine_tuned.csv"),
 )
 """What is written beside the files of the run itself."""
@@ -359,30 +353,13 @@ def write_demo(
     reporter = reporter or Reporter(quiet=True)
     config: dict[str, object] = {"seed": seed, "fast": fast, "no_images": no_images}
     named = path.name if path.is_absolute() else str(path)
-    words = [
-        "crossgraft",
-        "demo",
-        "--out",
-        named,
-        "--seed",
-        str(seed),
-        *["--fast"] * fast,
-        *["--no-images"] * no_images,
-    ]
-    with open_run(
-        path, command="demo", command_line=shlex.join(words), config=config, seed=seed, overwrite=overwrite
-    ) as run:
+    words = ["crossgraft", "demo", "--out", named, "--seed", str(seed), *["--fast"] * fast, *["--no-images"] * no_images]
+    with open_run(path, command="demo", command_line=shlex.join(words), config=config, seed=seed, overwrite=overwrite) as run:
         run.own(*OWN)
         reporter.say(INTRODUCTION)
         with reporter.spared():
             record = run_demo(
-                out=path,
-                seed=seed,
-                cache_dir=cache_dir,
-                fast=fast,
-                no_images=no_images,
-                reporter=reporter,
-                timed=run.stage,
+                out=path, seed=seed, cache_dir=cache_dir, fast=fast, no_images=no_images, reporter=reporter, timed=run.stage
             )
         fingerprints = {model.name: model.weights_fingerprint for model in record.ranking.models}
         run.update(data_fingerprint=record.ranking.dataset.fingerprint, weights_fingerprints=fingerprints)

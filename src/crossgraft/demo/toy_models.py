@@ -96,13 +96,7 @@ class ToyViT(ToyBackbone):
     """Sixteen patches of 2×2 pixels, learned positions, pre-norm blocks, then the mean over tokens."""
 
     def __init__(
-        self,
-        num_classes: int = 0,
-        *,
-        width: int = 48,
-        depth: int = 2,
-        num_heads: int = 4,
-        patch_pixels: int = 2,
+        self, num_classes: int = 0, *, width: int = 48, depth: int = 2, num_heads: int = 4, patch_pixels: int = 2
     ) -> None:
         super().__init__(width, num_classes)
         num_patches = (IMAGE_PIXELS // patch_pixels) ** 2
@@ -145,9 +139,7 @@ class _TransformerBlock(nn.Module):
 
 def _convolution(in_channels: int, out_channels: int, *, stride: int) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(in_channels, out_channels, 3, stride=stride, padding=1, bias=False),
-        nn.BatchNorm2d(out_channels),
-        nn.ReLU(),
+        nn.Conv2d(in_channels, out_channels, 3, stride=stride, padding=1, bias=False), nn.BatchNorm2d(out_channels), nn.ReLU()
     )
 
 

@@ -23,15 +23,7 @@ from sklearn.datasets import load_sample_images
 from crossgraft.config import config_hash
 from crossgraft.data import Dataset, prepare_batch, take_per_class
 from crossgraft.demo.toy_models import PREPROCESSING
-from crossgraft.demo.training import (
-    PRETRAINING,
-    Pretraining,
-    PretrainJob,
-    SourceTask,
-    ToyImages,
-    ToyLabels,
-    TrainingRecipe,
-)
+from crossgraft.demo.training import PRETRAINING, Pretraining, PretrainJob, SourceTask, ToyImages, ToyLabels, TrainingRecipe
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
 from crossgraft.running.jobs import Executor, Job, run_jobs
@@ -119,8 +111,7 @@ def _cut_patches(seed: int) -> tuple[ToyImages, ToyLabels]:
         tops = random.integers(0, height - PATCH_PIXELS, size=PATCHES_PER_PHOTO)
         lefts = random.integers(0, width - PATCH_PIXELS, size=PATCHES_PER_PHOTO)
         patches += [
-            photograph[top : top + PATCH_PIXELS, left : left + PATCH_PIXELS]
-            for top, left in zip(tops, lefts, strict=True)
+            photograph[top : top + PATCH_PIXELS, left : left + PATCH_PIXELS] for top, left in zip(tops, lefts, strict=True)
         ]
     return _prepare(patches), np.repeat(np.arange(len(photographs)), PATCHES_PER_PHOTO)
 
@@ -181,10 +172,7 @@ def build_zoo(
     """
     folder = cache_dir / "demo-zoo" / _recipe_hash(tasks, recipe, seed)
     jobs = [
-        Job(
-            model_name(family, task.name),
-            PretrainJob(family.factory, task, recipe, seed, folder / _file_name(family, task)),
-        )
+        Job(model_name(family, task.name), PretrainJob(family.factory, task, recipe, seed, folder / _file_name(family, task)))
         for family in families
         for task in tasks
     ]
@@ -221,11 +209,7 @@ def _entry(family: Family, task: SourceTask) -> dict[str, object]:
 
 def _random_entry(family: Family, task: SourceTask) -> dict[str, object]:
     """The control of the ranking itself: it recognises ``weights: random`` and adds no second one."""
-    return _entry(family, task) | {
-        "name": model_name(family, RANDOM_WEIGHTS),
-        "weights": "random",
-        "licence": None,
-    }
+    return _entry(family, task) | {"name": model_name(family, RANDOM_WEIGHTS), "weights": "random", "licence": None}
 
 
 def _file_name(family: Family, task: SourceTask) -> str:

@@ -210,8 +210,7 @@ class FineTuneBoth(Work[FineTuneJob, FineTuned]):
     def do(self, job: Job[FineTuneJob]) -> FineTuned:
         """Both."""
         return FineTuned(
-            linear=_probe_linearly(job.spec),
-            full=np.stack([_tune_whole_network(job.spec, seed) for seed in job.spec.seeds]),
+            linear=_probe_linearly(job.spec), full=np.stack([_tune_whole_network(job.spec, seed) for seed in job.spec.seeds])
         )
 
 
@@ -241,9 +240,7 @@ def _probe_linearly(job: FineTuneJob) -> Bool[np.ndarray, " num_test"]:
         )
     mean, spread = train_features.mean(dim=0), train_features.std(dim=0) + 1e-6
     layer = _logistic_regression(
-        ((train_features - mean) / spread).clone(),
-        torch.from_numpy(job.task.train_labels),
-        job.task.num_classes,
+        ((train_features - mean) / spread).clone(), torch.from_numpy(job.task.train_labels), job.task.num_classes
     )
     with torch.inference_mode():
         return _is_right(layer((test_features - mean) / spread), job.task)

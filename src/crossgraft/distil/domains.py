@@ -129,9 +129,7 @@ def check(domains: Sequence[Domain], settings: DistillationSettings) -> None:
     """
     names = [domain.name for domain in domains]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError(
-            f"Give at least two domains with names of their own (--names A,B); found {', '.join(names) or 'none'}."
-        )
+        raise UsageError(f"Give at least two domains with names of their own (--names A,B); found {', '.join(names) or 'none'}.")
     for option in ("steps", "batch_size", "checkpoint_every"):
         check_count(option, "a distillation", getattr(settings, option))
         if getattr(settings, option) < (4 if option == "batch_size" else 1):
@@ -174,10 +172,7 @@ def summarise(history: Sequence[DistilledStep], *, most_rows: int = MOST_ROWS) -
     return [
         DistilledStepsRecord(
             last_step=steps[-1].step,
-            **{
-                term: np.mean([list(getattr(step, term).values()) for step in steps], axis=0).tolist()
-                for term in _TERMS
-            },
+            **{term: np.mean([list(getattr(step, term).values()) for step in steps], axis=0).tolist() for term in _TERMS},
         )
         for steps in windows
     ]

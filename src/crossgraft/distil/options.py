@@ -34,9 +34,7 @@ class Teachers(Options):
     names: str | Sequence[str] | None = option(
         "Names of the domains, in the order of the runs, with commas.", default=None, default_text="those of the data"
     )
-    image_root: str | Path | None = option(
-        "Folder that paths of tables start from, for runs that were told one.", default=None
-    )
+    image_root: str | Path | None = option("Folder that paths of tables start from, for runs that were told one.", default=None)
     allow_outside: bool = option("Whether paths of a table may lead out of the folder of the images.", default=False)
 
 
@@ -55,9 +53,7 @@ class Distilling(Options):
     )
     weight_decay: float = option("Weight decay of the student and its heads.", default=7e-4)
     temperature: float = option("Temperature of the logits that are compared.", default=4.0)
-    largest_weight: float = option(
-        "Weight of the domain with most images in what is distilled; the others have 1.", default=4.0
-    )
+    largest_weight: float = option("Weight of the domain with most images in what is distilled; the others have 1.", default=4.0)
     adapter_learning_rate: float = option(
         "Learning rate of Adam for the maps from the student's to the teachers' features.", default=0.1
     )
@@ -72,17 +68,7 @@ class DistillationSettings(Seed, Distilling):
 
 @options
 class DistilOptions(
-    Output,
-    Looking,
-    Cache,
-    Workers,
-    Device,
-    InputSize,
-    CodeOptions,
-    Download,
-    InsideCheckpoints,
-    DistillationSettings,
-    Teachers,
+    Output, Looking, Cache, Workers, Device, InputSize, CodeOptions, Download, InsideCheckpoints, DistillationSettings, Teachers
 ):
     """Options of ``distil``."""
 

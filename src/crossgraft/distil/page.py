@@ -77,9 +77,7 @@ def distillation_heading(source: Source[DistillationRecord]) -> Heading:
 def distillation_verdict_section(source: Source[DistillationRecord]) -> Section:
     """What the student is worth on held-out images, beside each teacher."""
     record = source.record
-    blocks = verdict_blocks(
-        answer_in_words(record), caveats_of(source, DISTILLATION_CAVEATS), after_distillation(source)
-    )
+    blocks = verdict_blocks(answer_in_words(record), caveats_of(source, DISTILLATION_CAVEATS), after_distillation(source))
     rows = [
         IntervalRow(f"{domain.name}, {network}", _interval(found), is_overall=network == "student")
         for domain in record.domains
@@ -140,9 +138,7 @@ def distillation_curves_section(source: Source[DistillationRecord]) -> Section:
         for term, title in _TERMS
     ]
     left_out = (
-        f" {counted(len(record.domains) - len(shown), 'further domain')} not drawn."
-        if len(record.domains) > len(shown)
-        else ""
+        f" {counted(len(record.domains) - len(shown), 'further domain')} not drawn." if len(record.domains) > len(shown) else ""
     )
     caption = f"Terms of the loss, not weighted; each point is a mean over steps. history.csv has every step.{left_out}"
     return Section(name="curves", title="Learning curves", part="evidence", blocks=[Figure(drawings, caption=caption)])

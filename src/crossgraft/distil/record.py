@@ -16,9 +16,7 @@ class DistilledDomainRecord(Record):
     """One teacher, its images, and what teacher and student are worth on those that neither has learned from."""
 
     name: str
-    images: DatasetRecord = Field(
-        description="All rows of the run of the teacher; the student learned from those of train."
-    )
+    images: DatasetRecord = Field(description="All rows of the run of the teacher; the student learned from those of train.")
     num_train: Count
     num_test: Count = Field(description="Test images that the student has not learned from.")
     num_left_out: Count = Field(

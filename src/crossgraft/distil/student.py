@@ -116,9 +116,7 @@ class _Distillation:
         self.network = self.student.module
         width = student.num_features
         # by number: a name may have a point, which names of parameters are cut at
-        self.heads = nn.ModuleList(
-            new_head(width, domain.teacher.num_outputs, settings.seed, domain.name) for domain in domains
-        )
+        self.heads = nn.ModuleList(new_head(width, domain.teacher.num_outputs, settings.seed, domain.name) for domain in domains)
         self.maps = nn.ModuleList(new_map(width, domain.teacher.num_features) for domain in domains)
         self._device = next(self.network.parameters()).device
         self.heads, self.maps = self.heads.to(self._device), self.maps.to(self._device)

@@ -15,14 +15,7 @@ from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset
 from crossgraft.data.given_images import location_of
 from crossgraft.distil import DistilledStep, Domain, UniversalBackbone, distil_domains
-from crossgraft.distil.domains import (
-    REFERENCE,
-    history_frame,
-    metrics_of_student,
-    metrics_of_teacher,
-    seen_elsewhere,
-    summarise,
-)
+from crossgraft.distil.domains import REFERENCE, history_frame, metrics_of_student, metrics_of_teacher, seen_elsewhere, summarise
 from crossgraft.distil.options import DistillationSettings, Distilling, DistilOptions
 from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord
 from crossgraft.distil.result import Distilled
@@ -95,9 +88,7 @@ def distil(runs: Sequence[str | Path], options: DistilOptions, call: Run) -> Dis
     reporter, runs = call.reporter, _listed(runs)
     locations, names = _listed(options.data), None if options.names is None else _listed(options.names)
     if len(runs) < 2:
-        raise UsageError(
-            f"Distilling needs at least two runs, and there is {len(runs)}. One network is what tune gives."
-        )
+        raise UsageError(f"Distilling needs at least two runs, and there is {len(runs)}. One network is what tune gives.")
     if names is not None and (len(set(names)) < len(names) or not all(names)):
         raise UsageError(f"Domains need names of their own, got {', '.join(map(repr, names))}.")
     for what, given in (("data", locations), ("names", names)):
@@ -181,11 +172,7 @@ def _unseen(taught: _Taught, others: Sequence[_Taught]) -> np.ndarray:
 
 
 def _train(
-    start: Backbone,
-    taught: Sequence[_Taught],
-    options: DistilOptions,
-    directory: RunDirectory | None,
-    reporter: Reporter,
+    start: Backbone, taught: Sequence[_Taught], options: DistilOptions, directory: RunDirectory | None, reporter: Reporter
 ) -> UniversalBackbone:
     """The student, from the last checkpoint on where there is one."""
     domains = [Domain(each.name, each.train, each.model.classifier) for each in taught]

@@ -121,9 +121,7 @@ class ImageEdit(ABC):
             UsageError: ``strength`` is negative or above a million, or a stochastic edit has no ``rng``.
         """
         if not 0 <= strength <= _STRONGEST:
-            raise UsageError(
-                f"The strength of {self.name} must be at least 0 and at most {_STRONGEST:,}, got {strength!r}."
-            )
+            raise UsageError(f"The strength of {self.name} must be at least 0 and at most {_STRONGEST:,}, got {strength!r}.")
         if rng is None and self.is_stochastic:
             raise UsageError(f"{self.name} draws random numbers. Give it a generator: rng=.")
         low, high = value_range or _range_of(image)
@@ -175,9 +173,7 @@ def _layout_of(image: Image) -> str:
             f"An image must be (height, width), (height, width, 1 or 3) or (1 or 3, height, width), got {image.shape}."
         )
     if side < LEAST_SIDE_PIXELS:
-        raise DataError(
-            f"An image of {image.shape} is too small to be edited: its sides need {LEAST_SIDE_PIXELS} pixels."
-        )
+        raise DataError(f"An image of {image.shape} is too small to be edited: its sides need {LEAST_SIDE_PIXELS} pixels.")
     return layout
 
 

@@ -134,9 +134,7 @@ class ContactSheet(NamedTuple):
         return sum(image.edited is not None for image in self.images)
 
 
-def contact_sheet(
-    edit: ImageEdit, examples: Sequence[Example], *, seed: int = 0, side: int = SIDE_PIXELS
-) -> ContactSheet:
+def contact_sheet(edit: ImageEdit, examples: Sequence[Example], *, seed: int = 0, side: int = SIDE_PIXELS) -> ContactSheet:
     """Edit each image at its own size, as ``edit_data`` does with the same seed, and make everything small.
 
     Args:
@@ -304,9 +302,7 @@ class _Drawing:
 
     def __init__(self, placed: PlacedEdit, sheet: ContactSheet, headings: Sequence[tuple[str, str]]) -> None:
         shapes = [enlarged(image.without).shape for image in sheet.images]
-        self.cell_height, self.cell_width = (
-            max(CELL_PIXELS // 2, *(shape[side] for shape in shapes)) for side in (0, 1)
-        )
+        self.cell_height, self.cell_width = (max(CELL_PIXELS // 2, *(shape[side] for shape in shapes)) for side in (0, 1))
         columns = len(sheet.images)
         self.width = max(2 * _EDGE + _LABELS + columns * (self.cell_width + _GAP), _LEAST_WIDTH)
         lines = self._lines(placed, sheet)
@@ -317,9 +313,7 @@ class _Drawing:
         self.pictures: list[tuple[np.ndarray, int, int]] = []
         self.figure = Figure(figsize=(self.width / _DPI, self.height / _DPI), dpi=_DPI, facecolor="white")
         self._write(_EDGE, _EDGE, placed.edit.title, _TITLE, weight="bold")
-        self._write(
-            self.width - _EDGE, _EDGE + 8, placed.name, _TEXT, color=_QUIET, ha="right", family="DejaVu Sans Mono"
-        )
+        self._write(self.width - _EDGE, _EDGE + 8, placed.name, _TEXT, color=_QUIET, ha="right", family="DejaVu Sans Mono")
         top = _EDGE + _TITLE * 1.6
         for text, colour in lines:
             self._write(_EDGE, top, text, _TEXT, color=colour)
@@ -378,9 +372,7 @@ class _Drawing:
         for place, text, side in ((0, ends[0], "left"), (wide, ends[1], "right")):
             self._write(_EDGE + place, top + high + 4, text, _SMALL, ha=side)
         note = ["grey levels of 255", "dark line: mask"] if sheet.share_touched is not None else ["grey levels of 255"]
-        self._write(
-            _EDGE, top + high + 4 + _SMALL * _LINE, "\n".join(note), _SMALL - 2, color=_QUIET, linespacing=_LINE
-        )
+        self._write(_EDGE, top + high + 4 + _SMALL * _LINE, "\n".join(note), _SMALL - 2, color=_QUIET, linespacing=_LINE)
 
     def _write(self, left: float, top: float, text: str, size: float, **how: object) -> None:
         look = {"color": _INK, "va": "top", "ha": "left", **how}
@@ -388,9 +380,7 @@ class _Drawing:
 
     def _empty(self, left: int, top: int) -> None:
         corner = (left, self.height - top - self.cell_height)
-        box = Rectangle(
-            corner, self.cell_width, self.cell_height, facecolor=_EMPTY, linewidth=0, transform=IdentityTransform()
-        )
+        box = Rectangle(corner, self.cell_width, self.cell_height, facecolor=_EMPTY, linewidth=0, transform=IdentityTransform())
         self.figure.add_artist(box)
         middle = (left + self.cell_width / 2, top + self.cell_height / 2)
         self._write(*middle, "cannot be edited", _SMALL, color=_QUIET, ha="center", va="center")

@@ -96,14 +96,9 @@ def show_confounders(options: SheetOptions, run: Run) -> ShownConfounders:
     location = location_of(options.data)
     typed = {**configuration(options), "data": location}
     with run.directory(location, typed=typed, resolved={}, out=options.out) as directory:
-        data, numbers = open_examples(
-            options.data, options, options.num_images, seed=options.seed, reporter=run.reporter
-        )
+        data, numbers = open_examples(options.data, options, options.num_images, seed=options.seed, reporter=run.reporter)
         images = [
-            ShownImageRow(
-                number=number,
-                class_names=[name for k, name in enumerate(data.class_names) if data.members(k)[row]],
-            )
+            ShownImageRow(number=number, class_names=[name for k, name in enumerate(data.class_names) if data.members(k)[row]])
             for row, number in enumerate(numbers)
         ]
         if directory is not None:
@@ -133,11 +128,7 @@ class _Shown:
 
 
 def _show(
-    data: Dataset,
-    images: Sequence[ShownImageRow],
-    options: SheetOptions,
-    directory: RunDirectory | None,
-    reporter: Reporter,
+    data: Dataset, images: Sequence[ShownImageRow], options: SheetOptions, directory: RunDirectory | None, reporter: Reporter
 ) -> _Shown:
     """Every edit on every image; each picture is written when it is drawn."""
     examples = [Example(data.read(row), data.image_digests[row].hex()) for row in range(len(data))]

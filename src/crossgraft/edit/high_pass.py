@@ -42,9 +42,7 @@ class HighPass(ImageEdit):
 
     name: ClassVar[str] = "high_pass"
     title: ClassVar[str] = "High-pass"
-    reference: ClassVar[str] = (
-        "Complement of equation 4.1, Juodelyte, thesis on cross-domain transfer in medical imaging"
-    )
+    reference: ClassVar[str] = "Complement of equation 4.1, Juodelyte, thesis on cross-domain transfer in medical imaging"
 
     cutoff: float = field(default=0.125, metadata=measured_in("cycles per pixel, or indices", low=0))
     unit: Unit = field(default="cycles", metadata=measured_in("name"))

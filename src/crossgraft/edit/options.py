@@ -63,15 +63,10 @@ class EditsBefore(Options):
         takes="names with commas or a list of names and edits",
     )
     edit_parts: str | Sequence[str] = option(
-        "Parts of the data whose images are edited, with commas.",
-        default=EDITED_PARTS,
-        only_if_given=True,
-        needs="edits",
+        "Parts of the data whose images are edited, with commas.", default=EDITED_PARTS, only_if_given=True, needs="edits"
     )
     edit_share: float = option(_SHARE, default=1.0, only_if_given=True, needs="edits")
-    edit_among: str | Sequence[str] | None = option(
-        _AMONG, default=None, default_text="all", only_if_given=True, needs="edits"
-    )
+    edit_among: str | Sequence[str] | None = option(_AMONG, default=None, default_text="all", only_if_given=True, needs="edits")
     edit_unit: Literal["image", "patient"] = option(_UNIT, default="image", only_if_given=True, needs="edits")
     edit_strength: float = option(_STRENGTH, default=1.0, only_if_given=True, needs="edits")
 

@@ -10,14 +10,7 @@ from urllib.parse import quote
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.edit.contact_sheet import change_in_words, faint_edits, scale_in_words, sheets_in_words
 from crossgraft.edit.edits import answer_in_words, edits_and_advice, lost_in_rounding, named
-from crossgraft.edit.record import (
-    ContactSheetRow,
-    ContactSheetsRecord,
-    EditedImagesRecord,
-    EditRecord,
-    EditRow,
-    ShownImageRow,
-)
+from crossgraft.edit.record import ContactSheetRow, ContactSheetsRecord, EditedImagesRecord, EditRecord, EditRow, ShownImageRow
 from crossgraft.models.available import new_folder, with_models_here
 from crossgraft.options.command import DATA, Flag
 from crossgraft.report.blocks import Block, Facts, Gallery, Heading, Paragraph, Section, Subheading
@@ -279,9 +272,7 @@ def faint_in_these(source: Source[ContactSheetsRecord]) -> Caveat | None:
 
 def few_images(source: Source[ContactSheetsRecord]) -> Caveat:
     """Other images may differ."""
-    return Caveat(
-        f"{counted(len(source.record.images), 'image')} say little about the others. Draw others with --seed."
-    )
+    return Caveat(f"{counted(len(source.record.images), 'image')} say little about the others. Draw others with --seed.")
 
 
 SHEET_CAVEATS: tuple[CaveatOf[ContactSheetsRecord], ...] = (impossible_edits, faint_in_these, few_images)
@@ -303,14 +294,7 @@ _PLACES: list[Callable[[Source[ContactSheetsRecord]], Section | None]] = [
 CONTACT_SHEETS = Kind(
     ContactSheetsRecord,
     sheets_heading,
-    (
-        sheets_verdict_section,
-        tree_section,
-        *_PLACES,
-        sheet_data_section,
-        provenance_section,
-        references_section,
-    ),
+    (sheets_verdict_section, tree_section, *_PLACES, sheet_data_section, provenance_section, references_section),
     terminal=(tree_section, sheets_verdict_section),
 )
 
@@ -361,12 +345,7 @@ def edited_data_section(source: Source[EditRecord]) -> Section:
     """The data as they were, and what was written."""
     record = source.record
     written = Facts(
-        [
-            ("Labels", record.table),
-            ("Drawn by", record.unit),
-            ("Seed", str(record.seed)),
-            ("Strength", f"{record.strength:g}"),
-        ]
+        [("Labels", record.table), ("Drawn by", record.unit), ("Seed", str(record.seed)), ("Strength", f"{record.strength:g}")]
     )
     blocks: list[Block] = [Facts(data_facts(record.dataset)), written]
     return Section(name="data", title="Data", part="checks", blocks=blocks)
@@ -396,9 +375,7 @@ def patients_are_numbers(source: Source[EditRecord]) -> Caveat | None:
     """What was not passed on."""
     if source.record.dataset.num_groups is None:
         return None
-    return Caveat(
-        "Groups are numbers in the table that was written; other columns are as they were, whatever they say."
-    )
+    return Caveat("Groups are numbers in the table that was written; other columns are as they were, whatever they say.")
 
 
 EDIT_CAVEATS: tuple[CaveatOf[EditRecord], ...] = (nothing_edited, cannot_be_seen, can_be_seen, patients_are_numbers)

@@ -30,9 +30,7 @@ class ContactSheetRow(Record):
         pattern=r"^sheets/[^/\\:]+\.png$", description="Name of its picture in the run directory; the page links to it."
     )
     num_images: Count = Field(description="Images that it can be put into.")
-    rms: float | None = Field(
-        description="Root mean square of what it changed; None where it can be put into no image."
-    )
+    rms: float | None = Field(description="Root mean square of what it changed; None where it can be put into no image.")
     share_changed: Share | None = Field(description="Share of the samples.")
     psnr: float | None = Field(description="Peak signal-to-noise ratio in dB.")
     share_touched: Share | None = Field(description="Share of the pixels in its mask; None for the whole image.")

@@ -14,9 +14,7 @@ LEAST_COEFFICIENT = 1e-12
 """Below this share of the largest coefficient a phase is rounding, and the coefficient becomes 0."""
 
 
-def whiten_spectrum(
-    image: Float[np.ndarray, "height width *channels"],
-) -> Float64[np.ndarray, "height width *channels"]:
+def whiten_spectrum(image: Float[np.ndarray, "height width *channels"]) -> Float64[np.ndarray, "height width *channels"]:
     """I_n = F⁻¹(F(I) / |F(I)|), then I_w = (I_n − μ_n) · σ_o / σ_n + μ_o (equation 5.2), each channel for itself, not clipped.
 
     What is left is phase: |F(I_w)| is σ_o / σ_n at every frequency but 0, mean and standard deviation are those of the image.

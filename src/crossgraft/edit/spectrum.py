@@ -79,9 +79,7 @@ def check_sides(name: str, shape: Sequence[int], unit: Unit) -> None:
     """
     height, width = shape[:2]
     if unit == "px" and height != width:
-        raise DataError(
-            f"{name}:unit=px needs square images, got {height} × {width}. Give cutoff in cycles per pixel instead."
-        )
+        raise DataError(f"{name}:unit=px needs square images, got {height} × {width}. Give cutoff in cycles per pixel instead.")
 
 
 Rings = Float64[np.ndarray, " rings"]
@@ -127,9 +125,7 @@ def radial_psd(
             raise UsageError(f"{name} of a radial PSD must be {' or '.join(known)}, got {value!r}.")
     values = np.asarray(image, dtype=np.float64)
     if values.ndim not in (2, 3) or min(values.shape[:2]) < 2:
-        raise DataError(
-            f"A radial PSD is of an image (height, width) or (height, width, channels), got {values.shape}."
-        )
+        raise DataError(f"A radial PSD is of an image (height, width) or (height, width, channels), got {values.shape}.")
     if not np.isfinite(values).all():
         raise DataError("The image has values that are NaN or infinite.")
     height, width = values.shape[:2]

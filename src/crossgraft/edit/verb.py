@@ -95,12 +95,7 @@ def edit_data(data: str | Path | Dataset, options: EditOptions, run: Run) -> Edi
 
 def _asked(options: EditOptions) -> AskedEdits:
     return AskedEdits.of(
-        options.edits,
-        share=options.share,
-        among=options.among,
-        unit=options.unit,
-        strength=options.strength,
-        seed=options.seed,
+        options.edits, share=options.share, among=options.among, unit=options.unit, strength=options.strength, seed=options.seed
     )
 
 
@@ -108,9 +103,7 @@ def _open(data: str | Path | Dataset, options: EditOptions, reporter: Reporter) 
     if isinstance(data, Dataset):
         refuse_opening(options, SourceOptions, ClassOptions, Unreadable)
         return data
-    how = {
-        name: getattr(options, name) for kind in (SourceOptions, ClassOptions, Unreadable) for name in options_of(kind)
-    }
+    how = {name: getattr(options, name) for kind in (SourceOptions, ClassOptions, Unreadable) for name in options_of(kind)}
     return open_dataset(data, use_split=None, reporter=reporter, **how)
 
 
@@ -125,11 +118,7 @@ def _merged(dataset: Dataset, table: Path) -> np.ndarray:
 
 
 def _record(
-    dataset: Dataset,
-    edited: EditedImages,
-    carriers: np.ndarray,
-    merged: np.ndarray | None,
-    options: EditOptions,
+    dataset: Dataset, edited: EditedImages, carriers: np.ndarray, merged: np.ndarray | None, options: EditOptions
 ) -> EditRecord:
     return EditRecord(
         dataset=describe_dataset(dataset),

@@ -125,9 +125,7 @@ def _how_to_use(source: SourceModel) -> str:
     recipe = source.reference.recipe.network
     outputs = source.reference.num_outputs
     if recipe is None or is_factory_source(recipe.source):
-        build = (
-            f"network = your_function()  # your own code, with the pretrained weights and a head of {outputs} outputs"
-        )
+        build = f"network = your_function()  # your own code, with the pretrained weights and a head of {outputs} outputs"
     elif library_name(recipe.source) == "timm":
         build = f'network = timm.create_model("{recipe.source}", pretrained=True, num_classes={outputs})'
     else:
@@ -143,9 +141,7 @@ logits = model(images)  # resized and normalised as description.json says
 """
 
 
-FORMATS: dict[str, Format] = {
-    kind.name: kind for kind in (SafetensorsLayout(), TorchProgram(), OnnxModel(), PeftAdapterFiles())
-}
+FORMATS: dict[str, Format] = {kind.name: kind for kind in (SafetensorsLayout(), TorchProgram(), OnnxModel(), PeftAdapterFiles())}
 
 
 def find_format(name: str) -> Format:

@@ -61,9 +61,7 @@ class Layout:
 
 def probabilities_line(source: SourceModel) -> str:
     """Python for the last step, which is not in the weights."""
-    activation = {"sigmoid": "torch.sigmoid(logits{})", "softmax": "torch.softmax(logits{}, dim=1)"}[
-        source.task.activation
-    ]
+    activation = {"sigmoid": "torch.sigmoid(logits{})", "softmax": "torch.softmax(logits{}, dim=1)"}[source.task.activation]
     divided = "" if source.facts.temperature is None else f" / {source.facts.temperature!r}"
     return f"probabilities = {activation.format(divided)}  # of {len(source.facts.class_names)} classes in description.json"
 

@@ -68,13 +68,7 @@ def _translate(source: SourceModel) -> Any:
     try:
         with quietly():
             translated: Any = torch.onnx.export(
-                program,
-                (),
-                dynamo=True,
-                opset_version=OPSET,
-                input_names=[INPUT],
-                output_names=list(OUTPUTS),
-                verbose=False,
+                program, (), dynamo=True, opset_version=OPSET, input_names=[INPUT], output_names=list(OUTPUTS), verbose=False
             )
     except Exception as error:  # exporters raise errors of many kinds, all about the network
         raise refusal(source, "torch.onnx", error) from error

@@ -32,9 +32,7 @@ class FormatOptions(Options):
     push_to: str | None = option(
         "Repository OWNER/NAME of the Hugging Face hub that the export is sent to as well.", default=None
     )
-    private: bool = option(
-        "Make a repository that is created for it private.", default=True, opposite="public", needs="push_to"
-    )
+    private: bool = option("Make a repository that is created for it private.", default=True, opposite="public", needs="push_to")
 
 
 @options
@@ -44,9 +42,7 @@ class ExportOptions(CodeOptions, FormatOptions):
     group: ClassVar[str] = "Export"
 
     network: Module | None = option(
-        "The whole network, head included, where it cannot be built from its name; it is changed.",
-        default=None,
-        is_typed=False,
+        "The whole network, head included, where it cannot be built from its name; it is changed.", default=None, is_typed=False
     )
     reporter: Reporter | None = option("Receiver of progress; silent when None.", default=None, is_typed=False)
 

@@ -58,9 +58,4 @@ def _agreement(record: ExportRecord) -> str:
     )
 
 
-REPORT = Kind(
-    ExportRecord,
-    export_heading,
-    (agreement_section, files_section),
-    terminal=(files_section, agreement_section),
-)
+REPORT = Kind(ExportRecord, export_heading, (agreement_section, files_section), terminal=(files_section, agreement_section))

@@ -80,9 +80,7 @@ def export_model(run: str | Path | SavedModel | ModelResult[Any], options: Expor
         with reporter.stage(f"Sending to {push_to}"):
             record = record.model_copy(update={"pushed_to": push(out, push_to, private=options.private)})
         with secondary(
-            f"{RECORD_FILE} does not say that the export was sent",
-            reporter,
-            advice="It was, and it is complete here too.",
+            f"{RECORD_FILE} does not say that the export was sent", reporter, advice="It was, and it is complete here too."
         ):
             write_atomically(out / RECORD_FILE, record.model_dump_json(indent=1))
     return Exported(record, out)

@@ -140,9 +140,7 @@ def push(folder: Path, push_to: str, *, private: bool) -> str:
     api: Any = _client().HfApi(library_name="crossgraft")
     try:
         url = api.create_repo(push_to, private=private, exist_ok=True)
-        api.upload_folder(
-            repo_id=push_to, folder_path=folder, commit_message="Fine-tuned model, exported by crossgraft"
-        )
+        api.upload_folder(repo_id=push_to, folder_path=folder, commit_message="Fine-tuned model, exported by crossgraft")
     except Exception as error:  # the client passes on the errors of its HTTP library, which differ by version
         reason = (str(error).strip().splitlines() or [""])[0].rstrip(".") or type(error).__name__
         raise ExportError(

@@ -65,16 +65,12 @@ def estimate_cost(backbone: Backbone, loader: BatchLoader, *, num_left: int, num
         num_samples: All images, for the size on the disk.
     """
     rows = loader.spans[0][: loader.batch_size]
-    seconds = seconds_a_row(
-        lambda number: backbone(loader.load(rows[:number])).features.cpu(), most=len(rows), num_rows=num_left
-    )
+    seconds = seconds_a_row(lambda number: backbone(loader.load(rows[:number])).features.cpu(), most=len(rows), num_rows=num_left)
     width = backbone.num_features + (backbone.num_source_classes or 0)
     return CostEstimate(seconds * num_left, 4 * num_samples * width)
 
 
-def seconds_a_row(
-    look: Callable[[int], object], *, most: int, num_rows: int, clock: TypicalClock | None = None
-) -> float:
+def seconds_a_row(look: Callable[[int], object], *, most: int, num_rows: int, clock: TypicalClock | None = None) -> float:
     """Seconds on the clock that each row takes: the median of a few tries, on a busy machine all of them longer.
 
     Rows are cheaper in larger batches, so these grow towards those of the real work for as long as timing stays cheap. The

@@ -251,9 +251,7 @@ def _in_pieces(look: Callable[[Images], _Said], images: Images, loader: BatchLoa
 
 
 def input_gradients(
-    network: nn.Module | Backbone,
-    batches: Iterable[Images],
-    objective: Callable[[Images, int], Float[Tensor, ""]],
+    network: nn.Module | Backbone, batches: Iterable[Images], objective: Callable[[Images, int], Float[Tensor, ""]]
 ) -> Generator[Images]:
     """∂(Σ_i ℓ_i) / ∂x of each batch: row i is the gradient of image i, because in eval mode no image depends on another.
 

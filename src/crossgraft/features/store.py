@@ -80,10 +80,7 @@ def checksum(array: FloatArray) -> int:
 
 
 def write_tensors(
-    file: BinaryIO,
-    shapes: Mapping[str, tuple[int, ...]],
-    pieces: Iterable[FloatArray],
-    metadata: Mapping[str, str],
+    file: BinaryIO, shapes: Mapping[str, tuple[int, ...]], pieces: Iterable[FloatArray], metadata: Mapping[str, str]
 ) -> None:
     """Write arrays of ``shapes``, one after the other, from consecutive ``pieces`` of their rows."""
     header: dict[str, object] = {"__metadata__": dict(metadata)}
@@ -235,9 +232,7 @@ class FeatureStore:
         with atomic_file(self.folder / "manifest.json") as file:
             file.write(json.dumps(facts, indent=2, ensure_ascii=False).encode())
 
-    def write_shard(
-        self, shard: int, features: FloatArray, source_logits: FloatArray | None, *, seconds: float
-    ) -> None:
+    def write_shard(self, shard: int, features: FloatArray, source_logits: FloatArray | None, *, seconds: float) -> None:
         """Keep the rows of one shard.
 
         Raises:
@@ -326,10 +321,7 @@ def _is_sound(stored: TensorFile, shapes: Mapping[str, tuple[int, int]]) -> bool
     return (
         math.isfinite(seconds)
         and {name: array.shape for name, array in stored.tensors.items()} == shapes
-        and all(
-            stored.metadata.get(name) == str(checksum(array)) and _is_finite(array)
-            for name, array in stored.tensors.items()
-        )
+        and all(stored.metadata.get(name) == str(checksum(array)) and _is_finite(array) for name, array in stored.tensors.items())
     )
 
 

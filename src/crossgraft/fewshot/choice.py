@@ -127,9 +127,7 @@ def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = ()
         UsageError: No head, the same one twice, or an object that is no classifier.
         UnknownNameError: No head or option has that name.
     """
-    wanted = [
-        choose(HEADS, each) for each in (_pieces(heads, base_classes=base_classes) if isinstance(heads, str) else heads)
-    ]
+    wanted = [choose(HEADS, each) for each in (_pieces(heads, base_classes=base_classes) if isinstance(heads, str) else heads)]
     found: dict[str, Any] = {}
     for head in wanted:
         if not isinstance(head, BaseEstimator) or not is_classifier(head):
@@ -189,9 +187,7 @@ def _name_of(head: Any, *, is_alone: bool) -> str:
     if is_alone:
         return name
     usual = {option: each.default for option, each in signature(type(head)).parameters.items()}
-    changed = {
-        option: value for option, value in head.get_params(deep=False).items() if repr(value) != repr(usual[option])
-    }
+    changed = {option: value for option, value in head.get_params(deep=False).items() if repr(value) != repr(usual[option])}
     said = ",".join(f"{option}={written(value)}" for option, value in changed.items())
     return f"{name}:{said}" if said else name
 

@@ -229,12 +229,7 @@ def base_classes_of(options: FewshotOptions) -> list[str]:
 
 
 def episode_work(
-    dataset: Dataset,
-    drawn: Drawn,
-    features: np.ndarray,
-    backbone: Backbone,
-    chosen: Chosen,
-    options: FewshotOptions,
+    dataset: Dataset, drawn: Drawn, features: np.ndarray, backbone: Backbone, chosen: Chosen, options: FewshotOptions
 ) -> EpisodeWork:
     """What is done with each episode, by heads that have learned on the base classes."""
     labels, is_base, superclasses = drawn.labels, drawn.is_base, _superclasses(dataset, options.superclass_column)
@@ -255,14 +250,7 @@ def episode_work(
     ]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
     return EpisodeWork(
-        features[~is_base],
-        labels[~is_base],
-        heads,
-        chosen.sampler,
-        options.seed,
-        drawn.groups,
-        drawn.superclasses,
-        key,
+        features[~is_base], labels[~is_base], heads, chosen.sampler, options.seed, drawn.groups, drawn.superclasses, key
     )
 
 

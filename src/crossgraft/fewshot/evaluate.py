@@ -205,12 +205,7 @@ class _Result(NamedTuple):
 
 
 def _results(
-    features: np.ndarray,
-    labels: np.ndarray,
-    heads: Mapping[str, Any],
-    episode: Episode,
-    number: int,
-    images: ImagesOfRows | None,
+    features: np.ndarray, labels: np.ndarray, heads: Mapping[str, Any], episode: Episode, number: int, images: ImagesOfRows | None
 ) -> Iterator[_Result]:
     """One result per head, on one episode."""
     sides = (episode.support, episode.query)
@@ -235,9 +230,7 @@ def _results(
         yield _Result(right, seconds, thread_seconds, {f"{name}: {warning.message}" for warning in caught})
 
 
-def _checked(
-    features: Features, labels: Labels, heads: Mapping[str, Any], num_episodes: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _checked(features: Features, labels: Labels, heads: Mapping[str, Any], num_episodes: int) -> tuple[np.ndarray, np.ndarray]:
     features, labels = _numbers(features), np.asarray(labels)
     if not isinstance(cast("Any", heads), Mapping):
         raise UsageError(f"heads must be name → head, got {type(heads).__name__}.")
@@ -246,9 +239,7 @@ def _checked(
     if not heads or num_episodes < 1:
         raise UsageError("Give at least one head and one episode.")
     if features.ndim != 2 or labels.shape != (len(features),):
-        raise DataError(
-            f"features must be (n, d) with one label per row; found {features.shape} and labels {labels.shape}."
-        )
+        raise DataError(f"features must be (n, d) with one label per row; found {features.shape} and labels {labels.shape}.")
     bad = np.flatnonzero(~np.isfinite(features).all(axis=1))
     if len(bad):
         raise DataError(f"{len(bad)} rows of features hold NaN or infinite values; the first is row {bad[0]}.")

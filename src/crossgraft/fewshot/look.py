@@ -64,9 +64,7 @@ def gap(instances: Features, prototypes: Features, labels: np.ndarray, *, weight
         raise UsageError(f"weighting must be instance or class, got {weighting!r}.")
     images, centres = _cloud(instances, "instances"), _cloud(prototypes, "prototypes")
     if images.shape[1] != centres.shape[1]:
-        raise DataError(
-            f"instances have the width {images.shape[1]}, and prototypes {centres.shape[1]}. Give both of one head."
-        )
+        raise DataError(f"instances have the width {images.shape[1]}, and prototypes {centres.shape[1]}. Give both of one head.")
     both = gap_of(images, centres, _rows_of_prototypes(labels, num_images=len(images), num_classes=len(centres)))
     return both.by_instance if weighting == "instance" else both.by_class
 
@@ -94,15 +92,11 @@ def _rows_of_prototypes(labels: Any, *, num_images: int, num_classes: int) -> Te
         )
     wrong = np.flatnonzero((found < 0) | (found >= num_classes))
     if len(wrong):
-        raise DataError(
-            f"Label {found[wrong[0]]} of row {wrong[0]} is no row of prototypes; there are 0 to {num_classes - 1}."
-        )
+        raise DataError(f"Label {found[wrong[0]]} of row {wrong[0]} is no row of prototypes; there are 0 to {num_classes - 1}.")
     return torch.from_numpy(found.astype(np.int64))
 
 
-def gap_of(
-    instances: Float[Tensor, "rows width"], prototypes: Float[Tensor, "num_classes width"], classes: Tensor
-) -> Gap:
+def gap_of(instances: Float[Tensor, "rows width"], prototypes: Float[Tensor, "num_classes width"], classes: Tensor) -> Gap:
     """By both weightings."""
     images, centres = torch.nn.functional.normalize(instances), torch.nn.functional.normalize(prototypes)
     mean = images.mean(dim=0)
@@ -232,8 +226,7 @@ def look_at_episode(
     support = np.asarray(features[episode.support], dtype=np.float64)
     shown = first_of_each(classes, MOST_IMAGES)
     seen = [
-        _look_at_head(name, head, support, classes, shown)
-        for name, head in list(_with_prototypes(heads).items())[:_MOST_HEADS]
+        _look_at_head(name, head, support, classes, shown) for name, head in list(_with_prototypes(heads).items())[:_MOST_HEADS]
     ]
     if not seen:
         return None

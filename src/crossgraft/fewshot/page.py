@@ -51,9 +51,7 @@ def look_section(source: Source[FewshotRecord]) -> Section | None:
             for is_wide in (True, False)
         )
         blocks.append(Figure([wide], caption=_caption(look, head), narrow=[narrow]))
-    return Section(
-        name="look", title="One episode, looked at", part="evidence", blocks=[*blocks, _gaps(look), _bounds(look)]
-    )
+    return Section(name="look", title="One episode, looked at", part="evidence", blocks=[*blocks, _gaps(look), _bounds(look)])
 
 
 def _caption(look: EpisodeLookRecord, head: HeadLookRecord) -> str:
@@ -72,13 +70,12 @@ def _gaps(look: EpisodeLookRecord) -> Table:
         caption="Gap between images and prototypes",
         columns=[Column("Head"), Column("By image", numeric=True), Column("By class", numeric=True)],
         rows=[
-            [words(head.head), number(head.gap_by_instance, _NUMBER), number(head.gap_by_class, _NUMBER)]
-            for head in look.heads
+            [words(head.head), number(head.gap_by_instance, _NUMBER), number(head.gap_by_class, _NUMBER)] for head in look.heads
         ],
         file_name="gaps",
         notes=[
             "Length of the mean unit vector of images less that of prototypes. By image: a prototype counts once per image, as "
-            "in published figures; by class: once, as in the published formula.",
+            "in published figures; by class: once, as in the published formula."
         ],
     )
 
@@ -135,9 +132,7 @@ def fewshot_verdict_section(source: Source[FewshotRecord]) -> Section:
         for row in record.heads
         for half_width in (row.half_width or 0.0,)
     ]
-    figure = intervals_figure(
-        rows, x_label="Accuracy on queries, mean over episodes", identifier=f"{source.prefix}fewshot-heads"
-    )
+    figure = intervals_figure(rows, x_label="Accuracy on queries, mean over episodes", identifier=f"{source.prefix}fewshot-heads")
     caption = (
         "Accuracy on queries, mean over episodes, with its interval of 95 %. All heads had the same episodes, so that their "
         "differences are surer than these intervals look; they are in the table."
@@ -198,11 +193,7 @@ def episodes_section(source: Source[FewshotRecord]) -> Section:
         caption="Sizes that were drawn",
         file_name="sizes",
     )
-    apart = (
-        "no group is in both"
-        if record.groups_apart
-        else "there are no groups, so that images of one patient may be in both"
-    )
+    apart = "no group is in both" if record.groups_apart else "there are no groups, so that images of one patient may be in both"
     facts = Facts(
         [
             ("Sampler", f"{record.sampler_title} ({record.sampler})"),

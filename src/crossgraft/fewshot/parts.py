@@ -167,9 +167,7 @@ def evaluate_in_parts(
         if before is not None and before.key == work.key and len(before.accuracies) == span.size:
             take(span, before)
     jobs = [
-        Job(f"episodes from {span.first}", EpisodeTask(span, work.images_of(span, images)))
-        for span in spans
-        if span not in parts
+        Job(f"episodes from {span.first}", EpisodeTask(span, work.images_of(span, images))) for span in spans if span not in parts
     ]
     processes = _processes(len(jobs), num_workers)
     with worker_pool(processes) if processes > 1 else nullcontext() as pool:
@@ -183,10 +181,7 @@ def num_processes(num_episodes: int, num_workers: int) -> int:
 
 
 def _spans(num_episodes: int) -> list[EpisodeSpan]:
-    return [
-        EpisodeSpan(first, min(EPISODES_A_PART, num_episodes - first))
-        for first in range(0, num_episodes, EPISODES_A_PART)
-    ]
+    return [EpisodeSpan(first, min(EPISODES_A_PART, num_episodes - first)) for first in range(0, num_episodes, EPISODES_A_PART)]
 
 
 def _processes(num_parts: int, num_workers: int) -> int:

@@ -43,9 +43,7 @@ class _Legend(NamedTuple):
     height: int
 
 
-def episode_look_figure(
-    look: EpisodeLookRecord, head: HeadLookRecord, *, identifier: str, is_wide: bool = True
-) -> Markup:
+def episode_look_figure(look: EpisodeLookRecord, head: HeadLookRecord, *, identifier: str, is_wide: bool = True) -> Markup:
     """Three panels: images and prototypes in a plane, cosines of each image to each prototype, and the loss by the gap.
 
     Args:
@@ -117,9 +115,7 @@ def _draw_plane(axes: Axes, look: EpisodeLookRecord, head: HeadLookRecord, marks
         xs, ys = [x for x, _ in own], [y for _, y in own]
         axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=4, alpha=0.7, markeredgewidth=0, linestyle="none")
         x, y = head.prototypes[number]
-        axes.plot(
-            [x], [y], mark.marker, color=mark.colour, markersize=9, markeredgecolor=INK, markeredgewidth=1.4, zorder=3
-        )
+        axes.plot([x], [y], mark.marker, color=mark.colour, markersize=9, markeredgecolor=INK, markeredgewidth=1.4, zorder=3)
     axes.margins(0.08)
 
 

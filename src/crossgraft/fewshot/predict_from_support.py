@@ -54,12 +54,7 @@ class Learned(NamedTuple):
 
 
 def learn_and_predict(
-    head: Any,
-    support: Dataset,
-    queries: ImageRows,
-    backbone: Backbone,
-    options: SupportOptions,
-    reporter: Reporter,
+    head: Any, support: Dataset, queries: ImageRows, backbone: Backbone, options: SupportOptions, reporter: Reporter
 ) -> Learned:
     """Columns in the order of the classes of ``support``.
 
@@ -155,12 +150,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
     device, threads = resolve_device(options.device), options.workers or available_cores()
     resolved = {"model": spec.describe(), "head": name}
     given = {"support": location_of(options.support), "query": location_of(options.query)}
-    typed = {
-        **configuration(options),
-        **given,
-        **resolved,
-        "model": getattr(options.model, "typed", str(options.model)),
-    }
+    typed = {**configuration(options), **given, **resolved, "model": getattr(options.model, "typed", str(options.model))}
     with (
         limit_threads(threads),
         reuse_freed_memory(),
@@ -201,9 +191,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         if options.ledger:
             measured = [backbone.weights_fingerprint, name, str(options.seed), support.fingerprint]
             complete = with_look(complete, readable, known, measured, reporter)
-        return finish(
-            complete, queries, directory, reporter, no_images=options.no_images, show_names=options.show_names
-        )
+        return finish(complete, queries, directory, reporter, no_images=options.no_images, show_names=options.show_names)
 
 
 def _one_head(named: Any) -> tuple[str, Any]:

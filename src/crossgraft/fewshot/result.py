@@ -106,9 +106,7 @@ def notes_of_head(head: Any) -> list[str]:
     """What the options of a head mean for its results, one sentence or two each."""
     if not hasattr(head, "class_weights") or head.class_weights is not None:
         return []
-    return [
-        f"No class weights were given, so that prototypes take their place. Give some: {head.name}:class_weights=FILE."
-    ]
+    return [f"No class weights were given, so that prototypes take their place. Give some: {head.name}:class_weights=FILE."]
 
 
 def leans_towards_large_classes(head: Any, sampler: Any) -> bool:

@@ -18,13 +18,7 @@ from crossgraft.data.opening import open_divided
 from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.features import extract_features
 from crossgraft.features.extract import foresee_extraction
-from crossgraft.fewshot.choice import (
-    choose_heads,
-    heads_left_out,
-    name_of_baseline,
-    names_without_folders,
-    refuse_unnamed,
-)
+from crossgraft.fewshot.choice import choose_heads, heads_left_out, name_of_baseline, names_without_folders, refuse_unnamed
 from crossgraft.fewshot.episode_work import (
     EPISODES,
     Chosen,
@@ -170,16 +164,11 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
         reporter.say(f"{name} is left out: it {why}.")
     shown = names_without_folders(written)
     heads = {shown[name]: head for name, head in written.items()}
-    learners, base_classes = (
-        [name for name, head in heads.items() if learns_on_base_classes(head)],
-        base_classes_of(options),
-    )
+    learners, base_classes = ([name for name, head in heads.items() if learns_on_base_classes(head)], base_classes_of(options))
     if learners and not base_classes:
         raise UsageError(f"{learners[0]} has to learn on base classes first. Name some: --base-classes a,b,c.")
     if base_classes and not learners:
-        raise UsageError(
-            "--base-classes is for heads that learn on base classes, as meta_adapter, and none of these does."
-        )
+        raise UsageError("--base-classes is for heads that learn on base classes, as meta_adapter, and none of these does.")
     baseline = shown[name_of_baseline(written, options.baseline)]
     for name, head in heads.items():
         for note in notes_of_head(head):
@@ -203,9 +192,7 @@ def _foresee(
     """Say how long all of it will take, but where heads learn on base classes first, which takes as long as they need."""
     if not reporter.wants_forecast or drawn.is_base.any():
         return
-    look = foresee_extraction(
-        dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter
-    )
+    look = foresee_extraction(dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=reporter)
     made_up = made_up_features(drawn.labels, backbone.num_features, seed=options.seed)
     work = episode_work(dataset, drawn, made_up, backbone, chosen, options)
     images = _images(dataset, backbone, work)

@@ -47,9 +47,7 @@ class AttentionMaps:
     is_rollout: bool
 
 
-def attention_map(
-    network: Network, images: AnyImages, *, rollout: bool = False, batch_size: int = BATCH_SIZE
-) -> AttentionMaps:
+def attention_map(network: Network, images: AnyImages, *, rollout: bool = False, batch_size: int = BATCH_SIZE) -> AttentionMaps:
     """Attention of the last block, softmax(q kᵀ · scale) of the class token to each patch, mean over heads.
 
     A layer with fused attention never forms this matrix. It is computed again from what the layer takes, with the layer's own

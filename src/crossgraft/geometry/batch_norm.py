@@ -41,9 +41,7 @@ def with_estimated_statistics(network: _NetworkT, images: PreparedRows, *, devic
     return twin if weight is None else twin.to(weight.device)
 
 
-def estimate_statistics(
-    layers: Sequence[str], network: nn.Module, images: PreparedRows, *, device: str = "cpu"
-) -> None:
+def estimate_statistics(layers: Sequence[str], network: nn.Module, images: PreparedRows, *, device: str = "cpu") -> None:
     """Give ``layers`` the plain average of mean and variance over batches of all images, with nothing else in train mode.
 
     Batches are of nearly equal size, in an order that is drawn once and for all: rows of a folder come class by class.
@@ -80,6 +78,4 @@ def _keeps_statistics(layer: nn.Module) -> TypeGuard[nn.modules.batchnorm._Batch
 
 
 def _same_statistics(one: nn.Module, other: nn.Module) -> bool:
-    return all(
-        torch.equal(getattr(one, name).cpu(), getattr(other, name).cpu()) for name in ("running_mean", "running_var")
-    )
+    return all(torch.equal(getattr(one, name).cpu(), getattr(other, name).cpu()) for name in ("running_mean", "running_var"))

@@ -48,10 +48,7 @@ Matrix = Float[np.ndarray, "rows columns"]
 
 def feature_map_record(found: FeatureMap, *, images: str) -> FeatureMapRecord:
     """Points and densities on one grid; ``images`` says what the images are."""
-    xs, ys = (
-        np.linspace(axis[0], axis[-1], _GRID)
-        for axis in grid_around(*(each.points for each in found.networks.values()))
-    )
+    xs, ys = (np.linspace(axis[0], axis[-1], _GRID) for axis in grid_around(*(each.points for each in found.networks.values())))
     rows: list[MappedNetworkRow] = []
     for name, each in found.networks.items():
         try:
@@ -99,9 +96,7 @@ def tsne_record(found: Mapping[str, TsneMap], *, class_name: str, num_images: in
     return TsneRecord(class_name=class_name, num_images=num_images, perplexity=perplexity, seed=seed, networks=rows)
 
 
-def attention_record(
-    found: Mapping[str, AttentionMaps], *, reference: str, images: str, drawn: Sequence[int]
-) -> AttentionRecord:
+def attention_record(found: Mapping[str, AttentionMaps], *, reference: str, images: str, drawn: Sequence[int]) -> AttentionRecord:
     """Attention of several networks to the same images, of which those at ``drawn`` are shown."""
     home = found[reference]
     rows: list[AttentionRow] = []
@@ -206,12 +201,7 @@ def sharpness_record(
         for name, each in one_step.items()
     ]
     return SharpnessRecord(
-        rho=first.rho,
-        steps=several.steps,
-        batch_size=batch_size,
-        num_images=first.num_images,
-        sums_labels=sums_labels,
-        rows=rows,
+        rho=first.rho, steps=several.steps, batch_size=batch_size, num_images=first.num_images, sums_labels=sums_labels, rows=rows
     )
 
 
@@ -257,8 +247,7 @@ def distance_record(
 def path_record(path: InterpolationPath, *, start: str, end: str) -> InterpolationPathRecord:
     """The line from ``start`` to ``end``, by their names."""
     points = [
-        PathPointRow(alpha=each.alpha, loss=each.loss, cka=each.cka, cka_debiased=each.cka_debiased)
-        for each in path.points
+        PathPointRow(alpha=each.alpha, loss=each.loss, cka=each.cka, cka_debiased=each.cka_debiased) for each in path.points
     ]
     return InterpolationPathRecord(
         start=start,

@@ -39,9 +39,7 @@ def grid_around(*clouds: Plane) -> tuple[Float64[np.ndarray, " columns"], Float6
     points = np.concatenate(clouds)
     low, high = points.min(axis=0), points.max(axis=0)
     room = _MARGIN * (high - low)
-    return np.linspace(low[0] - room[0], high[0] + room[0], GRID), np.linspace(
-        low[1] - room[1], high[1] + room[1], GRID
-    )
+    return np.linspace(low[0] - room[0], high[0] + room[0], GRID), np.linspace(low[1] - room[1], high[1] + room[1], GRID)
 
 
 def density_on(
@@ -67,9 +65,7 @@ def overlap_of_densities(one: Plane, other: Plane) -> float:
     return float(np.minimum(p / p.sum(), q / q.sum()).sum())
 
 
-def bhattacharyya_of_gaussians(
-    one: Float64[np.ndarray, "num_images d"], other: Float64[np.ndarray, "num_images d"]
-) -> float:
+def bhattacharyya_of_gaussians(one: Float64[np.ndarray, "num_images d"], other: Float64[np.ndarray, "num_images d"]) -> float:
     """Bhattacharyya coefficient exp(−D) of the Gaussians of both sets, in [0, 1].
 
     D = ⅛ Δᵀ Σ⁻¹ Δ + ½ ln(|Σ| / √(|Σ₁| |Σ₂|)), Σ = (Σ₁ + Σ₂) / 2, with covariances shrunk by Ledoit and Wolf's rule, so that they
@@ -149,11 +145,7 @@ def _map(name: str, features: Features, seed: int) -> TsneMap:
     if len(np.unique(rows, axis=0)) < 3:
         return TsneMap(None, None, None, None, perplexity, f"{name} gives nearly all images the same features")
     points = TSNE(
-        perplexity=perplexity,
-        init="pca",
-        learning_rate="auto",
-        random_state=derive_seed(seed, "t-SNE"),
-        n_jobs=1,
+        perplexity=perplexity, init="pca", learning_rate="auto", random_state=derive_seed(seed, "t-SNE"), n_jobs=1
     ).fit_transform(rows)
     points = points.astype(np.float64)
     return TsneMap(
@@ -213,9 +205,7 @@ class FeatureMap:
     shares: tuple[float, float]
 
 
-def feature_map(
-    features: Mapping[str, Features], *, reference: str | None = None, bhattacharyya: bool = False
-) -> FeatureMap:
+def feature_map(features: Mapping[str, Features], *, reference: str | None = None, bhattacharyya: bool = False) -> FeatureMap:
     """Put the features of several networks into one plane, and say how far each lies from the reference.
 
     Components are fitted to all features together: with those of one network alone, others would project badly. The sign
@@ -241,9 +231,7 @@ def feature_map(
     home = rows[reference]
     radius = _radius(home)
     if radius <= _LEAST_RADIUS * max(float(np.abs(home).max()), np.finfo(float).tiny):
-        raise NotApplicable(
-            f"the features of {reference} are the same for all images, so that nothing can be put beside them"
-        )
+        raise NotApplicable(f"the features of {reference} are the same for all images, so that nothing can be put beside them")
     mean, axes, shares = _components(np.concatenate(list(rows.values())))
     points = {name: (each - mean) @ axes for name, each in rows.items()}
     found: dict[str, MappedFeatures] = {}

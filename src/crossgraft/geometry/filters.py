@@ -184,9 +184,7 @@ def _of_random_filters(height: int, width: int, seed: int) -> float:
 def _first_convolution(module: nn.Module, layer: str | None) -> tuple[str, nn.Conv2d]:
     found = {name: each for name, each in module.named_modules() if isinstance(each, nn.Conv2d)}
     if layer is not None and layer not in found:
-        raise UsageError(
-            f"{layer} is no two-dimensional convolution of the network. Known: {', '.join(found) or 'none'}."
-        )
+        raise UsageError(f"{layer} is no two-dimensional convolution of the network. Known: {', '.join(found) or 'none'}.")
     if not found:
         raise UsageError(f"A {type(module).__name__} has no two-dimensional convolution, and so no filters to look at.")
     name = next(iter(found)) if layer is None else layer

@@ -92,14 +92,7 @@ def forgetting(
                 features_of(network, NetworkImages(part, network), batch_size=batch_size) for part in (train, test)
             )
             stage.advance()
-    return forgetting_of_features(
-        fit,
-        seen,
-        train.targets,
-        test.targets,
-        groups=test.groups,
-        reference=reference,
-    )
+    return forgetting_of_features(fit, seen, train.targets, test.targets, groups=test.groups, reference=reference)
 
 
 def forgetting_of_features(
@@ -123,17 +116,14 @@ def forgetting_of_features(
         raise DataError("A probe needs images of two classes or more to fit to; all have the same.")
     reference = next(iter(train)) if reference is None else reference
     right = {
-        name: probe_is_right(features, test[name], train_classes, test_classes, name=name)
-        for name, features in train.items()
+        name: probe_is_right(features, test[name], train_classes, test_classes, name=name) for name, features in train.items()
     }
     counts = np.unique(train_classes, return_counts=True)
     common = counts[0][counts[1].argmax()]
     return Forgetting(
         {
             name: ProbedBody(
-                accuracy(each, groups),
-                each,
-                None if name == reference else accuracy_difference(each, right[reference], groups),
+                accuracy(each, groups), each, None if name == reference else accuracy_difference(each, right[reference], groups)
             )
             for name, each in right.items()
         },
@@ -156,9 +146,7 @@ def probe_is_right(
 
     for part, classes in ((train, train_classes), (test, test_classes)):
         if len(finite_features(part, name)) != len(classes):
-            raise DataError(
-                f"Features of {name} are those of {len(part)} images, classes of {len(classes)}; they must match."
-            )
+            raise DataError(f"Features of {name} are those of {len(part)} images, classes of {len(classes)}; they must match.")
     scaler = StandardScaler().fit(train.astype(np.float64))
     probe = LogisticRegression(max_iter=2000).fit(scaler.transform(train.astype(np.float64)), train_classes)
     return np.asarray(probe.predict(scaler.transform(test.astype(np.float64))) == test_classes)
@@ -168,9 +156,7 @@ def _refuse(networks: Mapping[str, Network], train: Dataset, test: Dataset) -> N
     if not networks:
         raise UsageError("There is no body to probe. Give one before fine-tuning, and those after it.")
     if not (train.task.partitions and test.task.partitions):
-        raise UsageError(
-            f"A probe needs one class per image; {train.name} has several labels per image. Choose other data."
-        )
+        raise UsageError(f"A probe needs one class per image; {train.name} has several labels per image. Choose other data.")
     if tuple(train.class_names) != tuple(test.class_names):
         raise DataError(
             f"The probe is fitted to the classes {', '.join(train.class_names)} and tested on {', '.join(test.class_names)}; "

@@ -230,9 +230,7 @@ def interpolation_path(
     """
     chosen = sorted({0.0, 1.0, *(float(alpha) for alpha in alphas)})
     if chosen[0] < 0 or chosen[-1] > 1:
-        raise UsageError(
-            f"Every alpha lies between 0 (the start) and 1 (the end); given: {chosen[0]:g} to {chosen[-1]:g}."
-        )
+        raise UsageError(f"Every alpha lies between 0 (the start) and 1 (the end); given: {chosen[0]:g} to {chosen[-1]:g}.")
     prepared = NetworkImages(images, end)
     labels = targets_of(images, targets, len(prepared))
     training = None if train_images is None else NetworkImages(train_images, end)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from crossgraft.geometry.plots import (
-    MOST_DRAWN_NETWORKS,
-    attention_figure,
-    feature_map_figure,
-    filters_figure,
-    tsne_figure,
-)
+from crossgraft.geometry.plots import MOST_DRAWN_NETWORKS, attention_figure, feature_map_figure, filters_figure, tsne_figure
 from crossgraft.geometry.record import (
     AttentionRecord,
     AttentionRow,
@@ -71,11 +65,8 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
             ],
             caption=f"Attention that is shared with {record.reference}",
             file_name=name,
-            notes=[
-                f"Mean over {counted(record.num_images, 'image')}, with its interval.",
-                *reasons_of_no_interval(others),
-            ],
-        ),
+            notes=[f"Mean over {counted(record.num_images, 'image')}, with its interval.", *reasons_of_no_interval(others)],
+        )
     ]
     return Section(name=name, title=title, part="evidence", blocks=blocks)
 
@@ -87,9 +78,7 @@ def _overlap_interval(row: AttentionRow) -> Cell:
 def filters_section(source: Source[FiltersRecord]) -> Section:
     """Filters of each network, and how much they look like Gabor filters."""
     record = source.record
-    drawings = [
-        filters_figure(row, identifier=f"{source.prefix}filters-{place}") for place, row in enumerate(record.networks)
-    ]
+    drawings = [filters_figure(row, identifier=f"{source.prefix}filters-{place}") for place, row in enumerate(record.networks)]
     has_fits = any(row.r2 for row in record.networks)
     caption = (
         "First filters of the first convolution, as the pattern that their input channels share: orange above, blue below its "
@@ -103,9 +92,7 @@ def filters_section(source: Source[FiltersRecord]) -> Section:
             (Column("Pixels"), lambda row: words(f"{row.height_pixels}×{row.width_pixels}")),
             (
                 Column("Gabor-likeness", numeric=True),
-                lambda row: (
-                    words("not assessable") if row.gabor_likeness is None else number(row.gabor_likeness, _PICTURES_TWO)
-                ),
+                lambda row: words("not assessable") if row.gabor_likeness is None else number(row.gabor_likeness, _PICTURES_TWO),
             ),
             (Column("Random filters", numeric=True), lambda row: number(row.random_likeness, _PICTURES_TWO)),
         ],
@@ -130,10 +117,7 @@ def filters_section(source: Source[FiltersRecord]) -> Section:
     ]
     blocks: list[Block] = [Figure(drawings, caption=caption), table]
     return Section(
-        name="filters",
-        title="First-layer filters",
-        part="evidence",
-        blocks=[*blocks, *([Items(reasons)] if reasons else [])],
+        name="filters", title="First-layer filters", part="evidence", blocks=[*blocks, *([Items(reasons)] if reasons else [])]
     )
 
 
@@ -171,7 +155,7 @@ def feature_map_section(source: Source[FeatureMapRecord]) -> Section:
         file_name="feature-map",
         notes=[
             "Overlap: area that both densities of the plane share, 0 to 1. Distance in the plane: of the means, in units of the "
-            f"features. In all dimensions: in radii (root mean square) of {record.reference}.",
+            f"features. In all dimensions: in radii (root mean square) of {record.reference}."
         ],
     )
     reasons = [f"{row.reason}." for row in others if row.reason is not None]
@@ -243,10 +227,7 @@ def forgetting_section(source: Source[ForgettingRecord]) -> Section:
     blocks: list[Block] = [Paragraph(_forgotten(record), tone="lead")]
     if differences:
         drawn = intervals_figure(
-            differences,
-            x_label=f"Accuracy minus that of {record.reference}",
-            marked=0,
-            identifier=f"{source.prefix}forgetting",
+            differences, x_label=f"Accuracy minus that of {record.reference}", marked=0, identifier=f"{source.prefix}forgetting"
         )
         unit = "patients" if record.num_groups is not None else "images"
         caption = (
@@ -283,9 +264,7 @@ def _forgotten(record: ForgettingRecord) -> str:
     lost = [row.network for row in record.rows if row.difference_high is not None and row.difference_high < 0]
     gained = [row.network for row in record.rows if row.difference_low is not None and row.difference_low > 0]
     said = [
-        f"{joined(lost)} {'tells' if len(lost) == 1 else 'tell'} less of {record.data} than {record.reference}"
-        if lost
-        else "",
+        f"{joined(lost)} {'tells' if len(lost) == 1 else 'tell'} less of {record.data} than {record.reference}" if lost else "",
         f"{joined(gained)} {'tells' if len(gained) == 1 else 'tell'} more of it" if gained else "",
     ]
     found = "; ".join(each for each in said if each)

@@ -33,11 +33,7 @@ def sharpness_section(source: Source[SharpnessRecord]) -> Section:
     rows = [DotRow(each.network, (each.one_step, each.many_steps)) for each in record.rows]
     wide, narrow = (
         dot_rows_figure(
-            rows,
-            series,
-            x_label="Rise of the loss (sharpness)",
-            identifier=f"{source.prefix}sharpness{ending}",
-            width=width,
+            rows, series, x_label="Rise of the loss (sharpness)", identifier=f"{source.prefix}sharpness{ending}", width=width
         )
         for ending, width in (("", _WIDE), ("-narrow", _SMALL_SCREEN))
     )
@@ -89,9 +85,7 @@ def distance_section(source: Source[ParameterDistanceRecord]) -> Section:
     record = source.record
     has_start = record.start is not None
     series = [*(["to the start"] if has_start else []), "to the centre"]
-    rows = [
-        DotRow(row.network, [*([_l2(row.to_start)] if has_start else []), _l2(row.to_centre)]) for row in record.rows
-    ]
+    rows = [DotRow(row.network, [*([_l2(row.to_start)] if has_start else []), _l2(row.to_centre)]) for row in record.rows]
     wide, narrow = (
         dot_rows_figure(
             rows,

@@ -156,9 +156,7 @@ def _mean(bodies: Mapping[str, Mapping[str, Tensor]]) -> dict[str, Tensor]:
     return {name: torch.stack([body[name].cpu().double() for body in bodies.values()]).mean(0) for name in first}
 
 
-def _distance(
-    ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], norm_of: Mapping[str, Tensor]
-) -> ParameterDistance:
+def _distance(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], norm_of: Mapping[str, Tensor]) -> ParameterDistance:
     """‖ours − theirs‖, and relative to ‖norm_of‖."""
     number = sum(value.numel() for value in ours.values())
     if number == 0:
@@ -185,9 +183,7 @@ def _refuse_other_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tenso
     if not differing:
         return
     name = differing[0]
-    other: Sequence[str] = (
-        nearest_names(name, theirs if name in ours else ours) if _is_missing(name, ours, theirs) else ()
-    )
+    other: Sequence[str] = nearest_names(name, theirs if name in ours else ours) if _is_missing(name, ours, theirs) else ()
     near = f" Nearest there: {', '.join(other)}." if other else ""
     raise UsageError(
         f"The networks are of different architectures: {name} is {_shape(ours, name)} in one and {_shape(theirs, name)} in the "

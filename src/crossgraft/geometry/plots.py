@@ -97,9 +97,7 @@ def attention_figure(record: AttentionRecord, *, identifier: str, is_wide: bool 
             figure.text(left / width, 1 - 6 / height, name, va="top")
             for row, matrix in enumerate(network.attention):
                 top = _TOP + row * (side + _BELOW)
-                axes = figure.add_axes(
-                    (left / width, 1 - (top + side) / height, side / width, side / height), anchor="NW"
-                )
+                axes = figure.add_axes((left / width, 1 - (top + side) / height, side / width, side / height), anchor="NW")
                 draw_cells(axes, np.asarray(matrix), OKABE_ITO[1], side_pixels=side)
                 text = f"overlap {network.drawn_overlaps[row]:.2f}" if network.drawn_overlaps else "reference"
                 axes.set_xlabel(text, fontsize=SMALL_PIXELS, labelpad=2, loc="left")
@@ -241,9 +239,7 @@ def _drawn(panels: Sequence[_Panel], label: str, *, identifier: str, is_wide: bo
     return draw(width, height, paint, identifier=identifier, label=label)
 
 
-def _draw_density(
-    axes: Axes, record: FeatureMapRecord, row: MappedNetworkRow, colour: str, *, is_reference: bool
-) -> None:
+def _draw_density(axes: Axes, record: FeatureMapRecord, row: MappedNetworkRow, colour: str, *, is_reference: bool) -> None:
     if row.density is None:
         return
     density = np.asarray(row.density)
@@ -319,9 +315,7 @@ def _draw(
         pair = values[place : place + 2]
         if is_joined and all(_is_finite(value) for value in pair):
             axes.plot(alphas[place : place + 2], [value or 0.0 for value in pair], **look)
-    known = [
-        (alpha, value) for alpha, value in zip(alphas, values, strict=True) if value is not None and _is_finite(value)
-    ]
+    known = [(alpha, value) for alpha, value in zip(alphas, values, strict=True) if value is not None and _is_finite(value)]
     axes.plot(
         [alpha for alpha, _ in known],
         [value for _, value in known],

@@ -22,9 +22,7 @@ class MappedNetworkRow(Record):
         description="Rows of a grid over the whole plane, lowest first, in shares of the largest; None where there is none."
     )
     distance: float = Field(description="Of centroids in the plane, in units of the features.")
-    relative_distance: float = Field(
-        description="Of centroids in all dimensions, over the RMS radius of the reference."
-    )
+    relative_distance: float = Field(description="Of centroids in all dimensions, over the RMS radius of the reference.")
     overlap: Share | None = Field(description="Of densities in the plane with that of the reference.")
     bhattacharyya: Share | None
     reason: str | None = Field(description="Reason why there is no overlap.")
@@ -67,9 +65,7 @@ class AttentionRow(Record):
     """One network."""
 
     network: str
-    attention: list[list[list[float]]] = Field(
-        description="Of each image that is drawn, rows from the top, from 0 to 1."
-    )
+    attention: list[list[list[float]]] = Field(description="Of each image that is drawn, rows from the top, from 0 to 1.")
     overlap: Share | None = Field(description="Mean over images; None of the reference.")
     overlap_low: float | None
     overlap_high: float | None
@@ -99,9 +95,7 @@ class FilterRow(Record):
     num_filters: Count
     height_pixels: Count
     width_pixels: Count
-    patterns: list[list[list[float]]] = Field(
-        description="Of the first filters, rows from the top, largest magnitude 1."
-    )
+    patterns: list[list[list[float]]] = Field(description="Of the first filters, rows from the top, largest magnitude 1.")
     r2: list[float | None] = Field(description="Of the best Gabor fit of each of them; None of a flat one.")
     gabor_likeness: float | None = Field(description="Mean over all filters that are not flat.")
     random_likeness: float | None = Field(description="The same of random filters of this size.")
@@ -122,9 +116,7 @@ class SharpnessRow(Record):
     loss: float = Field(description="At its weights, mean over images.")
     one_step: float = Field(description="Rise of the loss after one step along the gradient.")
     many_steps: float = Field(description="Largest rise that several steps found.")
-    per_batch: float | None = Field(
-        description="Mean over images of the rise that each batch has for itself; one step."
-    )
+    per_batch: float | None = Field(description="Mean over images of the rise that each batch has for itself; one step.")
     first_order: float = Field(description="Radius times length of the gradient: the rise on a plane.")
 
 
@@ -230,9 +222,7 @@ class ProbeRow(Record):
     accuracy: Share
     low: float
     high: float
-    difference: float | None = Field(
-        description="Accuracy minus that of the reference, image by image; None of itself."
-    )
+    difference: float | None = Field(description="Accuracy minus that of the reference, image by image; None of itself.")
     difference_low: float | None
     difference_high: float | None
 

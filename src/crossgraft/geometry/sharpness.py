@@ -104,9 +104,7 @@ def sharpness(
     Cost: K + 1 forward and K backward passes of all images, a copy of the weights and up to three vectors of their size.
     """
     if isinstance(network, Backbone):
-        raise UsageError(
-            f"{network.name} has no logits of these classes. Give a classifier, for example a linear probe."
-        )
+        raise UsageError(f"{network.name} has no logits of these classes. Give a classifier, for example a linear probe.")
     if not (rho > 0 and math.isfinite(rho)) or steps < 1 or batch_size < 1:
         raise UsageError(
             f"Sharpness needs a radius above 0, at least one step and one image at once, not rho={rho:g}, steps={steps} and "
@@ -121,17 +119,13 @@ def sharpness(
         return _measured(climb, prepared, labels, parts, per_batch=per_batch)
 
 
-def _measured(
-    climb: _Climb, prepared: NetworkImages, labels: Tensor, parts: Sequence[slice], *, per_batch: bool
-) -> Sharpness:
+def _measured(climb: _Climb, prepared: NetworkImages, labels: Tensor, parts: Sequence[slice], *, per_batch: bool) -> Sharpness:
     """All images together, or each part by itself."""
     rho, steps = climb.rho, climb.steps
     batches = _Batches(prepared, labels, parts)
     if not per_batch:
         found = climb.from_here(batches)
-        return Sharpness(
-            found.value, found.loss, found.gradient_norm, rho * found.gradient_norm, rho, steps, False, len(labels)
-        )
+        return Sharpness(found.value, found.loss, found.gradient_norm, rho * found.gradient_norm, rho, steps, False, len(labels))
     each = [climb.from_here(_Batches(prepared, labels, [part])) for part in parts]
     shares = [len(labels[part]) / len(labels) for part in parts]
     value, level, norm = (
@@ -164,9 +158,7 @@ class _Found:
 class _Climb:
     """Ascents from the weights of one network."""
 
-    def __init__(
-        self, network: Network, loss: PerImage, rho: float, steps: int, on_images: Callable[[int], object]
-    ) -> None:
+    def __init__(self, network: Network, loss: PerImage, rho: float, steps: int, on_images: Callable[[int], object]) -> None:
         self._network, self._loss, self.rho, self.steps = module_of(network), loss, rho, steps
         self._on_images = on_images
         self._weights = [each for each in self._network.parameters() if each.is_floating_point()]
@@ -221,12 +213,7 @@ class _Climb:
                 yield some
 
         passes = run_pass(
-            self._network,
-            images(),
-            like=weight_of(self._network),
-            graph=graph,
-            full_precision=True,
-            on_images=self._on_images,
+            self._network, images(), like=weight_of(self._network), graph=graph, full_precision=True, on_images=self._on_images
         )
         for logits in passes:
             targets = pending.pop(0).to(logits.device)

@@ -109,18 +109,11 @@ def about_images(record: InterpolationRecord, rows: TuningRows, *, has_probe: bo
     """The record with the images that it was measured on, their split, and the kind of head at α = 0."""
     images = describe_dataset(replace(rows.dataset, split_method=rows.split_in_words))
     return record.model_copy(
-        update={
-            "has_probe": has_probe,
-            "images": images,
-            "leakage": rows.leakage,
-            "num_shared_groups": rows.num_shared_groups,
-        }
+        update={"has_probe": has_probe, "images": images, "leakage": rows.leakage, "num_shared_groups": rows.num_shared_groups}
     )
 
 
-def with_look(
-    record: InterpolationRecord, rows: TuningRows, measured: Sequence[str], reporter: Reporter
-) -> InterpolationRecord:
+def with_look(record: InterpolationRecord, rows: TuningRows, measured: Sequence[str], reporter: Reporter) -> InterpolationRecord:
     """The record with its place in the ledger; all of its networks together are one look.
 
     Args:
@@ -130,19 +123,14 @@ def with_look(
         reporter: Reporter of a ledger that cannot be used.
     """
     primary = None if record.picked is None else record.picked.metric(record.primary_metric)
-    looks = count_test_look(
-        rows.as_they_came, rows.parts[0].test, measured, primary, command="interpolate", reporter=reporter
-    )
+    looks = count_test_look(rows.as_they_came, rows.parts[0].test, measured, primary, command="interpolate", reporter=reporter)
     return record.model_copy(update={"looks": looks})
 
 
 ALPHAS = tuple(step / 10 for step in range(11))
 """From the start to the end."""
 
-REFERENCE = Reference(
-    key="WiSE-FT",
-    text="Wortsman et al.: Robust fine-tuning of zero-shot models, CVPR 2022 (arXiv 2109.01903)",
-)
+REFERENCE = Reference(key="WiSE-FT", text="Wortsman et al.: Robust fine-tuning of zero-shot models, CVPR 2022 (arXiv 2109.01903)")
 
 
 def interpolation_curve(
@@ -219,9 +207,7 @@ def interpolation_curve(
                 on_point(predictions)
             rows = [row for row in evaluate_alone(predictions, dataset, task=task).metrics if row.class_name is None]
             distance = parameter_distance(network, pretrained).l2
-            points.append(
-                InterpolationPoint(alpha=alpha, metrics=rows, similarity=similarity, parameter_distance=distance)
-            )
+            points.append(InterpolationPoint(alpha=alpha, metrics=rows, similarity=similarity, parameter_distance=distance))
             stage.advance()
     picked, rule = pick_alpha(points, task.primary_metric)
     return InterpolationRecord(
@@ -262,9 +248,7 @@ def read_alphas(alphas: str | Sequence[float | int] | None) -> list[float]:
     try:
         return [float(word) for word in words]
     except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"alphas are numbers between 0 and 1 with commas, for example 0,0.5,1; found {alphas!r}."
-        ) from error
+        raise UsageError(f"alphas are numbers between 0 and 1 with commas, for example 0,0.5,1; found {alphas!r}.") from error
 
 
 def _in_order(alphas: Sequence[float | int]) -> list[float]:

@@ -36,19 +36,13 @@ class Between(Options):
         instead_of="linear",
     )
     alphas: str | Sequence[float | int] | None = option(
-        "Shares of the fine-tuned network, in [0, 1], with commas.",
-        default=None,
-        default_text="0,0.1, … 1",
-        is_common=True,
+        "Shares of the fine-tuned network, in [0, 1], with commas.", default=None, default_text="0,0.1, … 1", is_common=True
     )
     batch_norm: Literal["estimate", "mix"] = option(
         "Statistics of BatchNorm between the ends: estimate on training images, or mix.", default="estimate"
     )
     on_point: Callable[[Any], None] | None = option(
-        "Given what each network says about val and test, in the order of alpha.",
-        default=None,
-        decides=False,
-        is_typed=False,
+        "Given what each network says about val and test, in the order of alpha.", default=None, decides=False, is_typed=False
     )
 
 

@@ -210,9 +210,7 @@ def images_section(source: Source[InterpolationRecord]) -> Section | None:
     if record.images is None:
         return None
     blocks: list[Block] = [] if record.leakage is None else [Paragraph(record.leakage)]
-    return Section(
-        name="data", title="Data and split", part="checks", blocks=[*blocks, Facts(data_facts(record.images))]
-    )
+    return Section(name="data", title="Data and split", part="checks", blocks=[*blocks, Facts(data_facts(record.images))])
 
 
 def _row(record: InterpolationRecord, point: InterpolationPoint, kinds: Sequence[str]) -> list[Cell]:
@@ -239,9 +237,7 @@ def _figure(source: Source[InterpolationRecord]) -> list[Block]:
     if len(drawn) < 2:
         return []
     label, place = f"{_metric(record)} on test", f"{source.prefix}mixed-weights"
-    wide = trade_off_figure(
-        drawn, curve, joined, x_label=_SIMILARITY, y_label=label, identifier=place, curve_label=_CURVE
-    )
+    wide = trade_off_figure(drawn, curve, joined, x_label=_SIMILARITY, y_label=label, identifier=place, curve_label=_CURVE)
     narrow = trade_off_figure(
         drawn,
         curve,
@@ -284,10 +280,7 @@ def _verdict(record: InterpolationRecord) -> str:
     value = metric_in_words(found, guess=guess_of(record), which="of test")
     ends = {0.0: f"the start, {record.start}", 1.0: "the fine-tuned network itself"}
     picked = ends.get(point.alpha, f"the share {point.alpha:g} of the fine-tuned network")
-    return (
-        f"Val picks {picked}. {value}; "
-        f"similarity to the pretrained features (CKA) {_NUMBERS(point.similarity.get('cka'))}."
-    )
+    return f"Val picks {picked}. {value}; similarity to the pretrained features (CKA) {_NUMBERS(point.similarity.get('cka'))}."
 
 
 REPORT = Kind(

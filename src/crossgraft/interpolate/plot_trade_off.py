@@ -209,14 +209,7 @@ def _write_names(
             zorder=5,
             # Behind the letters, so that they are read where an interval crosses them.
             bbox={"boxstyle": "square,pad=0", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.7},
-            arrowprops={
-                "arrowstyle": "-",
-                "color": mark.colour,
-                "alpha": 0.5,
-                "linewidth": 0.8,
-                "shrinkA": 0,
-                "shrinkB": 5,
-            }
+            arrowprops={"arrowstyle": "-", "color": mark.colour, "alpha": 0.5, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 5}
             if is_far
             else None,
         )

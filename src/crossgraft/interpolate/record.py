@@ -49,15 +49,10 @@ class InterpolationRecord(Record):
     num_batch_norms: int = Field(description="Layers with such statistics.")
     seconds: float
     has_probe: bool | None = Field(
-        default=None,
-        description="Whether the head at alpha 0 is a linear probe, or that of the end; None in a comparison.",
+        default=None, description="Whether the head at alpha 0 is a linear probe, or that of the end; None in a comparison."
     )
-    images: DatasetRecord | None = Field(
-        default=None, description="The data; None in a comparison, which describes them itself."
-    )
-    leakage: str | None = Field(
-        default=None, description="What is known of patients in several parts; None in a comparison."
-    )
+    images: DatasetRecord | None = Field(default=None, description="The data; None in a comparison, which describes them itself.")
+    leakage: str | None = Field(default=None, description="What is known of patients in several parts; None in a comparison.")
     num_shared_groups: int = Field(default=0, description="Groups with images in more than one part.")
     looks: LooksRecord | None = Field(
         default=None, description="How often these test images were looked at; None where that was not counted."

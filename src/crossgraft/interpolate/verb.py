@@ -31,13 +31,7 @@ from crossgraft.running.verb import Run, verb
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.fold_networks import find_model, load_start
 from crossgraft.tune.pretrained_start import start_as_typed
-from crossgraft.tune.rows_of_run import (
-    options_of_run,
-    refuse_other_data,
-    refuse_root_outside,
-    rows_of_run,
-    split_of_run,
-)
+from crossgraft.tune.rows_of_run import options_of_run, refuse_other_data, refuse_root_outside, rows_of_run, split_of_run
 from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 
 
@@ -102,12 +96,7 @@ def interpolate(run: str | Path, data: str | Path | Dataset, options: Interpolat
             record = about_images(record, rows, has_probe=ends.probe is not None)
             if options.ledger:
                 start = ends.probe or ends.pretrained.recipe.weights_fingerprint
-                measured = [
-                    start,
-                    ends.full.facts.weights_fingerprint,
-                    options.batch_norm,
-                    *map(str, sorted({*alphas})),
-                ]
+                measured = [start, ends.full.facts.weights_fingerprint, options.batch_norm, *map(str, sorted({*alphas}))]
                 record = with_look(record, rows, measured, reporter)
             return _finish(Interpolated(record), rows.dataset, directory, reporter)
 
@@ -170,11 +159,7 @@ def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter)
 
 def _spec(model: str | Path | ModelSpec, options: InterpolateOptions) -> ModelSpec:
     return find_model(
-        model,
-        options.weights_dir,
-        options.allow_code,
-        weights_key=options.weights_key,
-        weights_prefix=options.weights_prefix,
+        model, options.weights_dir, options.allow_code, weights_key=options.weights_key, weights_prefix=options.weights_prefix
     )
 
 
@@ -206,9 +191,7 @@ def _refuse_strangers(full: SavedModel, linear: SavedModel, run_full: Path, run_
     """Raise unless the second run is a linear probe of the same network on the same rows."""
     method = next((each.spelling for each in linear.facts.plugins if each.kind == "method"), "")
     if method != "linear":
-        raise UsageError(
-            f"The run in {run_linear} has the method {method or 'unknown'}; the start must be one of linear."
-        )
+        raise UsageError(f"The run in {run_linear} has the method {method or 'unknown'}; the start must be one of linear.")
     one, other = full.classifier.recipe, linear.classifier.recipe
     if (one.network, one.cut, one.weights_fingerprint) != (other.network, other.cut, other.weights_fingerprint):
         raise UsageError(
@@ -243,18 +226,10 @@ def _unknown_start(run: Path) -> str:
 
 
 def _pretrained(
-    full: SavedModel,
-    spec: ModelSpec,
-    weights_dir: str | Path | None,
-    asked: TuneOptions,
-    reporter: Reporter,
+    full: SavedModel, spec: ModelSpec, weights_dir: str | Path | None, asked: TuneOptions, reporter: Reporter
 ) -> Classifier:
     options = TuneOptions(
-        model=spec,
-        seed=asked.seed,
-        weights_dir=weights_dir,
-        image_size=asked.image_size,
-        resize_policy=asked.resize_policy,
+        model=spec, seed=asked.seed, weights_dir=weights_dir, image_size=asked.image_size, resize_policy=asked.resize_policy
     )
     backbone = load_start(spec, options, scratch=False, reporter=reporter)
     if backbone.weights_fingerprint != full.classifier.recipe.weights_fingerprint:

@@ -130,9 +130,7 @@ def weight_tensor(weights: Weights, like: Logits, owner: str) -> Float[Tensor, "
     if weights is None:
         return None
     if isinstance(weights, str):
-        raise UsageError(
-            f"The balanced weights of {owner} are not counted yet; call resolve with the training targets."
-        )
+        raise UsageError(f"The balanced weights of {owner} are not counted yet; call resolve with the training targets.")
     if len(weights) != like.shape[1]:
         raise UsageError(f"{owner} has {len(weights)} weights for {like.shape[1]} classes; give one per class.")
     return torch.tensor(weights, dtype=like.dtype, device=like.device)

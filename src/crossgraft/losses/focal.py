@@ -48,9 +48,7 @@ class Focal:
 
     name: ClassVar[str] = "focal"
     title: ClassVar[str] = "Focal loss"
-    citation: ClassVar[str] = (
-        "Lin, Goyal, Girshick, He and Dollár, Focal Loss for Dense Object Detection, ICCV 2017, eq. 5"
-    )
+    citation: ClassVar[str] = "Lin, Goyal, Girshick, He and Dollár, Focal Loss for Dense Object Detection, ICCV 2017, eq. 5"
     tasks: ClassVar[tuple[TaskName, ...]] = ("multi-class", "binary", "multi-label")
 
     gamma: float = 2.0

@@ -54,7 +54,5 @@ class MultiLabel:
     def __call__(self, logits: Logits, targets: LossTargets) -> PerImageLoss:
         """Loss of each image, ≥ 0."""
         weights = weight_tensor(self.positive_weights, logits, self.name)
-        by_label = binary_cross_entropy_with_logits(
-            logits, targets.to(logits.dtype), pos_weight=weights, reduction="none"
-        )
+        by_label = binary_cross_entropy_with_logits(logits, targets.to(logits.dtype), pos_weight=weights, reduction="none")
         return by_label.sum(dim=1)

@@ -184,9 +184,7 @@ class Sum:
         self.value = 0.0
         self.number = 0
         self.unknown: list[str] = []
-        self._joint = np.zeros(
-            (4, units.num_images)
-        )  # by sign of c: of the lower and of the upper end; all down; all up
+        self._joint = np.zeros((4, units.num_images))  # by sign of c: of the lower and of the upper end; all down; all up
         self._own = np.zeros(2)
         self._alone = np.zeros(2)
         self._fewest = units.number

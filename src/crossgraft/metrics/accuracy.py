@@ -116,9 +116,7 @@ def _checked(correct: Correct, groups: Groups | None) -> Float[np.ndarray, " num
     if shares.size == 0:
         raise DataError("An accuracy needs at least one image; there is none.")
     if not ((shares >= 0) & (shares <= 1)).all():
-        raise DataError(
-            "correct must hold booleans or shares in [0, 1], one for each image; pass predictions == labels."
-        )
+        raise DataError("correct must hold booleans or shares in [0, 1], one for each image; pass predictions == labels.")
     if groups is not None and len(groups) != len(shares):
         raise DataError(f"groups has {len(groups)} rows and correct {len(shares)}; they must match.")
     return shares

@@ -81,10 +81,7 @@ def auc(
         if not task_of(targets).partitions:
             raise DataError("Pairs of classes need one class per image; with labels, average one-vs-rest.")
         return mean_of_parts(_pairs(matrix, columns, units), units, columns.left_out)
-    parts = (
-        auc_part(matrix[:, column], columns.truth[:, column], units, columns.names[column])
-        for column in columns.counted
-    )
+    parts = (auc_part(matrix[:, column], columns.truth[:, column], units, columns.names[column]) for column in columns.counted)
     return mean_of_parts(parts, units, columns.left_out)
 
 
@@ -99,9 +96,7 @@ def checked_scores(
     """
     matrix = np.asarray(scores, dtype=np.float64)
     if len(matrix) != len(targets) or len(matrix) == 0:
-        raise DataError(
-            f"There are scores of {len(matrix)} images and targets of {len(targets)}; give the same, at least one."
-        )
+        raise DataError(f"There are scores of {len(matrix)} images and targets of {len(targets)}; give the same, at least one.")
     if not np.isfinite(matrix).all():
         raise DataError(f"{metric} needs finite scores; {int((~np.isfinite(matrix)).sum())} are not.")
     if matrix.ndim == 1:
@@ -154,9 +149,7 @@ def auc_part(scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray, " n"
     return Part(value, low, high, spread.influence, name, int(num_units.min()))
 
 
-def auc_influence(
-    scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray, " n"]
-) -> tuple[float, Float[np.ndarray, " n"]]:
+def auc_influence(scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray, " n"]) -> tuple[float, Float[np.ndarray, " n"]]:
     """The AUC of two classes, and the influence of each image: how far its share of won comparisons is from the mean."""
     num_positive = int(is_positive.sum())
     num_negative = len(scores) - num_positive
@@ -171,9 +164,7 @@ def auc_influence(
     return value, influence
 
 
-def newcombe_interval(
-    value: float, positive: float, negative: float, *, variance: float, quantile: float
-) -> tuple[float, float]:
+def newcombe_interval(value: float, positive: float, negative: float, *, variance: float, quantile: float) -> tuple[float, float]:
     """All θ with (value − θ)² ≤ q² κ h(θ): h is Hanley and McNeil's variance as Newcombe made it symmetric.
 
     h(θ) = θ(1−θ) [1 + (N−1) ((1−θ)/(2−θ) + θ/(1+θ))] / mn with m and n the numbers of positive and negative images and N

@@ -17,12 +17,7 @@ Scores = Float[np.ndarray, " n"] | Float[np.ndarray, "n c"]
 
 
 def auc_difference(
-    first: Scores,
-    second: Scores,
-    targets: np.ndarray,
-    groups: Groups | None = None,
-    *,
-    confidence: float = CONFIDENCE,
+    first: Scores, second: Scores, targets: np.ndarray, groups: Groups | None = None, *, confidence: float = CONFIDENCE
 ) -> MetricValue:
     """AUC of the first scores minus AUC of the second, with an interval of 95 % that knows that the images are the same.
 

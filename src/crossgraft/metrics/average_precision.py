@@ -63,15 +63,12 @@ def average_precision(
     columns, matrix = checked_scores(scores, targets, class_names, metric="Average precision")
     units = Units(groups, len(matrix), confidence)
     parts = (
-        _precision_part(matrix[:, column], columns.truth[:, column], units, columns.names[column])
-        for column in columns.counted
+        _precision_part(matrix[:, column], columns.truth[:, column], units, columns.names[column]) for column in columns.counted
     )
     return mean_of_parts(parts, units, columns.left_out)
 
 
-def _precision_part(
-    scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray, " n"], units: Units, name: str
-) -> Part:
+def _precision_part(scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray, " n"], units: Units, name: str) -> Part:
     """AP = (1/P) Σ_i T_i / N_i over positive i; T and N count positive and all images that score at least as high.
 
     Weighting image j adds to T_i and N_i of every i that it is not below, so that its influence is
@@ -94,9 +91,7 @@ def _precision_part(
     if spread.variance <= ROUNDING or value >= 1:
         low, _ = share_interval(value, spread.num_units[0], units.confidence)
         return Part(value, low, 1.0, spread.influence, name, fewest)
-    half = (
-        units.quantile(min(spread.freedom, spread.num_units[0] - 1)) * np.sqrt(spread.variance) / (value * (1 - value))
-    )
+    half = units.quantile(min(spread.freedom, spread.num_units[0] - 1)) * np.sqrt(spread.variance) / (value * (1 - value))
     below = _precision_among_others(scores, is_positive, units, number[level].astype(np.float64), above[level])
     low, high = expit(logit(np.array([below, value])) + half * np.array([-1, 1])).tolist()
     return Part(value, low, high, spread.influence, name, fewest)

@@ -7,16 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crossgraft.errors import DataError, NotApplicable
-from crossgraft.metrics._intervals import (
-    CONFIDENCE,
-    MetricValue,
-    Rows,
-    Sum,
-    Units,
-    mean_of_parts,
-    no_interval,
-    share_part,
-)
+from crossgraft.metrics._intervals import CONFIDENCE, MetricValue, Rows, Sum, Units, mean_of_parts, no_interval, share_part
 from crossgraft.metrics.rows import Classes, Columns, Marks, as_columns, counted_columns
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups
@@ -55,9 +46,7 @@ def balanced_accuracy(
     units = Units(groups, len(targets), confidence)
     if task_of(decisions).partitions and len(columns.counted) < 2:
         only = columns.names[columns.counted[0]]
-        raise NotApplicable(
-            f"Balanced accuracy needs images of at least two classes; all {len(targets)} are of {only}."
-        )
+        raise NotApplicable(f"Balanced accuracy needs images of at least two classes; all {len(targets)} are of {only}.")
     parts = (share_part(right, rows, units, name) for name, rows, right in _sides(decisions, targets, class_names))
     return mean_of_parts(parts, units, columns.left_out)
 
@@ -129,9 +118,7 @@ def checked_decisions(
         NotApplicable: No class has images (no label has images with and without it).
     """
     if decisions.shape != targets.shape or len(targets) == 0:
-        raise DataError(
-            f"The decisions have shape {decisions.shape} and the targets {targets.shape}; give the same, not empty."
-        )
+        raise DataError(f"The decisions have shape {decisions.shape} and the targets {targets.shape}; give the same, not empty.")
     if not task_of(decisions).partitions:
         columns = counted_columns(targets.astype(bool), class_names, metric=metric, needs_both=True)
         return columns, decisions.astype(bool)

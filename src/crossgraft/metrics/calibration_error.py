@@ -12,9 +12,7 @@ from crossgraft.tasks import Probabilities, task_of
 from crossgraft.types import Groups
 
 NUM_BINS = 15
-NO_INTERVAL = (
-    "a calibration error of few images is too high by an amount that is not known; compare at the same number only"
-)
+NO_INTERVAL = "a calibration error of few images is too high by an amount that is not known; compare at the same number only"
 
 
 def calibration_error(

@@ -127,9 +127,7 @@ class _Evidence:
         limits = self.thresholds
         if isinstance(limits, np.ndarray) and limits.ndim == 2:
             limits = limits[rows]
-        return _Evidence(
-            self.probabilities[rows], self.targets[rows], self.task, self.names, groups, limits, self.confidence
-        )
+        return _Evidence(self.probabilities[rows], self.targets[rows], self.task, self.names, groups, limits, self.confidence)
 
     @property
     def decisions(self) -> Int[np.ndarray, " n"] | Int[np.ndarray, "n c"]:
@@ -160,11 +158,7 @@ class _Evidence:
             yield from self._of_question(self.probabilities[:, column], chosen, truth, name=name)
 
     def _of_question(
-        self,
-        scores: Float[np.ndarray, " n"],
-        decided: Int[np.ndarray, " n"],
-        y: Int[np.ndarray, " n"],
-        name: str | None,
+        self, scores: Float[np.ndarray, " n"], decided: Int[np.ndarray, " n"], y: Int[np.ndarray, " n"], name: str | None
     ) -> Iterator[MetricRow]:
         groups, confidence = self.groups, self.confidence
         about = name if name is not None else self.names[-1]
@@ -180,9 +174,7 @@ class _Evidence:
             found = compute()
         except NotApplicable as refusal:
             units = Units(self.groups, len(self.probabilities))
-            return MetricRow(
-                metric, None, None, None, units.num_images, units.num_groups, class_name, reason=refusal.reason
-            )
+            return MetricRow(metric, None, None, None, units.num_images, units.num_groups, class_name, reason=refusal.reason)
         return MetricRow(metric, *found[:5], class_name=class_name, note=found.note, left_out=found.left_out)
 
 
@@ -193,9 +185,7 @@ def _of_attribute(
     found = subgroups_of(column, values)
     if isinstance(found, str):
         num_images = len(everything.probabilities)
-        yield MetricRow(
-            "accuracy", None, None, None, num_images, None, attribute=column, attribute_value="", reason=found
-        )
+        yield MetricRow("accuracy", None, None, None, num_images, None, attribute=column, attribute_value="", reason=found)
         return
     rows = _of_subgroups(everything, column, found, overall)
     yield from rows
@@ -228,9 +218,7 @@ def _of_subgroup(everything: _Evidence, subgroup: Subgroup, overall: Mapping[str
     part = everything.among(subgroup.rows)
     for row in part.overall():
         if row.value is not None and row.left_out != overall[row.metric].left_out:
-            reason = (
-                "A class has no image in this subgroup, so that the mean would be over other classes than elsewhere."
-            )
+            reason = "A class has no image in this subgroup, so that the mean would be over other classes than elsewhere."
             yield row._replace(value=None, low=None, high=None, note=None, reason=reason)
         else:
             yield row

@@ -47,10 +47,7 @@ def f1(
     """
     columns, chosen = checked_decisions(decisions, targets, class_names, metric="F1")
     units = Units(groups, len(targets), confidence)
-    parts = (
-        _f1_part(chosen[:, column], columns.truth[:, column], units, columns.names[column])
-        for column in columns.counted
-    )
+    parts = (_f1_part(chosen[:, column], columns.truth[:, column], units, columns.names[column]) for column in columns.counted)
     return mean_of_parts(parts, units, columns.left_out)
 
 

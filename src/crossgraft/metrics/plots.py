@@ -92,9 +92,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 56, 46
 _LARGEST, _SMALLEST = 11.0, 3.0  # pixels across the marker of the fullest bin, and of the emptiest
 
 
-def reliability_figure(
-    raw: Sequence[ReliabilityBin], calibrated: Sequence[ReliabilityBin], *, identifier: str
-) -> Markup:
+def reliability_figure(raw: Sequence[ReliabilityBin], calibrated: Sequence[ReliabilityBin], *, identifier: str) -> Markup:
     """Draw the share of right answers against the mean probability of each bin, before and after the temperature.
 
     Guo et al., On calibration of modern neural networks (2017), figure 1, with dots for bars: the area of a dot is the
@@ -154,12 +152,7 @@ def roc_figure(curves: Sequence[RocRecord], *, identifier: str) -> Markup:
 
     def paint(figure: Figure) -> None:
         axes = figure.add_axes(
-            (
-                _ROC_LEFT / _ROC_WIDTH,
-                _ROC_BOTTOM / height,
-                (_ROC_WIDTH - _ROC_LEFT - _ROC_RIGHT) / _ROC_WIDTH,
-                _SIDE / height,
-            )
+            (_ROC_LEFT / _ROC_WIDTH, _ROC_BOTTOM / height, (_ROC_WIDTH - _ROC_LEFT - _ROC_RIGHT) / _ROC_WIDTH, _SIDE / height)
         )
         figure.text(4 / _ROC_WIDTH, 1 - 4 / height, "Sensitivity (true positive rate)", va="top")
         axes.set_xlabel("False positive rate (1 − specificity)")

@@ -43,11 +43,7 @@ def mean_loss(values: PerImage, marks: BinaryMatrix, units: Units, *, largest: f
 
 
 def brier_score(
-    probabilities: Probabilities,
-    targets: Classes | Marks,
-    groups: Groups | None = None,
-    *,
-    confidence: float = CONFIDENCE,
+    probabilities: Probabilities, targets: Classes | Marks, groups: Groups | None = None, *, confidence: float = CONFIDENCE
 ) -> MetricValue:
     """Mean squared distance of probabilities from what was true; smaller is better.
 
@@ -80,11 +76,7 @@ def brier_score(
 
 
 def negative_log_likelihood(
-    probabilities: Probabilities,
-    targets: Classes | Marks,
-    groups: Groups | None = None,
-    *,
-    confidence: float = CONFIDENCE,
+    probabilities: Probabilities, targets: Classes | Marks, groups: Groups | None = None, *, confidence: float = CONFIDENCE
 ) -> MetricValue:
     """Mean of −ln of the probability of what was true, in nats; smaller is better. Labels: the mean over labels.
 

@@ -43,9 +43,7 @@ def as_columns(values: Classes | Marks, num_classes: int) -> BinaryMatrix:
     return task_of(values).marks(values, num_classes)
 
 
-def counted_columns(
-    truth: BinaryMatrix, class_names: Sequence[str] | None, *, metric: str, needs_both: bool
-) -> Columns:
+def counted_columns(truth: BinaryMatrix, class_names: Sequence[str] | None, *, metric: str, needs_both: bool) -> Columns:
     """The columns with images that have the class and, where the metric needs them, images that have not.
 
     Raises:
@@ -53,9 +51,7 @@ def counted_columns(
         NotApplicable: No column counts.
     """
     num_images, num_columns = truth.shape
-    names = (
-        [str(column) for column in range(num_columns)] if class_names is None else [str(name) for name in class_names]
-    )
+    names = [str(column) for column in range(num_columns)] if class_names is None else [str(name) for name in class_names]
     if len(names) != num_columns:
         raise DataError(f"There are {len(names)} class names for {num_columns} classes; they must match.")
     positives = truth.sum(axis=0)
@@ -92,9 +88,7 @@ METRICS: dict[str, MetricFacts] = {
         "Mean over classes of the share of their images that are right; frequent classes count no more.",
     ),
     "auc": MetricFacts(
-        "AUC",
-        True,
-        "How often an image of the class is ranked above one that is not; 0.5 is chance, no threshold is needed.",
+        "AUC", True, "How often an image of the class is ranked above one that is not; 0.5 is chance, no threshold is needed."
     ),
     "average_precision": MetricFacts(
         "Average precision",
@@ -106,9 +100,7 @@ METRICS: dict[str, MetricFacts] = {
     "sensitivity": MetricFacts("Sensitivity", True, "Share of the images of the class that are found."),
     "specificity": MetricFacts("Specificity", True, "Share of the other images that are left alone."),
     "calibration_error": MetricFacts(
-        "Calibration error",
-        False,
-        "Distance of stated probability and share right, in 15 bins; too high where images are few.",
+        "Calibration error", False, "Distance of stated probability and share right, in 15 bins; too high where images are few."
     ),
     "brier_score": MetricFacts("Brier score", False, "Squared distance of probabilities from what was true."),
     "negative_log_likelihood": MetricFacts(
@@ -155,9 +147,7 @@ class MetricRow(NamedTuple):
         """Title, direction and explanation of the metric."""
         if self.metric.endswith(GAP):
             facts = METRICS[self.metric.removesuffix(GAP)]
-            return MetricFacts(
-                f"{facts.title}, largest gap", False, f"Difference of two subgroups. {facts.explanation}"
-            )
+            return MetricFacts(f"{facts.title}, largest gap", False, f"Difference of two subgroups. {facts.explanation}")
         return METRICS[self.metric]
 
     @property

@@ -40,9 +40,7 @@ def specificity(
     return _share_right(decisions, targets, groups, positive=False, confidence=confidence)
 
 
-def _share_right(
-    decisions: Binary, targets: Binary, groups: Groups | None, *, positive: bool, confidence: float
-) -> MetricValue:
+def _share_right(decisions: Binary, targets: Binary, groups: Groups | None, *, positive: bool, confidence: float) -> MetricValue:
     if len(decisions) != len(targets):
         raise DataError(f"There are {len(decisions)} decisions and {len(targets)} targets; they must match.")
     rows = targets.astype(bool) == positive

@@ -50,9 +50,7 @@ def _are_here() -> bool:
     from huggingface_hub.constants import HF_HUB_CACHE
     from torch.hub import get_dir
 
-    if not any(
-        any(place) for place in (Path(HF_HUB_CACHE).glob("models--*"), Path(get_dir(), "checkpoints").glob("*"))
-    ):
+    if not any(any(place) for place in (Path(HF_HUB_CACHE).glob("models--*"), Path(get_dir(), "checkpoints").glob("*"))):
         return False  # said without timm, which takes long to import
     from crossgraft.models.zoo import models_here
 
@@ -106,9 +104,7 @@ def one_model(options: OneModel, reporter: Reporter, *, command: str = "fewshot"
         reporter=reporter,
     )
     if len(specs) != 1:
-        raise UsageError(
-            f"{command} takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME."
-        )
+        raise UsageError(f"{command} takes one model; {options.model} names {len(specs)}. Name one, or use zoo.yaml:NAME.")
     return specs[0]
 
 

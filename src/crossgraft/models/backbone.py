@@ -12,12 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.models.device import (
-    explain_missing_operations,
-    move_to_device,
-    structure_fingerprint,
-    weights_fingerprint,
-)
+from crossgraft.models.device import explain_missing_operations, move_to_device, structure_fingerprint, weights_fingerprint
 from crossgraft.models.layers import count_parameters, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, find_route, read_out
 from crossgraft.models.preprocessing import describe_preprocessing
@@ -27,9 +22,7 @@ from crossgraft.models.taps import Tap, Taps
 from crossgraft.types import Preprocessing
 
 
-def describe_model(
-    backbone: Backbone, role: Role, *, seconds: float | None = None, from_cache: bool = False
-) -> ModelRecord:
+def describe_model(backbone: Backbone, role: Role, *, seconds: float | None = None, from_cache: bool = False) -> ModelRecord:
     """One backbone as the report shows it."""
     return ModelRecord(
         name=backbone.name,
@@ -129,9 +122,7 @@ class Backbone:
         with torch.inference_mode(), explain_missing_operations(self.name, self.device):
             output = self.read_out(self._accept(images))
         # tensors of inference mode are refused by autograd later; a copy made outside of it is not
-        return BackboneOutput(
-            output.features.clone(), None if output.source_logits is None else output.source_logits.clone()
-        )
+        return BackboneOutput(output.features.clone(), None if output.source_logits is None else output.source_logits.clone())
 
     def activations(self, images: Images, layers: Sequence[str]) -> dict[str, Tensor]:
         """Outputs of named layers for prepared images, in the order asked for, in each layer's own shape.
@@ -167,12 +158,7 @@ class Backbone:
 
     def probe_image(self) -> Tensor:
         """One image with every value between -1 and 1."""
-        shape = (
-            1,
-            self.preprocessing.channels,
-            self.preprocessing.height_pixels,
-            self.preprocessing.width_pixels,
-        )
+        shape = (1, self.preprocessing.channels, self.preprocessing.height_pixels, self.preprocessing.width_pixels)
         return torch.linspace(-1, 1, int(torch.Size(shape).numel())).reshape(shape).to(self.device)
 
     def __repr__(self) -> str:

@@ -235,10 +235,7 @@ def draw_head(classifier: Classifier, seed: int) -> None:
 
 
 def rebuild_classifier(
-    recipe: ClassifierRecipe | Mapping[str, object],
-    *,
-    trusted: TrustedCode = NOTHING,
-    network: nn.Module | None = None,
+    recipe: ClassifierRecipe | Mapping[str, object], *, trusted: TrustedCode = NOTHING, network: nn.Module | None = None
 ) -> Classifier:
     """The classifier of a recipe with random weights, in eval mode on the CPU: load a state dict into it.
 

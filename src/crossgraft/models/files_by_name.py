@@ -22,9 +22,7 @@ _MOST_LISTED = 8
 
 def checkpoint_files(folder: Path) -> list[Path]:
     """The files of a folder, but not of its folders, that are called like checkpoints; by name."""
-    return sorted(
-        path for path in folder.iterdir() if path.name.lower().endswith(CHECKPOINT_SUFFIXES) and is_file(path)
-    )
+    return sorted(path for path in folder.iterdir() if path.name.lower().endswith(CHECKPOINT_SUFFIXES) and is_file(path))
 
 
 def checkpoint_stem(path: Path) -> str:
@@ -77,9 +75,7 @@ def why_no_architecture(path: Path) -> str | None:
     """
     stated = read_header(path).architecture
     if stated:
-        return (
-            None if library_of(stated).knows(stated) else f"the architecture {stated} is not in {library_name(stated)}"
-        )
+        return None if library_of(stated).knows(stated) else f"the architecture {stated} is not in {library_name(stated)}"
     return None if source_in_name(path) else "neither header nor name says a known architecture"
 
 

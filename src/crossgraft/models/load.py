@@ -130,11 +130,7 @@ def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, o
     def build() -> nn.Module:
         return build_from_factory(factory, spec.source, spec.kwargs, random=is_random)
 
-    module = (
-        build_random(build, seed, source=spec.source)
-        if is_random
-        else build_seeded(build, seed, "factory", spec.source)
-    )
+    module = build_random(build, seed, source=spec.source) if is_random else build_seeded(build, seed, "factory", spec.source)
     if spec.has_checkpoint:
         path = Path(str(spec.weights))
         load_weights(
@@ -181,12 +177,7 @@ class LoadingOptions(Protocol):
 
 
 def load_as_asked(
-    spec: ModelSpec,
-    options: LoadingOptions,
-    *,
-    device: str,
-    for_training: bool = False,
-    reporter: Reporter | None = None,
+    spec: ModelSpec, options: LoadingOptions, *, device: str, for_training: bool = False, reporter: Reporter | None = None
 ) -> Backbone:
     """The backbone of ``spec``, as ``load_backbone`` gives it with ``options``."""
     return load_backbone(

@@ -40,9 +40,7 @@ def find_layout(module: nn.Module, shape: Sequence[int]) -> ChannelLayout:
         UsageError: The output has another number of dimensions.
     """
     if len(shape) not in _USUAL_CHANNEL_AXIS:
-        raise UsageError(
-            f"Penultimate features must be (n, d), (n, t, d) or (n, d, h, w); the network returned {tuple(shape)}."
-        )
+        raise UsageError(f"Penultimate features must be (n, d), (n, t, d) or (n, d, h, w); the network returned {tuple(shape)}.")
     axis = _channel_axis(module, shape)
     prefix = getattr(module, "num_prefix_tokens", 0)
     has_prefix = len(shape) == 3 and axis == 2 and isinstance(prefix, int) and shape[1] > prefix

@@ -62,9 +62,7 @@ def resolve_preprocessing(
     )
     if image_size is not None:
         if not 1 <= image_size <= LARGEST_INPUT_PIXELS:
-            raise UsageError(
-                f"The image size must be at least 1 pixel and at most {LARGEST_INPUT_PIXELS}, found {image_size}."
-            )
+            raise UsageError(f"The image size must be at least 1 pixel and at most {LARGEST_INPUT_PIXELS}, found {image_size}.")
         chosen = replace(chosen, height_pixels=image_size, width_pixels=image_size)
     if resize_policy is None:
         return chosen
@@ -105,9 +103,7 @@ def _per_channel(value: object, channels: int, key: str, model: str) -> tuple[fl
         if channels == 1 and len(numbers) == 3:  # a colour recipe on a grey network: use its average
             return (sum(numbers) / 3,)
     kind = "positive number(s)" if key == "std" else "number(s)"
-    raise UsageError(
-        f"The {key} of the model {model} must be {channels} {kind}, each finite; found {shown_value(value)}."
-    )
+    raise UsageError(f"The {key} of the model {model} must be {channels} {kind}, each finite; found {shown_value(value)}.")
 
 
 def _fits(number: int | float, key: str) -> bool:
@@ -133,7 +129,5 @@ def _policy(said: Mapping[str, object], model: str) -> ResizePolicy:
 
 def _crop_fraction(value: object, model: str) -> float:
     if not isinstance(value, int | float) or not LEAST_CROP_FRACTION <= value <= 1:
-        raise UsageError(
-            f"The crop_pct of the model {model} must be in [{LEAST_CROP_FRACTION}, 1], found {shown_value(value)}."
-        )
+        raise UsageError(f"The crop_pct of the model {model} must be in [{LEAST_CROP_FRACTION}, 1], found {shown_value(value)}.")
     return float(value)

@@ -41,11 +41,7 @@ def network_recipe(source: str, kwargs: Mapping[str, object]) -> NetworkRecipe |
 
 
 def build_network(
-    recipe: NetworkRecipe,
-    preprocessing: Preprocessing,
-    *,
-    seed: int = 0,
-    trusted: TrustedCode = NOTHING,
+    recipe: NetworkRecipe, preprocessing: Preprocessing, *, seed: int = 0, trusted: TrustedCode = NOTHING
 ) -> nn.Module:
     """The network of ``recipe`` without pretrained weights; nothing is downloaded.
 

@@ -58,9 +58,7 @@ def _with_file_by_name(spec: ModelSpec, weights_dir: Path | None) -> ModelSpec:
     if weights_dir is None or spec.weights is not None or spec.is_factory:
         return spec
     library = library_of(spec.source)
-    if not library.knows(spec.source) or (
-        _is_published(spec.source) and library.find_weights(spec.source, weights_dir)
-    ):
+    if not library.knows(spec.source) or (_is_published(spec.source) and library.find_weights(spec.source, weights_dir)):
         return spec
     files = files_called(spec.source, weights_dir)
     if len(files) != 1:

@@ -20,9 +20,7 @@ PRETRAINED = "pretrained"
 RANDOM = "random"
 CHECKPOINT_SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".ckpt", ".pth.tar")
 TORCHVISION_PREFIX = "torchvision:"
-_VERSION_APART = re.compile(
-    r"^(mobilenet|efficientnet|swin|shufflenet|regnet)_(v\d|[xy])(?=_|$)"
-)  # as torchvision writes
+_VERSION_APART = re.compile(r"^(mobilenet|efficientnet|swin|shufflenet|regnet)_(v\d|[xy])(?=_|$)")  # as torchvision writes
 PREPROCESSING_KEYS = ("input_size", "mean", "std", "interpolation", "crop_pct", "resize_policy")
 
 

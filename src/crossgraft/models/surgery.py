@@ -110,9 +110,7 @@ def _loaded_parameters(first: nn.Module, second: nn.Module) -> list[str]:
     return [
         name
         for name, parameter in first.named_parameters()
-        if parameter.requires_grad
-        and torch.equal(parameter, twins[name])
-        and bool((parameter != parameter.reshape(-1)[0]).any())
+        if parameter.requires_grad and torch.equal(parameter, twins[name]) and bool((parameter != parameter.reshape(-1)[0]).any())
     ]
 
 
@@ -215,9 +213,7 @@ def take_head_out(module: nn.Module, probe: Tensor, *, name: str) -> Cut:
     with torch.no_grad():
         route = find_route(module, probe, name=name)
         expected = features_along(route, module, probe)
-        removed = tuple(
-            head for head in _candidates(module, route) if _try_to_remove(module, head, route, probe, expected)
-        )
+        removed = tuple(head for head in _candidates(module, route) if _try_to_remove(module, head, route, probe, expected))
     kept = {key: why for key, why in fixed.items() if not key.startswith(tuple(f"{head}." for head in removed))}
     idle = _without_effect(module, route, probe)
     forget_caches(module)

@@ -106,9 +106,7 @@ class Taps:
         if runs == 0:
             raise UsageError(f"The layer {tap.layer} does not run in this forward pass. Choose another one.")
         if runs > 1 and tap.run == "only":
-            raise UsageError(
-                f"The layer {tap.layer} runs {runs} times in this forward pass. Choose run='first' or 'last'."
-            )
+            raise UsageError(f"The layer {tap.layer} runs {runs} times in this forward pass. Choose run='first' or 'last'.")
         return self._found[tap]
 
     def pop(self, tap: Tap) -> Shaped[Tensor, "..."]:

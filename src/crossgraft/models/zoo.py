@@ -232,9 +232,7 @@ def _read_yaml(path: Path, trusted: TrustedCode) -> list[ModelSpec]:
         elif isinstance(entry, dict):
             specs.append(spec_from_entry(entry, folder=path.parent.resolve(), trusted=trusted, where=where))
         else:
-            raise UsageError(
-                f"{where} must be a model name or a mapping with the key name, found {shortened(repr(entry))}."
-            )
+            raise UsageError(f"{where} must be a model name or a mapping with the key name, found {shortened(repr(entry))}.")
     return specs
 
 

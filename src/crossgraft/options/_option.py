@@ -184,9 +184,7 @@ def _options_of(kind: type[Options]) -> dict[str, Option]:
     found: dict[str, Option] = {}
     for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]  # every subclass is a dataclass
         about: About = field.metadata[_ABOUT]
-        found[field.name] = Option(
-            field.name, hints[field.name], str(field.type), field.default, groups[field.name], about
-        )
+        found[field.name] = Option(field.name, hints[field.name], str(field.type), field.default, groups[field.name], about)
     return found
 
 
@@ -206,14 +204,8 @@ def configuration(values: OptionsT, kind: type[OptionsT] | None = None) -> dict[
         values: Options of a verb.
         kind: Only the options of this class, a base of that of ``values``.
     """
-    found = {
-        name: (getattr(values, name), each)
-        for name, each in options_of(kind or type(values)).items()
-        if each.about.decides
-    }
-    return {
-        name: value for name, (value, each) in found.items() if not (each.about.only_if_given and value == each.default)
-    }
+    found = {name: (getattr(values, name), each) for name, each in options_of(kind or type(values)).items() if each.about.decides}
+    return {name: value for name, (value, each) in found.items() if not (each.about.only_if_given and value == each.default)}
 
 
 def from_mapping(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> OptionsT:

@@ -80,9 +80,7 @@ def _words(option: Option, part: Any, beside: Sequence[Any]) -> list[str]:
         if len(items) > 1 and {*items} <= {*beside}:
             return ["a list of these"]
         several = [_SEVERAL[item] for item in items if item in _SEVERAL and not (item is int and float in items)]
-        several += [
-            f"{each.rpartition(' ')[2]}s" for item in items if item is FromProgram for each in _words(option, item, ())
-        ]
+        several += [f"{each.rpartition(' ')[2]}s" for item in items if item is FromProgram for each in _words(option, item, ())]
         return [f"a list of {' or '.join(several)}" if several else "a list"]
     return [_SINGLE[origin]] if origin in _SINGLE else []
 
@@ -180,8 +178,7 @@ def checked(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> Opti
     known = options_of(cast("type[OptionsT]", kind))
     found = {name: value_of(known[name], value) for name, value in values.items()}
     kept = {
-        name: value if type(value) is int and isinstance(found[name], float) else found[name]
-        for name, value in values.items()
+        name: value if type(value) is int and isinstance(found[name], float) else found[name] for name, value in values.items()
     }
     return kind(**kept)
 

@@ -247,13 +247,7 @@ class TypedCommand:
         """Whether ``flag`` was typed."""
         return any(name == flag for name, _ in self.flags)
 
-    def then(
-        self,
-        verb: str,
-        *inputs: str,
-        flags: Sequence[Flag] = (),
-        carried: Sequence[type[Options]] = CARRIED,
-    ) -> str:
+    def then(self, verb: str, *inputs: str, flags: Sequence[Flag] = (), carried: Sequence[type[Options]] = CARRIED) -> str:
         """The line of another command with ``flags``, and those of this one that mean the same to both.
 
         Args:

@@ -36,9 +36,7 @@ class TableOptions(Options):
     image_root: str | Path | None = option(
         "Folder that the paths of a table start from.", default=None, default_text="the folder of the table"
     )
-    allow_outside: bool = option(
-        "Allow paths of a table to lead out of the folder that they start from.", default=False
-    )
+    allow_outside: bool = option("Allow paths of a table to lead out of the folder that they start from.", default=False)
     uncertain: Uncertain | None = option(
         "What becomes of labels that are not known (-1, blank, NA): zeros, ones or leave-out.",
         default=None,
@@ -71,18 +69,14 @@ class Volumes(Options):
     group: ClassVar[str] = "Data"
 
     window: str | None = option(
-        "Intensities of DICOM and NIfTI images that become black and white.",
-        default=None,
-        default_text="as the file says",
+        "Intensities of DICOM and NIfTI images that become black and white.", default=None, default_text="as the file says"
     )
     slices: str | None = option(
         "Slices of volumes and frames of multi-frame files that become images: middle, all, a count or a position.",
         default=None,
         default_text="middle",
     )
-    keep_masks: bool = option(
-        "Take masks and other pictures derived from an image beside them for images.", default=False
-    )
+    keep_masks: bool = option("Take masks and other pictures derived from an image beside them for images.", default=False)
 
 
 @options
@@ -91,9 +85,7 @@ class Unreadable(Options):
 
     group: ClassVar[str] = "Data"
 
-    skip_unreadable: bool = option(
-        "Leave unreadable images out and count them, instead of stopping at the first.", default=False
-    )
+    skip_unreadable: bool = option("Leave unreadable images out and count them, instead of stopping at the first.", default=False)
 
 
 @options
@@ -155,9 +147,7 @@ class Validating(Options):
 
     group: ClassVar[str] = "Selection and metrics"
 
-    val_fraction: float = option(
-        "Share of the training rows that becomes val where there is none; 0: no val.", default=VAL_SHARE
-    )
+    val_fraction: float = option("Share of the training rows that becomes val where there is none; 0: no val.", default=VAL_SHARE)
 
 
 @options
@@ -190,8 +180,7 @@ class OpenOptions(Validating, DatasetOptions):
     """What ``open_dataset`` takes."""
 
     location: Any = option(
-        "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits.",
-        takes="a path, a DataFrame or a list of files",
+        "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits.", takes="a path, a DataFrame or a list of files"
     )
     use_split: str | None = option("Split of which the rows are used; None: all rows.", default="train")
     default_split: bool = option("Whether parts that are missing are drawn, as every command does.", default=False)

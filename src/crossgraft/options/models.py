@@ -64,12 +64,7 @@ class InputSize(Options):
     group: ClassVar[str] = "Model"
 
     image_size: int | None = option(
-        "Side of the input in pixels.",
-        default=None,
-        least=1,
-        default_text="that of the model",
-        in_protocol=True,
-        is_side=True,
+        "Side of the input in pixels.", default=None, least=1, default_text="that of the model", in_protocol=True, is_side=True
     )
     resize_policy: ResizePolicy | None = option(
         "crop, squash or pad.", default=None, default_text="that of the model", in_protocol=True

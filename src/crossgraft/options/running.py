@@ -179,10 +179,7 @@ class Parallel(Options):
         "Steps between two checkpoints.", default=None, decides=False, least=1, default_text="an epoch"
     )
     devices: int = option(
-        "Number of devices that share each batch; results depend on it only by rounding.",
-        default=1,
-        decides=False,
-        least=1,
+        "Number of devices that share each batch; results depend on it only by rounding.", default=1, decides=False, least=1
     )
 
 

@@ -26,9 +26,7 @@ class Batches(Options):
 class PredictOptions(Output, Workers, Batches, Device, Looking, Page, CodeOptions, ImageOptions):
     """Options of ``predict``."""
 
-    show_names: bool = option(
-        "Write names of image files into the report, too; predictions.csv always has them.", default=False
-    )
+    show_names: bool = option("Write names of image files into the report, too; predictions.csv always has them.", default=False)
     device: str = option("auto, cpu, cuda, cuda:N or mps.", default="auto", is_common=True)
 
 

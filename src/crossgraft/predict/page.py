@@ -55,10 +55,7 @@ def worth_in_words(record: PredictionRecord) -> str:
     where = "On the images that it had not seen" if record.num_seen and not is_too_high else "On these images"
     told = [f"{where}: {each.rstrip('.')}." for each in here]
     told += [f"When it was fine-tuned: {each.rstrip('.')}." for each in before]
-    return (
-        " ".join(told)
-        or "How good such predictions are was not measured: neither here nor on test images of the model."
-    )
+    return " ".join(told) or "How good such predictions are was not measured: neither here nor on test images of the model."
 
 
 def _told(record: PredictionRecord) -> tuple[list[str], list[str]]:
@@ -139,9 +136,7 @@ def _not_calibrated(source: Source[PredictionRecord]) -> Caveat | None:
     if record.head is None:
         return None
     images = counted(record.num_support or 0, "image")
-    return Caveat(
-        f"The head learned from {images}, and its probabilities are not calibrated: they say an order and no risk."
-    )
+    return Caveat(f"The head learned from {images}, and its probabilities are not calibrated: they say an order and no risk.")
 
 
 PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
@@ -217,14 +212,8 @@ def prediction_verdict_section(source: Source[PredictionRecord]) -> Section:
 def _answer(record: PredictionRecord) -> str:
     images = counted(record.num_images, "image")
     counts = sorted(record.predicted_counts.items(), key=lambda item: -item[1])
-    shares = [
-        f"{name}: {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number
-    ]
-    more = (
-        f"; and {counted(len(shares) - _MOST_CLASSES, 'more class', 'more classes')}"
-        if len(shares) > _MOST_CLASSES
-        else ""
-    )
+    shares = [f"{name}: {count(number)} ({percent(number / max(record.num_images, 1))})" for name, number in counts if number]
+    more = f"; and {counted(len(shares) - _MOST_CLASSES, 'more class', 'more classes')}" if len(shares) > _MOST_CLASSES else ""
     several = "" if recorded_task(record).partitions else " An image may have several."
     left_out = f" {counted(record.num_unreadable, 'image')} could not be read." if record.num_unreadable else ""
     return f"{images}. {'; '.join(shares[:_MOST_CLASSES])}{more}.{several}{left_out}"
@@ -254,12 +243,7 @@ def _certainty(source: Source[PredictionRecord]) -> Figure:
     certainties = [row.certainty for row in record.rows if row.certainty is not None]
     task = recorded_task(record)
     lowest = task.lowest_certainty(len(record.class_names))
-    drawing = certainty_figure(
-        certainties,
-        x_label=task.surest,
-        lowest=lowest,
-        identifier=f"{source.prefix}certainty",
-    )
+    drawing = certainty_figure(certainties, x_label=task.surest, lowest=lowest, identifier=f"{source.prefix}certainty")
     how = "calibrated by the temperature of the model" if record.temperature is not None else "not calibrated"
     shade = f" Below {lowest:.2g} (shaded) it cannot be." if lowest else ""
     return Figure([drawing], caption=f"How sure the model is, {counted(len(certainties), 'image')}; {how}.{shade}")
@@ -307,9 +291,7 @@ def measured_section(source: Source[PredictionRecord]) -> Section | None:
     if by_class:
         what = recorded_task(record).noun
         caption = f"Metrics of each {what} on these images"
-        blocks.append(
-            metrics_by_class(by_class, caption=caption, first=what.capitalize(), file_name="metrics-by-class")
-        )
+        blocks.append(metrics_by_class(by_class, caption=caption, first=what.capitalize(), file_name="metrics-by-class"))
     before = overall(record.training_metrics)
     if before:
         blocks.append(Folded("As measured when the model was fine-tuned", [_before(record)]))
@@ -327,16 +309,11 @@ def rows_section(source: Source[PredictionRecord]) -> Section:
     table = _table(record.rows[:_MOST_ROWS], record, caption="Predictions")
     left_out = len(record.rows) - _MOST_ROWS
     note = (
-        f"{counted(left_out, 'more row')} are in predictions.csv."
-        if left_out > 0
-        else "Names of files are in predictions.csv."
+        f"{counted(left_out, 'more row')} are in predictions.csv." if left_out > 0 else "Names of files are in predictions.csv."
     )
     if record.rows_used and not record.rows_used.startswith("all "):
         note = f"Rows are counted from 1 among the images that were predicted, not among all of the data. {note}"
-    blocks: list[Block] = [
-        Paragraph(note),
-        Folded(counted(min(len(record.rows), _MOST_ROWS), "row"), [table], page_only=False),
-    ]
+    blocks: list[Block] = [Paragraph(note), Folded(counted(min(len(record.rows), _MOST_ROWS), "row"), [table], page_only=False)]
     return Section(name="rows", title="Every image", part="evidence", blocks=blocks)
 
 

@@ -78,9 +78,7 @@ class PredictionTotals(NamedTuple):
     least_certain: list[int]
 
     @classmethod
-    def of(
-        cls, images: ImageRows, rows: list[PredictionRow], answers: Answers, class_names: list[str]
-    ) -> PredictionTotals:
+    def of(cls, images: ImageRows, rows: list[PredictionRow], answers: Answers, class_names: list[str]) -> PredictionTotals:
         """Counted and sorted."""
         decided = [name for row in rows if row.probabilities for name in row.predicted or [row.decision]]
         numbers = images.readable_rows[np.argsort(-answers.certainty, kind="stable")] + 1

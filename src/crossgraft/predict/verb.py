@@ -36,12 +36,7 @@ if TYPE_CHECKING:
 
 
 @verb("predict", PredictOptions)
-def predict(
-    run: str | Path | SavedModel | ModelResult[Any],
-    images: Images,
-    options: PredictOptions,
-    call: Run,
-) -> Predictions:
+def predict(run: str | Path | SavedModel | ModelResult[Any], images: Images, options: PredictOptions, call: Run) -> Predictions:
     """Predict the class of each image, with a calibrated probability and the decision at the stored threshold.
 
     Images are prepared as in training. Where their true classes are known (folders, or a column of labels, with names of
@@ -112,14 +107,10 @@ def predict(
                 if are_its_test_images(readable, model):  # one of them may have been seen, too
                     known = known._replace(measured=np.arange(len(readable)), unseen=True)
                 record = with_look(record, readable, known, measured, reporter)
-            return finish(
-                record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names
-            )
+            return finish(record, opened, directory, reporter, no_images=options.no_images, show_names=options.show_names)
 
 
-def _open(
-    images: Images, model: SavedModel, options: PredictOptions, *, num_threads: int, reporter: Reporter
-) -> ImageRows:
+def _open(images: Images, model: SavedModel, options: PredictOptions, *, num_threads: int, reporter: Reporter) -> ImageRows:
     facts = model.facts
     return open_given(
         images,
@@ -157,12 +148,7 @@ def _with_edits(known: KnownTargets, facts: SavedModelRecord, reporter: Reporter
 
 
 def _record(
-    model: SavedModel,
-    images: ImageRows,
-    rows: list[PredictionRow],
-    known: KnownTargets,
-    answers: Answers,
-    seconds: float,
+    model: SavedModel, images: ImageRows, rows: list[PredictionRow], known: KnownTargets, answers: Answers, seconds: float
 ) -> PredictionRecord:
     facts = model.facts
     return PredictionRecord(

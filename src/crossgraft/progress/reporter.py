@@ -76,17 +76,12 @@ class TypicalClock:
     """
 
     def __init__(
-        self,
-        *,
-        clock: Callable[[], float] = time.perf_counter,
-        times: Callable[[], ThreadTimes | None] = thread_times,
+        self, *, clock: Callable[[], float] = time.perf_counter, times: Callable[[], ThreadTimes | None] = thread_times
     ) -> None:
         self._clock, self._times = clock, times
         before = times()
         is_known = before is not None and before.computing_seconds >= _FEWEST_SECONDS
-        self._waiting_share = (
-            before.waiting_seconds / before.computing_seconds if before is not None and is_known else 0.0
-        )
+        self._waiting_share = before.waiting_seconds / before.computing_seconds if before is not None and is_known else 0.0
         self._is_known = is_known
         self._last = -math.inf
         self.slowdown = 1.0 + self._waiting_share
@@ -146,9 +141,7 @@ class Reporter:
         self.quiet = quiet
         self.sparing = sparing if sparing is not None else _is_notebook(self.stream)
         # In a notebook rich would push a display object for every line; plain text is kept as one output.
-        self.console = _Console(
-            file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True, force_jupyter=False
-        )
+        self.console = _Console(file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True, force_jupyter=False)
         self.clock = clock
         self._last_line = -SILENT_SECONDS
         self._parts: tuple[str, ...] = ()

@@ -34,10 +34,7 @@ def published_heading(source: Source[PublishedRecord]) -> Heading:
 def published_verdict_section(source: Source[PublishedRecord]) -> Section:
     """What each scenario supports, in one sentence, and how to rank for images of one's own."""
     *before, last = [f"{each.title}: {each.conclusion}" for each in source.record.scenarios]
-    blocks = [
-        *(Paragraph(text, tone="lead") for text in before),
-        *verdict_blocks(last, [], BEGIN),
-    ]
+    blocks = [*(Paragraph(text, tone="lead") for text in before), *verdict_blocks(last, [], BEGIN)]
     return Section(name="verdict", title="What the data support", part="verdict", blocks=blocks)
 
 
@@ -51,10 +48,7 @@ def scenarios_section(source: Source[PublishedRecord]) -> Section:
         blocks.append(Folded("Every target", [target_table(scenario)]))
         if scenario.friedman:
             identifier = f"{source.prefix}{scenario.name}-friedman"
-            blocks += [
-                Paragraph(_friedman(scenario.friedman)),
-                _friedman_figure(scenario.friedman, identifier=identifier),
-            ]
+            blocks += [Paragraph(_friedman(scenario.friedman)), _friedman_figure(scenario.friedman, identifier=identifier)]
     return Section(name="methods", title="Which ranking foresees fine-tuning?", part="evidence", blocks=blocks)
 
 
@@ -104,13 +98,7 @@ def cited_section(source: Source[PublishedRecord]) -> Section | None:
 
 def published_sections(source: Source[PublishedRecord]) -> list[Section]:
     """The sections that hold numbers, for a page that is not a report."""
-    builders = (
-        published_verdict_section,
-        scenarios_section,
-        answers_section,
-        errata_section,
-        cited_section,
-    )
+    builders = (published_verdict_section, scenarios_section, answers_section, errata_section, cited_section)
     return [section for builder in builders if (section := builder(source)) is not None]
 
 
@@ -212,10 +200,7 @@ def _notes(scenario: ScenarioRecord) -> list[str]:
         f"Regret: best result minus the result of the first choice, in {scenario.result}. Residual: weighted Kendall of a score "
         "with what the static prior does not explain."
     ]
-    notes += [
-        f"Held out together: {', '.join(target for target in members if members[target] == group)}."
-        for group in together
-    ]
+    notes += [f"Held out together: {', '.join(target for target in members if members[target] == group)}." for group in together]
     for method in scenario.methods:
         if missing := len(scenario.targets) - method.mean.num_targets:
             notes.append(f"{method.title} is undefined on {counted(missing, 'target')}, which its mean leaves out.")

@@ -9,22 +9,9 @@ from crossgraft.errors import UnknownNameError
 from crossgraft.published.record import PublishedRecord
 from crossgraft.published.result import PublishedResult
 from crossgraft.rank.options import PublishedOptions
-from crossgraft.rank.published.evaluate import (
-    ablation_table,
-    auc_table,
-    evaluate_benchmark,
-    itm_tables,
-    reproduce_table,
-)
+from crossgraft.rank.published.evaluate import ablation_table, auc_table, evaluate_benchmark, itm_tables, reproduce_table
 from crossgraft.rank.published.questions import fig_6_4_answers
-from crossgraft.rank.published.sources import (
-    PUBLISHED,
-    TABLES_OF,
-    itm_benchmark,
-    shipped,
-    thesis_architectures,
-    thesis_datasets,
-)
+from crossgraft.rank.published.sources import PUBLISHED, TABLES_OF, itm_benchmark, shipped, thesis_architectures, thesis_datasets
 from crossgraft.rank.published.tables import COMPRESSED, itm_errata, published_tables, thesis_errata
 from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.records.base import Reference
@@ -36,13 +23,9 @@ from crossgraft.select.replay import replay, replay_published
 
 REFERENCES = [
     Reference(key="weighted Kendall", text="Vigna, A weighted correlation index for rankings with ties, WWW 2015."),
-    Reference(
-        key="Friedman", text="Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 2006."
-    ),
+    Reference(key="Friedman", text="Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 2006."),
     Reference(key="static prior", text="Singh, Hess and Vanschoren, arXiv 2510.06448."),
-    Reference(
-        key="stability", text="Agostinelli et al., How stable are transferability metrics evaluations?, ECCV 2022."
-    ),
+    Reference(key="stability", text="Agostinelli et al., How stable are transferability metrics evaluations?, ECCV 2022."),
 ]
 
 _BUDGETS = [parse_budget(text) for text in ("10%", "25%", "50%")]

@@ -34,9 +34,7 @@ class Advice(NamedTuple):
     caution: str | None = None
 
 
-def write_advice(
-    title: str, ranking: RankingByScore, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]
-) -> Advice:
+def write_advice(title: str, ranking: RankingByScore, cells: Sequence[ScoreCell], models: Sequence[ModelRecord]) -> Advice:
     """Advice from intervals and controls only.
 
     A model that is not above its own architecture with random weights is left out: its pretraining shows nothing here.
@@ -139,11 +137,7 @@ def _caution(title: str, best: ScoreCell, controls: Sequence[ScoreCell]) -> str 
 
 
 def write_checks(
-    dataset: Dataset,
-    models: Sequence[ModelRecord],
-    title: str,
-    ranking: RankingByScore,
-    cells: Sequence[ScoreCell],
+    dataset: Dataset, models: Sequence[ModelRecord], title: str, ranking: RankingByScore, cells: Sequence[ScoreCell]
 ) -> list[CheckRecord]:
     """Everything that was looked at and everything that was not, for the report."""
     return [
@@ -190,9 +184,7 @@ def _check_groups(dataset: Dataset) -> CheckRecord:
     number = len(np.unique(dataset.groups))
     text = f"The jackknife leaves out whole groups of the column {dataset.group_column} ({counted(number, 'group')})."
     of_one = [
-        name
-        for index, name in enumerate(dataset.class_names)
-        if len(np.unique(dataset.groups[dataset.members(index)])) == 1
+        name for index, name in enumerate(dataset.class_names) if len(np.unique(dataset.groups[dataset.members(index)])) == 1
     ]
     task = dataset.task
     if number < MIN_BLOCKS:
@@ -212,9 +204,7 @@ def _check_class_sizes(dataset: Dataset) -> CheckRecord:
     if not small:
         text = f"Every class has at least {min(counts.values())} images."
         return CheckRecord(title="Class sizes", severity="passed", text=text)
-    shown = ", ".join(small[:MOST_CLASSES]) + (
-        f" and {len(small) - MOST_CLASSES} more" if len(small) > MOST_CLASSES else ""
-    )
+    shown = ", ".join(small[:MOST_CLASSES]) + (f" and {len(small) - MOST_CLASSES} more" if len(small) > MOST_CLASSES else "")
     text = f"Fewer than {FEW_IMAGES_PER_CLASS} images in: {shown}. Scores of so few images move a lot."
     return CheckRecord(title="Class sizes", severity="warning", text=text)
 

@@ -15,15 +15,7 @@ from crossgraft.rank.advice import check_targets, write_advice, write_checks
 from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation
 from crossgraft.rank.ground_truth import agreement
 from crossgraft.rank.model_history import order_models
-from crossgraft.rank.record import (
-    STATIC_PRIOR,
-    GroundTruthRecord,
-    PriorRecord,
-    PriorRow,
-    RankingRecord,
-    ScoreCell,
-    ScoreRecord,
-)
+from crossgraft.rank.record import STATIC_PRIOR, GroundTruthRecord, PriorRecord, PriorRow, RankingRecord, ScoreCell, ScoreRecord
 from crossgraft.rank.results_store import KnownTable
 from crossgraft.rank.static_prior import static_prior
 from crossgraft.records.base import CheckRecord, Reference
@@ -35,9 +27,7 @@ _MOST_LABELS = 3
 
 
 def mean_over_labels(
-    models: Sequence[ModelEvaluation],
-    evaluations: Sequence[ScoreEvaluation],
-    by_label: Mapping[str, Sequence[ScoreEvaluation]],
+    models: Sequence[ModelEvaluation], evaluations: Sequence[ScoreEvaluation], by_label: Mapping[str, Sequence[ScoreEvaluation]]
 ) -> list[ScoreEvaluation]:
     """One evaluation a model: every value is the mean over the same labels for all models, so that they compare.
 
@@ -48,9 +38,7 @@ def mean_over_labels(
     left_out = [f"{label}: {why}" for label, why in why_not.items() if why is not None]
     note = [f"Mean of {len(used)} of {len(by_label)} labels. Left out: {' '.join(left_out)}"] if left_out else []
     return [
-        _mean(evaluation, {label: by_label[label][place] for label in used}, note)
-        if evaluation.per_label
-        else evaluation
+        _mean(evaluation, {label: by_label[label][place] for label in used}, note) if evaluation.per_label else evaluation
         for place, evaluation in enumerate(evaluations)
     ]
 
@@ -81,9 +69,7 @@ def _mean(evaluation: ScoreEvaluation, by_label: Mapping[str, ScoreEvaluation], 
     parts = {f"{label}: {name}": part for label, raw in full.items() for name, part in raw.parts.items()}
     return evaluation.model_copy(
         update={
-            "full": RawValue(
-                value=_mean_value(list(full.values())), parts=parts, warnings=[*note, *_shared_warnings(full)]
-            ),
+            "full": RawValue(value=_mean_value(list(full.values())), parts=parts, warnings=[*note, *_shared_warnings(full)]),
             "blocks": [RawValue(value=_mean_value(raws)) for raws in blocks],
             "redrawn": [RawValue(value=_mean_value(raws)) for raws in redrawn],
             "shuffled": [RawValue(value=_mean_value(raws)) for raws in shuffled],
@@ -118,9 +104,7 @@ def build_cells(score: AnyScore, models: Sequence[ModelEvaluation]) -> list[Scor
     evaluations = [next(e for e in model.evaluations if e.score == score.name) for model in models]
     labels = dict.fromkeys(label for evaluation in evaluations for label in evaluation.per_label)
     if labels:
-        by_label = {
-            label: [evaluation.per_label.get(label, evaluation) for evaluation in evaluations] for label in labels
-        }
+        by_label = {label: [evaluation.per_label.get(label, evaluation) for evaluation in evaluations] for label in labels}
         if isinstance(score, ZooScore):
             by_label = {label: combine_over_zoo(score, models, column) for label, column in by_label.items()}
         evaluations = mean_over_labels(models, evaluations, by_label)
@@ -249,8 +233,7 @@ def cite(scores: Sequence[AnyScore], *, with_prior: bool = False) -> list[Refere
 
 
 NO_HISTORY = (
-    "No other target has known results of two of these models, measured in the same way, so the static prior could not be "
-    "asked."
+    "No other target has known results of two of these models, measured in the same way, so the static prior could not be asked."
 )
 
 

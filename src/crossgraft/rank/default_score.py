@@ -13,13 +13,7 @@ from crossgraft.rank.published.benchmark import Benchmark, contenders, held_out_
 from crossgraft.rank.published.evaluate import agreement_by_target
 from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.record import MeanRecord
-from crossgraft.rank.published.sources import (
-    REVERSED,
-    TITLES,
-    itm_benchmark,
-    thesis_architectures,
-    thesis_datasets,
-)
+from crossgraft.rank.published.sources import REVERSED, TITLES, itm_benchmark, thesis_architectures, thesis_datasets
 from crossgraft.scores import SCORES, Score
 from crossgraft.words.formatting import NumberFormat, joined
 
@@ -57,9 +51,7 @@ def score_name(score: object) -> str:
             hint=f"A score of your own is registered first: crossgraft.scores.SCORES.add({score.name!r}, {score.name}).",
         )
     if SCORES.get(score.name) is not score:
-        raise UsageError(
-            f"Another score is registered as {score.name}, from {SCORES.origin(score.name)}. Rename the function."
-        )
+        raise UsageError(f"Another score is registered as {score.name}, from {SCORES.origin(score.name)}. Rename the function.")
     return score.name
 
 
@@ -101,9 +93,7 @@ def default_evidence(default: str = DEFAULT_PRIMARY) -> DefaultEvidence:
     prior = np.concatenate([agreement_by_target(held_out_prior(b), b.results) for b in benchmarks])
     return DefaultEvidence(
         means={name: mean_over_targets(values, groups) for name, values in taus.items()},
-        gains={
-            name: mean_over_targets(values - taus[default], groups) for name, values in taus.items() if name != default
-        },
+        gains={name: mean_over_targets(values - taus[default], groups) for name, values in taus.items() if name != default},
         prior=mean_over_targets(prior, groups),
         beats_prior=_beats_prior([*benchmarks, itm_benchmark()]),
         num_rankings=len(groups),
@@ -145,9 +135,7 @@ def _beats_prior(benchmarks: Sequence[Benchmark]) -> list[str]:
     found: dict[str, None] = {}
     for benchmark in benchmarks:
         prior = agreement_by_target(held_out_prior(benchmark), benchmark.results)
-        rivals = [
-            (entry.title, agreement_by_target(entry.values, benchmark.results)) for entry in contenders(benchmark)
-        ]
+        rivals = [(entry.title, agreement_by_target(entry.values, benchmark.results)) for entry in contenders(benchmark)]
         rivals += [(name, np.array(cells, dtype=np.float64)) for name, cells in benchmark.printed.items()]
         for title, taus in rivals:
             if (mean_over_targets(taus - prior, benchmark.groups).low or 0.0) > 0:

@@ -145,9 +145,7 @@ class _Run:
         with suppress(NotApplicable):
             self.shuffled.append(self._evaluate(views, self.options.shuffled[number] if self.options else None))
 
-    def _evaluate(
-        self, views: Sequence[ScoreInputs], options: PerView | None, *, seed: int | None = None
-    ) -> list[RawValue]:
+    def _evaluate(self, views: Sequence[ScoreInputs], options: PerView | None, *, seed: int | None = None) -> list[RawValue]:
         """One round: the values of all labels for which the score is defined."""
         return [
             _raw(self.score, views[place], self._settings(options[place] if options else None, seed=seed))

@@ -220,9 +220,7 @@ def _mean_scores(rows: Sequence[KnownResult]) -> dict[str, Means]:
             for row, value in zip(members, values.tolist(), strict=True):
                 of_group = scores.setdefault(names[row.key], {})
                 of_group.setdefault(row.target_group or row.target, []).append(value)
-    return {
-        name: {group: float(np.mean(values)) for group, values in of_group.items()} for name, of_group in scores.items()
-    }
+    return {name: {group: float(np.mean(values)) for group, values in of_group.items()} for name, of_group in scores.items()}
 
 
 def _slope(tables: Sequence[Means]) -> float:

@@ -21,10 +21,7 @@ NUM_PAIRS = 200
 
 
 def noise_ceiling(
-    results: Float64[np.ndarray, " num_models"],
-    standard_deviations: Float64[np.ndarray, " num_models"],
-    *,
-    seed: int = 0,
+    results: Float64[np.ndarray, " num_models"], standard_deviations: Float64[np.ndarray, " num_models"], *, seed: int = 0
 ) -> float:
     """Mean weighted Kendall between two runs of the same networks that differ in their seeds alone.
 
@@ -129,12 +126,7 @@ def _only_numeric_column(path: Path, header: Sequence[str], rows: Sequence[Mappi
 
 
 def agreement(
-    score: str,
-    cells: Sequence[ScoreCell],
-    models: Sequence[ModelRecord],
-    truth: GroundTruthRecord,
-    *,
-    seed: int,
+    score: str, cells: Sequence[ScoreCell], models: Sequence[ModelRecord], truth: GroundTruthRecord, *, seed: int
 ) -> list[AgreementRecord]:
     """Weighted Kendall of one score with fine-tuned results: over all candidates and within each family of ≥ 4."""
     value = {cell.model: cell.value for cell in cells if cell.value is not None}
@@ -149,18 +141,10 @@ def agreement(
     ]
 
 
-def _agree(
-    score: str, family: str | None, values: Sequence[float], truth: Sequence[float], seed: int
-) -> AgreementRecord:
+def _agree(score: str, family: str | None, values: Sequence[float], truth: Sequence[float], seed: int) -> AgreementRecord:
     number = len(values)
     empty = AgreementRecord(
-        score=score,
-        family=family,
-        num_models=number,
-        weighted_kendall=None,
-        p_value=None,
-        low=None,
-        high=None,
+        score=score, family=family, num_models=number, weighted_kendall=None, p_value=None, low=None, high=None
     )
     if number < MIN_MODELS:
         return empty.model_copy(update={"reason": f"needs at least {MIN_MODELS} models with both numbers"})

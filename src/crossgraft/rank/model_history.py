@@ -17,15 +17,7 @@ from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.rank.published.sources import TARGETS, shipped
 from crossgraft.rank.published.tables import COMPRESSED, compressed, published_tables, weights_called
-from crossgraft.rank.record import (
-    STATIC_PRIOR,
-    KnownResult,
-    PairRecord,
-    RankingByScore,
-    RankingRecord,
-    RankRow,
-    ScoreCell,
-)
+from crossgraft.rank.record import STATIC_PRIOR, KnownResult, PairRecord, RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.rank.results_store import (
     PUBLISHED_WEIGHTS,
     KnownModel,
@@ -104,9 +96,7 @@ def order_models(score: str, cells: Sequence[ScoreCell], roles: Mapping[str, Rol
             role="candidate",
             rank=position + 1,
             not_separable_from=[
-                other + 1
-                for other, other_cell in enumerate(ranked)
-                if other != position and not separable(cell, other_cell)
+                other + 1 for other, other_cell in enumerate(ranked) if other != position and not separable(cell, other_cell)
             ],
         )
         for position, cell in enumerate(ranked)
@@ -190,9 +180,7 @@ def find_history(
     )
 
 
-def look_up_known_results(
-    specs: Sequence[ModelSpec], reporter: Reporter
-) -> tuple[list[KnownResult], list[CheckRecord]]:
+def look_up_known_results(specs: Sequence[ModelSpec], reporter: Reporter) -> tuple[list[KnownResult], list[CheckRecord]]:
     """Own and shipped results, which are a control of the ranking: where the own ones are damaged it does without them.
 
     Returns:

@@ -34,9 +34,7 @@ class ZooOptions(Options):
         "Score that orders the ranking.", default=None, default_text="logme, or the first of the scores", is_common=True
     )
     ground_truth: str | Path | Mapping[str, float] | None = option(
-        "Fine-tuned results to compare with: CSV with a column model and a column of numbers.",
-        default=None,
-        is_path=True,
+        "Fine-tuned results to compare with: CSV with a column model and a column of numbers.", default=None, is_path=True
     )
     ground_truth_column: str | None = option(
         "Column of numbers in that CSV, where it has several.", default=None, needs="ground_truth"

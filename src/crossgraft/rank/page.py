@@ -11,14 +11,7 @@ from crossgraft.rank.model_history import cells_by_model, joined, score_format, 
 from crossgraft.rank.page_scores import against_primary, rankings_section, scores_section
 from crossgraft.rank.page_verdict import ranking_heading, verdict_section
 from crossgraft.rank.ranking import refuse_incomplete
-from crossgraft.rank.record import (
-    AgreementRecord,
-    GroundTruthRecord,
-    PriorRecord,
-    RankingByScore,
-    RankingRecord,
-    ScoreCell,
-)
+from crossgraft.rank.record import AgreementRecord, GroundTruthRecord, PriorRecord, RankingByScore, RankingRecord, ScoreCell
 from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind, SectionBuilder
 from crossgraft.report.plots.scatter import Interval, is_drawable, scatter_figure
@@ -173,11 +166,7 @@ def _labels_table(record: RankingRecord) -> Table:
     scored = [label for label in counts if any(label in cell.per_label for cell in ordered)]
     as_text = NumberFormat.for_column([value for cell in ordered for value in cell.per_label.values()])
     rows: list[list[Cell]] = [
-        [
-            words(label),
-            whole(counts[label]),
-            *(number(cell.per_label.get(label), as_text) for cell in ordered),
-        ]
+        [words(label), whole(counts[label]), *(number(cell.per_label.get(label), as_text) for cell in ordered)]
         for label in scored
     ]
     left_out = [f"{label}: {why}" for label, why in record.labels_left_out.items()]
@@ -198,12 +187,7 @@ def models_section(source: Source[RankingRecord]) -> Section:
     """What each model is, then how it was used; controls included."""
     models = source.record.models
     controls = frozenset(index for index, model in enumerate(models) if model.role != "candidate")
-    return Section(
-        name="models",
-        title="Models",
-        part="checks",
-        blocks=[_identity(models, controls), _use(models, controls)],
-    )
+    return Section(name="models", title="Models", part="checks", blocks=[_identity(models, controls), _use(models, controls)])
 
 
 def _identity(models: Sequence[ModelRecord], controls: frozenset[int]) -> Table:
@@ -269,10 +253,7 @@ def _prior_table(record: RankingRecord) -> Table:
             (Column("Known targets", numeric=True), lambda row: whole(row.num_targets)),
             (Column("Place by the static prior", numeric=True), lambda row: whole(row.prior_rank)),
             (Column("Mean relative rank", numeric=True), lambda row: number(row.mean_rank, _TWO)),
-            (
-                Column(f"Place by {score_title(record, record.primary_score)}", numeric=True),
-                lambda row: whole(places[row.model]),
-            ),
+            (Column(f"Place by {score_title(record, record.primary_score)}", numeric=True), lambda row: whole(places[row.model])),
         ],
         caption="Control: results of the same models on other targets",
         file_name="prior",
@@ -284,9 +265,7 @@ def _notes(record: RankingRecord) -> list[str]:
     prior = record.prior
     if prior is None:
         return []
-    notes = [
-        f"Other targets: {', '.join(prior.targets)}. Source: {'; '.join(prior.origins)}. Relative rank: 0 = best, 1 = last.",
-    ]
+    notes = [f"Other targets: {', '.join(prior.targets)}. Source: {'; '.join(prior.origins)}. Relative rank: 0 = best, 1 = last."]
     return [*notes, _who_spoke(prior)] if any(row.origins for row in prior.rows) else notes
 
 

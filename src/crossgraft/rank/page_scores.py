@@ -80,11 +80,7 @@ def _overview(record: RankingRecord) -> Table:
         [
             words(row.model),
             *(
-                _value(
-                    cells.get((row.model, score.name)),
-                    formats[score.name],
-                    strong=best.get(score.name) == row.model,
-                )
+                _value(cells.get((row.model, score.name)), formats[score.name], strong=best.get(score.name) == row.model)
                 for score in record.scores
             ),
         ]
@@ -149,8 +145,7 @@ def _reasons_without_value(record: RankingRecord) -> list[str]:
         if cell.value is None:
             models[cell.score, cell.reason or "no reason was recorded"].append(cell.model)
     return [
-        f"No {score_title(record, score)} for {joined(names)}: {reason.rstrip('.')}."
-        for (score, reason), names in models.items()
+        f"No {score_title(record, score)} for {joined(names)}: {reason.rstrip('.')}." for (score, reason), names in models.items()
     ]
 
 

@@ -53,21 +53,13 @@ def _warned(source: Source[RankingRecord]) -> Caveat | None:
 def _not_assessed(source: Source[RankingRecord]) -> Caveat | None:
     """Patient leakage that was not looked for."""
     return of_check(
-        next(
-            (check for check in source.record.checks if check.title == _LEAKAGE and check.severity == "not assessed"),
-            None,
-        )
+        next((check for check in source.record.checks if check.title == _LEAKAGE and check.severity == "not assessed"), None)
     )
 
 
 _SAID_BY_THE_ADVICE = ("Random weights", "Shuffled labels")
 _LEAKAGE = "Patient leakage"
-RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (
-    unsound_data,
-    _speaks_against_the_best,
-    _warned,
-    _not_assessed,
-)
+RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (unsound_data, _speaks_against_the_best, _warned, _not_assessed)
 """The most severe first, in the order of ``sections._verdict``."""
 
 
@@ -90,14 +82,9 @@ def ranking_heading(source: Source[RankingRecord]) -> Heading:
     candidates = sum(model.role == "candidate" for model in record.models)
     controls = len(record.models) - candidates
     data = describe_data(record.dataset, labels_left_out=len(record.labels_left_out))
-    summary = (
-        f"{data} · {counted(candidates, 'model')}, {counted(controls, 'control')} · "
-        f"{counted(len(record.scores), 'score')}"
-    )
+    summary = f"{data} · {counted(candidates, 'model')}, {counted(controls, 'control')} · {counted(len(record.scores), 'score')}"
     return Heading(
-        title=record.dataset.name,
-        summary=summary,
-        advice=in_one_line(record.advice, caveats_of(source, RANKING_CAVEATS)),
+        title=record.dataset.name, summary=summary, advice=in_one_line(record.advice, caveats_of(source, RANKING_CAVEATS))
     )
 
 

@@ -80,9 +80,7 @@ def critical_difference_figure(
     """
     order = sorted(range(len(methods)), key=lambda index: mean_ranks[index])
     num_left = len(order) if is_narrow else (len(order) + 1) // 2
-    across = _Across(
-        _SMALL_SCREEN if is_narrow else _WIDTH, _SIDE, _NO_NAMES if is_narrow else _SIDE, num_methods=len(methods)
-    )
+    across = _Across(_SMALL_SCREEN if is_narrow else _WIDTH, _SIDE, _NO_NAMES if is_narrow else _SIDE, num_methods=len(methods))
     bars = _BAR_ROW * len(cliques)
     height = _TOP + bars + _ROW * num_left + 14
 
@@ -100,9 +98,7 @@ def critical_difference_figure(
         for place, index in enumerate(order):
             on_left = place < num_left
             row = place if on_left else len(order) - 1 - place
-            _draw_method(
-                axes, across, methods[index], mean_ranks[index], _TOP + bars + 16 + row * _ROW, on_left=on_left
-            )
+            _draw_method(axes, across, methods[index], mean_ranks[index], _TOP + bars + 16 + row * _ROW, on_left=on_left)
 
     listing = ", ".join(f"{methods[index]} {mean_ranks[index]:.2f}" for index in order)
     label = f"Mean ranks, best first: {listing}. Critical difference {difference:.3f}."
@@ -203,9 +199,7 @@ def inseparable_runs(rows: Sequence[RankRow]) -> list[tuple[int, int]]:
     runs: list[tuple[int, int]] = []
     for first in range(len(rows)):
         last = first
-        while last + 1 < len(rows) and all(
-            _not_separable(rows[earlier], rows[last + 1]) for earlier in range(first, last + 1)
-        ):
+        while last + 1 < len(rows) and all(_not_separable(rows[earlier], rows[last + 1]) for earlier in range(first, last + 1)):
             last += 1
         if last > first and not any(last <= known_last for _, known_last in runs):
             runs.append((first, last))
@@ -256,15 +250,7 @@ def _draw_row(axes: Axes, position: float, row: RankRow, cell: ScoreCell, mark: 
     _draw_name(axes, position - (0.2 if layout.names_above else 0), row, layout)
     axes.axhline(dot_at, color=INK, alpha=0.12, linewidth=0.8, zorder=0)
     if cell.value is None or not math.isfinite(cell.value):
-        axes.text(
-            layout.left + 6,
-            dot_at,
-            "no value",
-            transform=_across(axes),
-            va="center",
-            alpha=0.75,
-            size=SMALL_PIXELS,
-        )
+        axes.text(layout.left + 6, dot_at, "no value", transform=_across(axes), va="center", alpha=0.75, size=SMALL_PIXELS)
         return
     mark = CONTROL if control else mark
     look: dict[str, Any] = {"color": mark.colour, "alpha": CONTROL_ALPHA if control else 1.0}
@@ -314,9 +300,7 @@ def _draw_shuffled(axes: Axes, ranking: RankingByScore) -> None:
     )
 
 
-def _draw_brackets(
-    axes: Axes, lanes: Sequence[Sequence[tuple[int, int]]], heights: Sequence[float], first_lane: float
-) -> None:
+def _draw_brackets(axes: Axes, lanes: Sequence[Sequence[tuple[int, int]]], heights: Sequence[float], first_lane: float) -> None:
     """One bracket for each run; ``first_lane`` is in pixels from the left edge of the figure."""
     for index, lane in enumerate(lanes):
         x = first_lane + index * _BRACKET_LANE

@@ -35,8 +35,7 @@ def refuse_incomplete(record: RankingRecord, path: Path) -> None:
     for model, score in sorted(ranked | cells):
         if model not in models or score not in scores or (model, score) not in cells:
             raise DataError(
-                f"{path} mentions {score} of {model}, but lacks the model, the score or its value. Run the command "
-                "again."
+                f"{path} mentions {score} of {model}, but lacks the model, the score or its value. Run the command again."
             )
 
 
@@ -112,7 +111,5 @@ class Ranking(Result[RankingRecord]):
         frame = self.to_frame()
         columns = ["rank", "model", "role", "value", "low", "high", "above_shuffled"]
         frame = frame.loc[frame["score"] == self.record.primary_score, columns]
-        ranks = [
-            "" if missing else str(rank) for rank, missing in zip(frame["rank"], frame["rank"].isna(), strict=True)
-        ]
+        ranks = ["" if missing else str(rank) for rank, missing in zip(frame["rank"], frame["rank"].isna(), strict=True)]
         return frame.assign(rank=ranks)

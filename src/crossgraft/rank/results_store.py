@@ -228,9 +228,7 @@ def results_of(
     origins: dict[tuple[str, str, str], dict[str, set[int]]] = {}
     for row in rows:
         group = row.target_group or row.target
-        same = without_target in (row.target, group) or (
-            fingerprint is not None and row.target_fingerprint == fingerprint
-        )
+        same = without_target in (row.target, group) or (fingerprint is not None and row.target_fingerprint == fingerprint)
         places = [place for place, model in enumerate(wanted) if model.is_meant_by(row)]
         if not places or (same and (without_target or fingerprint)):
             continue
@@ -243,8 +241,7 @@ def results_of(
     of_kept = list(dict.fromkeys(origin for key in kept for origin in origins[key]))
     targets, groups = [target for target, _, _ in kept.values()], [group for _, group, _ in kept.values()]
     spoke = [
-        [origin for origin in of_kept if any(place in origins[k].get(origin, ()) for k in kept)]
-        for place in range(len(models))
+        [origin for origin in of_kept if any(place in origins[k].get(origin, ()) for k in kept)] for place in range(len(models))
     ]
     return KnownTable(targets, groups, results, of_kept, spoke)
 
@@ -324,9 +321,7 @@ def known_lines(only_model: str | None, only_target: str | None, only_from: str 
     return [
         _line(row)
         for row in rows
-        if _holds(only_model, row.model)
-        and _holds(only_target, row.target, row.target_group)
-        and _holds(only_from, row.origin)
+        if _holds(only_model, row.model) and _holds(only_target, row.target, row.target_group) and _holds(only_from, row.origin)
     ]
 
 

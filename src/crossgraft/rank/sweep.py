@@ -118,11 +118,7 @@ class _Stopwatch:
     def _looking(self, backbone: Backbone) -> float:
         zoo, options = self.zoo, self.zoo.options
         return foresee_extraction(
-            zoo.dataset,
-            backbone,
-            cache_dir=options.cache_dir,
-            batch_size=options.batch_size,
-            reporter=zoo.reporter,
+            zoo.dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=zoo.reporter
         )
 
     def _rounds(self, member: Member, backbone: Backbone) -> tuple[float, float]:
@@ -213,9 +209,7 @@ def _in_words(zoo: Zoo, members: Sequence[Member]) -> str:
     parts = [f"{counted(number, 'model')} × {counted(len(zoo.dataset), 'image')}", counted(len(zoo.scores), "score")]
     controls = len(members) - number
     parts += [f"{count(controls)} random control{'s' if controls > 1 else ''}"] if controls else []
-    return ", ".join(
-        [*parts, f"{count(1 + len(zoo.resampling.blocks) + len(zoo.resampling.shuffled_labels))} rounds each"]
-    )
+    return ", ".join([*parts, f"{count(1 + len(zoo.resampling.blocks) + len(zoo.resampling.shuffled_labels))} rounds each"])
 
 
 def _as_row(cost: MemberCost) -> list[float]:
@@ -319,12 +313,7 @@ class Evaluating(_ZooWork[ModelEvaluation]):
         inputs = score_inputs(zoo.dataset, backbone, feature_set, member.spec, zoo.scores)
         with zoo.reporter.part(ROUNDS), zoo.rounds(f"Scoring {member.spec.name} ({turn.position})") as stage:
             evaluations = evaluate_scores(
-                zoo.scores,
-                inputs,
-                zoo.resampling,
-                all_intervals=zoo.options.all_intervals,
-                stage=stage,
-                options=turn.options,
+                zoo.scores, inputs, zoo.resampling, all_intervals=zoo.options.all_intervals, stage=stage, options=turn.options
             )
         from_cache = measured.features_from_cache if measured else feature_set.from_cache
         model = describe_model(backbone, member.role, seconds=feature_set.seconds, from_cache=from_cache)

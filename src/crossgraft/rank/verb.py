@@ -94,9 +94,7 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
             directory.describe_data(dataset.fingerprint)
             directory.describe_machine(reporter, threads=threads, device=device)
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
-        resampling = plan_resampling(
-            dataset.targets, dataset.groups, seed=options.seed, label_names=dataset.class_names
-        )
+        resampling = plan_resampling(dataset.targets, dataset.groups, seed=options.seed, label_names=dataset.class_names)
         zoo = Zoo(dataset, chosen, resampling, options, device, threads, run=directory, reporter=reporter)
         evaluations = evaluate_zoo(zoo, specs)
         candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
@@ -180,9 +178,7 @@ def _open(data: str | Path | Dataset, options: RankOptions, reporter: Reporter) 
     return replace(dataset.select_classes(present), rows_used=dataset.rows_used)
 
 
-def _finish(
-    ranking: Ranking, dataset: Dataset, run: RunDirectory | None, reporter: Reporter, *, no_images: bool
-) -> Ranking:
+def _finish(ranking: Ranking, dataset: Dataset, run: RunDirectory | None, reporter: Reporter, *, no_images: bool) -> Ranking:
     record = ranking.record
     if run is None:
         return ranking

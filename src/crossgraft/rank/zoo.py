@@ -100,10 +100,7 @@ class Zoo:
     def rounds(self, title: str) -> Generator[Stage]:
         """Shows how all rounds of one member go."""
         total = 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
-        with (
-            limit_threads(self.num_threads),
-            self.reporter.stage(title, total=total, unit="rounds") as stage,
-        ):
+        with limit_threads(self.num_threads), self.reporter.stage(title, total=total, unit="rounds") as stage:
             yield stage
 
     def key(self, backbone: Backbone, options: Options) -> str:

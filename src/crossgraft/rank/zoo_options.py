@@ -54,9 +54,7 @@ def with_shuffled(inputs: ScoreInputs, labels: np.ndarray) -> list[ScoreInputs]:
     return [inputs.with_labels(view) for view in task_of(labels).views(labels)]
 
 
-def measure_rounds(
-    scores: Sequence[AnyScore], inputs: ScoreInputs, resampling: Resampling, *, stage: Stage
-) -> dict[str, Rounds]:
+def measure_rounds(scores: Sequence[AnyScore], inputs: ScoreInputs, resampling: Resampling, *, stage: Stage) -> dict[str, Rounds]:
     """What every score with a zoo option measures on one model, in each round that will be evaluated."""
     full = _measure(scores, each_label(inputs, resampling.label_columns), stage)
     blocks = [_measure(scores, without_block(inputs, block, resampling), stage) for block in resampling.blocks]
@@ -80,9 +78,7 @@ def _measure(scores: Sequence[AnyScore], views: Sequence[ScoreInputs], stage: St
     }
 
 
-def choose_options(
-    scores: Sequence[AnyScore], measured: Sequence[Mapping[str, Rounds]], roles: Sequence[Role]
-) -> list[Options]:
+def choose_options(scores: Sequence[AnyScore], measured: Sequence[Mapping[str, Rounds]], roles: Sequence[Role]) -> list[Options]:
     """The options of every model, in the order of ``measured``; none where a single candidate has nothing to adapt to.
 
     As with zoo-level scores, candidates are seen among themselves, a control as one more member, and a model with shuffled
@@ -106,9 +102,7 @@ def _choose(option: ZooOption, measured: Sequence[Rounds], place: int, candidate
     others = [measured[other] for other in candidates if other != place]
 
     def among(values: PerView, seen: Callable[[Rounds], PerView]) -> PerView:
-        return [
-            option.choose([*(seen(other)[view] for other in others), value])[-1] for view, value in enumerate(values)
-        ]
+        return [option.choose([*(seen(other)[view] for other in others), value])[-1] for view, value in enumerate(values)]
 
     return Rounds(
         full=among(own.full, lambda other: other.full),

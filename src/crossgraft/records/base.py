@@ -60,8 +60,7 @@ class Look(Record):
     measured: str = Field(description="Fingerprint of what was measured: the same training is the same look.")
     command: str = Field(description="Name of the command that measured it.")
     is_result: bool = Field(
-        default=True,
-        description="Whether it says how good the model is, so that the best of several can be picked by it.",
+        default=True, description="Whether it says how good the model is, so that the best of several can be picked by it."
     )
 
     @property

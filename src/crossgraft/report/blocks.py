@@ -137,9 +137,7 @@ class Folded:
     page_only: bool = True
 
 
-Block = (
-    Verdict | Paragraph | Items | Facts | Code | Figure | Gallery | Subheading | Checks | Literature | Folded | Table
-)
+Block = Verdict | Paragraph | Items | Facts | Code | Figure | Gallery | Subheading | Checks | Literature | Folded | Table
 
 
 @dataclass(frozen=True)

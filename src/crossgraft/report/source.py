@@ -75,9 +75,7 @@ class ReadableKind(Protocol):
         ...
 
 
-def read_run(
-    directory: Path, kinds: Mapping[str, ReadableKind], *, prefix: str = "", is_at_home: bool = True
-) -> Source[Any]:
+def read_run(directory: Path, kinds: Mapping[str, ReadableKind], *, prefix: str = "", is_at_home: bool = True) -> Source[Any]:
     """Read ``run.json``, ``report.json`` and, when there, ``thumbnails.json``.
 
     Args:
@@ -91,9 +89,7 @@ def read_run(
         DataError: A file, named in the message, is damaged, newer, or contradicts itself.
     """
     if not directory.is_dir():
-        raise RunDirectoryError(
-            f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out)."
-        )
+        raise RunDirectoryError(f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out).")
     run = _validated(directory / "run.json", RunRecord)
     report = directory / "report.json"
     kind, version = _kind(report)

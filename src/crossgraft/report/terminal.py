@@ -68,9 +68,7 @@ def _section(section: Section, said: set[str]) -> str:
         said.update(key for key, _ in _texts(block))
         blocks += ["\n".join(texts).removeprefix(f"{title}:\n")] if texts else []
     body = "\n\n".join(reversed(blocks))
-    return (
-        body if section.part == "verdict" or not body else f"{title}\n{'-' * min(len(title), sentence_width())}\n{body}"
-    )
+    return body if section.part == "verdict" or not body else f"{title}\n{'-' * min(len(title), sentence_width())}\n{body}"
 
 
 def _is_answer(block: Block) -> bool:
@@ -138,11 +136,7 @@ def _checks(block: Checks) -> list[tuple[str, str]]:
 def _check(check: CheckRecord) -> str:
     """Title and text; the text alone where it begins with the title, or the title is only the severity."""
     title = check.title.casefold()
-    return (
-        check.text
-        if title == check.severity or check.text.casefold().startswith(title)
-        else f"{check.title}: {check.text}"
-    )
+    return check.text if title == check.severity or check.text.casefold().startswith(title) else f"{check.title}: {check.text}"
 
 
 def _table(block: Table) -> str:

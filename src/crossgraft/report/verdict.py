@@ -49,17 +49,10 @@ def references_section(source: Source[Any]) -> Section | None:
     """One entry a paper; None when the record names none."""
     if not source.record.references:
         return None
-    return Section(
-        name="references",
-        title="References",
-        part="references",
-        blocks=[Literature(source.record.references)],
-    )
+    return Section(name="references", title="References", part="references", blocks=[Literature(source.record.references)])
 
 
-_FOLDERS_LEFT_OUT = (
-    "…/ stands for the folders of an absolute path, which are not kept; put yours there to run it again."
-)
+_FOLDERS_LEFT_OUT = "…/ stands for the folders of an absolute path, which are not kept; put yours there to run it again."
 
 
 def provenance_section(source: Source[Record]) -> Section | None:

@@ -87,9 +87,7 @@ def said_again(
     }
     if _TYPED.get() is not None:
         words = [word for option, value in said.values() for word in _words(option, value, path)]
-        places = [
-            _word(each, path) if isinstance(each, str | Path) else DATA for given in inputs for each in _each(given)
-        ]
+        places = [_word(each, path) if isinstance(each, str | Path) else DATA for given in inputs for each in _each(given)]
         return shlex.join(["crossgraft", *verb.split(), *places, *words, "--out", _word(out, path)])
     given = [*(_in_python(each, path) for each in inputs)]
     given += [f"{name}={_in_python(value, path)}" for name, (_, value) in said.items()]
@@ -156,9 +154,7 @@ def _in_python(value: object, path: _Path) -> str:
     if isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
         return "{" + ", ".join(f"{_in_python(key, path)}: {_in_python(entry, path)}" for key, entry in items) + "}"
-    if _is_list(value) and all(
-        isinstance(each, str | int | float | Path | Mapping) for each in cast("Sequence[Any]", value)
-    ):
+    if _is_list(value) and all(isinstance(each, str | int | float | Path | Mapping) for each in cast("Sequence[Any]", value)):
         return "[" + ", ".join(_in_python(each, path) for each in cast("Sequence[object]", value)) + "]"
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__).lower()
 

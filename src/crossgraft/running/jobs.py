@@ -80,9 +80,7 @@ class Work(ABC, Generic[Spec, Result]):
 class Executor:
     """Where the jobs of a sweep are done: one after the other in this process; ``WorkerPool`` has others."""
 
-    def run(
-        self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]
-    ) -> list[Result]:
+    def run(self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]) -> list[Result]:
         """``function`` of every item, in their order; ``told`` is called in this process with each result as it comes."""
         results: list[Result] = []
         for item in items:
@@ -157,9 +155,7 @@ class WorkerPool(Executor):
         self._executor = executor
         self._num_workers = num_workers
 
-    def run(
-        self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]
-    ) -> list[Result]:
+    def run(self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]) -> list[Result]:
         """As in this process; ``function`` stands at the top level of a module, and items can be sent to another process.
 
         Raises:

@@ -159,13 +159,7 @@ class RunDirectory:
 
 @contextmanager
 def open_run(
-    path: Path,
-    *,
-    command: str,
-    command_line: str,
-    config: Mapping[str, object],
-    seed: int,
-    overwrite: bool = False,
+    path: Path, *, command: str, command_line: str, config: Mapping[str, object], seed: int, overwrite: bool = False
 ) -> Generator[RunDirectory]:
     """Open a run directory, lock it, and leave ``run.json`` in a true state however the block ends.
 
@@ -202,9 +196,7 @@ def open_run(
         refuse_files_of_others(path)
         before = done_record(path)
         try:
-            run = _enter(
-                path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite
-            )
+            run = _enter(path, command=command, command_line=command_line, config=config, seed=seed, overwrite=overwrite)
         except BaseException:
             put_back(path)
             raise
@@ -293,9 +285,7 @@ def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> lis
 
 
 def _versions() -> dict[str, str]:
-    return {"python": platform.python_version()} | {
-        name: importlib.metadata.version(name) for name in RECORDED_PACKAGES
-    }
+    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in RECORDED_PACKAGES}
 
 
 def _machine() -> dict[str, str]:

@@ -33,9 +33,7 @@ def written_files(path: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"Cannot read {listing}: {error}. Remove the folder by hand, or choose another --out."
-        ) from error
+        raise DataError(f"Cannot read {listing}: {error}. Remove the folder by hand, or choose another --out.") from error
 
 
 def written_in(path: Path) -> Sequence[str]:
@@ -101,20 +99,14 @@ def _is_record(content: bytes) -> bool:
 _BEGINS_LIKE_A_RECORD = re.compile(rb'\s*\{\s*"schema_version":\s*\d+,\s*"kind":')
 """Nearly all records, which may be long, so that few are parsed."""
 _BEGINNING = 2000
-_RECOGNISED = {
-    "report.html": (is_page, "a page"),
-    "report.json": (_is_record, "a record"),
-    "split.json": (_is_record, "a split"),
-}
+_RECOGNISED = {"report.html": (is_page, "a page"), "report.json": (_is_record, "a record"), "split.json": (_is_record, "a split")}
 
 
 def _content(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise StorageError(
-            f"Cannot read {file}: {describe_os_error(error)}. Move it, or choose another --out."
-        ) from error
+        raise StorageError(f"Cannot read {file}: {describe_os_error(error)}. Move it, or choose another --out.") from error
 
 
 def refuse_strange_folder(path: Path) -> None:
@@ -190,9 +182,7 @@ def refuse_to_replace_inputs(out: str | Path, given: Mapping[str, object], *, wo
             if name in words and not Path(path).is_file():
                 continue
             if is_file:
-                raise UsageError(
-                    f"{out} is read by this command ({name}), which would replace it. Choose another --out."
-                )
+                raise UsageError(f"{out} is read by this command ({name}), which would replace it. Choose another --out.")
             raise OtherRunError(
                 f"{path} is read by this command ({name}), and lies in {out}, whose results it would replace. Choose another "
                 "--out."
@@ -213,9 +203,7 @@ def refuse_file_of_a_run(file: str | Path, *, but: Path | None = None) -> None:
     for folder in place.parents if place.is_file() else ():
         if (folder / RUN_FILE).is_file() and (but is None or folder != real_path(but)):
             name = place.relative_to(folder).as_posix()
-            if any(
-                name == own or (own.endswith("/") and name.startswith(own)) for own in (*written_in(folder), RUN_FILE)
-            ):
+            if any(name == own or (own.endswith("/") and name.startswith(own)) for own in (*written_in(folder), RUN_FILE)):
                 raise OtherRunError(f"{file} belongs to the run in {folder}, and stays as it is. Choose another --out.")
 
 

@@ -216,9 +216,7 @@ def evidence_at(
     return _at(regression, np.full(len(target_norms), math.log(ratio)))
 
 
-def _regression(
-    spectrum: np.ndarray, projections: np.ndarray, target_norms: np.ndarray, num_samples: int
-) -> _Regression:
+def _regression(spectrum: np.ndarray, projections: np.ndarray, target_norms: np.ndarray, num_samples: int) -> _Regression:
     is_positive = spectrum > 0
     sigma = spectrum[is_positive, None]
     explained = projections[is_positive] / sigma

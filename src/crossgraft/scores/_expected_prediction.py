@@ -13,9 +13,7 @@ _SMALLEST_PROBABILITY = 1e-300
 _BLOCK_ROWS = 1024
 
 
-def empirical_prediction(
-    posterior: Float64[np.ndarray, "num_samples num_source"], targets: ClassIndices, *, log: bool
-) -> float:
+def empirical_prediction(posterior: Float64[np.ndarray, "num_samples num_source"], targets: ClassIndices, *, log: bool) -> float:
     """mean_i (log) Σ_z θ_iz p(y_i | z), with p(y | z) estimated on the same rows (Nguyen et al. 2020, eqs. 1–2).
 
     A source class (or mixture component) without mass says nothing, so p(y | z) = p(y) there. Cost O(n·Z).

@@ -204,12 +204,7 @@ def gradient_norms(
 
 
 def _embeddings(
-    network: EmbeddingNetwork,
-    layers: tuple[Layer, Layer],
-    images: ReadableRows,
-    pieces: Sequence[np.ndarray],
-    *,
-    graph: bool,
+    network: EmbeddingNetwork, layers: tuple[Layer, Layer], images: ReadableRows, pieces: Sequence[np.ndarray], *, graph: bool
 ) -> Generator[Tensor]:
     """Features (m, d) of each piece, with gradients or without.
 
@@ -221,13 +216,9 @@ def _embeddings(
     for rows, embedded in zip(pieces, said, strict=True):
         if not isinstance(embedded, Tensor) or embedded.ndim != 2 or len(embedded) != len(rows):
             found = tuple(embedded.shape) if isinstance(embedded, Tensor) else type(embedded).__name__
-            raise UsageError(
-                f"`model` must return features (n, d), got {found}. Wrap it in a Backbone, or cut off its head."
-            )
+            raise UsageError(f"`model` must return features (n, d), got {found}. Wrap it in a Backbone, or cut off its head.")
         if graph and not embedded.requires_grad:
-            raise UsageError(
-                f"The features do not depend on the layers {layers[0].name} and {layers[1].name}. Name others."
-            )
+            raise UsageError(f"The features do not depend on the layers {layers[0].name} and {layers[1].name}. Name others.")
         yield embedded
 
 

@@ -56,9 +56,7 @@ def split_four_to_one(targets: ClassIndices, groups: np.ndarray | None, rng: np.
     train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
     if len(test):
         return FourToOneSplit(train, test, ())
-    return FourToOneSplit(
-        train, test, ("All images are needed to show every class once, so none is left for validation.",)
-    )
+    return FourToOneSplit(train, test, ("All images are needed to show every class once, so none is left for validation.",))
 
 
 _SMALLEST_DEVIATION = 1e-6
@@ -330,9 +328,7 @@ class ScoreInputs:
             smaller._set_labels(self.labels[kept], self.class_names)
         if self.features is not None:
             smaller.feature_statistics = self.feature_statistics.without(removed)
-            smaller.features = (
-                self.features[kept] if self.feature_statistics.warnings else smaller.feature_statistics.features
-            )
+            smaller.features = self.features[kept] if self.feature_statistics.warnings else smaller.feature_statistics.features
         smaller.groups = None if self.groups is None else self.groups[kept]
         smaller.source_logits = None if self.source_logits is None else self.source_logits[kept]
         smaller.images = None if self.images is None else _take(self.images, kept)

@@ -96,10 +96,7 @@ class PrimalMoments:
         """Take ``rows`` of ``features`` out: their products are formed alone and subtracted. Cost ``len(rows)``·d²/2."""
         removed = PrimalMoments.of(features[rows], self.shift)
         return PrimalMoments(
-            self.shift,
-            self.product - removed.product,
-            self.total - removed.total,
-            np.delete(self.squared_norms, rows),
+            self.shift, self.product - removed.product, self.total - removed.total, np.delete(self.squared_norms, rows)
         )
 
     @property

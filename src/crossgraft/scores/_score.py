@@ -271,11 +271,7 @@ class ZooScore(Score[P]):
     """
 
     def __init__(
-        self,
-        function: Callable[P, Mapping[str, float]],
-        *,
-        combine: Callable[..., Sequence[float]],
-        **facts: Unpack[ScoreFacts],
+        self, function: Callable[P, Mapping[str, float]], *, combine: Callable[..., Sequence[float]], **facts: Unpack[ScoreFacts]
     ) -> None:
         super().__init__(cast(Callable[P, float], function), **facts)
         self._combine = combine

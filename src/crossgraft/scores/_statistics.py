@@ -80,9 +80,7 @@ class Spectrum:
         sytrd, workspace_of = get_lapack_funcs(("sytrd", "sytrd_lwork"), dtype=np.float64)
         workspace, _ = workspace_of(self.size, lower=1)
         # Transposed, which changes nothing in a symmetric matrix, it lies as LAPACK wants it.
-        self._reflectors, self._diagonal, self._beside, self._factors, _ = sytrd(
-            matrix.T, lower=1, lwork=int(workspace)
-        )
+        self._reflectors, self._diagonal, self._beside, self._factors, _ = sytrd(matrix.T, lower=1, lwork=int(workspace))
         self._leading: dict[int, np.ndarray] = {}
 
     @cached_property
@@ -296,9 +294,7 @@ class FeatureStatistics:
         return np.concatenate(parts).astype(np.float64)
 
 
-def sum_by_class(
-    values: np.ndarray, targets: ClassIndices, num_classes: int
-) -> Float64[np.ndarray, "num_classes width"]:
+def sum_by_class(values: np.ndarray, targets: ClassIndices, num_classes: int) -> Float64[np.ndarray, "num_classes width"]:
     """Sums of the rows of ``values`` over each class: ``onehot(y)ᵀ values`` without the zeros. Cost O(n·width)."""
     sums = np.zeros((num_classes, values.shape[1]))
     for start in range(0, len(values), _SUMMED_ROWS):

@@ -92,18 +92,14 @@ def _points(label_free: FeatureStatistics, n_dims: int | None) -> np.ndarray:
 
 def _class_moments(points: np.ndarray, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
     """Means and floored variances of each class, (C, dims) each. Cost O(n·dims)."""
-    members = np.split(
-        np.argsort(statistics.targets, kind="stable"), np.cumsum(statistics.class_counts[:-1].astype(int))
-    )
+    members = np.split(np.argsort(statistics.targets, kind="stable"), np.cumsum(statistics.class_counts[:-1].astype(int)))
     moments = [ColumnMoments.of(points[rows]) for rows in members]
     variances = np.square([of_class.deviation for of_class in moments])
     return np.array([of_class.mean for of_class in moments]), np.maximum(variances, SMALLEST_VARIANCE)
 
 
 def _distances(
-    means: Float64[np.ndarray, "num_classes num_features"],
-    variances: Float64[np.ndarray, "num_classes width"],
-    copies: int,
+    means: Float64[np.ndarray, "num_classes num_features"], variances: Float64[np.ndarray, "num_classes width"], copies: int
 ) -> Iterator[Float64[np.ndarray, " num_others"]]:
     """B between each class and all other classes, one row per class."""
     is_spherical = variances.shape[1] == 1

@@ -98,9 +98,7 @@ def gradient_ratio(
 def _value(loss: float, at_first: float, at_second: float, num_batches: int, num_skipped: int) -> ScoreValue:
     """Eq. 6.4 as a ratio of means."""
     if not np.isfinite([loss, at_first, at_second]).all():
-        raise DataError(
-            "The gradients of the triplet loss are not finite. Check images and weights for NaN or infinity."
-        )
+        raise DataError("The gradients of the triplet loss are not finite. Check images and weights for NaN or infinity.")
     warnings: list[str] = []
     if num_skipped:
         warnings.append(f"{num_skipped} of {num_batches + num_skipped} batches have no triplet and were skipped.")
@@ -112,9 +110,7 @@ def _value(loss: float, at_first: float, at_second: float, num_batches: int, num
 
 def _batch_size(num_samples: int, batches: int, batch_size: int | None, margin: float) -> int:
     if batches < 1 or (batch_size is not None and batch_size < _SMALLEST_BATCH) or margin < 0:
-        raise UsageError(
-            f"`batches` must be ≥ 1, `batch_size` ≥ 3 and `margin` ≥ 0, got {batches}, {batch_size} and {margin}."
-        )
+        raise UsageError(f"`batches` must be ≥ 1, `batch_size` ≥ 3 and `margin` ≥ 0, got {batches}, {batch_size} and {margin}.")
     return batch_size or max(num_samples // batches, _SMALLEST_BATCH)
 
 

@@ -111,12 +111,7 @@ def itm(
         curves.append(_accuracies(points, labels, train, test, model, training_rng))
     best = [max(curve) for curve in curves]
     dispersion = _dispersion(points if standardize else unit_variance(features), labels)
-    parts = {
-        "last": np.mean([curve[-1] for curve in curves]),
-        "spread": np.std(best),
-        "dispersion": dispersion,
-        "eta": eta,
-    }
+    parts = {"last": np.mean([curve[-1] for curve in curves]), "spread": np.std(best), "dispersion": dispersion, "eta": eta}
     return ScoreValue(float(np.mean(best)), parts=parts, warnings=warnings)
 
 
@@ -173,9 +168,7 @@ class _Settings(NamedTuple):
     batch_size: int
 
 
-def _pseudo_centres(
-    kind: Centres, num_classes: int, rng: np.random.Generator
-) -> Float32[np.ndarray, "num_classes num_classes"]:
+def _pseudo_centres(kind: Centres, num_classes: int, rng: np.random.Generator) -> Float32[np.ndarray, "num_classes num_classes"]:
     """Ê: one point of the unit sphere for each class, one row each."""
     if kind == "one-hot":
         return np.eye(num_classes, dtype=np.float32)
@@ -266,12 +259,7 @@ def _kernel_times(embedded: np.ndarray, values: np.ndarray, eta: float, *, with_
 
 
 def _accuracies(
-    points: np.ndarray,
-    labels: ClassIndices,
-    train: np.ndarray,
-    test: np.ndarray,
-    model: _LinearMaps,
-    rng: np.random.Generator,
+    points: np.ndarray, labels: ClassIndices, train: np.ndarray, test: np.ndarray, model: _LinearMaps, rng: np.random.Generator
 ) -> list[float]:
     """Validation accuracies of one training."""
     if not len(test):

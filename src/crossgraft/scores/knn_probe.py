@@ -25,8 +25,7 @@ _EQUAL_DISTANCES = 1e-12
 
 @score(
     title="k-NN probe",
-    reference="Cover and Hart, Nearest Neighbor Pattern Classification, IEEE Trans. Information Theory 1967; "
-    "left out by group",
+    reference="Cover and Hart, Nearest Neighbor Pattern Classification, IEEE Trans. Information Theory 1967; left out by group",
     is_reference_probe=True,
     invariances=("scale", "shift"),
     cost="O(n²·d); minutes above 50 000 images",

@@ -194,9 +194,7 @@ def _speeds(
     rows = np.concatenate(chosen)
     lengths = np.concatenate(
         [
-            head.squared_gradients(
-                features[rows[start : start + _IMAGES_AT_ONCE]].astype(np.float32) / np.float32(unit)
-            )
+            head.squared_gradients(features[rows[start : start + _IMAGES_AT_ONCE]].astype(np.float32) / np.float32(unit))
             for start in range(0, len(rows), _IMAGES_AT_ONCE)
         ]
     )

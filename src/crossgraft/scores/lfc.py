@@ -20,11 +20,7 @@ from crossgraft.types import Features, Labels
     cost="one Gram matrix",
 )
 def lfc(
-    features: Features,
-    labels: Labels,
-    *,
-    centring: Literal["rows", "entries"] = "rows",
-    statistics: Statistics = SHARED,
+    features: Features, labels: Labels, *, centring: Literal["rows", "entries"] = "rows", statistics: Statistics = SHARED
 ) -> ScoreValue:
     """⟨K̃, L̃⟩ / (‖K̃‖ ‖L̃‖) with K = XXᵀ, L = 1 for two images of one class and −1 for two of different classes.
 

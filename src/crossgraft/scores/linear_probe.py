@@ -76,9 +76,7 @@ def linear_probe(
         accuracies.append(float(np.mean(predicted == labels[test])))
         unsettled += not converged
     if unsettled:
-        notes.append(
-            f"Logistic regression did not converge in {_MAX_ITERATIONS} steps in {unsettled} of {folds} folds."
-        )
+        notes.append(f"Logistic regression did not converge in {_MAX_ITERATIONS} steps in {unsettled} of {folds} folds.")
     parts = {"folds": folds, "majority_share": np.bincount(labels).max() / len(labels)}
     return ScoreValue(float(np.mean(accuracies)) if accuracies else 0.0, parts=parts, warnings=notes)
 
@@ -96,17 +94,13 @@ def _feasible_folds(labels: np.ndarray, units: np.ndarray, wanted: int) -> tuple
     if folds < wanted:
         notes.append(f"{folds} folds instead of {wanted}: there are not enough independent images or groups.")
     elif rarest < folds:
-        notes.append(
-            f"The rarest class has {rarest} independent images or groups, so it is missing in some of {folds} folds."
-        )
+        notes.append(f"The rarest class has {rarest} independent images or groups, so it is missing in some of {folds} folds.")
     if rarest < 2:
         notes.append("A class with images of one group only is never recognised.")
     return folds, notes
 
 
-def _splits(
-    labels: np.ndarray, groups: np.ndarray | None, folds: int, seed: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
+def _splits(labels: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     if np.bincount(labels).max() < folds:  # one image per class: none is ever seen in training
         return []
     random_state = seeding.derive_seed(seed, "linear probe folds")
@@ -118,9 +112,7 @@ def _splits(
     return [(train, test) for train, test in pairs if len(train) and len(test)]
 
 
-def _fit_predict(
-    train: np.ndarray, labels: np.ndarray, test: np.ndarray, inverse_penalty: float
-) -> tuple[np.ndarray, bool]:
+def _fit_predict(train: np.ndarray, labels: np.ndarray, test: np.ndarray, inverse_penalty: float) -> tuple[np.ndarray, bool]:
     """Predicted classes of ``test``, and whether the fit converged."""
     if (labels == labels[0]).all():
         return np.full(len(test), labels[0]), True

@@ -6,13 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from crossgraft.scores._evidence import (
-    FixedPoint,
-    MaximisedEvidence,
-    evidence_at,
-    iterate_as_released,
-    maximise_evidence,
-)
+from crossgraft.scores._evidence import FixedPoint, MaximisedEvidence, evidence_at, iterate_as_released, maximise_evidence
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import SHARED, Statistics
 from crossgraft.types import Features, Labels
@@ -31,9 +25,7 @@ _PLAUSIBLE = 0.3
     invariances=("rotation", "scale"),
     cost="one Gram matrix and its eigenvalues, size min(n, d)",
 )
-def logme(
-    features: Features, labels: Labels, *, variant: Variant = "evidence", statistics: Statistics = SHARED
-) -> ScoreValue:
+def logme(features: Features, labels: Labels, *, variant: Variant = "evidence", statistics: Statistics = SHARED) -> ScoreValue:
     """Maximum log evidence of Bayesian linear regression on each one-hot column, divided by n, mean over classes.
 
     With prior precision α and noise precision β, n·evidence = d/2 ln α + n/2 ln β − ½ Σ_j ln(α + βσ_j) − β r²/2
@@ -111,9 +103,7 @@ def _is_coarse(statistics: Statistics, result: MaximisedEvidence | FixedPoint) -
     return bool(result.overshoot.max() > 2 * _COARSE) or _may_hide_a_maximum(statistics, result, spectrum, rounding)
 
 
-def _may_hide_a_maximum(
-    statistics: Statistics, result: MaximisedEvidence, spectrum: np.ndarray, rounding: float
-) -> bool:
+def _may_hide_a_maximum(statistics: Statistics, result: MaximisedEvidence, spectrum: np.ndarray, rounding: float) -> bool:
     """Whether directions that are lost in the rounding of float32 products could make a higher maximum than the one found.
 
     It would lie at α/β below the rounding, where the directions that are not lost give a lower evidence: 1 − exp(−2 · deficit) is

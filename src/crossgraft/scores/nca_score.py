@@ -35,9 +35,7 @@ class NcaFit(NamedTuple):
     num_evaluations: int
 
 
-def fit_nca(
-    points: Float64[np.ndarray, "num_samples num_directions"], labels: ClassIndices, *, num_components: int
-) -> NcaFit:
+def fit_nca(points: Float64[np.ndarray, "num_samples num_directions"], labels: ClassIndices, *, num_components: int) -> NcaFit:
     """Fit A from the discriminant axes if there are enough classes, else from the first coordinates.
 
     Args:
@@ -52,14 +50,7 @@ def fit_nca(
     bounds = np.concatenate([[0], np.cumsum(np.bincount(labels))])
     start = _start(points, labels, num_components)
     objective = _Objective(rows, bounds, start.shape)
-    found = minimize(
-        objective,
-        start.ravel(),
-        method="L-BFGS-B",
-        jac=True,
-        tol=_TOLERANCE,
-        options={"maxiter": _MAX_ITERATIONS},
-    )
+    found = minimize(objective, start.ravel(), method="L-BFGS-B", jac=True, tol=_TOLERANCE, options={"maxiter": _MAX_ITERATIONS})
     embedded = points.astype(np.float32) @ found.x.reshape(start.shape).astype(np.float32).T
     return NcaFit(embedded, -float(found.fun) / len(points), int(found.nfev))
 
@@ -129,13 +120,7 @@ _CONSTANT = 1e-10
     cost="about 55 gradients of O(m²·50), m = min(n, 2000): a few seconds",
 )
 def nca_score(
-    features: Features,
-    labels: Labels,
-    *,
-    k: int = 5,
-    loo: bool = False,
-    max_images: int = 2000,
-    seed: int = 0,
+    features: Features, labels: Labels, *, k: int = 5, loo: bool = False, max_images: int = 2000, seed: int = 0
 ) -> ScoreValue:
     """Mean share of the k nearest neighbours that are of the image's own class, after NCA: (1/n) Σ_i p(y_i | A x_i).
 
@@ -178,12 +163,7 @@ def nca_score(
         return _without_neighbours(labels, k, loo=loo, warnings=warnings)
     fit = fit_nca(points, labels, num_components=min(_NUM_COMPONENTS, points.shape[1]))
     hits = _share_of_neighbours(fit.embedded, labels, k, loo=loo)
-    parts = {
-        "images": len(points),
-        "variance_kept": kept,
-        "evaluations": fit.num_evaluations,
-        "objective": fit.objective,
-    }
+    parts = {"images": len(points), "variance_kept": kept, "evaluations": fit.num_evaluations, "objective": fit.objective}
     return ScoreValue(float(hits.mean()), parts=parts, warnings=warnings)
 
 

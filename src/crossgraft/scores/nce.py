@@ -10,8 +10,7 @@ from crossgraft.types import Labels, SourceLogits
 
 @score(
     title="NCE",
-    reference="Tran, Nguyen and Hassner, Transferability and Hardness of Supervised Classification Tasks, ICCV 2019, "
-    "section 4.1",
+    reference="Tran, Nguyen and Hassner, Transferability and Hardness of Supervised Classification Tasks, ICCV 2019, section 4.1",
     cost="O(n·Z), below a second",
 )
 def nce(source_logits: SourceLogits, labels: Labels) -> ScoreValue:

@@ -83,9 +83,7 @@ def fit_mixture(points: Points, start: Posterior, *, covariance: CovarianceKind)
     return _fitted_mixture(responsibilities, log_likelihood, iteration, converged=converged)
 
 
-def _fitted_mixture(
-    responsibilities: np.ndarray, log_likelihood: float, num_iterations: int, *, converged: bool
-) -> Mixture:
+def _fitted_mixture(responsibilities: np.ndarray, log_likelihood: float, num_iterations: int, *, converged: bool) -> Mixture:
     return Mixture(np.ascontiguousarray(responsibilities.T), log_likelihood, num_iterations, converged)
 
 

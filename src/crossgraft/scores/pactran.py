@@ -71,12 +71,7 @@ def pactran(
     loss = _CrossEntropy(labels)
     points = label_free.remember("all scores", label_free.all_scores)
     head = fit_linear_map(
-        points,
-        loss,
-        num_outputs=num_classes,
-        penalty=1 / precision,
-        curvature=_CURVATURE,
-        max_iterations=_MAX_ITERATIONS,
+        points, loss, num_outputs=num_classes, penalty=1 / precision, curvature=_CURVATURE, max_iterations=_MAX_ITERATIONS
     )
     posterior = loss.posterior(head.scores(points))
     trace = float(np.square(points).sum(axis=1) @ (posterior * (1 - posterior)).sum(axis=1)) / num_samples

@@ -34,12 +34,7 @@ _BLOCK_ROWS = 512
     cost="n²·d/2 products and a sort of n²/2 numbers",
 )
 def parc(
-    features: Features,
-    labels: Labels,
-    *,
-    n_dims: int | None = None,
-    seed: int = 0,
-    statistics: Statistics = SHARED,
+    features: Features, labels: Labels, *, n_dims: int | None = None, seed: int = 0, statistics: Statistics = SHARED
 ) -> ScoreValue:
     """100 · Spearman correlation of image distances and label distances, over all pairs of images.
 
@@ -74,9 +69,7 @@ def parc(
     label_free = statistics.label_free
     warnings = list(statistics.warnings)
     if label_free.is_constant:
-        return ScoreValue(
-            math.nan, warnings=(*warnings, "All features are constant, so no pair is closer than another.")
-        )
+        return ScoreValue(math.nan, warnings=(*warnings, "All features are constant, so no pair is closer than another."))
     points = label_free.features if n_dims is None else _components(label_free, n_dims)
     targets = statistics.targets
     if len(targets) > MOST_IMAGES:

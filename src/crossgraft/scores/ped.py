@@ -94,9 +94,7 @@ def ped(
     return ScoreValue(float(value), parts=parts, warnings=(*warnings, *value.warnings))
 
 
-def _units(
-    features: Features, source_features: SourceFeatures | None
-) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def _units(features: Features, source_features: SourceFeatures | None) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """Mean and floored standard deviation of each feature over the source domain."""
     warnings: tuple[str, ...] = ()
     if source_features is None:

@@ -25,9 +25,7 @@ _COARSE = 5e-5
     invariances=("rotation", "shift"),
     cost="C + 1 determinants of size min(n_c, d)",
 )
-def transrate(
-    features: Features, labels: Labels, *, epsilon: float = 1e-4, statistics: Statistics = SHARED
-) -> ScoreValue:
+def transrate(features: Features, labels: Labels, *, epsilon: float = 1e-4, statistics: Statistics = SHARED) -> ScoreValue:
     """R(Z) − (1/C) Σ_c R(Z_c) with the coding rate R(A) = ½ log det(I + AᵀA / (n_A ε)).
 
     Z are the features minus their mean, Z_c the rows of class c of Z (not centred again). Every class weighs 1/C

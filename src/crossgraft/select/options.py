@@ -63,9 +63,7 @@ class Replay(Replaying):
 class ReplayOptions(Output, Seed, Replaying):
     """Options of ``replay_selection``."""
 
-    budget: str = option(
-        "Shares of the time to fine-tune all models of a target, or times, with commas.", default="10%,25%,50%"
-    )
+    budget: str = option("Shares of the time to fine-tune all models of a target, or times, with commas.", default="10%,25%,50%")
 
 
 @options

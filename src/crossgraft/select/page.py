@@ -55,9 +55,7 @@ def _why(record: SelectionRecord) -> str:
         return f"Its {name} of val is at its limit, where nothing can be better. The search ended after {of_all}{smallest}."
     if trained == 1:
         return f"It is the only one of {number} that was trained."
-    trained_in_words = (
-        f"All {number} models were trained" if trained == number else f"Of {number} models {trained} were trained"
-    )
+    trained_in_words = f"All {number} models were trained" if trained == number else f"Of {number} models {trained} were trained"
     if record.selected != record.leader:
         return f"{trained_in_words}; val does not tell it apart from the best, {record.leader}, and it is lighter."
     return f"{trained_in_words}, and it is the best on val."
@@ -72,9 +70,7 @@ def cost_in_words(record: SelectionRecord) -> str:
     """What was booked, of what, beside tuning all."""
     share = record.share_of_all
     of_all = (
-        ""
-        if share is None
-        else f", {small_percent(share)} of the {duration(record.plan.seconds_of_all)} to fine-tune all models"
+        "" if share is None else f", {small_percent(share)} of the {duration(record.plan.seconds_of_all)} to fine-tune all models"
     )
     took = f" It took {duration(record.seconds)} of computing." if record.seconds else ""
     seconds = record.plan.timing_seconds
@@ -134,11 +130,7 @@ def selection_plan_in_words(record: SelectionPlanRecord) -> str:
     lines = [
         f"Budget: {duration(record.budget_seconds)} ({record.budget}). To fine-tune all {counted(len(record.models), 'model')}: "
         f"about {duration(record.seconds_of_all)}, {counted(record.num_parallel, 'training')} at a time."
-        + (
-            ""
-            if record.timing_seconds is None
-            else f" Measuring this took {duration(record.timing_seconds)} beside it."
-        ),
+        + ("" if record.timing_seconds is None else f" Measuring this took {duration(record.timing_seconds)} beside it."),
         "",
         "Models, with the time of their whole training, what is expected of them (0 = middling), and by what:",
     ]
@@ -161,9 +153,7 @@ def val_tells_nothing(source: Source[SelectionRecord]) -> Caveat | None:
     reason = source.record.plan.val_too_small
     if reason is None:
         return None
-    return Caveat(
-        f"{reason} Only the first model of the order was trained: what is known of the models elsewhere decided."
-    )
+    return Caveat(f"{reason} Only the first model of the order was trained: what is known of the models elsewhere decided.")
 
 
 def may_be_guessing(source: Source[SelectionRecord]) -> Caveat | None:
@@ -192,9 +182,7 @@ def failed_models(source: Source[SelectionRecord]) -> Caveat | None:
     failed = [row for row in source.record.candidates if row.state == "failed"]
     if not failed:
         return None
-    return Caveat(
-        f"{counted(len(failed), 'model')} failed and took no further part: {joined([row.name for row in failed])}."
-    )
+    return Caveat(f"{counted(len(failed), 'model')} failed and took no further part: {joined([row.name for row in failed])}.")
 
 
 def val_does_not_tell_apart(source: Source[SelectionRecord]) -> Caveat | None:
@@ -304,19 +292,13 @@ def models_of_selection_section(source: Source[SelectionRecord]) -> Section:
             (Column("Expected", numeric=True, page_only=True), lambda row: number(row.expected, _EXPECTED)),
             (Column("Became"), lambda row: words(_STATES.get(row.state, row.state))),
             (Column("Val", numeric=True), lambda row: number(row.val, _NUMBERS)),
-            (
-                Column("±", numeric=True, csv_titles=("standard error",)),
-                lambda row: number(row.standard_error, _NUMBERS),
-            ),
+            (Column("±", numeric=True, csv_titles=("standard error",)), lambda row: number(row.standard_error, _NUMBERS)),
             (Column("Better than it", numeric=True), lambda row: _chance(row.probability_better)),
             (
                 Column("Parameters", numeric=True, page_only=True),
                 lambda row: whole(row.num_parameters, count(row.num_parameters)),
             ),
-            (
-                Column("Booked", numeric=True),
-                lambda row: words(duration(row.booked_seconds) if row.booked_seconds else None),
-            ),
+            (Column("Booked", numeric=True), lambda row: words(duration(row.booked_seconds) if row.booked_seconds else None)),
         ],
         caption="Models, the one that is handed over first",
         file_name="models",

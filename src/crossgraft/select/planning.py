@@ -198,9 +198,7 @@ class TimingWork(Work[str, TimedTraining]):
         except OutOfMemoryError as error:
             return TimedTraining(num_parameters=size, loading_seconds=loading, reason=" ".join(str(error).split()))
         if plan.expected_seconds is None:
-            return TimedTraining(
-                num_parameters=size, loading_seconds=loading, reason=plan.expected_reason or "not timed"
-            )
+            return TimedTraining(num_parameters=size, loading_seconds=loading, reason=plan.expected_reason or "not timed")
         measuring = cost_of_measuring(prepared)
         looks = num_looks_after(self.study.rows.parts[0], adapts=prepared.compares_adapted)
         seconds = plan.expected_seconds + measuring.look * looks + measuring.metrics
@@ -285,11 +283,7 @@ def make_selection_plan(
     seconds = budget.seconds(of_all)
     refuse_small_budget(candidates, seconds)
     return record.model_copy(
-        update={
-            "budget_seconds": seconds,
-            "seconds_of_all": of_all,
-            "rounds": rounds_in_names(candidates, seconds, record),
-        }
+        update={"budget_seconds": seconds, "seconds_of_all": of_all, "rounds": rounds_in_names(candidates, seconds, record)}
     )
 
 
@@ -308,9 +302,7 @@ def candidates_of(record: SelectionPlanRecord) -> list[Candidate]:
     ]
 
 
-def order_of_zoo(
-    specs: Sequence[ModelSpec], *, known: Sequence[KnownResult], target: str, metric: str
-) -> ExpectedOrder:
+def order_of_zoo(specs: Sequence[ModelSpec], *, known: Sequence[KnownResult], target: str, metric: str) -> ExpectedOrder:
     """What is expected of the models of a zoo.
 
     Args:
@@ -347,7 +339,4 @@ def _time_all(study: SelectionStudy, executor: Executor | None) -> dict[str, Tim
     with study.reporter.stage("Timing a step of each training", total=len(jobs), unit="trainings") as stage:
         work = TimingWork(study.quiet())
         outcomes = run_jobs(jobs, work, keep_going=True, told=lambda _: stage.advance(), executor=executor)
-    return {
-        outcome.job.spec: outcome.result or TimedTraining(num_parameters=0, reason=outcome.reason)
-        for outcome in outcomes
-    }
+    return {outcome.job.spec: outcome.result or TimedTraining(num_parameters=0, reason=outcome.reason) for outcome in outcomes}

@@ -43,11 +43,7 @@ def hand_over(
     """
     own = study.inside(study.folder(model))
     own.record = own.record.model_copy(
-        update={
-            "command": "tune",
-            "config": {**own.record.config, "model": study.requests[model].spec.typed},
-            "state": "running",
-        }
+        update={"command": "tune", "config": {**own.record.config, "model": study.requests[model].spec.typed}, "state": "running"}
     )
     whole = plan.model(model).plan
     if whole is not None:
@@ -218,9 +214,7 @@ def _why_selected(selected: Selected, preference: Preference) -> str:
     number = len(selected.trained)
     if number == 1:
         return "the only one that was trained"
-    at_limit = (
-        ", at its limit, and with the fewest parameters of those there" if selected.ending == "limit of val" else ""
-    )
+    at_limit = ", at its limit, and with the fewest parameters of those there" if selected.ending == "limit of val" else ""
     return f"the best on val of {number} that were trained{at_limit}"
 
 

@@ -272,9 +272,7 @@ def chance_better(first: Trial, second: Trial, shared_error: float) -> float | N
     return float(special.ndtr(difference / error)) if error > 0 else 0.5 * (1 + float(np.sign(difference)))
 
 
-def expected_regret(
-    selected: Selected, model: str, shared_error: float, *, limit: float | None, seed: int
-) -> float | None:
+def expected_regret(selected: Selected, model: str, shared_error: float, *, limit: float | None, seed: int) -> float | None:
     """How much worse a model is than the best of those that were trained, on average over 4 000 draws of their true values.
 
     With normal errors on val, cut at the limit of the metric; never more than what is left to gain on val. None where only one

@@ -117,9 +117,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
         if plan.val_too_small is not None:
             run.reporter.warn(f"{plan.val_too_small} Only the first model of the order is trained.")
         limit = limit_of_val(study)
-        with run.reporter.stage(
-            "Selecting a model", total=round(plan.budget_seconds), unit="seconds of the budget"
-        ) as stage:
+        with run.reporter.stage("Selecting a model", total=round(plan.budget_seconds), unit="seconds of the budget") as stage:
             selected = run_selection(
                 candidates_of(plan),
                 plan.budget_seconds,
@@ -137,14 +135,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
         preference = choose(selected, options.prefer, weights, shared_error)
         tuned = hand_over(study, plan, preference.model, tracking, publish)
         record = assemble_selection(
-            study,
-            plan,
-            selected,
-            preference,
-            tuned.record,
-            prefer=options.prefer,
-            shared_error=shared_error,
-            limit=limit,
+            study, plan, selected, preference, tuned.record, prefer=options.prefer, shared_error=shared_error, limit=limit
         )
         tidy(study, preference.model)
         result = SelectionResult(record, plan=plan, tuned=tuned)
@@ -183,9 +174,7 @@ class _Workers:
 def _refuse_several_trainings(options: SelectOptions) -> None:
     for name, reason in _ONE_TRAINING.items():
         if getattr(options, name) is not None:
-            raise UsageError(
-                f"--{name} does not go with select: {reason}. Leave it out, or use tune for the selected model."
-            )
+            raise UsageError(f"--{name} does not go with select: {reason}. Leave it out, or use tune for the selected model.")
 
 
 def _requests(

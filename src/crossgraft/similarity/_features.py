@@ -106,9 +106,7 @@ def canonical(x: Matrix, y: Matrix, *, with_weights: bool = False) -> Canonical:
     kept = [length > _SMALLEST * length.max() for length in lengths]
     x, y = (side if mask.all() else side[:, mask] for side, mask in zip((x, y), kept, strict=True))
     of_x, of_y = (length[mask] for length, mask in zip(lengths, kept, strict=True))
-    factors = [
-        _cholesky(side, length) if len(side) > side.shape[1] else None for side, length in ((x, of_x), (y, of_y))
-    ]
+    factors = [_cholesky(side, length) if len(side) > side.shape[1] else None for side, length in ((x, of_x), (y, of_y))]
     if factors[0] is not None and factors[1] is not None:
         between = (x.T @ y) / of_x[:, None] / of_y
         between = linalg.solve_triangular(factors[0], between, trans=1, overwrite_b=True, check_finite=False)
@@ -219,9 +217,7 @@ def refuse_few(num_images: int, *, debiased: bool) -> None:
 
 def not_finite(side: str, measure: str = "CKA") -> DataError:
     """What is said of NaN and infinite values in ``x`` or ``y``."""
-    return DataError(
-        f"{measure} needs finite features; some of {side} are NaN or infinite. Look at the network they come from."
-    )
+    return DataError(f"{measure} needs finite features; some of {side} are NaN or infinite. Look at the network they come from.")
 
 
 def centred_rows(x: Features, y: Features, measure: str, *, fewest: int = 2) -> tuple[Centred, Centred]:

@@ -107,10 +107,7 @@ class Sums:
 
     def move_to(self, shift_x: VectorX, shift_y: VectorY) -> None:
         """Take other shifts; exact but for rounding."""
-        steps = {
-            id(side): np.ldexp(side.shift - shift, -side.exponent)
-            for side, shift in ((self.x, shift_x), (self.y, shift_y))
-        }
+        steps = {id(side): np.ldexp(side.shift - shift, -side.exponent) for side, shift in ((self.x, shift_x), (self.y, shift_y))}
         moved = [_moved(product, p, q, self.n, steps[id(p)], steps[id(q)]) for product, p, q in self.triples()]
         for (product, p, q), (norms, first, second) in zip(self.triples(), moved, strict=True):
             for rows in _rows_at_once(len(product.matrix)):

@@ -11,14 +11,7 @@ from crossgraft.similarity.thesis_cca import thesis_cca
 MEASURE = "CCA"
 
 
-def cca(
-    x: Features,
-    y: Features,
-    *,
-    mean: str = "all",
-    preset: str | None = None,
-    seed: int = 0,
-) -> Similarity:
+def cca(x: Features, y: Features, *, mean: str = "all", preset: str | None = None, seed: int = 0) -> Similarity:
     """Mean of the canonical correlations ρ₁ ≥ ρ₂ ≥ … of X and Y: how much of one is a linear map of the other.
 
     ρ are the singular values of Q_xᵀ Q_y, with Q orthonormal bases of the centred columns; there are min(rank X, rank Y) of them.
@@ -61,12 +54,7 @@ def cca(
         float(kept.mean()),
         estimator="cca" if mean == "all" else f"cca, {mean}",
         n=len(rows_x),
-        parts={
-            "sum": found.coefficients.sum(),
-            "coefficients": len(kept),
-            "rank_x": found.ranks[0],
-            "rank_y": found.ranks[1],
-        },
+        parts={"sum": found.coefficients.sum(), "coefficients": len(kept), "rank_x": found.ranks[0], "rank_y": found.ranks[1]},
         warnings=warn_of_few(len(rows_x), found.ranks),
     )
 

@@ -53,9 +53,7 @@ class LayerSimilarity:
         return pd.DataFrame(self.matrix, index=list(self.rows), columns=list(self.columns))
 
 
-def layer_rows(
-    layers: Mapping[str, Features], others: Mapping[str, Features]
-) -> tuple[list[LayerRows], list[LayerRows]]:
+def layer_rows(layers: Mapping[str, Features], others: Mapping[str, Features]) -> tuple[list[LayerRows], list[LayerRows]]:
     """Features of all layers as checked arrays of the same images.
 
     Raises:
@@ -111,10 +109,7 @@ def from_products(
     matrix = between[np.ix_(*kept)] / roots[0][:, None] / roots[1]
     return LayerSimilarity(
         np.minimum(matrix, 1.0),
-        *(
-            tuple(name for name, fine in zip(label, good, strict=True) if fine)
-            for label, good in zip(names, kept, strict=True)
-        ),
+        *(tuple(name for name, fine in zip(label, good, strict=True) if fine) for label, good in zip(names, kept, strict=True)),
         estimator=estimator,
         n=n,
         left_out_rows=left_out[0],
@@ -218,9 +213,7 @@ class _Layers:
         self._places = [slice(int(low), int(high)) for low, high in pairwise(ends)]
         self.width = int(ends[-1])
         self._shifts = [near_mean(layer, name) for name, layer in zip(names, rows, strict=True)]
-        self._exponents = [
-            int(np.frexp(np.abs(layer - shift).max())[1]) for layer, shift in zip(rows, self._shifts, strict=True)
-        ]
+        self._exponents = [int(np.frexp(np.abs(layer - shift).max())[1]) for layer, shift in zip(rows, self._shifts, strict=True)]
         self._first = [layer[0] for layer in rows]
         self.varies = np.zeros(len(names), dtype=bool)
         self._own = [np.zeros((layer.shape[1] + 2,) * 2) for layer in rows]

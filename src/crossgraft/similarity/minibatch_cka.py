@@ -123,9 +123,7 @@ def minibatch_cka(x: Features, y: Features, *, batch_size: int = 256, weight: st
 def _centred_gram(rows: LayerRows) -> Float[np.ndarray, " num_pairs"]:
     """The U-centred Gram matrix as a vector: the product of two of them is n (n − 3) HSIC₁."""
     size = len(rows)
-    shifted = rows - rows.mean(axis=0, dtype=np.float64).astype(
-        rows.dtype
-    )  # costs no digits where means are far from 0
+    shifted = rows - rows.mean(axis=0, dtype=np.float64).astype(rows.dtype)  # costs no digits where means are far from 0
     largest = float(np.abs(shifted).max())
     if largest > 1e8 or 0 < largest < 1e-8:  # float32 does not hold fourth powers of these
         shifted = shifted.astype(np.float64)

@@ -38,9 +38,7 @@ class PredictionSimilarity(Similarity):
     p_value: float
 
 
-def prediction_similarity(
-    predictions_a: Any, predictions_b: Any, labels: Any, *, folds: Any = None
-) -> PredictionSimilarity:
+def prediction_similarity(predictions_a: Any, predictions_b: Any, labels: Any, *, folds: Any = None) -> PredictionSimilarity:
     """P(1[f₁ wrong] = 1[f₂ wrong]) of eq. 3.2, beside what two models of these accuracies reach by independent mistakes.
 
     Two wrong predictions count as the same mistake also where they name different classes; ``agreement`` does not. The interval
@@ -79,9 +77,7 @@ def prediction_similarity(
     independent = a * b + (1 - a) * (1 - b)
     kappa = None if independent >= 1 else (value - independent) / (1 - independent)
     low, high, p_value = _permuted(wrong_a, wrong_b, parts)
-    found = PredictionSimilarity(
-        value, estimator="prediction similarity", n=len(truth), parts={"independent": independent}
-    )
+    found = PredictionSimilarity(value, estimator="prediction similarity", n=len(truth), parts={"independent": independent})
     vars(found).update(
         accuracy_a=a,
         accuracy_b=b,

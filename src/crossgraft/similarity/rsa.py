@@ -13,14 +13,7 @@ from crossgraft.similarity._features import Features, Rows, Similarity, as_rows,
 _MEASURE = "RSA"
 
 
-def rsa(
-    x: Features,
-    y: Features,
-    *,
-    distance: str = "correlation",
-    most_images: int = 5000,
-    seed: int = 0,
-) -> Similarity:
+def rsa(x: Features, y: Features, *, distance: str = "correlation", most_images: int = 5000, seed: int = 0) -> Similarity:
     """Spearman correlation of the distances of all pairs of images in X with those in Y.
 
     Args:
@@ -53,10 +46,7 @@ def rsa(
     if n < 4:
         raise NotApplicable(f"{_MEASURE} needs at least 4 images, found {n}.")
     drawn = None if n <= most_images else np.sort(generator(seed, "rsa").choice(n, most_images, replace=False))
-    ranks = [
-        _ranks(side if drawn is None else side[drawn], distance, name)
-        for side, name in zip(rows, ("x", "y"), strict=True)
-    ]
+    ranks = [_ranks(side if drawn is None else side[drawn], distance, name) for side, name in zip(rows, ("x", "y"), strict=True)]
     value = float(ranks[0] @ ranks[1] / np.sqrt((ranks[0] @ ranks[0]) * (ranks[1] @ ranks[1])))
     return Similarity(
         min(max(value, -1.0), 1.0),

@@ -289,9 +289,7 @@ class StreamingCka:
 
     def _products_for(self, x: RowsX, y: RowsY) -> BlockProducts:
         """In float32 as long as features and shifts fit into it."""
-        if self._products is None or (
-            self._products.dtype == np.float32 and (x.dtype, y.dtype) != (np.float32, np.float32)
-        ):
+        if self._products is None or (self._products.dtype == np.float32 and (x.dtype, y.dtype) != (np.float32, np.float32)):
             sums = self._flushed()
             shifts = sums.x.shift, sums.y.shift
             is_single = x.dtype == y.dtype == np.float32 and all(_fits(shift) for shift in shifts)

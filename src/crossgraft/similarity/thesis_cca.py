@@ -34,13 +34,7 @@ class Draw:
 
 
 def draws_of(
-    num_images: int,
-    shape: tuple[int, int, int],
-    other: tuple[int, int, int],
-    *,
-    preset: str,
-    seed: int,
-    layer: str = "",
+    num_images: int, shape: tuple[int, int, int], other: tuple[int, int, int], *, preset: str, seed: int, layer: str = ""
 ) -> list[Draw]:
     """What is drawn of maps of two networks.
 
@@ -103,9 +97,7 @@ def channels_last(maps: Maps) -> Float[np.ndarray, "num_positions _"]:
     return np.moveaxis(maps, 1, 3).reshape(-1, maps.shape[1])
 
 
-def thesis_mean(
-    pairs: Sequence[tuple[Float[np.ndarray, "num_positions _"], ...]], *, preset: str, seed: int
-) -> Similarity:
+def thesis_mean(pairs: Sequence[tuple[Float[np.ndarray, "num_positions _"], ...]], *, preset: str, seed: int) -> Similarity:
     """The value from the rows of each draw.
 
     Raises:
@@ -123,9 +115,7 @@ def thesis_mean(
         else ""
     )
     near_one = (
-        "Canonical correlations tend to 1 with so few positions, whatever the features are."
-        if reached <= 2 * width
-        else ""
+        "Canonical correlations tend to 1 with so few positions, whatever the features are." if reached <= 2 * width else ""
     )
     return Similarity(
         float(np.mean(values)),

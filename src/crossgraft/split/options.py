@@ -24,10 +24,7 @@ class SplitFile(Options):
     group: ClassVar[str] = "Output"
 
     out: str | Path | None = option(
-        "File of the split.",
-        default=None,
-        default_text="split.json; nothing is written from Python",
-        is_common=True,
+        "File of the split.", default=None, default_text="split.json; nothing is written from Python", is_common=True
     )
     overwrite: bool = option("Replace another split in that file.", default=False)
     reporter: Reporter | None = option("Receiver of progress; silent when None.", default=None, is_typed=False)

@@ -67,9 +67,7 @@ class DataSplit(Result[DataSplitRecord]):
             raise UsageError("There is no split to write.")
         refuse_to_replace(file, Split.is_in, what="a split")
         if file.exists() and not overwrite and not _holds(file, self.split):
-            raise UsageError(
-                f"{file} holds another split. Choose another file with --out, or replace it with --overwrite."
-            )
+            raise UsageError(f"{file} holds another split. Choose another file with --out, or replace it with --overwrite.")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -126,7 +124,5 @@ def describe_split(
         seed=split.seed,
         leakage=leakage_in_words(groups, rows.group_column, parts),
         leakage_checked=is_leakage_known(groups, parts),
-        missing=[
-            f"No image in {part} has the {task.noun} {', '.join(names)}." for part, names in absent.items() if names
-        ],
+        missing=[f"No image in {part} has the {task.noun} {', '.join(names)}." for part, names in absent.items() if names],
     )

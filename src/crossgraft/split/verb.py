@@ -52,9 +52,7 @@ def split_data(data: str | Path | Dataset, options: SplitOptions, run: Run) -> D
         val_share=options.val_fraction,
     )
     if not 0 <= options.val_fraction < 1:
-        raise UsageError(
-            f"--val-fraction must lie between 0 and 1 (0: no validation rows), not {options.val_fraction:g}."
-        )
+        raise UsageError(f"--val-fraction must lie between 0 and 1 (0: no validation rows), not {options.val_fraction:g}.")
     if isinstance(data, Dataset):
         source, rows, targets, class_names = data.source, data, data.targets, data.class_names
     else:

@@ -194,6 +194,4 @@ def _finite(values: Values, name: str) -> np.ndarray:
 
 def _refuse_many(ways: int, what: str) -> None:
     if ways > MOST_WAYS:
-        raise DataError(
-            f"{what} can be dealt out in {ways} ways, too many to try them all. This test is for a few folds."
-        )
+        raise DataError(f"{what} can be dealt out in {ways} ways, too many to try them all. This test is for a few folds.")

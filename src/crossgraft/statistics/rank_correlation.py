@@ -92,9 +92,7 @@ def _weighted_by_truth(score: _Values, truth: _Values) -> float:
     return float(np.sum(weight * agreement) / np.sum(weight))  # eq. 1
 
 
-def _correlation(
-    score: ModelValues, transfer_accuracy: ModelValues, measure: Callable[[_Values, _Values], float]
-) -> float:
+def _correlation(score: ModelValues, transfer_accuracy: ModelValues, measure: Callable[[_Values, _Values], float]) -> float:
     first, second = paired_values(score, transfer_accuracy)
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")

@@ -57,9 +57,7 @@ def friedman(values: Float[np.ndarray, "num_targets num_methods"], *, alpha: flo
     """
     num_targets, num_methods = values.shape
     if num_targets < 2 or num_methods < 3:
-        raise DataError(
-            f"Friedman's test needs two targets and three methods; there are {num_targets} and {num_methods}."
-        )
+        raise DataError(f"Friedman's test needs two targets and three methods; there are {num_targets} and {num_methods}.")
     if np.isinf(values).any():
         raise DataError("The values to compare must be finite, or NaN where a method has none.")
     return friedman_of_ranks(method_ranks(values), alpha=alpha)
@@ -125,9 +123,7 @@ Ties = Literal["ci", "exact"]
 PerDataSet = Float[np.ndarray, "num_datasets num_methods"]
 
 
-def leaderboard_ranks(
-    means: PerDataSet, half_widths: PerDataSet, *, ties: Ties = "ci"
-) -> Float64[np.ndarray, " num_methods"]:
+def leaderboard_ranks(means: PerDataSet, half_widths: PerDataSet, *, ties: Ties = "ci") -> Float64[np.ndarray, " num_methods"]:
     """Mean rank of each method, 1 = best.
 
     With ``ci``, the rule of Meta-Dataset's leaderboard: of the methods that are left the best one takes the next rank, together
@@ -199,10 +195,7 @@ class RankInterval(NamedTuple):
 
 
 def rank_intervals(
-    values: Float[np.ndarray, " num_models"],
-    replicates: Float64[np.ndarray, "num_models num_blocks"],
-    *,
-    alpha: float = 0.05,
+    values: Float[np.ndarray, " num_models"], replicates: Float64[np.ndarray, "num_models num_blocks"], *, alpha: float = 0.05
 ) -> list[RankInterval]:
     """Confidence intervals of ranks from leave-one-block-out values.
 

@@ -86,9 +86,7 @@ def relative_top_k_accuracy(score: ModelValues, transfer_accuracy: ModelValues, 
     return float(_expected_best(first, second, k=min(k, len(first))) / second.max())
 
 
-def _expected_best(
-    score: Float64[np.ndarray, " num_models"], result: Float64[np.ndarray, " num_models"], *, k: int
-) -> float:
+def _expected_best(score: Float64[np.ndarray, " num_models"], result: Float64[np.ndarray, " num_models"], *, k: int) -> float:
     """Expected best result among the k highest scores, ties at place k broken at random."""
     cut = np.sort(score)[::-1][k - 1]
     certain = result[score > cut]

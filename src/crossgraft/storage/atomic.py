@@ -25,9 +25,7 @@ ABANDONED_SECONDS = 24 * 3600
 BEFORE = "before"
 """What a folder replaces waits under this name in the temporary one, and goes back if nothing takes its place."""
 
-_NAME = re.compile(
-    r"\.(?P<target>.+)\.(?P<machine>[0-9a-f]{6})-(?P<pid>[0-9a-f]+)-(?P<start>[0-9a-f]+)-[0-9a-f]{8}\.tmp"
-)
+_NAME = re.compile(r"\.(?P<target>.+)\.(?P<machine>[0-9a-f]{6})-(?P<pid>[0-9a-f]+)-(?P<start>[0-9a-f]+)-[0-9a-f]{8}\.tmp")
 _CLOCK_SECONDS = 2
 """The start of a process is computed from the start of the system, which a corrected clock moves."""
 
@@ -275,9 +273,7 @@ def refuse_to_replace(path: Path, is_ours: Callable[[bytes], bool], *, what: str
             "file with --out."
         )
     if content and not overwrite:
-        raise UsageError(
-            f"{path} holds {what} already. Choose another file, or replace it with overwrite=True (--overwrite)."
-        )
+        raise UsageError(f"{path} holds {what} already. Choose another file, or replace it with overwrite=True (--overwrite).")
 
 
 def refuse_to_replace_folder(

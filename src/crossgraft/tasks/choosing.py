@@ -32,9 +32,7 @@ def task_of(targets: np.ndarray, num_classes: int | None = None, *, ordinal: boo
     """
     if targets.ndim == 2:
         if ordinal:
-            raise UsageError(
-                "--ordinal is for classes in an order, one per image; these images may have several labels."
-            )
+            raise UsageError("--ordinal is for classes in an order, one per image; these images may have several labels.")
         return MultiLabelTask()
     return _of_classes(num_classes, ordinal)
 

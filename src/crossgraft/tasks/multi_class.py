@@ -9,16 +9,7 @@ from jaxtyping import Bool, Float, Float64
 from scipy.special import log_softmax, softmax
 
 from crossgraft.errors import DataError
-from crossgraft.tasks._task import (
-    Decisions,
-    Likelihood,
-    Logits,
-    Marks,
-    Probabilities,
-    Task,
-    Thresholds,
-    checked_thresholds,
-)
+from crossgraft.tasks._task import Decisions, Likelihood, Logits, Marks, Probabilities, Task, Thresholds, checked_thresholds
 from crossgraft.types import Targets
 
 
@@ -115,9 +106,7 @@ class MultiClassTask(Task):
         """The largest probability, and whether its class is the true one."""
         return [(probabilities.max(axis=1), probabilities.argmax(axis=1) == targets)]
 
-    def wrong_answers(
-        self, probabilities: Probabilities, decisions: Decisions, targets: Targets
-    ) -> Float[np.ndarray, "n c"]:
+    def wrong_answers(self, probabilities: Probabilities, decisions: Decisions, targets: Targets) -> Float[np.ndarray, "n c"]:
         """The probability of the class that was decided for, where it is not the true one."""
         is_wrong = self.marks(decisions, probabilities.shape[1]) & (decisions != targets)[:, None]
         return np.where(is_wrong, probabilities, np.nan)

@@ -106,9 +106,7 @@ class MultiLabelTask(Task):
         """The probability of each label."""
         return list(zip(probabilities.T, targets.astype(bool).T, strict=True))
 
-    def wrong_answers(
-        self, probabilities: Probabilities, decisions: Decisions, targets: Targets
-    ) -> Float[np.ndarray, "n c"]:
+    def wrong_answers(self, probabilities: Probabilities, decisions: Decisions, targets: Targets) -> Float[np.ndarray, "n c"]:
         """The probability of each label that was wrongly given, or that a label is absent which was wrongly left out."""
         stated = np.where(decisions == 1, probabilities, 1.0 - probabilities)
         return np.where(decisions != targets, stated, np.nan)

@@ -143,9 +143,7 @@ def draws_from_its_seed_alone(method: Method, *, classifier: Classifier | None =
     method.add_adapters(other, seed=1)
     states = [network.state_dict() for network in (first, again, other)]
     names = first.adapter_parameters
-    require(
-        all(torch.equal(states[0][name], states[1][name]) for name in names), method, "one seed gives two beginnings"
-    )
+    require(all(torch.equal(states[0][name], states[1][name]) for name in names), method, "one seed gives two beginnings")
     same = all(torch.equal(states[0][name], states[2][name]) for name in names)
     require(not same, method, "another seed gives the same beginning")
 

@@ -111,9 +111,7 @@ def prefers_classes_that_separate(score: Score, **extra: Any) -> None:
         return
     shuffled = {**arrays, "labels": seeding.generator(0, "shuffle").permutation(arrays["labels"])}
     true_value, shuffled_value = _values(score, [arrays, shuffled])
-    require(
-        true_value > shuffled_value, score, f"true labels give {true_value:.4g}, shuffled labels {shuffled_value:.4g}"
-    )
+    require(true_value > shuffled_value, score, f"true labels give {true_value:.4g}, shuffled labels {shuffled_value:.4g}")
 
 
 @promise
@@ -146,9 +144,7 @@ def shares_statistics_faithfully(score: Score, **extra: Any) -> None:
     _require_same(score, fresh, shared.without(np.arange(6)), "rows left out of shared inputs", _tolerance(score))
     if "labels" in arrays:
         other = seeding.generator(0, "shuffle").permutation(arrays["labels"])
-        _require_same(
-            score, {**arrays, "labels": other}, shared.with_labels(other), "other labels on shared inputs", _ROUNDING
-        )
+        _require_same(score, {**arrays, "labels": other}, shared.with_labels(other), "other labels on shared inputs", _ROUNDING)
 
 
 @promise
@@ -256,11 +252,7 @@ def _numbers(score: Score, given: Mapping[str, Any] | ScoreInputs) -> dict[str, 
 
 
 def _require_same(
-    score: Score,
-    given: Mapping[str, Any] | ScoreInputs,
-    changed: Mapping[str, Any] | ScoreInputs,
-    change: str,
-    tolerance: float,
+    score: Score, given: Mapping[str, Any] | ScoreInputs, changed: Mapping[str, Any] | ScoreInputs, change: str, tolerance: float
 ) -> None:
     before, after = _numbers(score, given), _numbers(score, changed)
     far = [name for name, value in before.items() if abs(after[name] - value) > tolerance * max(1.0, abs(value))]

@@ -9,14 +9,7 @@ from crossgraft.errors import UsageError
 from crossgraft.losses import Loss
 from crossgraft.seeding import torch_generator
 from crossgraft.tasks import TASKS, task_named
-from crossgraft.testing.promises import (
-    Contract,
-    declares_its_facts,
-    is_written_and_read_again,
-    keep_all,
-    promise,
-    require,
-)
+from crossgraft.testing.promises import Contract, declares_its_facts, is_written_and_read_again, keep_all, promise, require
 from crossgraft.types import TaskName
 
 _ROUNDING = 1e-12
@@ -60,9 +53,7 @@ def adds_up_over_parts(loss: Loss) -> None:
         logits, targets = _batch(task)
         resolved = loss.resolve(targets, task=task)
         whole = resolved(logits, targets)
-        parts = torch.cat(
-            [resolved(logits[rows], targets[rows]) for rows in (slice(0, 1), slice(1, 4), slice(4, None))]
-        )
+        parts = torch.cat([resolved(logits[rows], targets[rows]) for rows in (slice(0, 1), slice(1, 4), slice(4, None))])
         close = torch.allclose(whole, parts, rtol=_ROUNDING, atol=_ROUNDING)
         require(close, loss, f"the whole batch gives {whole.tolist()}, its parts {parts.tolist()} ({task})")
 

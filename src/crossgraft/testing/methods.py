@@ -11,14 +11,7 @@ import torch
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.testing.adapters import ADAPTER_CONTRACTS, network_for
-from crossgraft.testing.promises import (
-    Contract,
-    declares_its_facts,
-    is_written_and_read_again,
-    keep_all,
-    promise,
-    require,
-)
+from crossgraft.testing.promises import Contract, declares_its_facts, is_written_and_read_again, keep_all, promise, require
 from crossgraft.tune.methods import Method
 
 

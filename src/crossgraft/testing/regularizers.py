@@ -10,13 +10,7 @@ from torch import Tensor
 
 from crossgraft.models.classifier import Classifier
 from crossgraft.seeding import torch_generator
-from crossgraft.testing.example_networks import (
-    NUM_IMAGES,
-    ExampleTrainingSet,
-    example_classifier,
-    example_step,
-    move_weights,
-)
+from crossgraft.testing.example_networks import NUM_IMAGES, ExampleTrainingSet, example_classifier, example_step, move_weights
 from crossgraft.testing.promises import (
     Contract,
     declares_its_facts,
@@ -37,9 +31,7 @@ def gives_finite_terms(regularizer: Regularizer, *, classifier: Classifier | Non
     terms = _loss(ours, network)
     require(bool(terms), regularizer, "it gives no term")
     for name, term in terms.items():
-        require(
-            term.shape == (), regularizer, f"its term {name} has the shape {tuple(term.shape)}, not that of a scalar"
-        )
+        require(term.shape == (), regularizer, f"its term {name} has the shape {tuple(term.shape)}, not that of a scalar")
         require(bool(term.isfinite()), regularizer, f"its term {name} is {term.item()}")
     weight = ours.task_weight
     require(math.isfinite(weight) and weight >= 0, regularizer, f"its task_weight is {weight}")
@@ -149,9 +141,7 @@ def check_regularizer(regularizer: Regularizer, *, classifier: Classifier | None
     keep_all(REGULARIZER_CONTRACTS, regularizer, Regularizer, classifier=classifier)
 
 
-def _attached(
-    regularizer: Regularizer, classifier: Classifier | None, *, seed: int = 0
-) -> tuple[Regularizer, Classifier]:
+def _attached(regularizer: Regularizer, classifier: Classifier | None, *, seed: int = 0) -> tuple[Regularizer, Classifier]:
     """Copies of both, the one attached to the other."""
     network = copy.deepcopy(classifier or example_classifier())
     ours = copy.deepcopy(regularizer)

@@ -55,9 +55,7 @@ from crossgraft.tune.words import missed_in_words
 from crossgraft.words.formatting import counted
 
 _STATISTICS = (
-    Reference(
-        key="Temperature", text="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML 2017."
-    ),
+    Reference(key="Temperature", text="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML 2017."),
     Reference(key="Intervals of AUC", text="DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988) 837."),
 )
 
@@ -118,10 +116,7 @@ def assemble_record(
         devices=[prepared.settings.device] * prepared.settings.num_processes,
         precision=prepared.settings.precision,
         checks=prepared.checks,
-        warnings=[
-            *failed,
-            *([] if keep is None or keep.is_reached else [missed_in_words(keep, batch_norm_record(prepared))]),
-        ],
+        warnings=[*failed, *([] if keep is None or keep.is_reached else [missed_in_words(keep, batch_norm_record(prepared))])],
         notes=plan.notes,
         references=[*references_of(plugins), *([] if rows.edits is None else rows.edits.references)],
         edits=rows.edits,

@@ -50,9 +50,7 @@ def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
         return None
     if found.low is None:
         reason = (found.no_interval_reason or "not stated why").rstrip(".")
-        return Caveat(
-            f"There is no interval ({reason}), so nothing tells how far chance goes.", _more_test_images(source)
-        )
+        return Caveat(f"There is no interval ({reason}), so nothing tells how far chance goes.", _more_test_images(source))
     doubt = doubt_in_words(found, num_choices(record))
     if doubt is None:
         return None
@@ -116,9 +114,7 @@ def missed_class(source: Source[TuningRecord]) -> Caveat | None:
     if not found:
         return None
     worst = max(found, key=lambda each: (each.missed / each.images, each.images))
-    guess = (
-        f"Guessing misses {_SHARE(1 - 1 / num_choices(record))} of them" if task.partitions else "Guessing does as well"
-    )
+    guess = f"Guessing misses {_SHARE(1 - 1 / num_choices(record))} of them" if task.partitions else "Guessing does as well"
     others = len(found) - 1
     more = f"; {counted(others, f'other {task.noun} is', f'other {task.nouns} are')} no better off" if others else ""
     return Caveat(f"It misses {worst.missed} of {worst.images} images {task.of} {worst.name}. {guess}{more}.")

@@ -259,9 +259,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):
     def _checked(self, X: Any, y: Any) -> tuple[Images, np.ndarray]:
         """Images and labels, by the rules of scikit-learn where it has some."""
         if y is None:
-            raise DataError(
-                "FineTunedClassifier requires y to be passed, but the target y is None. Give one label per image."
-            )
+            raise DataError("FineTunedClassifier requires y to be passed, but the target y is None. Give one label per image.")
         images, labels = X, np.asarray(y)
         if not holds_images(X):
             checked: Any = validate_data(self, X, y, dtype=None, multi_output=True, ensure_min_samples=2)

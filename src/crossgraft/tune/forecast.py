@@ -10,13 +10,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Piece, Reporter
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.jobs import is_trained
-from crossgraft.tune.measuring.drift import (
-    MeasuringCost,
-    count_looks,
-    measure_cost,
-    num_looks_after,
-    num_looks_to_adapt,
-)
+from crossgraft.tune.measuring.drift import MeasuringCost, count_looks, measure_cost, num_looks_after, num_looks_to_adapt
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import GridPoint, GridTraining, first_factor, further_factors
 from crossgraft.tune.planning.preparation import Preparation
@@ -117,7 +111,5 @@ def trainings_in_words(plan: PlanRecord) -> str:
     """What is trained, and that it is measured."""
     several = f"{counted(plan.num_jobs, 'training')} of " if plan.num_jobs > 1 else ""
     several = f"at most {several}" if plan.seeks_factor else several
-    steps = (
-        f"{counted(plan.epochs, 'epoch')} × {counted(plan.steps_per_epoch, 'step')} of {count(plan.batch_size)} images"
-    )
+    steps = f"{counted(plan.epochs, 'epoch')} × {counted(plan.steps_per_epoch, 'step')} of {count(plan.batch_size)} images"
     return f"{several}{steps}, then val and test"

@@ -34,9 +34,7 @@ from crossgraft.tune.planning.rows import FoldData, make_feed
 from crossgraft.tune.record import EpochRow, GridPointRecord
 
 
-def epoch_rows(
-    training: GridTraining, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int
-) -> list[EpochRow]:
+def epoch_rows(training: GridTraining, history: Sequence[TrainedEpoch], *, metric: str, best_epoch: int) -> list[EpochRow]:
     """One row per epoch of one training; epochs count from 1, those of the head alone first."""
     num_head = sum(row.phase == "head" for row in history)
     return [
@@ -154,9 +152,7 @@ class TrainingWork(Work[GridTraining, Trained]):
 
     def around(self, job: Job[GridTraining]) -> AbstractContextManager[object]:
         """Shown as a stage."""
-        return (
-            nullcontext() if self.progress is None else self.progress.stage(job.spec, self.data, self.prepared.settings)
-        )
+        return nullcontext() if self.progress is None else self.progress.stage(job.spec, self.data, self.prepared.settings)
 
     def read_back(self, job: Job[GridTraining]) -> Trained | None:
         """The training of an earlier attempt, whose weights are read when they are needed."""
@@ -238,9 +234,7 @@ class TrainingWork(Work[GridTraining, Trained]):
         asked = self.prepared.settings.log_gradient_norms
         return self.run.path / _folder(job) / FILE_NAME if asked and self.run is not None else None
 
-    def _keep(
-        self, job: Job[GridTraining], record: JobRecord, classifier: Classifier, norms: GradientNorms | None
-    ) -> Trained:
+    def _keep(self, job: Job[GridTraining], record: JobRecord, classifier: Classifier, norms: GradientNorms | None) -> Trained:
         state = {name: value.detach().to("cpu").contiguous().clone() for name, value in classifier.state_dict().items()}
         if self.run is None:
             return Trained(job.spec, record, load=lambda: state, gradient_norms=norms)
@@ -264,11 +258,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             "sampler": plugins.sampler,
             "flip": plugins.augmentation.flip,
             "settings": repr(replace(settings_at(prepared, point), **on_any_machine)),
-            **(
-                {}
-                if prepared.keep is None
-                else {"keep": prepared.keep.target, "keep_factor": point.get(KEEP_FACTOR, 1.0)}
-            ),
+            **({} if prepared.keep is None else {"keep": prepared.keep.target, "keep_factor": point.get(KEEP_FACTOR, 1.0)}),
             **({} if prepared.batch_norm.mode == "train" else {"batch norm": prepared.batch_norm.mode}),
             **{each.name: meaning for each in plugins.regularizers if (meaning := getattr(each, "definition", None))},
         }

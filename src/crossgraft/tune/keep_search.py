@@ -113,10 +113,7 @@ def _rounded(factor: float) -> float:
 
 
 def run_trainings(
-    work: TrainingWork,
-    *,
-    keep_going: bool,
-    told: Callable[[Outcome[GridTraining, Trained]], object] = lambda _: None,
+    work: TrainingWork, *, keep_going: bool, told: Callable[[Outcome[GridTraining, Trained]], object] = lambda _: None
 ) -> list[TrainingOutcome]:
     """Every point of the grid on one fold; with ``--keep`` each with as many factors as it takes.
 

@@ -82,17 +82,13 @@ def _without_seen(found: KnownTargets, targets: np.ndarray, seen: AlreadySeen, *
 
 def _classes(images: ImageRows, targets: Targets, facts: Answering) -> KnownTargets:
     if not task_of(targets).partitions:
-        return KnownTargets(
-            warnings=("The data have several labels per image and the model gives one, so nothing is measured.",)
-        )
+        return KnownTargets(warnings=("The data have several labels per image and the model gives one, so nothing is measured.",))
     place = {name: index for index, name in enumerate(facts.class_names)}
     of_label = np.asarray([place.get(name, _UNKNOWN) for name in images.class_names])
     unknown = [name for name in images.class_names if name not in place]
     names = tuple(images.class_names[int(target)] for target in targets)
     if len(unknown) == len(images.class_names):
-        text = (
-            f"None of the classes of the data ({joined(unknown)}) is a class of the model ({joined(facts.class_names)})"
-        )
+        text = f"None of the classes of the data ({joined(unknown)}) is a class of the model ({joined(facts.class_names)})"
         return KnownTargets(None, names, (f"{text}, so nothing is measured.",))
     mapped = of_label[targets]
     if not unknown:

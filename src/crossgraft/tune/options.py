@@ -10,15 +10,7 @@ from crossgraft.edit.options import EditsBefore
 from crossgraft.errors import UsageError
 from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import DATA_HELP, Command, Input, Typed
-from crossgraft.options.data import (
-    ClassOptions,
-    Splits,
-    Subsets,
-    TableOptions,
-    Unreadable,
-    Validating,
-    Volumes,
-)
+from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Validating, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Terminal, Workers
 from crossgraft.tune.engine.settings import OptimizerName, ScheduleName
@@ -54,10 +46,7 @@ class Slots(Options):
         "What is trained: full, linear, scratch, partial:3, lora, adaptformer.", default="full", is_common=True
     )
     regularizer: str | Regularizer | Sequence[str | Regularizer] = option(
-        "Terms added to the loss: l2_sp:alpha=0.1; several with commas or repeated.",
-        default=(),
-        repeats=True,
-        is_common=True,
+        "Terms added to the loss: l2_sp:alpha=0.1; several with commas or repeated.", default=(), repeats=True, is_common=True
     )
     batch_transform: str | BatchTransform | Sequence[str | BatchTransform] = option(
         "Transforms of a batch: mixup:0.2, cutmix, label_smoothing:0.1; several with commas or repeated.",
@@ -71,9 +60,7 @@ class Slots(Options):
     loss: str | Mapping[str, object] | Loss | None = option(
         "cross_entropy, focal:2 or multi_label.", default=None, default_text="the one that fits the labels"
     )
-    class_weights: str | Sequence[float | int] | None = option(
-        "balanced, or one number per class: '1 2.5 1'.", default=None
-    )
+    class_weights: str | Sequence[float | int] | None = option("balanced, or one number per class: '1 2.5 1'.", default=None)
     sampler: str = option("shuffle, or balanced: classes equally often.", default="shuffle", in_protocol=True)
 
 
@@ -108,10 +95,7 @@ class TrainingOptions(Options):
         "Largest learning rate of the new head.", default=None, default_text="the learning rate", in_protocol=True
     )
     weight_decay: float | None = option(
-        "Decay of weights with two or more dimensions.",
-        default=None,
-        default_text="0.05; 0 with l2_sp",
-        in_protocol=True,
+        "Decay of weights with two or more dimensions.", default=None, default_text="0.05; 0 with l2_sp", in_protocol=True
     )
     momentum: float | None = option("Momentum of SGD.", default=None, default_text="0.9", in_protocol=True)
     schedule: ScheduleName = option("cosine or constant.", default="cosine", in_protocol=True)
@@ -140,9 +124,7 @@ class TrainingOptions(Options):
     layer_decay: float = option(
         "Factor of the learning rate from one block to the block before it, in (0, 1].", default=1.0, in_protocol=True
     )
-    clip_norm: float | None = option(
-        "Largest norm of the gradient.", default=None, default_text="no clipping", in_protocol=True
-    )
+    clip_norm: float | None = option("Largest norm of the gradient.", default=None, default_text="no clipping", in_protocol=True)
     patience: int | None = option(
         "Number of epochs without improvement after which training stops.",
         default=None,

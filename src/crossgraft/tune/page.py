@@ -9,14 +9,7 @@ from crossgraft.data.describe import describe_classes, describe_groups, known_sp
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.data.plots import split_counts_figure
 from crossgraft.edit.page import edited_blocks, edited_with
-from crossgraft.metrics.page import (
-    interval_of,
-    metrics_by_class,
-    metrics_by_name,
-    metrics_figure,
-    metrics_table,
-    name_of,
-)
+from crossgraft.metrics.page import interval_of, metrics_by_class, metrics_by_name, metrics_figure, metrics_table, name_of
 from crossgraft.metrics.plots import MOST_CONFUSED_CLASSES, confusion_figure, roc_figure
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import guessing, metric_format, metric_in_words, overall, rows_in_words
@@ -38,13 +31,7 @@ from crossgraft.split.page import parts_table
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
 from crossgraft.tune.page_curves import curves_section, gradients_section
-from crossgraft.tune.page_training import (
-    calibration_section,
-    folds_section,
-    grid_section,
-    plan_section,
-    thresholds_section,
-)
+from crossgraft.tune.page_training import calibration_section, folds_section, grid_section, plan_section, thresholds_section
 from crossgraft.tune.record import MistakeRecord, TuningRecord
 from crossgraft.tune.words import ADAPTED, CKA, NUMBERS, kind_in_words, meaning_of, similarity_rows
 from crossgraft.words.formatting import NumberFormat, count, counted, joined
@@ -78,10 +65,7 @@ def similarity_table(similarity: Mapping[str, float]) -> Table:
     kinds, has_statistics = next(iter(rows.values())), len(rows) > 1
     return Table(
         caption="Features of the test images, compared with those of the pretrained network",
-        columns=[
-            Column("Network"),
-            *(Column(CKA[name], numeric=True, page_only="debiased" not in name) for name in kinds),
-        ],
+        columns=[Column("Network"), *(Column(CKA[name], numeric=True, page_only="debiased" not in name) for name in kinds)],
         rows=[[words(name), *(number(value, NUMBERS) for value in values.values())] for name, values in rows.items()],
         file_name="similarity",
         muted_rows=frozenset([1] if has_statistics else []),
@@ -175,9 +159,7 @@ def tuning_data_section(source: Source[Any]) -> Section:
         shown = " The first 20 are drawn." if len(data.class_names) > 20 else ""
         task = recorded_task(data)
         blocks += [
-            Figure(
-                [wide], caption=f"Images {task.of} each {task.noun} in each part of the data.{shown}", narrow=[narrow]
-            ),
+            Figure([wide], caption=f"Images {task.of} each {task.noun} in each part of the data.{shown}", narrow=[narrow]),
             parts_table(record.splits),
         ]
     blocks += [*edited_blocks(record.edits), Facts(data_facts(data)), *data_gallery(source.thumbnails)]
@@ -261,9 +243,7 @@ def metrics_section(source: Source[TuningRecord]) -> Section | None:
         here = [row for row in rows if row.split == split]
         table = metrics_table(here, caption=f"Metrics on {rows_in_words(split)}", file_name=f"metrics-{split}")
         blocks.append(table if split == splits[0] else Folded(f"On {rows_in_words(split)}", [table]))
-    meanings = dict.fromkeys(
-        f"{row.title}: {row.explanation}" for row in rows if row.explanation and row.split == splits[0]
-    )
+    meanings = dict.fromkeys(f"{row.title}: {row.explanation}" for row in rows if row.explanation and row.split == splits[0])
     if meanings:
         blocks.append(Folded("What each metric says", [Items(list(meanings))]))
     return Section(name="metrics", title="Metrics", part="evidence", blocks=blocks)
@@ -272,9 +252,7 @@ def metrics_section(source: Source[TuningRecord]) -> Section | None:
 def _about_intervals(rows: Sequence[MetricRecord]) -> str:
     if any(row.num_groups is not None for row in rows):
         return "Intervals count groups, not images: several images of one patient tell less than as many patients."
-    return (
-        "Without groups every image counts as independent. If patients have several images, intervals are too narrow."
-    )
+    return "Without groups every image counts as independent. If patients have several images, intervals are too narrow."
 
 
 def classes_section(source: Source[TuningRecord]) -> Section | None:

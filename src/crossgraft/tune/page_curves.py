@@ -7,13 +7,7 @@ from collections.abc import Callable, Sequence
 from crossgraft.report.blocks import Block, Figure, Folded, Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, table_of, whole, words
-from crossgraft.tune.plots import (
-    MOST_NAMED_BLOCKS,
-    BlockCurve,
-    LearningCurve,
-    gradient_norms_figure,
-    learning_curves_figure,
-)
+from crossgraft.tune.plots import MOST_NAMED_BLOCKS, BlockCurve, LearningCurve, gradient_norms_figure, learning_curves_figure
 from crossgraft.tune.record import EpochRow, GradientNormsRecord, TuningRecord
 from crossgraft.tune.words import ADAPTED, CKA
 from crossgraft.words.formatting import NumberFormat, counted
@@ -78,8 +72,7 @@ def _file_name(record: GradientNormsRecord, *, several: bool) -> str:
 
 def _notes(record: GradientNormsRecord) -> Sequence[str]:
     return [
-        f"Over {counted(record.num_steps, 'step')}. A spike is a step with more than twice the moving average of the step "
-        "before."
+        f"Over {counted(record.num_steps, 'step')}. A spike is a step with more than twice the moving average of the step before."
     ]
 
 
@@ -129,9 +122,7 @@ def _one_job(source: Source[TuningRecord], job: str) -> Figure:
     ]
     metric = [LearningCurve("validation", [row.val_metric for row in rows])]
     drawings = [
-        learning_curves_figure(
-            curves, y_label=label, best_epoch=best, head_epochs=head, identifier=f"{source.prefix}{name}"
-        )
+        learning_curves_figure(curves, y_label=label, best_epoch=best, head_epochs=head, identifier=f"{source.prefix}{name}")
         for curves, label, name in (
             (_with_values(loss), "Loss", "loss"),
             (_with_values(metric), f"{selection_title(source.record)} (validation)", "val-metric"),
@@ -153,14 +144,10 @@ def _many_jobs(source: Source[TuningRecord], jobs: Sequence[str]) -> Figure:
     ]
     drawings = []
     for label, name, value in quantities:
-        curves = _with_values(
-            [LearningCurve(job, [value(row) for row in _rows(record, job)], job not in named) for job in jobs]
-        )
+        curves = _with_values([LearningCurve(job, [value(row) for row in _rows(record, job)], job not in named) for job in jobs])
         if curves:
             drawings.append(
-                learning_curves_figure(
-                    curves, y_label=label, best_epoch=None, head_epochs=0, identifier=f"{source.prefix}{name}"
-                )
+                learning_curves_figure(curves, y_label=label, best_epoch=None, head_epochs=0, identifier=f"{source.prefix}{name}")
             )
     others = len(jobs) - len(named)
     faint = f" Thin: {counted(others, 'other run')}." if others else ""

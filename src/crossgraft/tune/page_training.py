@@ -12,19 +12,7 @@ from crossgraft.report.blocks import Block, Facts, Figure, Folded, Items, Paragr
 from crossgraft.report.plots.intervals import IntervalRow
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import (
-    INTERVAL,
-    Cell,
-    Column,
-    Table,
-    counts,
-    interval,
-    number,
-    table_of,
-    whole,
-    words,
-    yes_or_no,
-)
+from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words, yes_or_no
 from crossgraft.tune.page_curves import selection_title
 from crossgraft.tune.record import FoldRecord, GridPointRecord, PlanRow, TuningRecord
 from crossgraft.tune.words import (
@@ -52,9 +40,7 @@ def calibration_section(source: Source[TuningRecord]) -> Section | None:
         return Section(name="calibration", title="Calibration", part="evidence", blocks=[Paragraph(text)])
     blocks: list[Block] = [Paragraph(_in_words(calibration))]
     if any(bin_.num_images for bin_ in calibration.bins_raw):
-        drawing = reliability_figure(
-            calibration.bins_raw, calibration.bins_calibrated, identifier=f"{source.prefix}reliability"
-        )
+        drawing = reliability_figure(calibration.bins_raw, calibration.bins_calibrated, identifier=f"{source.prefix}reliability")
         caption = (
             "Each mark is a bin of images by the probability that the model states, its area the number of images. On the dashed "
             "line probabilities mean what they say; below it the model is too sure of itself."
@@ -114,17 +100,7 @@ def thresholds_table(thresholds: Sequence[ThresholdRecord]) -> Table:
 
 
 _METRIC = NumberFormat(decimals=3)
-_ESSENTIAL = (
-    "Pretrained model",
-    "Method",
-    "Regulariser",
-    "To keep",
-    "BatchNorm",
-    "Adapters",
-    "Parameters",
-    "Epochs",
-    "Time",
-)
+_ESSENTIAL = ("Pretrained model", "Method", "Regulariser", "To keep", "BatchNorm", "Adapters", "Parameters", "Epochs", "Time")
 
 
 def folds_section(source: Source[TuningRecord]) -> Section | None:
@@ -225,9 +201,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
     """What was trained and what was frozen, why, and with which settings."""
     record = source.record
     plan, model = record.plan, record.model
-    own = (
-        f"; {count(plan.num_own_parameters)} more of regularisers, trained beside it" if plan.num_own_parameters else ""
-    )
+    own = f"; {count(plan.num_own_parameters)} more of regularisers, trained beside it" if plan.num_own_parameters else ""
     norm = batch_norm_in_words(record.batch_norm)
     facts = [
         ("Pretrained model", f"{model.name}: {model.architecture} ({model.source})"),

@@ -28,10 +28,7 @@ _PART = "logits"
 
 
 def logits_of_batches(
-    classifier: Classifier,
-    batches: Iterable[Images] | BatchLoader,
-    *,
-    on_images: Callable[[int], object] | None = None,
+    classifier: Classifier, batches: Iterable[Images] | BatchLoader, *, on_images: Callable[[int], object] | None = None
 ) -> Generator[Float32[Tensor, "num_images num_outputs"]]:
     """Logits of each batch of prepared images on the CPU, computed where and in the type that the network is."""
 
@@ -70,9 +67,7 @@ def compute_logits(
     return logits
 
 
-def foresee_logits(
-    classifier: Classifier, images: ImageSource, *, batch_size: int = BATCH_SIZE, reporter: Reporter
-) -> None:
+def foresee_logits(classifier: Classifier, images: ImageSource, *, batch_size: int = BATCH_SIZE, reporter: Reporter) -> None:
     """Say how long ``compute_logits`` of the same arguments will take, after a look at a few images."""
     if not reporter.wants_forecast or len(images) == 0:
         return

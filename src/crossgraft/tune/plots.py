@@ -69,9 +69,7 @@ def learning_curves_figure(
             axes.axhline(target, color=INK, alpha=0.6, linewidth=1.2, linestyle=(0, (1, 2)))
         styles = iter([(OKABE_ITO[0], "o"), (OKABE_ITO[1], "s"), *((c, "^") for c in OKABE_ITO[2:])])
         for curve in curves:
-            _draw_curve(
-                axes, curve, steps or range(1, len(curve.values) + 1), ("", "") if curve.faint else next(styles)
-            )
+            _draw_curve(axes, curve, steps or range(1, len(curve.values) + 1), ("", "") if curve.faint else next(styles))
         axes.set_xlim(0.5, max(steps[-1] if steps else len(curve.values) for curve in curves) + 0.5)
         if any(not curve.faint for curve in curves):
             axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, borderaxespad=0, handlelength=1.6)
@@ -142,9 +140,7 @@ def gradient_norms_figure(
 
     def paint(figure: Figure) -> None:
         bottom = height - _GRADIENT_NORMS_TOP - plot_height
-        axes = figure.add_axes(
-            (_GRADIENT_NORMS_LEFT / width, bottom / height, plot_width / width, plot_height / height)
-        )
+        axes = figure.add_axes((_GRADIENT_NORMS_LEFT / width, bottom / height, plot_width / width, plot_height / height))
         axes.set_xlabel("Step")
         figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
         for curve, (colour, dashes) in zip(curves, styles, strict=True):

@@ -59,9 +59,7 @@ class Predictions(Result[PredictionRecord]):
 
         classes = self.record.class_names
         rows = [self._row(name, row) for name, row in zip(self.names, self.record.rows, strict=True)]
-        optional = [
-            name for name in ("target", "seen", "problem") if any(row[name] not in (None, False) for row in rows)
-        ]
+        optional = [name for name in ("target", "seen", "problem") if any(row[name] not in (None, False) for row in rows)]
         columns = ["image", "predicted", "probability", "decision", *(f"probability {name}" for name in classes)]
         return pd.DataFrame(rows, columns=[*columns, *optional])
 

@@ -371,9 +371,7 @@ class Regularizer(Protocol):
         """Restore what ``state_dict`` gave, after ``attach``."""
 
 
-def attach(
-    regularizer: Regularizer, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0
-) -> None:
+def attach(regularizer: Regularizer, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
     """Attach it, with the seed if it takes one: those that draw nothing need not."""
     parameters = inspect.signature(regularizer.attach).parameters.values()
     takes_seed = any(each.name == "seed" or each.kind is each.VAR_KEYWORD for each in parameters)

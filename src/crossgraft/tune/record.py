@@ -28,13 +28,11 @@ class EpochRow(Record):
     val_metric: float | None
     metric_reason: str | None = Field(default=None, description="Why there is no metric.")
     val_cka: float | None = Field(
-        default=None,
-        description="Similarity of the features of the validation rows to those of the pretrained network.",
+        default=None, description="Similarity of the features of the validation rows to those of the pretrained network."
     )
     val_cka_debiased: float | None = Field(default=None, description="The same without the bias of few rows.")
     val_cka_adapted: float | None = Field(
-        default=None,
-        description="Similarity to the pretrained weights with BatchNorm statistics of the training images.",
+        default=None, description="Similarity to the pretrained weights with BatchNorm statistics of the training images."
     )
     val_cka_debiased_adapted: float | None = Field(default=None, description="The same without the bias of few rows.")
     is_best: bool = Field(default=False, description="The epoch whose weights were kept.")
@@ -57,9 +55,7 @@ class GradientNormsRecord(Record):
 
     job: str
     num_steps: Count
-    smoothing: float = Field(
-        description="What a step counts for in the moving average, over what the one after it does."
-    )
+    smoothing: float = Field(description="What a step counts for in the moving average, over what the one after it does.")
     steps: list[int] = Field(description="Steps that are listed, from 1; at most 200, evenly spread.")
     blocks: list[BlockGradientRecord] = Field(description="Blocks with a trained parameter, first to last.")
 
@@ -124,9 +120,7 @@ class PluginRecord(Record):
     spelling: str = Field(description="What to type to get it again, with its options: 'l2_sp:alpha=0.1'.")
     title: str
     reference: str = ""
-    in_full: str | None = Field(
-        default=None, description="The same, with what was left open filled in, where that differs."
-    )
+    in_full: str | None = Field(default=None, description="The same, with what was left open filled in, where that differs.")
 
     @property
     def used(self) -> str:
@@ -157,8 +151,7 @@ class PlanRecord(Record):
         default=0, description="Parameters of regularisers, trained beside the network and not counted with it."
     )
     added_seconds_per_step: float | None = Field(
-        default=None,
-        description="What those regularisers take of a step; None: there are none, or it was not measured.",
+        default=None, description="What those regularisers take of a step; None: there are none, or it was not measured."
     )
     added_bytes: int | None = Field(default=None, description="What they take of the memory.")
     num_adapter_parameters: int = Field(default=0, description="Of adapters, which are among the trained ones.")
@@ -343,9 +336,7 @@ class PredictionRecord(Record):
     schema_version: int = SCHEMA_VERSION
     kind: Literal["prediction"] = "prediction"
     model: TunedModelRecord
-    model_trained_on: str = Field(
-        description="Name of the data that the model was fine-tuned on, or that the head learned from."
-    )
+    model_trained_on: str = Field(description="Name of the data that the model was fine-tuned on, or that the head learned from.")
     model_fingerprint: str = Field(description="Of the fine-tuned weights.")
     head: str | None = Field(
         default=None, description="Few-shot head, as it is written, on the frozen model; None: a fine-tuned model."

@@ -47,9 +47,7 @@ def look_at_known_results(reporter: Reporter) -> None:
         reporter.warn(f"{error} Training goes on; its result can only be added if the file is sound by then.")
 
 
-def keep_known_result(
-    record: TuningRecord, spec: ModelSpec, rows: TuningRows, options: TuneOptions, reporter: Reporter
-) -> None:
+def keep_known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, options: TuneOptions, reporter: Reporter) -> None:
     """Add the result to the user's known ones; a warning where that cannot be done. Arguments as of ``known_result``."""
     result = known_result(record, spec, rows, options)
     if result is not None:

@@ -47,9 +47,7 @@ def read_edits(options: TuneT) -> tuple[TuneT, AskedEdits | None]:
     if not said:
         return options, None
     if not options.edits:
-        raise UsageError(
-            f"{_flag(said[0])} says which images are edited, and no edit is named. Add one, for example --with tag."
-        )
+        raise UsageError(f"{_flag(said[0])} says which images are edited, and no edit is named. Add one, for example --with tag.")
     asked = AskedEdits.of(
         options.edits,
         share=options.edit_share,
@@ -134,9 +132,7 @@ def _parts(options: TuneOptions) -> tuple[str, ...]:
     if not named:
         raise UsageError("--edit-parts names no part. Leave it out to edit images of train, val and test alike.")
     if options.folds is not None and set(named) != set(PARTS):
-        raise UsageError(
-            "With --folds each image is in every part once, so that --edit-parts has no meaning. Leave it out."
-        )
+        raise UsageError("With --folds each image is in every part once, so that --edit-parts has no meaning. Leave it out.")
     return tuple(part for part in PARTS if part in named)
 
 
@@ -181,14 +177,8 @@ def seen_in_support(support: ImageRows, images: ImageRows) -> AlreadySeen:
     shared = sorted(_known_groups(support) & _known_groups(images)) if same_column else []
     same = np.array([digest in learned for digest in images.image_digests], dtype=bool)
     of_group = np.zeros(len(images), dtype=bool) if images.groups is None else np.isin(images.groups, shared)
-    said = (
-        [f"{same.sum()} of {counted(len(images), 'image')} are in the support set, pixel by pixel"] if any(same) else []
-    )
-    said += (
-        [f"images of {counted(len(shared), 'group')} (column {images.group_column}) are on both sides"]
-        if shared
-        else []
-    )
+    said = [f"{same.sum()} of {counted(len(images), 'image')} are in the support set, pixel by pixel"] if any(same) else []
+    said += [f"images of {counted(len(shared), 'group')} (column {images.group_column}) are on both sides"] if shared else []
     return AlreadySeen(same | of_group, ", and ".join(said) or None)
 
 

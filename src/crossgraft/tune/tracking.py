@@ -89,9 +89,7 @@ class GuardedTracker(Tracker):
     def _try(self, call: Callable[[], None]) -> None:
         try:
             call()
-        except (
-            Exception
-        ) as error:  # trackers pass on what their clients raise: errors of many kinds, also of the network
+        except Exception as error:  # trackers pass on what their clients raise: errors of many kinds, also of the network
             if self._works:
                 reason = (str(error).strip().splitlines() or [""])[0].rstrip(".") or type(error).__name__
                 self._reporter.warn(

@@ -37,13 +37,7 @@ from crossgraft.words.formatting import counted
 
 
 def train_and_evaluate(
-    prepared: Preparation,
-    plan: Plan,
-    *,
-    run: RunDirectory | None,
-    tracking: Tracker,
-    publish: Publish,
-    reporter: Reporter,
+    prepared: Preparation, plan: Plan, *, run: RunDirectory | None, tracking: Tracker, publish: Publish, reporter: Reporter
 ) -> FineTuningResult:
     """Everything after the plan.
 
@@ -129,9 +123,7 @@ def _gradient_norms(outcomes: Sequence[tuple[FoldNetworks, list[TrainingOutcome]
     return {each.training.name: each.gradient_norms for each in trained if each.gradient_norms is not None}
 
 
-def _finish_fold(
-    prepared: Preparation, networks: FoldNetworks, trained: Sequence[Trained], reporter: Reporter
-) -> FinishedFold:
+def _finish_fold(prepared: Preparation, networks: FoldNetworks, trained: Sequence[Trained], reporter: Reporter) -> FinishedFold:
     """Pick a model by the validation rows; only then look at the test rows."""
     chosen = pick(trained, prepared.rule, prepared.keep)
     classifier = trained_network(prepared.new_classifier(), chosen)
@@ -163,10 +155,7 @@ def _similarity(prepared: Preparation, finished: Sequence[FinishedFold], reporte
             for fold in finished
         ]
         return similarity_to_source(
-            compared,
-            prepared.rows.dataset,
-            device=prepared.settings.device,
-            num_threads=prepared.num_threads,
+            compared, prepared.rows.dataset, device=prepared.settings.device, num_threads=prepared.num_threads
         )
 
 

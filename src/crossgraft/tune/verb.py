@@ -67,7 +67,5 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
         plan = make_plan(prepared, run=directory, reporter=run.reporter)
         if options.plan:
             return FineTuningResult(plan=plan)
-        tuned = train_and_evaluate(
-            prepared, plan, run=directory, tracking=tracking, publish=publish, reporter=run.reporter
-        )
+        tuned = train_and_evaluate(prepared, plan, run=directory, tracking=tracking, publish=publish, reporter=run.reporter)
         return tuned

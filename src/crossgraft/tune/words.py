@@ -33,9 +33,7 @@ def similarity_rows(similarity: Mapping[str, float]) -> dict[str, dict[str, floa
     names = sorted((name for name in CKA if name in similarity), key=lambda name: "debiased" not in name)
     rows: dict[str, dict[str, float | None]] = {_FINE_TUNED: {name: similarity[name] for name in names}}
     if "cka_debiased_untouched" in similarity:
-        rows[_UNTOUCHED] = {
-            name: 1.0 if name.endswith("_adapted") else similarity.get(f"{name}_untouched") for name in names
-        }
+        rows[_UNTOUCHED] = {name: 1.0 if name.endswith("_adapted") else similarity.get(f"{name}_untouched") for name in names}
     return rows
 
 
@@ -65,14 +63,11 @@ def untouched_in_words(similarity: Mapping[str, float]) -> str | None:
     if debiased is None:
         return None
     return (
-        "BatchNorm statistics of the training images alone, with no weight changed, give a debiased CKA of "
-        f"{NUMBERS(debiased)}"
+        f"BatchNorm statistics of the training images alone, with no weight changed, give a debiased CKA of {NUMBERS(debiased)}"
     )
 
 
-def meaning_of(
-    similarity: Mapping[str, float], batch_norm: BatchNormRecord | None, *, from_scratch: bool = False
-) -> str | None:
+def meaning_of(similarity: Mapping[str, float], batch_norm: BatchNormRecord | None, *, from_scratch: bool = False) -> str | None:
     """What the similarity of a fine-tuned network says beside that of untouched weights; None without BatchNorm.
 
     Args:
@@ -95,9 +90,7 @@ def meaning_of(
             f"The BatchNorm statistics stayed those of the pretrained network, {changed}. {alone}; that is part of the values "
             "marked as adapted."
         )
-    weights = (
-        f"What training changed is in the values marked as adapted ({NUMBERS(similarity.get('cka_debiased_adapted'))})."
-    )
+    weights = f"What training changed is in the values marked as adapted ({NUMBERS(similarity.get('cka_debiased_adapted'))})."
     if batch_norm.mode == "adapt":
         return f"{alone}. Training started from there. {weights}"
     return f"{alone}; the fine-tuned network has {NUMBERS(tuned)}. {_cause(similarity, batch_norm)} {weights}"

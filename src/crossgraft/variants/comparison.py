@@ -160,11 +160,7 @@ class FineTuningComparison(Result[FineTuningComparisonRecord]):
             flat: dict[str, object] = row.model_dump(exclude={"metrics", "similarity", "picked"})
             flat |= {name: row.similarity.get(name) for name in ("cka", "cka_debiased")} | row.similarity
             for metric in row.metrics:
-                flat |= {
-                    metric.metric: metric.value,
-                    f"{metric.metric}_low": metric.low,
-                    f"{metric.metric}_high": metric.high,
-                }
+                flat |= {metric.metric: metric.value, f"{metric.metric}_low": metric.low, f"{metric.metric}_high": metric.high}
             flat["picked"] = ",".join(f"{name}={value}" for name, value in row.picked.items())
             rows.append(flat)
         return pd.DataFrame(rows)

@@ -87,9 +87,7 @@ def draw_curves(
         return [], "full is not among the variants that were trained, so there is nothing to mix weights with"
     curves: list[MixedCurve] = []
     for full in fulls:
-        linear = next(
-            (each for each in done if each.variant.is_linear and each.seed == full.seed and each.record), None
-        )
+        linear = next((each for each in done if each.variant.is_linear and each.seed == full.seed and each.record), None)
         try:
             curves.append(_curve(study, full, linear, metric, run))
         except StorageError:
@@ -175,11 +173,7 @@ def above_curve(
     ``trainings`` are those of one variant, one per seed, with the metric of each in ``measured``.
     """
     by_seed = {curve.seed: curve for curve in curves}
-    pairs = [
-        (each, value, by_seed[each.seed])
-        for each, value in zip(trainings, measured, strict=True)
-        if each.seed in by_seed
-    ]
+    pairs = [(each, value, by_seed[each.seed]) for each, value in zip(trainings, measured, strict=True) if each.seed in by_seed]
     if not pairs or pairs[0][0].variant.is_full:
         return None
     if pairs[0][0].variant.is_linear and pairs[0][2].starts_at_linear:
@@ -195,7 +189,6 @@ def above_curve(
     if len(ones) < len(pairs):
         where = "" if len(pairs) == 1 else f" (in {len(pairs) - len(ones)} of {len(pairs)} seeds)"
         return DifferenceRecord(
-            value=None,
-            reason=f"no network between pretrained and full that was measured has features of the same CKA{where}",
+            value=None, reason=f"no network between pretrained and full that was measured has features of the same CKA{where}"
         )
     return difference(ones, others, images)

@@ -47,9 +47,7 @@ def find_layer(study: Study, asked: str) -> str:
     """
     task, class_names = study.rows.dataset.task, study.rows.dataset.class_names
     if not task.partitions:
-        raise UsageError(
-            "--layer-pca colours every image by its class, but these images may have several labels. Leave it out."
-        )
+        raise UsageError("--layer-pca colours every image by its class, but these images may have several labels. Leave it out.")
     classifier = study.pretrained(study.seeds[0], task.num_outputs(len(class_names)))
     layer = classifier.blocks[-1].removeprefix("body.") if asked == AUTO else asked
     named_layer(classifier.body, layer)
@@ -79,9 +77,9 @@ def layer_pca(study: Study, done: Sequence[DoneTraining], layer: str) -> LayerPc
             classifier = said.to(resolve_device(study.request.options.device))
             images = TrainingImages(dataset, classifier.preprocessing, num_threads=study.num_threads)
             device = str(classifier.head.weight.device)
-            features = _features(
-                classifier, layer, evaluation_batches(images, batch_size=BATCH_SIZE, device=device)
-            ).astype(np.float64)
+            features = _features(classifier, layer, evaluation_batches(images, batch_size=BATCH_SIZE, device=device)).astype(
+                np.float64
+            )
             found = principal_components(features)
             if isinstance(found, str):
                 panels.append(LayerPcaPanel(variant=training.variant.name, reason=found))
@@ -132,9 +130,7 @@ def with_signs_of(
     return points * np.where((points * first).sum(axis=0) < 0, -1.0, 1.0)
 
 
-def _features(
-    classifier: Classifier, layer: str, batches: Iterable[Images]
-) -> Float[np.ndarray, "num_images num_features"]:
+def _features(classifier: Classifier, layer: str, batches: Iterable[Images]) -> Float[np.ndarray, "num_images num_features"]:
     tap = Tap(f"body.{layer}", pool="mean")
     read = through_taps(classifier, [tap], run=classifier.features)
     said = run_pass(classifier, batches, read=read, like=classifier.head.weight)

@@ -105,9 +105,7 @@ def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]
     debiased = _trade_off(record, "cka_debiased", prefix, adapted=adapted)
     blocks: list[Block] = [
         Figure(biased[:1], caption=_trade_off_caption(record, adapted=adapted), narrow=biased[1:]),
-        Folded(
-            "The same against the debiased CKA", [Figure(debiased[:1], caption=_DEBIASED_CAPTION, narrow=debiased[1:])]
-        ),
+        Folded("The same against the debiased CKA", [Figure(debiased[:1], caption=_DEBIASED_CAPTION, narrow=debiased[1:])]),
     ]
     if adapted and len(modes) > 1:
         as_it_came = _trade_off(record, "cka", prefix)
@@ -134,9 +132,7 @@ def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *,
     short = "Similarity (CKA)" if measure == "cka" else "Similarity (debiased CKA)"
     label = short.replace("Similarity", f"Similarity to the {compared} features")
     points = [
-        TradeOff(
-            row.variant, _interval(_trade_off_similarity(row, kind)), _interval(row.metric), row.sweep, row.strength
-        )
+        TradeOff(row.variant, _interval(_trade_off_similarity(row, kind)), _interval(row.metric), row.sweep, row.strength)
         for row in record.variants
     ]
     curve = curve_of(record.interpolation, kind, record.primary_metric)
@@ -145,14 +141,7 @@ def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *,
     return [
         trade_off_figure(points, curve, joined, x_label=label, y_label=title, identifier=place),
         trade_off_figure(
-            points,
-            curve,
-            joined,
-            x_label=short,
-            y_label=title,
-            identifier=f"{place}-narrow",
-            width=_SMALL_SCREEN,
-            height=330,
+            points, curve, joined, x_label=short, y_label=title, identifier=f"{place}-narrow", width=_SMALL_SCREEN, height=330
         ),
     ]
 
@@ -213,9 +202,7 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     caveats = caveats_of(source, COMPARISON_CAVEATS)
     blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
     said = [caveat.text for caveat in caveats]
-    blocks += [
-        Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in said
-    ]
+    blocks += [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in said]
     blocks += trade_off(record, prefix=source.prefix)
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
@@ -224,10 +211,7 @@ def variants_section(source: Source[FineTuningComparisonRecord]) -> Section:
     """Every variant with all that was measured, the best first, and what it sets."""
     record = source.record
     return Section(
-        name="variants",
-        title="Every way to fine-tune",
-        part="evidence",
-        blocks=[variants_table(record), *_settings(record)],
+        name="variants", title="Every way to fine-tune", part="evidence", blocks=[variants_table(record), *_settings(record)]
     )
 
 
@@ -250,19 +234,13 @@ def variants_table(record: FineTuningComparisonRecord) -> Table:
         ],
         caption="Ways to fine-tune, the best first",
         file_name="variants",
-        notes=[
-            *([] if untouched is None else [f"{untouched}.", ADAPTED]),
-            f"Trained in {duration(record.seconds)} in all.",
-        ],
+        notes=[*([] if untouched is None else [f"{untouched}.", ADAPTED]), f"Trained in {duration(record.seconds)} in all."],
     )
 
 
 def _done() -> tuple[Column, Callable[[ComparedVariantRecord], Cell]]:
     """How many trainings of a variant ended with a model."""
-    return (
-        Column("Done", numeric=True),
-        lambda row: whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"),
-    )
+    return (Column("Done", numeric=True), lambda row: whole(row.num_done, f"{row.num_done} of {row.num_done + row.num_failed}"))
 
 
 def _of_batch_norm() -> list[tuple[Column, Callable[[ComparedVariantRecord], Cell]]]:
@@ -279,10 +257,7 @@ def _value(found: ValueRecord | None) -> float | None:
 
 
 def _settings(record: FineTuningComparisonRecord) -> list[Block]:
-    said = [
-        f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}."
-        for row in record.variants
-    ]
+    said = [f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
     return [Folded("What each of them sets", [Items(said)])]
 
 
@@ -295,12 +270,7 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
         return None
     name = metric_name_in_words(record.primary_metric)
     has_curve = bool(record.interpolation)
-    columns = [
-        Column("Variant"),
-        Column(f"Minus {full.variant}", numeric=True),
-        INTERVAL,
-        Column("Separable"),
-    ]
+    columns = [Column("Variant"), Column(f"Minus {full.variant}", numeric=True), INTERVAL, Column("Separable")]
     if has_curve:
         columns += [
             Column("Minus curve", numeric=True),
@@ -375,10 +345,7 @@ def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section
     )
     said = [_picked(each, record.primary_metric) for each in record.interpolation]
     return Section(
-        name="mixed-weights",
-        title="Mixed weights",
-        part="evidence",
-        blocks=[Items(said), Folded("Every point", [table])],
+        name="mixed-weights", title="Mixed weights", part="evidence", blocks=[Items(said), Folded("Every point", [table])]
     )
 
 

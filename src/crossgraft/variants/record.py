@@ -99,8 +99,7 @@ class ComparedTrainingRecord(Record):
     folder: str | None = Field(default=None, description="Its run directory, in the one of the comparison.")
     metrics: list[MetricRecord] = Field(default=[], description="On test, over all classes.")
     similarity: dict[str, float] = Field(
-        default={},
-        description="To the pretrained features, named as in the record of a fine-tuning: 'cka', 'cka_debiased' …",
+        default={}, description="To the pretrained features, named as in the record of a fine-tuning: 'cka', 'cka_debiased' …"
     )
     seconds: float = Field(description="Of training, without the look at test.")
     num_epochs: int | None = None
@@ -137,9 +136,7 @@ class ComparedVariantRecord(Record):
     )
     seconds: float | None = Field(description="Of one training, on average.")
     time_ratio: float | None = Field(default=None, description="Seconds over those of full.")
-    difference: DifferenceRecord | None = Field(
-        default=None, description="To full; None: it is full, or full is not there."
-    )
+    difference: DifferenceRecord | None = Field(default=None, description="To full; None: it is full, or full is not there.")
     above_curve: DifferenceRecord | None = Field(
         default=None,
         description="To the best network on the way from pretrained to full that is at least as similar: by the CKA to the "

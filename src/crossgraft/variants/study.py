@@ -209,9 +209,7 @@ def plans_in_words(record: ComparisonPlanRecord) -> str:
 def _shared(plans: Sequence[PlanRecord]) -> tuple[dict[str, str], list[str]]:
     """Settings and notes that are in every plan, in the order of the first."""
     first = plans[0]
-    settings = {
-        name: text for name, text in first.settings.items() if all(plan.settings.get(name) == text for plan in plans)
-    }
+    settings = {name: text for name, text in first.settings.items() if all(plan.settings.get(name) == text for plan in plans)}
     return settings, [note for note in first.notes if all(note in plan.notes for plan in plans)]
 
 

@@ -15,12 +15,7 @@ from crossgraft.tune.record import BatchNormMode
 from crossgraft.tune.words import missed_in_words
 from crossgraft.variants.comparison import MeasuredImages, OnImages, difference
 from crossgraft.variants.curves import MixedCurve, above_curve
-from crossgraft.variants.record import (
-    ComparedTrainingRecord,
-    ComparedVariantRecord,
-    DifferenceRecord,
-    ValueRecord,
-)
+from crossgraft.variants.record import ComparedTrainingRecord, ComparedVariantRecord, DifferenceRecord, ValueRecord
 from crossgraft.variants.study import DoneTraining, Study
 from crossgraft.variants.variant import Variant, left_out
 from crossgraft.words.formatting import counted
@@ -61,9 +56,7 @@ def measure_variants(done: Sequence[DoneTraining], images: MeasuredImages) -> li
     return found
 
 
-def summarise(
-    measured: Sequence[Measured], curves: Sequence[MixedCurve], images: MeasuredImages
-) -> list[ComparedVariantRecord]:
+def summarise(measured: Sequence[Measured], curves: Sequence[MixedCurve], images: MeasuredImages) -> list[ComparedVariantRecord]:
     """Every variant with its intervals and differences, the best first, those that failed last."""
     full = next((each for each in measured if each.variant.is_full and each.trainings), None)
     pairs = _pairs(measured, images)
@@ -93,9 +86,7 @@ def _row(
     variant, rows, batch_norm = each.variant, [one.row for one in each.trainings], _batch_norm(each)
     seconds = float(np.mean([row.seconds for row in rows])) if rows else None
     of_full = None if full is None else float(np.mean([one.row.seconds for one in full.trainings]))
-    not_separable = [
-        other for (one, other), found in pairs.items() if one == variant.name and found.is_separable is False
-    ]
+    not_separable = [other for (one, other), found in pairs.items() if one == variant.name and found.is_separable is False]
     return ComparedVariantRecord(
         variant=variant.name,
         settings={name: _in_words(value) for name, value in variant.settings.items() if value not in ((), None)},
@@ -114,9 +105,7 @@ def _row(
         seconds=seconds,
         time_ratio=None if seconds is None or not of_full else seconds / of_full,
         difference=None if full is None or each is full or not rows else pairs[variant.name, full.variant.name],
-        above_curve=above_curve(each.trainings, each.values, curves, images, adapted=batch_norm == "adapt")
-        if rows
-        else None,
+        above_curve=above_curve(each.trainings, each.values, curves, images, adapted=batch_norm == "adapt") if rows else None,
         not_separable_from=not_separable,
     )
 

@@ -212,9 +212,7 @@ def _plugins_of(item: str) -> dict[str, Any]:
         name = choice.partition(":")[0].strip()
         if name in METHODS:
             if method is not None:
-                raise UsageError(
-                    f"--compare {item}: {method} and {choice} are both methods. Give one, and what is added."
-                )
+                raise UsageError(f"--compare {item}: {method} and {choice} are both methods. Give one, and what is added.")
             choose(METHODS, choice)
             method = choice
         elif name in REGULARIZERS:

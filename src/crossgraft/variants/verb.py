@@ -31,13 +31,7 @@ from crossgraft.variants.curves import draw_curves
 from crossgraft.variants.layer_pca import find_layer, layer_pca
 from crossgraft.variants.record import FineTuningComparisonRecord
 from crossgraft.variants.study import DoneTraining, Study, foresee, plan_all, train_all, variant_options
-from crossgraft.variants.summary import (
-    intervals_in_words,
-    measure_variants,
-    missed_targets,
-    notes_on,
-    summarise,
-)
+from crossgraft.variants.summary import intervals_in_words, measure_variants, missed_targets, notes_on, summarise
 from crossgraft.variants.variant import Entry, Variant, left_out, read_variants
 
 _SAID_BY_VARIANTS = ("method", "regularizer")
@@ -176,9 +170,7 @@ def _directory(
     settings = [{"name": each.name, **as_typed({**defaults, **each.settings})} for each in variants]
     resolved = {
         "model": request.spec.describe(),
-        "compare": [
-            {name: each[name] for name in each if name == "name" or each[name] != defaults[name]} for each in settings
-        ],
+        "compare": [{name: each[name] for name in each if name == "name" or each[name] != defaults[name]} for each in settings],
         "grid": [point_name(point) for point in request.points],
     }
     typed = {**request.typed(), "compare": _as_typed(options.compare), "seeds": options.seeds}
@@ -188,9 +180,7 @@ def _directory(
             yield directory
 
 
-def _record(
-    study: Study, done: Sequence[DoneTraining], run: RunDirectory, layer: str | None
-) -> FineTuningComparisonRecord:
+def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory, layer: str | None) -> FineTuningComparisonRecord:
     first = next(each.record for each in done if each.record is not None)
     rows = study.rows
     metric = rows.dataset.task.primary_metric

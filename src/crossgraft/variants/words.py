@@ -15,12 +15,7 @@ from crossgraft.report.source import Source
 from crossgraft.report.verdict import PREDICT_IMAGES, Caveat, CaveatOf, Following, leakage_not_checked, unsound_data
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.words import untouched_in_words
-from crossgraft.variants.record import (
-    ComparedVariantRecord,
-    DifferenceRecord,
-    FineTuningComparisonRecord,
-    ValueRecord,
-)
+from crossgraft.variants.record import ComparedVariantRecord, DifferenceRecord, FineTuningComparisonRecord, ValueRecord
 from crossgraft.words.formatting import NumberFormat, counted, joined
 
 NUMBERS = NumberFormat(decimals=3)
@@ -166,9 +161,7 @@ def _kept(row: ComparedVariantRecord) -> float | None:
     return None if found is None else found.value
 
 
-def _kept_in_words(
-    keeper: ComparedVariantRecord, best: ComparedVariantRecord, record: FineTuningComparisonRecord
-) -> str:
+def _kept_in_words(keeper: ComparedVariantRecord, best: ComparedVariantRecord, record: FineTuningComparisonRecord) -> str:
     adapted = " to the adapted network" if keeper.batch_norm == "adapt" else ""
     alike = f"debiased CKA{adapted} {NUMBERS(_kept(keeper))}"
     full = record.full
@@ -192,8 +185,7 @@ def batch_norms_differ(record: FineTuningComparisonRecord) -> str | None:
     if len(set(known.values())) < 2:
         return None
     of_modes = [
-        f"{joined([name for name, own in known.items() if own == mode])}: {mode}"
-        for mode in dict.fromkeys(known.values())
+        f"{joined([name for name, own in known.items() if own == mode])}: {mode}" for mode in dict.fromkeys(known.values())
     ]
     alone = untouched_in_words(untouched_similarity(record))
     size = "" if alone is None else f" {alone}."

@@ -132,9 +132,7 @@ def _lines(cells: Sequence[str], widths: Sequence[int], is_heading: bool) -> Ite
     """One row of the table; headings of fewer lines stand beside the last line of the others."""
     broken = [_broken(cell, width) for cell, width in zip(cells, widths, strict=False)]
     height = max(map(len, broken))
-    filled = [
-        [""] * (height - len(each)) + each if is_heading else each + [""] * (height - len(each)) for each in broken
-    ]
+    filled = [[""] * (height - len(each)) + each if is_heading else each + [""] * (height - len(each)) for each in broken]
     return zip(*filled, strict=True)
 
 

@@ -26,6 +26,4 @@ def answer_section(source):
     return Section("verdict", "Answer", "verdict", [Paragraph(source.record.answer, tone="lead")])
 
 
-REPORT = Kind(
-    DescriptionRecord, heading, (answer_section, counts_section, provenance_section), (counts_section, answer_section)
-)
+REPORT = Kind(DescriptionRecord, heading, (answer_section, counts_section, provenance_section), (counts_section, answer_section))

@@ -96,12 +96,7 @@ def test_a_median_cut_leaves_images_on_both_sides(values):
         (texts("", None), None, DataError, "no value, and is missing for 2 of 2"),
         (np.array([5.0, 5.0]), ">4", DataError, r"one value \(5\)"),
         (texts("a", "b", "c"), None, UsageError, r"3 values \(a, b, c\)\. Name the one"),
-        (
-            texts("male", "female"),
-            "femal",
-            UnknownNameError,
-            "Unknown value of the column sex: femal. Did you mean female",
-        ),
+        (texts("male", "female"), "femal", UnknownNameError, "Unknown value of the column sex: femal. Did you mean female"),
         (np.array([1, 2, 3]), "=4", UnknownNameError, "Unknown value of the column sex: 4"),
         (np.array([0, 1]), "5", UnknownNameError, "Unknown value of the column sex: 5"),
         (np.array([1, 2, 3]), "old", UsageError, "holds numbers, and old is no cut"),
@@ -179,9 +174,7 @@ def test_draws_are_nested_in_an_order_of_hashes(seed, share, other):
 def test_the_order_of_the_rows_does_not_matter(seed, with_patients):
     labels, attribute, patients, identities = population(seed)
     order = np.random.default_rng(seed).permutation(len(labels))
-    drawn = draw_protocol(
-        labels, attribute, patients if with_patients else None, shares=SHARES, identities=identities, seed=seed
-    )
+    drawn = draw_protocol(labels, attribute, patients if with_patients else None, shares=SHARES, identities=identities, seed=seed)
     turned = draw_protocol(
         labels[order],
         attribute[order],
@@ -199,9 +192,7 @@ def test_the_order_of_the_rows_does_not_matter(seed, with_patients):
 
 def test_seeds_differ():
     labels, attribute, patients, identities = population(0)
-    drawn = [
-        draw_protocol(labels, attribute, patients, shares=[0.5], identities=identities, seed=seed) for seed in range(4)
-    ]
+    drawn = [draw_protocol(labels, attribute, patients, shares=[0.5], identities=identities, seed=seed) for seed in range(4)]
     assert len({tuple(each.test) for each in drawn}) == 4 and len({tuple(each.draws[0].dev) for each in drawn}) == 4
 
 
@@ -255,15 +246,11 @@ def test_cells_with_too_few_images_are_named():
     with pytest.raises(DataError, match=said):
         draw_protocol(labels, attribute, patients, num_dev=30, **kind)
     kind["shares"] = (0.0,)
-    with pytest.raises(
-        DataError, match=f"positive images without sex F in development: 99 wanted, {without} available"
-    ):
+    with pytest.raises(DataError, match=f"positive images without sex F in development: 99 wanted, {without} available"):
         draw_protocol(labels, attribute, patients, num_dev=99, **kind)
     in_test = counts(labels, attribute, np.flatnonzero(patients < 20))
     short = in_test.index(min(in_test))
-    words = ["positive images with", "positive images without", "negative images with", "negative images without"][
-        short
-    ]
+    words = ["positive images with", "positive images without", "negative images with", "negative images without"][short]
     with pytest.raises(DataError, match=f"{words} sex F in test: {min(in_test) + 1} wanted, {min(in_test)} available"):
         draw_protocol(labels, attribute, patients, num_test=min(in_test) + 1, **kind)
 
@@ -273,25 +260,14 @@ def test_a_cell_of_one_patient_cannot_be_in_both_parts():
     patients = np.arange(80)
     patients[(labels == 0) & (attribute == 1)] = 999
     names = [str(row) for row in range(80)]
-    with pytest.raises(
-        DataError, match="negative images with sex F of different patients for two parts: 2 wanted, 1 avail"
-    ):
+    with pytest.raises(DataError, match="negative images with sex F of different patients for two parts: 2 wanted, 1 avail"):
         draw_protocol(labels, attribute, patients, shares=[0.0], identities=names, in_words="sex F")
-    with pytest.raises(
-        DataError, match="positive images with sex F of different patients for two parts: 2 wanted, 0 avail"
-    ):
+    with pytest.raises(DataError, match="positive images with sex F of different patients for two parts: 2 wanted, 0 avail"):
         draw_protocol(labels, attribute * (1 - labels), None, shares=[0.0], identities=names, in_words="sex F")
     kept = (attribute == 0) | (labels == 1)
     with pytest.raises(DataError, match="negative images with sex F in test: 1 wanted, 0 available"):
         draw_protocol(
-            labels,
-            attribute,
-            None,
-            shares=[0.0],
-            identities=names,
-            in_words="sex F",
-            known=kept,
-            is_test=np.arange(80) < 40,
+            labels, attribute, None, shares=[0.0], identities=names, in_words="sex F", known=kept, is_test=np.arange(80) < 40
         )
 
 
@@ -349,9 +325,7 @@ def test_exact_scores_are_the_mean_of_all_draws(seed, sizes, share, number):
     ]
     assert found.iid(share, number) == pytest.approx(np.mean(sampled))
     for value, positives, negatives in zip(found, (p0, p1, p0, p1), (n0, n0, n1, n1), strict=True):
-        assert value == pytest.approx(
-            roc_auc_score([1] * len(positives) + [0] * len(negatives), [*positives, *negatives])
-        )
+        assert value == pytest.approx(roc_auc_score([1] * len(positives) + [0] * len(negatives), [*positives, *negatives]))
     assert found._fields == ("clean", "aligned", "ood", "both")
 
 
@@ -364,9 +338,7 @@ def test_sampled_sets_have_the_exact_scores_on_average():
     assert exact == AttributeScores(clean=0.5, aligned=1.0, ood=0.0, both=0.5)
     for draw in found.draws:
         sampled = roc_auc_score(labels[draw.iid], scores[draw.iid])
-        assert (
-            sampled == pytest.approx(exact.iid(draw.share, found.num_test)) == pytest.approx((1 + draw.iid_share) / 2)
-        )
+        assert sampled == pytest.approx(exact.iid(draw.share, found.num_test)) == pytest.approx((1 + draw.iid_share) / 2)
     assert roc_auc_score(labels[found.ood], scores[found.ood]) == 0
 
 

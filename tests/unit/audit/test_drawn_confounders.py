@@ -170,9 +170,7 @@ def test_a_ruler_on_each_edge(edge, shape):
     turned = {"left": info.mask, "right": info.mask[:, ::-1], "top": info.mask.T, "bottom": info.mask[::-1].T}[edge]
     length = len(turned)
     thick, reach = max(round(0.002 * min(shape)), 1), round(0.04 * min(shape))
-    assert turned[:, :thick].all() and not turned[:, reach:].any(), (
-        "the line along the edge, and nothing beyond the ticks"
-    )
+    assert turned[:, :thick].all() and not turned[:, reach:].any(), "the line along the edge, and nothing beyond the ticks"
     starts = np.flatnonzero(np.diff(turned[:, thick].astype(int), prepend=0) == 1)
     assert len(starts) == 50
     np.testing.assert_allclose(starts, 0.02 * length * (np.arange(50) + 0.5), atol=1)

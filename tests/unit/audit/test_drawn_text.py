@@ -74,9 +74,7 @@ def test_a_tag_on_colour_is_white():
     ],
 )
 def test_text_has_to_lie_in_the_frame(confounder, shape):
-    with pytest.raises(
-        DataError, match=rf"{confounder.name}: .* {shape[0]} × {shape[1]}\. Lower size, move xy, or shorten"
-    ):
+    with pytest.raises(DataError, match=rf"{confounder.name}: .* {shape[0]} × {shape[1]}\. Lower size, move xy, or shorten"):
         confounder(flat(*shape))
 
 

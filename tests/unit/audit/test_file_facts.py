@@ -108,9 +108,7 @@ def test_facts_of_a_folder(tmp_path):
         picture.save(file, "PNG" if quality is None else "JPEG", **({} if quality is None else {"quality": quality}))
     dataset = open_dataset(tmp_path)
     found = fact_attributes(dataset, root=str(tmp_path))
-    assert list(found) == NAMES and all(
-        values.shape == (4,) and values.dtype == np.float64 for values in found.values()
-    )
+    assert list(found) == NAMES and all(values.shape == (4,) and values.dtype == np.float64 for values in found.values())
     assert found["height"].tolist() == [10, 11, 12, 13] and found["width"].tolist() == [20] * 4
     np.testing.assert_allclose(found["aspect"], 20 / np.arange(10, 14))
     np.testing.assert_array_equal(found["jpeg_quality"], [30, 90, np.nan, np.nan])  # what counts is the content
@@ -154,9 +152,7 @@ def test_height_tells_the_class_and_noise_does_not():
 def test_noise_tells_nothing_on_average():
     labels = np.repeat(["no", "yes"], [30, 90])
     dataset = labelled(labels)
-    values = [
-        how_telling(dataset, {"noise": np.random.default_rng(seed).random(120)}, seed=seed)[0] for seed in range(20)
-    ]
+    values = [how_telling(dataset, {"noise": np.random.default_rng(seed).random(120)}, seed=seed)[0] for seed in range(20)]
     assert np.mean([row.balanced_accuracy.value for row in values]) == pytest.approx(0.5, abs=0.04)
     assert np.mean([row.auc.value for row in values]) == pytest.approx(0.5, abs=0.05)
 

@@ -69,9 +69,7 @@ def backbone(module, preprocessing=PLAIN):
     with torch.random.fork_rng():
         torch.manual_seed(0)
         network = module()
-    return Backbone(
-        network, name="own", architecture="own", source="factory", family="own", preprocessing=preprocessing
-    )
+    return Backbone(network, name="own", architecture="own", source="factory", family="own", preprocessing=preprocessing)
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +85,7 @@ def images():
 
 
 @settings(max_examples=25, deadline=None)
-@given(
-    st.integers(8, 13), st.integers(8, 13), st.integers(0, 14), st.sampled_from(["cycles", "px"]), st.integers(0, 99)
-)
+@given(st.integers(8, 13), st.integers(8, 13), st.integers(0, 14), st.sampled_from(["cycles", "px"]), st.integers(0, 99))
 def test_low_pass_and_high_pass_complete_each_other(height, width, cutoff, unit, seed):
     image = np.random.default_rng(seed).random((height, width, 3))
     radius = cutoff / 20 if unit == "cycles" else cutoff / 2
@@ -123,11 +119,7 @@ def test_high_pass_is_an_edit(monkeypatch):
     np.testing.assert_array_equal(edit(image, strength=0.0)[0], image)
     np.testing.assert_array_equal(HighPass(cutoff=0)(image)[0], image)
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    for wrong, said in (
-        ({"cutoff": 6}, "add unit=px"),
-        ({"unit": "pixels"}, "cycles or px"),
-        ({"cutoff": -1}, "be in"),
-    ):
+    for wrong, said in (({"cutoff": 6}, "add unit=px"), ({"unit": "pixels"}, "cycles or px"), ({"cutoff": -1}, "be in")):
         with pytest.raises(UsageError, match=f"of high_pass.*{said}"):
             HighPass(**wrong)
     with pytest.raises(DataError, match="high_pass:unit=px needs square images, got 24 × 20"):
@@ -262,9 +254,7 @@ def test_a_network_that_is_sure_or_sees_the_mean_alone_has_no_priority(looking_a
     ):
         assert found.priority.psd is found.priority.std is None and found.priority.num_saturated == 24
         (edit,) = found.edits
-        assert (
-            edit.psd is not None and edit.overlap is None and "no gradient" in edit.reason and not edit.is_informative
-        )
+        assert edit.psd is not None and edit.overlap is None and "no gradient" in edit.reason and not edit.is_informative
     mixed = make_classifier(looking_at_4, 3, seed=0)
     with torch.no_grad():
         mixed.head.weight.copy_(torch.tensor([[1e3, 0.0], [-1e3, 0.0], [0.0, 0.0]]))
@@ -322,11 +312,7 @@ def test_bad_input_of_the_audit(looking_at_4, images):
     small = Preprocessing(16, 16, mean=(0.5,) * 3, std=(0.5,) * 3, resize_policy="squash")
     for call, error, said in (
         (lambda: frequency_audit(looking_at_4, images, max_images=0), UsageError, "at least 1, got 0"),
-        (
-            lambda: frequency_audit(looking_at_4, images, max_images=2),
-            UsageError,
-            "at least 3, one of each class; got 2",
-        ),
+        (lambda: frequency_audit(looking_at_4, images, max_images=2), UsageError, "at least 3, one of each class; got 2"),
         (lambda: frequency_audit(looking_at_4, images, objective="true labels"), UsageError, "is a backbone"),
         (lambda: frequency_audit(classifier, images, objective="true labels"), UsageError, "does not have the classes"),
         (lambda: frequency_audit(classifier, images, objective="loss"), (UsageError, TypeError), None),
@@ -413,11 +399,7 @@ def test_bad_input_of_bands(blobs):
         (lambda: band_accuracy(subject, blobs, cutoffs=()), UsageError, "No cutoff was given"),
         (lambda: band_accuracy(subject, blobs, cutoffs=(3.0,)), UsageError, "cycles per pixel"),
         (lambda: band_accuracy(subject, blobs, metric="f1"), (UsageError, TypeError), None),
-        (
-            lambda: band_accuracy(subject, blobs, metric="balanced_accuracy", positive="low"),
-            UsageError,
-            "of all classes",
-        ),
+        (lambda: band_accuracy(subject, blobs, metric="balanced_accuracy", positive="low"), UsageError, "of all classes"),
         (lambda: band_accuracy(subject, blobs, positive="sick"), DataError, "does not know the class sick"),
         (lambda: band_accuracy(subject, several), DataError, "several labels"),
         (lambda: band_accuracy(subject, blobs.select_classes(["low"])), DataError, "of two classes; all are of low"),

@@ -98,9 +98,7 @@ def test_a_run_that_was_stopped_goes_on(counted, tmp_path):
     for entry in whole:
         assert [point.share for point in entry.points] == list(SHARES)
         assert [point.realised for point in entry.points] == [0, 0.5, 1]
-        assert (
-            entry.points[0].metric("best_epoch").value == 1 and entry.detectability.value > 0.6 and entry.input_rms > 0
-        )
+        assert entry.points[0].metric("best_epoch").value == 1 and entry.detectability.value > 0.6 and entry.input_rms > 0
         assert entry.input_rms > 0
     assert whole[0].points[0].metric("clean") == whole[1].points[0].metric("clean")
     with run_in(tmp_path / "run") as run:  # what decides the numbers is another
@@ -154,9 +152,7 @@ def test_one_training_without_carriers_serves_all_artefacts():
     assert {(turn.share, turn.confounders) for turn in turns} == {
         (0.0, ("tag", "gamma")), *((share, (name,)) for share in (0.5, 1.0) for name in ("tag", "gamma"))
     }  # fmt: skip
-    always = audit_turns(
-        rows, ["tag", "gamma"], SHARES, lambda fold, share: rows.carriers(fold, share, negatives=0.5, seed=0)
-    )
+    always = audit_turns(rows, ["tag", "gamma"], SHARES, lambda fold, share: rows.carriers(fold, share, negatives=0.5, seed=0))
     assert len(always) == 3 * 3 * 2 and all(len(turn.confounders) == 1 for turn in always)
 
 

@@ -55,9 +55,7 @@ def test_patients_widen_intervals():
     right = np.repeat(rng.random(20) < 0.7, 6)
     labels = np.ones(120, dtype=np.int64)
     scores = np.where(right, 0.9, 0.1)
-    (alone,), (grouped,) = (
-        group_metrics(scores, labels, 0 * labels, groups=groups).cells for groups in (None, patients)
-    )
+    (alone,), (grouped,) = (group_metrics(scores, labels, 0 * labels, groups=groups).cells for groups in (None, patients))
     assert grouped.accuracy.high - grouped.accuracy.low > 1.5 * (alone.accuracy.high - alone.accuracy.low)
 
 

@@ -21,11 +21,7 @@ def test_it_is_the_equation_written_out(height, width, cutoff, in_cycles, seed):
     for u in range(height):
         for v in range(width):
             ky, kx = (k if k < (n + 1) // 2 else k - n for k, n in ((u, height), (v, width)))
-            far = (
-                (ky / height) ** 2 + (kx / width) ** 2 > (cutoff / 20) ** 2 + 1e-9
-                if in_cycles
-                else ky**2 + kx**2 > cutoff**2
-            )
+            far = (ky / height) ** 2 + (kx / width) ** 2 > (cutoff / 20) ** 2 + 1e-9 if in_cycles else ky**2 + kx**2 > cutoff**2
             spectrum[u, v] = 0 if far else spectrum[u, v]
     expected = (rows.conj() @ spectrum @ columns.conj() / (height * width)).real
     found = low_pass(image, cutoff / 20 if in_cycles else cutoff, unit="cycles" if in_cycles else "px")

@@ -19,9 +19,7 @@ def literal(p, y, number):
     thresholds = [-epsilon, *[(i + 1) / (number - 1) for i in range(number - 2)], 1 + epsilon]
     scores, truth = np.column_stack([1 - p, p]).ravel(), np.eye(2)[y].ravel()
     found = [[(scores[truth == side] > each).mean() for each in thresholds] for side in (1, 0)]
-    return sum(
-        (found[1][i] - found[1][i + 1]) * (found[0][i] + found[0][i + 1]) / 2 for i in range(len(thresholds) - 1)
-    )
+    return sum((found[1][i] - found[1][i + 1]) * (found[0][i] + found[0][i + 1]) / 2 for i in range(len(thresholds) - 1))
 
 
 @settings(max_examples=60, deadline=None)

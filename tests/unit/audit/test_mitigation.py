@@ -66,14 +66,7 @@ TRAIN, VAL, TEST = part(0, 600, 0.9), part(1, 400, 0.9), part(2, 300, 0.5)
 
 
 def test_the_registry_holds_every_strategy():
-    assert MITIGATIONS.names() == [
-        "erm",
-        "balanced_sampling",
-        "group_weights",
-        "dfr",
-        "group_thresholds",
-        "source_editing",
-    ]
+    assert MITIGATIONS.names() == ["erm", "balanced_sampling", "group_weights", "dfr", "group_thresholds", "source_editing"]
     for each in EVERY:
         assert choose(MITIGATIONS, spell(each)) == each and each.title and each.reference
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -244,9 +237,7 @@ def test_reweighting_picks_the_penalty_by_the_worst_cell(monkeypatch, seed):
     measured, fitted = [], []
     fit, predict = LogisticRegression.fit, LogisticRegression.predict_proba
     monkeypatch.setattr(LogisticRegression, "fit", lambda model, x, y: fitted.append((model, x)) or fit(model, x, y))
-    monkeypatch.setattr(
-        LogisticRegression, "predict_proba", lambda model, x: measured.append((model, x)) or predict(model, x)
-    )
+    monkeypatch.setattr(LogisticRegression, "predict_proba", lambda model, x: measured.append((model, x)) or predict(model, x))
     DeepFeatureReweighting(draws=1).fit(rows, rows, seed=seed)
     standard = (rows.features - rows.features.mean(0)) / rows.features.std(0)
     worst = []
@@ -272,8 +263,7 @@ def halves(monkeypatch, rows, seed):
         DeepFeatureReweighting(draws=1).fit(rows, rows, seed=seed)
     standard = (rows.features - rows.features.mean(0)) / rows.features.std(0)
     return [
-        np.array([int(np.flatnonzero(np.isclose(standard, row).all(1))[0]) for row in found[0]])
-        for found in (measured, fitted)
+        np.array([int(np.flatnonzero(np.isclose(standard, row).all(1))[0]) for row in found[0]]) for found in (measured, fitted)
     ]
 
 

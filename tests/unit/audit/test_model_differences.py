@@ -91,10 +91,7 @@ def test_the_interval_is_that_of_drawing_patients_again():
     """Paired bootstrap of patients, 2 000 draws."""
     first, second = swept(0.3, shares=(0.0, 0.5, 1.0)), swept(0.1, seed=1, shares=(0.0, 0.5, 1.0))
     found = model_difference(first, second, of_test(PATIENTS)).by_share[-1].ood
-    sides = [
-        [np.where(LABELS, each.clean, each.edited) for each in scores if each.share == 1.0]
-        for scores in (first, second)
-    ]
+    sides = [[np.where(LABELS, each.clean, each.edited) for each in scores if each.share == 1.0] for scores in (first, second)]
     rng, drawn = np.random.default_rng(0), []
     for _ in range(2000):
         rows = (3 * rng.integers(0, len(LABELS) // 3, len(LABELS) // 3)[:, None] + np.arange(3)).ravel()

@@ -57,10 +57,7 @@ def test_how_many_times_as_many_follow_from_the_interval(found, both_sides, time
 
 
 def test_sentences():
-    assert (
-        more_images(value(-0.1, 0.0, 0.1), 30, both_sides=True, what="images")
-        == "About 120 images are needed; there are 30."
-    )
+    assert more_images(value(-0.1, 0.0, 0.1), 30, both_sides=True, what="images") == "About 120 images are needed; there are 30."
     assert "About 72 images" in more_images(value(-0.1, 0.0, 0.1), 30, both_sides=False, what="images")
     assert "more than 100 times" in more_images(value(-0.1, 0.05, 0.2), 30, both_sides=True, what="images")
     assert "About 72" in more_images(MetricValue(0.0, None, None, 4, None), 2, both_sides=False, what="images")

@@ -171,9 +171,7 @@ def test_sensitive_says_how_far_for_whom_and_at_what_cost(trained):
 
 def test_what_it_was_compared_with_is_said(trained):
     def reason(start, shams, outcome="sensitive"):
-        numbers = [
-            None if each is None else MetricValue(each, each - 0.1, each + 0.1, 120, None) for each in (start, shams)
-        ]
+        numbers = [None if each is None else MetricValue(each, each - 0.1, each + 0.1, 120, None) for each in (start, shams)]
         pull = trained.pull._replace(over_start=numbers[0], over_shams=numbers[1])
         found = replace(trained, outcome=outcome, pull=pull, shams="tag has no sham: so it is.")
         return conclude_trained(found, positive="ill").reason
@@ -189,8 +187,7 @@ def test_an_undecided_verdict_says_how_many_images_it_needs(trained):
     half = trained.drop._replace(value=0.01, low=-0.07, high=0.09)  # half-width 0.08, and 0.04 are needed: 4 times
     found = replace(trained, outcome="undecided", drop=half, reverse_drop=half._replace(value=-0.01), fewest=20)
     assert (
-        "About 80 patients, or images, of each class are needed; there are 20."
-        in conclude_trained(found, positive="ill").reason
+        "About 80 patients, or images, of each class are needed; there are 20." in conclude_trained(found, positive="ill").reason
     )
 
 
@@ -237,13 +234,7 @@ def test_an_unknown_metric_has_near_names():
 def entry(value, *, outcome="relies", model="a", metric="auc_drop", mitigation="erm", confounder="tag"):
     metrics = [AuditMetric(name=metric, value=value)]
     return AuditEntry(
-        model=model,
-        confounder=confounder,
-        mitigation=mitigation,
-        mode="quick",
-        outcome=outcome,
-        reason="",
-        metrics=metrics,
+        model=model, confounder=confounder, mitigation=mitigation, mode="quick", outcome=outcome, reason="", metrics=metrics
     )
 
 
@@ -285,9 +276,7 @@ def test_a_model_that_is_only_sensitive_fails_no_condition_unless_that_was_asked
     assert [state(text, [sensitive]) for text in ("sensitive", "sensitive:auc_drop>0.1")] == ["failed", "failed"]
     assert [state(text, [sensitive, relies]) for text in ("relies", "auc_drop>0.1", "sensitive")] == ["failed"] * 3
     assert state("sensitive:auc_drop>0.4", [sensitive]) == "passed"
-    assert (
-        state("clean_auc>0.1", [entry(0.3, outcome="sensitive", metric="clean_auc")]) == "failed"
-    )  # no matter of the tag
+    assert state("clean_auc>0.1", [entry(0.3, outcome="sensitive", metric="clean_auc")]) == "failed"  # no matter of the tag
     (found,) = judge(read_gates("auc_drop>0.1"), [sensitive])
     assert "1 of 1 only sensitive, which counts with sensitive:auc_drop>0.1" in found.said
     assert state("relies", [entry(0.3, outcome="undetectable")]) == "not assessable"
@@ -378,11 +367,7 @@ def test_a_trained_model_is_recorded(trained):
     found = trained_entry("net", "tag", trained, Concluded("relies", "Because."))
     assert found.mode == "trained" and found.input_rms is None and found.detectability is None
     drop = found.metric("auc_drop")
-    assert (
-        (drop.value, drop.low, drop.high)
-        == tuple(trained.drop[:3])
-        == (drop.value, drop.patients_low, drop.patients_high)
-    )
+    assert (drop.value, drop.low, drop.high) == tuple(trained.drop[:3]) == (drop.value, drop.patients_low, drop.patients_high)
     for name, known in (("clean_auc", trained.clean), ("ood_auc", trained.ood), ("aligned_auc", trained.aligned)):
         assert found.metric(name).value == known.value
     assert found.metric("both_auc").value == trained.both.value
@@ -395,12 +380,7 @@ def test_a_trained_model_is_recorded(trained):
 
 def test_what_is_impossible_has_a_reason_and_no_numbers():
     found = impossible_entry("net", "tag", "The text does not fit.", mode="full")
-    assert (found.outcome, found.reason, found.metrics, found.points) == (
-        "impossible",
-        "The text does not fit.",
-        [],
-        [],
-    )
+    assert (found.outcome, found.reason, found.metrics, found.points) == ("impossible", "The text does not fit.", [], [])
     assert not found.is_assessable and state("auc_drop>0", [found]) == "not assessable"
 
 

@@ -61,9 +61,7 @@ class TestCountedIntegrals:
 class TestPoissonImage:
     def test_it_is_the_equation_written_out(self):
         plane = picture(9, 11)
-        options = PoissonImage(
-            num_photons=500, window_low=-500, window_high=1500, mu_water=0.2, mu_air=0.01, path_cm=3.0
-        )
+        options = PoissonImage(num_photons=500, window_low=-500, window_high=1500, mu_water=0.2, mu_air=0.01, path_cm=3.0)
         found = edited(options, plane)
         hu = plane * 2000 - 500
         p = 3 * (hu * (0.2 - 0.01) / 1000 + 0.2)
@@ -119,9 +117,7 @@ class TestFilteredBackProjection:
         y, x = np.mgrid[:side, :side] - side // 2
         inside = np.hypot(x, y) <= side / 2
         found = filtered_back_projection(sinogram, (side, side))
-        np.testing.assert_allclose(
-            found[inside], iradon(sinogram, circle=False, output_size=side)[inside], rtol=0, atol=1e-12
-        )
+        np.testing.assert_allclose(found[inside], iradon(sinogram, circle=False, output_size=side)[inside], rtol=0, atol=1e-12)
 
     def test_it_undoes_line_integrals(self):
         y, x = np.mgrid[:48, :60]

@@ -34,11 +34,7 @@ def test_shifts_do_not_depend_on_the_scale_of_logits(rng):
 def test_both_classes_count_the_same(rng):
     shift = np.where(POSITIVE, 1.0, 0.0) + rng.normal(0, 0.01, 90)
     found = pull_of(shift, POSITIVE)
-    assert (
-        found.of_model.value
-        == pytest.approx((found.of_positives + found.of_negatives) / 2)
-        == pytest.approx(0.5, abs=0.01)
-    )
+    assert found.of_model.value == pytest.approx((found.of_positives + found.of_negatives) / 2) == pytest.approx(0.5, abs=0.01)
     assert found.may_rely and not pull_of(0.01 * shift, POSITIVE).may_rely  # sure, and too small
 
 

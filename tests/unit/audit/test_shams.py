@@ -44,9 +44,7 @@ def test_pixels_of_a_local_change_stay_in_its_rectangle(image):
 
 
 def test_draws_and_images_differ_and_nothing_else(image):
-    places = [
-        (Sham(TAG, draw)(image, name) != image).any(axis=2).tobytes() for draw, name in ((0, "a"), (0, "b"), (1, "a"))
-    ]
+    places = [(Sham(TAG, draw)(image, name) != image).any(axis=2).tobytes() for draw, name in ((0, "a"), (0, "b"), (1, "a"))]
     assert len(set(places)) == 3
     assert np.array_equal(Sham(TAG, 3)(image, "a"), Sham(TAG, 3)(image, "a"))
 
@@ -95,11 +93,7 @@ def test_shams_that_do_not_fit_are_named():
 
 
 def test_who_has_a_sham():
-    assert {name for name, edit in CONFOUNDERS if edit.sham is None} == {
-        "poisson_image",
-        "poisson_projection",
-        "collimation",
-    }
+    assert {name for name, edit in CONFOUNDERS if edit.sham is None} == {"poisson_image", "poisson_projection", "collimation"}
     local = {name for name, edit in CONFOUNDERS if edit.sham == "shuffled"}
     assert local == {"tag", "text_annotation", "ruler", "pen_mark", "chest_tube", "ecg_lead"}
     assert all(edit.sham in IN_WORDS for _, edit in CONFOUNDERS if edit.sham is not None)

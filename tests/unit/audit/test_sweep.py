@@ -60,9 +60,7 @@ def features_of(rows, *, disease=2.0, artefact=4.0, width=4, seed=0):
 def part_test(rows):
     groups = rows.dataset.groups
     return AuditedImages(
-        rows.is_positive[rows.test],
-        None if groups is None else groups[rows.test],
-        [rows.identities[row] for row in rows.test],
+        rows.is_positive[rows.test], None if groups is None else groups[rows.test], [rows.identities[row] for row in rows.test]
     )
 
 
@@ -319,14 +317,7 @@ def test_exact_mode_is_the_mean_over_all_draws_of_patients_where_they_are_the_un
     test = np.flatnonzero(data.splits == "test")
     rows = AuditRows(data, "ill", data.targets == 1, (), test)
     by_patient, by_image = (
-        Sweep(
-            rows,
-            (0.0, 0.35, 1.0),
-            (),
-            from_mapping(AuditOptions, {"data": data, "unit": unit}),
-            1,
-            Reporter(quiet=True),
-        )
+        Sweep(rows, (0.0, 0.35, 1.0), (), from_mapping(AuditOptions, {"data": data, "unit": unit}), 1, Reporter(quiet=True))
         for unit in ("patient", "image")
     )
     rng = np.random.default_rng(0)
@@ -605,9 +596,7 @@ def test_a_mitigation_stands_beside_plain_training_where_it_can_be_used():
     plain = sweep_features(clean, edited, rows, shares, EmpiricalRisk(), negatives=0.1)
     found = sweep_mitigated(clean, edited, rows, plain, GroupWeights(), **how)
     assert found.left_out == (1.0,)  # no positive is clean
-    assert (
-        sorted({each.share for each in found.scores}) == sorted({each.share for each in found.plain}) == [0, 0.5, 0.8]
-    )
+    assert sorted({each.share for each in found.scores}) == sorted({each.share for each in found.plain}) == [0, 0.5, 0.8]
     assert [each for each in found.scores if each.share == 0] == [each for each in plain if each.share == 0]
     index = [reliance_of(each, part_test(rows)).shortcut_reliance_index.mean for each in (found.scores, found.plain)]
     assert index[0] < index[1]
@@ -620,9 +609,7 @@ def test_those_that_may_carry_it_are_edited():
     rows = divide_rows(images(side=24), None, num_folds=2, seed=0)
     tag = Tag(size=0.5, xy=(0.1, 0.1))
     found = confound(rows, tag, without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=0.0, seed=0)
-    changed = np.array(
-        [(found.clean.read(row) != found.edited.read(row)).any() for row in range(len(rows.dataset))], dtype=bool
-    )
+    changed = np.array([(found.clean.read(row) != found.edited.read(row)).any() for row in range(len(rows.dataset))], dtype=bool)
     needed = rows.is_positive.copy()
     needed[rows.test] = True
     np.testing.assert_array_equal(changed, needed)
@@ -633,21 +620,14 @@ def test_those_that_may_carry_it_are_edited():
     assert nothing.facts.rms == 0 and nothing.edited.fingerprint == rows.dataset.fingerprint
     with pytest.raises(DataError, match="cannot be edited"):
         confound(
-            rows,
-            Tag(size=0.9, xy=(0.9, 0.9)),
-            without_artefact(rows.dataset, [], seed=0),
-            strength=1.0,
-            negatives=0.0,
-            seed=0,
+            rows, Tag(size=0.9, xy=(0.9, 0.9)), without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=0.0, seed=0
         )
 
 
 def test_others_may_get_another_edit():
     rows = divide_rows(images(side=24), None, num_folds=2, seed=0)
     lighter, darker = Gamma(gamma=0.8), Gamma(gamma=1.5)
-    found = confound(
-        rows, darker, without_artefact(rows.dataset, [lighter], seed=0), strength=1.0, negatives=0.0, seed=0
-    )
+    found = confound(rows, darker, without_artefact(rows.dataset, [lighter], seed=0), strength=1.0, negatives=0.0, seed=0)
     row = int(rows.test[0])
     for dataset, edit in ((found.clean, lighter), (found.edited, darker)):
         expected = rows.dataset.edited(Editing([edit])).read(row)
@@ -658,9 +638,7 @@ def preprocessing(side):
     return Preprocessing(side, side, resize_policy="squash")
 
 
-@pytest.mark.parametrize(
-    ("side", "at_input", "small"), [(96, 96, False), (96, 95, True), (28, 224, True), (300, 64, True)]
-)
+@pytest.mark.parametrize(("side", "at_input", "small"), [(96, 96, False), (96, 95, True), (28, 224, True), (300, 64, True)])
 def test_a_tag_below_6_pixels_is_too_small(side, at_input, small):
     """0.0625 of 96 is 6."""
     rows = divide_rows(images(24, side=side), None, num_folds=1, seed=0)
@@ -682,13 +660,9 @@ def test_a_tag_below_6_pixels_is_too_small(side, at_input, small):
 
 def test_what_is_left_at_the_input():
     rows = divide_rows(images(40, side=24), None, num_folds=1, seed=0)
-    found = confound(
-        rows, Tag(size=0.5), without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=1.0, seed=0
-    )
+    found = confound(rows, Tag(size=0.5), without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=1.0, seed=0)
     numbers = range(len(rows.dataset))  # more than one batch
-    pair = [
-        prepare_batch([each.read(row) for row in numbers], preprocessing(16)) for each in (found.clean, found.edited)
-    ]
+    pair = [prepare_batch([each.read(row) for row in numbers], preprocessing(16)) for each in (found.clean, found.edited)]
     expected = float((pair[1] - pair[0]).double().square().mean().sqrt())
     assert input_rms(found.clean, found.edited, preprocessing(16)) == pytest.approx(expected)
     assert input_rms(found.clean, found.clean, preprocessing(16)) == 0

@@ -117,9 +117,7 @@ def test_few_images_leave_it_undecided(data):
     few = [audit_trained(subject(leaning), data.take(np.arange(24)), TAG, strength=each) for each in (0.05, 0.1, 0.2)]
     assert any(each.outcome == "undecided" and each.drop.low < 0.05 < each.drop.high for each in few)
     unchanged = audit_trained(subject(sound), data.take(np.arange(60)), TAG)
-    assert (
-        unchanged.drop.value == 0 and unchanged.outcome == "undecided"
-    )  # 3 of about 15 patients of a class are too many
+    assert unchanged.drop.value == 0 and unchanged.outcome == "undecided"  # 3 of about 15 patients of a class are too many
 
 
 def test_the_other_class_may_be_positive(data):

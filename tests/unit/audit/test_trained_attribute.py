@@ -78,10 +78,7 @@ def test_each_outcome_has_its_reason(of_class, of_sex, outcome, said):
 def test_few_images_leave_it_undecided():
     found, *_ = audited(1.0, 0.0, number=24)
     concluded = conclude_attribute(found)
-    assert (
-        concluded.outcome == "undecided"
-        and "of each class with and without it are needed; there are" in concluded.reason
-    )
+    assert concluded.outcome == "undecided" and "of each class with and without it are needed; there are" in concluded.reason
 
 
 def test_an_empty_cell_is_named():

@@ -40,9 +40,7 @@ def network(kind, seed=0):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         is_named = kind != "mixer"  # timm gives its small mixers a fixed depth
-        module = (
-            timm.create_model(name, pretrained=False, num_classes=3, **arguments) if is_named else MlpMixer(**arguments)
-        )
+        module = timm.create_model(name, pretrained=False, num_classes=3, **arguments) if is_named else MlpMixer(**arguments)
     backbone = Backbone(
         module,
         name=kind,
@@ -62,8 +60,7 @@ def images(count=5):
 
 def state_of(module):
     hooks = [
-        (name, len(each._forward_hooks), len(each._forward_pre_hooks), each.training)
-        for name, each in module.named_modules()
+        (name, len(each._forward_hooks), len(each._forward_pre_hooks), each.training) for name, each in module.named_modules()
     ]
     return {name: tensor.clone() for name, tensor in module.state_dict().items()}, hooks
 
@@ -91,9 +88,7 @@ def test_a_network_is_the_same_afterwards(kind):
         raise StopError
 
     shapes = map_shapes(looked, layers)
-    found = look_at(
-        {"A": looked}, images(), range(5), watch=Watch({"A": layers}, on_maps=take), reporter=QUIET, title=""
-    )
+    found = look_at({"A": looked}, images(), range(5), watch=Watch({"A": layers}, on_maps=take), reporter=QUIET, title="")
     with pytest.raises(StopError):
         look_at({"A": looked}, images(), range(5), watch=Watch({"A": layers}, on_maps=stop), reporter=QUIET, title="")
     with pytest.raises(StopError):

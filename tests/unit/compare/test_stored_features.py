@@ -27,9 +27,7 @@ def test_arrays_are_memory_maps_where_the_file_allows_it(tmp_path):
             assert isinstance(found.layers[layer], np.memmap) == is_map
         np.testing.assert_array_equal(found.penultimate, wide)
         np.testing.assert_array_equal(found.at(np.array([5, 2]))["first"], ROWS[[5, 2]])
-    save_tensors(
-        {"features": torch.ones(9, 2, dtype=torch.bfloat16), "z": torch.zeros(9, 3)}, tmp_path / "half.safetensors"
-    )
+    save_tensors({"features": torch.ones(9, 2, dtype=torch.bfloat16), "z": torch.zeros(9, 3)}, tmp_path / "half.safetensors")
     half = read_stored_features(f"features:{tmp_path / 'half.safetensors'}")
     assert half.penultimate.shape == (9, 2) and half.penultimate.dtype == np.float32
 

@@ -39,9 +39,7 @@ def png_of(width, height, data=b"", depth=8, colour=0):
     """A PNG whose header says what it likes."""
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
     chunks = [(b"IHDR", header), (b"IDAT", data), (b"IEND", b"")]
-    framed = [
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
-    ]
+    framed = [struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks]
     return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 
@@ -74,18 +72,12 @@ CASES = {
     "PNG whose data are no stream": (png_of(4, 4, b"garbage!"), "damaged"),
     "PNG of no pixels": (png_of(0, 0, zlib.compress(b"")), "damaged|first bytes"),
     "PNG of an unknown colour type": (png_of(4, 4, zlib.compress(bytes(20)), colour=5), "damaged|first bytes"),
-    "PNG whose data end two rows early": (
-        png_of(4, 6, zlib.compress(bytes([0, 9, 9, 9, 9]) * 4)),
-        "last rows are missing",
-    ),
+    "PNG whose data end two rows early": (png_of(4, 6, zlib.compress(bytes([0, 9, 9, 9, 9]) * 4)), "last rows are missing"),
     "16-bit RGB PNG whose data end early": (
         png_of(2, 6, zlib.compress((b"\0" + b"\7" * 12) * 4), 16, 2),
         "last rows are missing",
     ),
-    "16-bit RGB PNG cut in the middle": (
-        png_of(40, 40, zlib.compress(NOISE.tobytes())[:900], 16, 2),
-        "truncated|damaged",
-    ),
+    "16-bit RGB PNG cut in the middle": (png_of(40, 40, zlib.compress(NOISE.tobytes())[:900], 16, 2), "truncated|damaged"),
     "decompression bomb": (png_of(2_000_000, 2_000_000, zlib.compress(bytes(1000))), "pixels"),
     "moderate bomb": (png_of(10_000, 10_000, zlib.compress(bytes(1000))), "truncated|last rows are missing"),
     "animated PNG": (pages("PNG"), "it holds 2 pages"),

@@ -36,8 +36,7 @@ def test_two_ids_become_one_only_where_they_are_one_number(words):
 
 
 @pytest.mark.parametrize(
-    "kept_apart",
-    [["03", "003", "3"], ["P3", "P03"], ["1,000", "1"], ["3", "3.5"], ["1e0", "1"], ["３", "3"], ["²", "2"]],
+    "kept_apart", [["03", "003", "3"], ["P3", "P03"], ["1,000", "1"], ["3", "3.5"], ["1e0", "1"], ["３", "3"], ["²", "2"]]
 )
 def test_a_guess_merges_nothing(kept_apart):
     assert one_spelling(np.asarray(kept_apart)).values.tolist() == kept_apart

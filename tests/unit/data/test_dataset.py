@@ -88,8 +88,7 @@ def test_grey_arrays_need_no_channel_axis():
 
 
 @pytest.mark.parametrize(
-    "image",
-    [np.zeros((4, 4, 2), np.uint8), np.zeros(4, np.uint8), np.zeros((4, 4), np.int64), np.zeros((4, 4), np.complex64)],
+    "image", [np.zeros((4, 4, 2), np.uint8), np.zeros(4, np.uint8), np.zeros((4, 4), np.int64), np.zeros((4, 4), np.complex64)]
 )
 def test_arrays_that_are_not_images(image):
     with pytest.raises(DataError, match=r"Image 0 has shape .* expected"):

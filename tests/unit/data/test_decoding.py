@@ -62,9 +62,7 @@ def test_cmyk_becomes_rgb(tmp_path):
     assert red > 245 and green < 10 and blue < 10
 
 
-@pytest.mark.parametrize(
-    ("mode", "pixel", "expected"), [("LA", (200, 128), [100]), ("RGBA", (250, 100, 0, 51), [50, 20, 0])]
-)
+@pytest.mark.parametrize(("mode", "pixel", "expected"), [("LA", (200, 128), [100]), ("RGBA", (250, 100, 0, 51), [50, 20, 0])])
 def test_alpha_is_composited_on_black(tmp_path, mode, pixel, expected):
     Image.new(mode, (2, 2), pixel).save(tmp_path / "image.png")
     np.testing.assert_array_equal(decode_file(tmp_path / "image.png")[0, 0], expected)

@@ -111,8 +111,7 @@ def test_two_photographs_of_one_name_are_two_images(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "classes",
-    [("mask", "no_mask"), ("with_mask", "without_mask"), ("roi", "normal"), ("contours", "images of texture")],
+    "classes", [("mask", "no_mask"), ("with_mask", "without_mask"), ("roi", "normal"), ("contours", "images of texture")]
 )
 def test_classes_that_are_called_like_masks_stay_classes(tmp_path, classes):
     for place, name in enumerate(classes):

@@ -44,9 +44,7 @@ def test_another_process_has_the_same_pixels(data):
     sent = pickle.loads(pickle.dumps(data.edited(inverted, [2])))
     np.testing.assert_array_equal(sent.read(2), 255 - data.read(2))
     again = pickle.loads(pickle.dumps(data)).edited(inverted, [2])
-    assert (
-        again.image_digests == sent.image_digests and again.fingerprint != pickle.loads(pickle.dumps(data)).fingerprint
-    )
+    assert again.image_digests == sent.image_digests and again.fingerprint != pickle.loads(pickle.dumps(data)).fingerprint
     assert again.listing_fingerprint == data.listing_fingerprint == sent.listing_fingerprint
 
 

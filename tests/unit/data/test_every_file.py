@@ -116,9 +116,7 @@ def test_read_and_named_are_all_files_of_folders(tmp_path_factory, data, layout)
 
 
 @settings(max_examples=40, deadline=None)
-@given(
-    data=st.data(), layout=st.sampled_from(["loose", "images", "parts"]), kind=st.sampled_from(["csv", "tsv", "jsonl"])
-)
+@given(data=st.data(), layout=st.sampled_from(["loose", "images", "parts"]), kind=st.sampled_from(["csv", "tsv", "jsonl"]))
 def test_read_and_named_are_all_files_of_a_folder_with_a_table(tmp_path_factory, data, layout, kind):
     root = tmp_path_factory.mktemp("tree") / "set"
     for part in ("train", "test") if layout == "parts" else ("",):

@@ -22,14 +22,7 @@ def options(**said):
 
 
 def test_classes_take_turns_the_largest_first():
-    for number, counts in {
-        1: [1, 0, 0],
-        2: [1, 1, 0],
-        3: [1, 1, 1],
-        4: [2, 1, 1],
-        6: [3, 2, 1],
-        99: [10, 4, 1],
-    }.items():
+    for number, counts in {1: [1, 0, 0], 2: [1, 1, 0], 3: [1, 1, 1], 4: [2, 1, 1], 6: [3, 2, 1], 99: [10, 4, 1]}.items():
         rows = example_rows(TARGETS, 3, number, seed=0)
         assert np.bincount(TARGETS[rows], minlength=3).tolist() == counts, number
         assert len(set(rows)) == len(rows) and (np.diff(TARGETS[rows]) >= 0).all()

@@ -93,12 +93,7 @@ def test_the_stage_is_reported(pixels, reporter):
 
 
 def test_kinds_name_size_channels_and_depth(pixels):
-    images = [
-        pixels(0),
-        pixels(0, channels=3),
-        pixels(0, dtype=np.uint16),
-        pixels(0, channels=3, dtype=np.float32),
-    ]
+    images = [pixels(0), pixels(0, channels=3), pixels(0, dtype=np.uint16), pixels(0, channels=3, dtype=np.float32)]
     kinds = [facts.kind for facts in inspect_images(*source(images)[:2]).facts]
     assert kinds == ["8×6 grey 8-bit", "8×6 RGB 8-bit", "8×6 grey 16-bit", "8×6 RGB float"]
 

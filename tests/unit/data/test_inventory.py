@@ -45,20 +45,7 @@ def passed_over(folder, **options):
 
 
 NAMES = st.sampled_from(
-    [
-        "a.png",
-        "b.JPG",
-        "c.jfif",
-        "d.webp",
-        "e.heic",
-        "f.txt",
-        "g",
-        "1_mask.png",
-        "1.png",
-        "h.gif",
-        "i.tiff.bak",
-        "j.nii",
-    ]
+    ["a.png", "b.JPG", "c.jfif", "d.webp", "e.heic", "f.txt", "g", "1_mask.png", "1.png", "h.gif", "i.tiff.bak", "j.nii"]
 )
 FOLDERS = st.sampled_from(["benign", "x", "masks", "images", "@eaDir", "#recycle", "__MACOSX", "runs"])
 
@@ -144,9 +131,7 @@ def test_masks_beside_their_images_are_left_out_unless_they_are_kept(folder):
         mask(folder / "benign" / f"{number}_mask.png", number)
         mask(folder / "malignant" / f"{number}-seg_1.png", number)
     data = open_dataset(folder)
-    assert (
-        len(data) == 8 and "8 .png (derived from an image beside it (--keep-masks takes it for one))" in data.reading[0]
-    )
+    assert len(data) == 8 and "8 .png (derived from an image beside it (--keep-masks takes it for one))" in data.reading[0]
     assert len(open_dataset(folder, keep_masks=True)) == 16
 
 

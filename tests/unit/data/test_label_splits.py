@@ -40,9 +40,7 @@ def most_marks(targets, groups):
 
 
 @settings(max_examples=150, deadline=None)
-@given(
-    labelled_groups(), st.sampled_from([(0.8, 0.2), (0.7, 0.1, 0.2), (1 / 5,) * 5, (0.05, 0.95)]), st.integers(0, 99)
-)
+@given(labelled_groups(), st.sampled_from([(0.8, 0.2), (0.7, 0.1, 0.2), (1 / 5,) * 5, (0.05, 0.95)]), st.integers(0, 99))
 def test_no_group_is_torn_and_every_label_is_within_the_bound(problem, shares, seed):
     targets, groups = problem
     found = assign_label_sets(targets, groups, np.array(shares), seed)
@@ -137,9 +135,7 @@ def test_the_method_says_how_near_the_shares_are_and_which_label_is_missing():
     targets = np.zeros((50, 2), dtype=np.int64)
     targets[::2, 0] = 1
     targets[7, 1] = 1
-    split = make_split(
-        targets, np.arange(50), fractions={"train": 0.8, "test": 0.2}, seed=0, class_names=("common", "rare")
-    )
+    split = make_split(targets, np.arange(50), fractions={"train": 0.8, "test": 0.2}, seed=0, class_names=("common", "rare"))
     assert "stratified by label (at most 0.2 images off a share, where less than 2 is sure)" in split.method
     assert split.method.endswith("no group in two parts; rare is not in test")
     assert "patient leakage not checked" in make_split(targets, fractions={"train": 0.8, "test": 0.2}, seed=0).method

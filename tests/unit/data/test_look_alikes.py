@@ -14,10 +14,7 @@ from crossgraft.data._look_alikes import look_alikes
         (["grade 1", "grade\N{NO-BREAK SPACE}1"], "white space"),
         (["BKL", "\ufeffBKL"], "white space"),
         (["Ödem", "O\N{COMBINING DIAERESIS}dem"], "the Unicode form of their letters (NFC, NFD)"),
-        (
-            ["Ödem", "o\N{COMBINING DIAERESIS}dem "],
-            "case and white space and the Unicode form of their letters (NFC, NFD)",
-        ),
+        (["Ödem", "o\N{COMBINING DIAERESIS}dem "], "case and white space and the Unicode form of their letters (NFC, NFD)"),
         (["A", "a", "A "], "case and white space"),
         (["K", "\N{KELVIN SIGN}"], "case"),
     ],

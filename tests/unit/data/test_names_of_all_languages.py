@@ -17,9 +17,7 @@ def test_a_table_finds_files_however_the_letters_are_stored(tmp_path, write_imag
     rows = ["path,label,patient"]
     for number in range(6):
         write_image(tmp_path / f"Klinik {on_disk}" / f"{on_disk} {number}.png", seed=number)
-        rows.append(
-            f"Klinik {in_table}/{in_table} {number}{extension},{'ab'[number % 2]},{(in_table, WHOLE)[number % 2]}"
-        )
+        rows.append(f"Klinik {in_table}/{in_table} {number}{extension},{'ab'[number % 2]},{(in_table, WHOLE)[number % 2]}")
     (tmp_path / "table.csv").write_text("\n".join(rows), encoding="utf-8")
     opened = open_dataset(tmp_path / "table.csv")
     assert len(opened) == 6
@@ -55,9 +53,7 @@ def test_where_the_system_ignores_case_so_does_the_table(tmp_path, write_image, 
     assert listing.matches(tmp_path / "scan1.png") == [], "a system that tells case apart is believed"
 
 
-@pytest.mark.parametrize(
-    "names", [("良性", "悪性"), ("🙂 ok", "🙁 bad"), ("gutartig ä", "bösartig ö"), ("a b", "c  d")]
-)
+@pytest.mark.parametrize("names", [("良性", "悪性"), ("🙂 ok", "🙁 bad"), ("gutartig ä", "bösartig ö"), ("a b", "c  d")])
 def test_class_folders_in_any_script(make_folder, names):
     opened = open_dataset(make_folder(dict.fromkeys(names, 2), name="Übersicht 概要 🫁"))
     assert set(opened.class_names) == set(names)

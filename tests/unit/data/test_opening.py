@@ -26,10 +26,7 @@ def summary(dataset):
 
 def test_every_option_about_data_is_an_argument_with_its_default():
     arguments = signature(open_dataset).parameters
-    assert {*arguments} == {
-        *DATA_OPTIONS,
-        *("location", "use_split", "default_split", "val_fraction", "num_threads", "reporter"),
-    }
+    assert {*arguments} == {*DATA_OPTIONS, *("location", "use_split", "default_split", "val_fraction", "num_threads", "reporter")}
     defaults = {name: arguments[name].default for name in DATA_OPTIONS}
     assert defaults == {name: each.default for name, each in options_of(DatasetOptions).items()} | {"fold": 0}
 
@@ -69,12 +66,7 @@ def test_poisoned_test_rows_of_a_table_change_nothing(tmp_path, write_image):
 )
 def test_poisoned_test_arrays_change_nothing(tmp_path, pixels, poison):
     images = np.stack([pixels(seed) for seed in range(6)])
-    sound = {
-        "train_images": images,
-        "train_labels": np.array([0, 1, 0, 1, 0, 1]),
-        "test_images": images,
-        "test_labels": images,
-    }
+    sound = {"train_images": images, "train_labels": np.array([0, 1, 0, 1, 0, 1]), "test_images": images, "test_labels": images}
     found = []
     for arrays in (sound, sound | poison):
         np.savez(tmp_path / "data.npz", **arrays)
@@ -206,10 +198,7 @@ def test_another_package_can_bring_a_source(pixels, monkeypatch):
 
         def open(self, location, request):
             return SourceRows(
-                name="constant",
-                labels=np.array([0, 1, 0]),
-                image_names=["x", "y", "z"],
-                decode=lambda row: pixels(row),
+                name="constant", labels=np.array([0, 1, 0]), image_names=["x", "y", "z"], decode=lambda row: pixels(row)
             )
 
     monkeypatch.setattr(SOURCES, "_plugins", {**dict(SOURCES), "constant": Constant()})

@@ -104,9 +104,7 @@ def test_an_array_of_several_labels(arrays):
         open_dataset(arrays(labels=labels, classes=np.array(["x", "y", "z"])))
 
 
-@pytest.mark.parametrize(
-    ("value", "message"), [(2, "label is 2"), (-1, "-1 .uncertain."), (np.nan, "label is missing")]
-)
+@pytest.mark.parametrize(("value", "message"), [(2, "label is 2"), (-1, "-1 .uncertain."), (np.nan, "label is missing")])
 def test_an_array_of_other_values(arrays, value, message):
     with pytest.raises(DataError, match=message + r".*row 1, column 0 \(array labels of data.npz\)"):
         open_dataset(arrays(labels=np.array([[1, 0], [value, 1], [1, 1]])))

@@ -100,13 +100,7 @@ def test_a_split_is_drawn_from_its_seed():
 
 @pytest.mark.parametrize(
     "fractions",
-    [
-        {"train": 0.5, "test": 0.4},
-        {"train": 1.2, "test": -0.2},
-        {"val": 0.5, "test": 0.5},
-        {"train": 1.0, "test": 0.0},
-        {},
-    ],
+    [{"train": 0.5, "test": 0.4}, {"train": 1.2, "test": -0.2}, {"val": 0.5, "test": 0.5}, {"train": 1.0, "test": 0.0}, {}],
 )
 def test_fractions_without_a_meaning(fractions):
     with pytest.raises(UsageError, match="add up to 1"):
@@ -216,9 +210,7 @@ def by_patient(dataset, patients):
 
 def split_by(dataset):
     fractions = {"train": 0.6, "test": 0.4}
-    made = make_split(
-        dataset.targets, dataset.groups, fractions=fractions, seed=0, data_fingerprint=dataset.listing_fingerprint
-    )
+    made = make_split(dataset.targets, dataset.groups, fractions=fractions, seed=0, data_fingerprint=dataset.listing_fingerprint)
     return made.model_copy(update={"rows_fingerprint": dataset.rows_fingerprint})
 
 
@@ -226,13 +218,9 @@ def test_a_split_is_refused_where_it_divides_the_groups_of_today(dataset, split,
     """Drawn by image, by other patients, or saved before groups were told from rows: counts are said, no name is."""
     pairs = by_patient(dataset, [f"PLANTED-{row // 2}" for row in range(10)])
     of_four = by_patient(dataset, [f"PLANTED-{row // 4}" for row in range(10)])
-    with pytest.raises(
-        DataError, match=r"these 10 images of ten, but with no groups: \d of 5 groups by patient have"
-    ) as one:
+    with pytest.raises(DataError, match=r"these 10 images of ten, but with no groups: \d of 5 groups by patient have") as one:
         split.apply(pairs)
-    with pytest.raises(
-        DataError, match=r"but with other groups: \d of 3 groups by patient ha(s|ve) images in more"
-    ) as two:
+    with pytest.raises(DataError, match=r"but with other groups: \d of 3 groups by patient ha(s|ve) images in more") as two:
         split_by(pairs).apply(of_four)
     assert "PLANTED" not in str(one.value) + str(two.value)
     old = split_by(pairs).model_copy(update={"rows_fingerprint": ""})
@@ -316,7 +304,5 @@ def test_data_without_splits_have_no_official_one(dataset):
 
 
 def test_a_split_that_is_not_there_is_told_with_what_to_do(tmp_path):
-    with pytest.raises(
-        DataError, match=r"There is no split file .*nothere\.json\. Give the split\.json .* --holdout or --folds"
-    ):
+    with pytest.raises(DataError, match=r"There is no split file .*nothere\.json\. Give the split\.json .* --holdout or --folds"):
         Split.load(tmp_path / "nothere.json")

@@ -25,9 +25,7 @@ def smooth(height, width, channels=3, seed=0):
 @given(
     height=st.integers(1, 200),
     width=st.integers(1, 200),
-    size=st.one_of(
-        st.integers(16, 64).map(lambda side: (side, side)), st.tuples(st.integers(16, 64), st.integers(16, 64))
-    ),
+    size=st.one_of(st.integers(16, 64).map(lambda side: (side, side)), st.tuples(st.integers(16, 64), st.integers(16, 64))),
     crop_fraction=st.one_of(st.sampled_from([0.875, 0.95, 1.0]), st.floats(0.5, 1.0)),
     interpolation=st.sampled_from(["bilinear", "bicubic"]),
 )
@@ -36,11 +34,7 @@ def test_crop_equals_the_transform_of_timm(height, width, size, crop_fraction, i
     preprocessing = Preprocessing(*size, interpolation=interpolation, crop_fraction=crop_fraction)
     image = smooth(height, width)
     reference = create_transform(
-        (3, *size),
-        interpolation=interpolation,
-        crop_pct=crop_fraction,
-        mean=preprocessing.mean,
-        std=preprocessing.std,
+        (3, *size), interpolation=interpolation, crop_pct=crop_fraction, mean=preprocessing.mean, std=preprocessing.std
     )
     ours = prepare_batch([image], preprocessing)[0]
     std = torch.tensor(preprocessing.std).view(3, 1, 1)

@@ -41,9 +41,7 @@ def encode_png(samples, extra_chunks=()):
         above = row
     header = struct.pack(">IIBBBBB", width, height, 16, COLOUR_TYPES[channels], 0, 0, 0)
     chunks = [(b"IHDR", header), *extra_chunks, (b"IDAT", zlib.compress(bytes(data))), (b"IEND", b"")]
-    framed = [
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks
-    ]
+    framed = [struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in chunks]
     return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 

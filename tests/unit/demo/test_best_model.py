@@ -122,9 +122,7 @@ def test_one_digit_of_each_unseen_writer_is_predicted(made, few_data):
     folder, record = made
     assert len(record.predictions) == len(np.unique(few_data.test.groups))
     rows = rows_of(folder / "predict" / "predictions.csv")
-    assert [(row["target"], row["decision"]) for row in rows] == [
-        (row.target, row.decision) for row in record.predictions
-    ]
+    assert [(row["target"], row["decision"]) for row in rows] == [(row.target, row.decision) for row in record.predictions]
     assert [row["image"].split("/")[0] for row in rows] == [row.target for row in record.predictions]
     assert all(row.png_base64 and 0 < row.probability <= 1 for row in record.predictions)
 

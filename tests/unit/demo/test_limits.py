@@ -18,9 +18,7 @@ def agreement(family=None, **numbers):
 
 
 def make_ranking(*agreements, order=CANDIDATES):
-    rows = [
-        RankRow(model=name, role="candidate", rank=rank, not_separable_from=[]) for rank, name in enumerate(order, 1)
-    ]
+    rows = [RankRow(model=name, role="candidate", rank=rank, not_separable_from=[]) for rank, name in enumerate(order, 1)]
     rows.append(RankRow(model=CONTROL, role="random weights", rank=None, not_separable_from=[]))
     return RankingRecord(
         dataset=DatasetRecord(
@@ -84,15 +82,9 @@ def test_they_say_that_the_models_are_toys_and_what_the_test_is(limits):
 @pytest.mark.parametrize(
     ("numbers", "expected"),
     [
-        (
-            {"weighted_kendall": 0.7, "low": 0.3, "high": 0.9},
-            "of +0.70, 95 % interval [+0.30, +0.90]: better than chance",
-        ),
+        ({"weighted_kendall": 0.7, "low": 0.3, "high": 0.9}, "of +0.70, 95 % interval [+0.30, +0.90]: better than chance"),
         ({"weighted_kendall": 0.4, "low": -0.1, "high": 0.9}, "[−0.10, +0.90]: this does not show"),
-        (
-            {"weighted_kendall": 0.4, "reason": "no interval: two models"},
-            "of +0.40, without an interval: no interval: two",
-        ),
+        ({"weighted_kendall": 0.4, "reason": "no interval: two models"}, "of +0.40, without an interval: no interval: two"),
         ({"reason": "needs at least 3 models"}, "LogME cannot be compared with fine-tuning: needs at least 3 models"),
     ],
 )

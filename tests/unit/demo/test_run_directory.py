@@ -64,11 +64,7 @@ def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     assert again.fine_tuned == record.fine_tuned
     assert names(out) == written
     assert "data:image/png" in html
-    for page in (
-        out / "report.html",
-        out / record.best_model.tune_folder / "report.html",
-        out / "predict" / "report.html",
-    ):
+    for page in (out / "report.html", out / record.best_model.tune_folder / "report.html", out / "predict" / "report.html"):
         assert "data:image/png" not in page.read_text(encoding="utf-8")
 
 

@@ -122,9 +122,7 @@ def test_another_seed_is_another_demo(first, short, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path, monkeypatch):
     skip_best_model(monkeypatch)
-    assert {model.family for model in run_demo(cache_dir=tmp_path).ranking.models} == {
-        family.name for family in FAMILIES
-    }
+    assert {model.family for model in run_demo(cache_dir=tmp_path).ranking.models} == {family.name for family in FAMILIES}
     assert steps.FAST.families == FAMILIES[:1]
 
 

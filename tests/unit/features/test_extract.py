@@ -47,9 +47,7 @@ def direct(images, backbone, batch_size=4):
 
 def extract_into(cache, images=None, backbone=None, **options):
     options = {"batch_size": 4, "num_threads": 1, **options}
-    return extract_features(
-        Images() if images is None else images, backbone or make_backbone(), cache_dir=cache, **options
-    )
+    return extract_features(Images() if images is None else images, backbone or make_backbone(), cache_dir=cache, **options)
 
 
 @pytest.mark.parametrize("number", [1, 7, 8, 9, 20])
@@ -264,11 +262,7 @@ def test_out_of_memory_halves_the_batch_and_goes_on(tmp_path, capsys, largest):
 
 @pytest.mark.parametrize(
     "error",
-    [
-        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
-        MemoryError(),
-        RuntimeError("MPS backend out of memory"),
-    ],
+    [RuntimeError("DefaultCPUAllocator: can't allocate memory"), MemoryError(), RuntimeError("MPS backend out of memory")],
 )
 def test_every_allocator_is_understood(tmp_path, error):
     net = Net()
@@ -330,9 +324,7 @@ def test_values_that_are_not_finite_name_model_and_rows(tmp_path, value, where):
     images = Images()
     images.pixels[9:17] = 255  # white images are the only bright ones
     backbone = make_backbone(Broken(num_classes=0 if where == "features" else 3))
-    with pytest.raises(
-        DataError, match=r"net gives NaN or infinite values for row 9 \(image_9\.png\), row 10 .* and 2 more"
-    ):
+    with pytest.raises(DataError, match=r"net gives NaN or infinite values for row 9 \(image_9\.png\), row 10 .* and 2 more"):
         extract_into(tmp_path, images, backbone)
     assert [path.name for path in only_folder(tmp_path).glob("shard*")] == ["shard-00000.safetensors"]
 
@@ -407,9 +399,7 @@ def test_what_the_user_is_told(tmp_path):
 def test_a_resumed_run_says_what_is_there(tmp_path, monkeypatch, capsys):
     write = FeatureStore.write_shard
     with monkeypatch.context() as patch:
-        patch.setattr(
-            FeatureStore, "write_shard", lambda *a, **k: (write(*a, **k), (_ for _ in ()).throw(_KilledError))
-        )
+        patch.setattr(FeatureStore, "write_shard", lambda *a, **k: (write(*a, **k), (_ for _ in ()).throw(_KilledError)))
         with pytest.raises(_KilledError):
             extract_into(tmp_path)
     extract_into(tmp_path, reporter=Reporter())
@@ -464,8 +454,7 @@ def test_no_images(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("side", "device", "expected"),
-    [(8, "cpu", 64), (96, "cpu", 32), (224, "cpu", 8), (600, "cpu", 4), (600, "cuda:0", 64)],
+    ("side", "device", "expected"), [(8, "cpu", 64), (96, "cpu", 32), (224, "cpu", 8), (600, "cpu", 4), (600, "cuda:0", 64)]
 )
 def test_the_default_batch_fits_the_device(side, device, expected):
     from types import SimpleNamespace

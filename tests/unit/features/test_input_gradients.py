@@ -20,9 +20,7 @@ def network():
     """Its modes and the flags of its parameters are mixed; in train mode its output would be random and of the whole batch."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        layers = nn.Sequential(
-            nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Tanh(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(64, 3)
-        )
+        layers = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Tanh(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(64, 3))
     layers.train()[1].eval()
     layers[0].weight.requires_grad_(False)
     return layers
@@ -86,9 +84,7 @@ def test_it_does_not_matter_in_which_mode_it_is_asked(network, around):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_it_computes_in_the_precision_of_the_weights(network, dtype):
-    plain, autocast = (
-        _within(around, network.to(dtype)) for around in (nullcontext(), torch.autocast("cpu", torch.bfloat16))
-    )
+    plain, autocast = (_within(around, network.to(dtype)) for around in (nullcontext(), torch.autocast("cpu", torch.bfloat16)))
     assert plain.dtype == dtype and torch.equal(plain, autocast)
 
 

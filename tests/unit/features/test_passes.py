@@ -243,12 +243,7 @@ def test_a_copy_is_safe_from_what_works_in_place_and_a_tensor_with_a_graph_is_th
 
 @pytest.mark.parametrize(
     ("kind", "select", "factor"),
-    [
-        ("tuple", 1, 2),
-        ("list", 0, 1),
-        ("dict", "second", 2),
-        ("nested", lambda output: output[1]["deep"], 2),
-    ],
+    [("tuple", 1, 2), ("list", 0, 1), ("dict", "second", 2), ("nested", lambda output: output[1]["deep"], 2)],
 )
 def test_one_of_several_tensors_is_selected(kind, select, factor):
     found = taken(Around(Parts(kind)), Tap("part", select=select))

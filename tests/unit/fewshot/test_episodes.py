@@ -57,9 +57,7 @@ def test_varying_ways_reach_all_numbers():
     assert ways == {5, 6, 7}
 
 
-@given(
-    st.integers(2, 6), st.integers(6, 20), SEEDS, st.sampled_from([MetaDataset(min_ways=3), NWayKShot(ways=3, shots=2)])
-)
+@given(st.integers(2, 6), st.integers(6, 20), SEEDS, st.sampled_from([MetaDataset(min_ways=3), NWayKShot(ways=3, shots=2)]))
 def test_no_patient_is_on_both_sides(images_of_each, num_groups, seed, sampler):
     random = np.random.default_rng(seed)
     labels = np.repeat(np.arange(4), images_of_each * num_groups)
@@ -133,9 +131,7 @@ def test_classes_that_no_episode_can_have_are_named_before_one_is_drawn():
         refuse_small_classes(labels, NWayKShot(ways=2, shots=1), groups=np.where(labels == 1, -1, groups))
     two_patients = np.where(labels == 0, groups // 5, groups)  # of five and of four images
     refuse_small_classes(labels, NWayKShot(ways=2, shots=1), groups=two_patients)
-    with pytest.raises(
-        DataError, match=r"9 support images and one query .* too many for: 0 \(12 images of 3\) patients"
-    ):
+    with pytest.raises(DataError, match=r"9 support images and one query .* too many for: 0 \(12 images of 3\) patients"):
         refuse_small_classes(np.zeros(12, int), NWayKShot(ways=2, shots=9), groups=np.repeat([0, 1, 2], 4))
 
 
@@ -236,12 +232,7 @@ def test_a_class_that_is_too_small_for_its_episode_is_named(has_groups):
 
 @pytest.mark.parametrize(
     ("made", "options"),
-    [
-        (NWayKShot, {"ways": "3"}),
-        (NWayKShot, {"ways": 2.5}),
-        (NWayKShot, {"shots": True}),
-        (MetaDataset, {"max_query": 1.5}),
-    ],
+    [(NWayKShot, {"ways": "3"}), (NWayKShot, {"ways": 2.5}), (NWayKShot, {"shots": True}), (MetaDataset, {"max_query": 1.5})],
 )
 def test_numbers_of_samplers_are_whole(made, options):
     ((name, value),) = options.items()

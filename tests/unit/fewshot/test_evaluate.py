@@ -37,8 +37,7 @@ def test_each_accuracy_is_that_of_the_head_on_the_episode(data):
 def test_parts_that_are_joined_are_the_whole(data):
     whole = evaluate(*data, HEADS, sampler=SAMPLER, num_episodes=5)
     parts = [
-        evaluate(*data, HEADS, sampler=SAMPLER, num_episodes=count, first_episode=first)
-        for first, count in ((0, 2), (2, 3))
+        evaluate(*data, HEADS, sampler=SAMPLER, num_episodes=count, first_episode=first) for first, count in ((0, 2), (2, 3))
     ]
     np.testing.assert_array_equal(joined(parts).accuracies, whole.accuracies)
     np.testing.assert_array_equal(joined(parts).num_support, whole.num_support)
@@ -145,12 +144,8 @@ def test_an_array_of_class_weights_has_a_row_for_each_class_of_the_data(data):
     """Episodes of three of five classes would take three rows for whichever classes were drawn."""
     features, labels = data
     with pytest.raises(UsageError, match="class_weights of tip has 3 rows, and the data 5 classes"):
-        evaluate(
-            features, labels, {"tip": TipAdapterHead(class_weights=np.eye(5)[:3])}, sampler=SAMPLER, num_episodes=1
-        )
-    named = TipAdapterHead(
-        class_weights={f"class {c}": row for c, row in zip("abcde", np.eye(5), strict=True)}, alpha=0.0
-    )
+        evaluate(features, labels, {"tip": TipAdapterHead(class_weights=np.eye(5)[:3])}, sampler=SAMPLER, num_episodes=1)
+    named = TipAdapterHead(class_weights={f"class {c}": row for c, row in zip("abcde", np.eye(5), strict=True)}, alpha=0.0)
     whole = {"array": TipAdapterHead(class_weights=np.eye(5), alpha=0.0), "named": named}
     table = evaluate(features, labels, whole, sampler=NWayKShot(ways=5, shots=2), num_episodes=3)
     assert (table.accuracies[:, 0] == table.accuracies[:, 1]).all() and table.accuracy("named").mean > 0.5

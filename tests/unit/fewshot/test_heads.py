@@ -160,8 +160,7 @@ def test_rho_sim_changes_what_adapters_learn_and_nothing_at_weight_zero(task):
     """Table 4 of Self Identity Mapping: the term joins the loss of Tip-Adapter-F, and that of meta_fit."""
     X, y, _ = task
     keys = {
-        weight: TipAdapterHead(fine_tune=True, epochs=3, rho_sim_weight=weight).fit(X, y).keys_
-        for weight in (0.0, 5e-3, 1.0)
+        weight: TipAdapterHead(fine_tune=True, epochs=3, rho_sim_weight=weight).fit(X, y).keys_ for weight in (0.0, 5e-3, 1.0)
     }
     assert not np.array_equal(keys[0.0], keys[1.0]) and not np.array_equal(keys[5e-3], keys[1.0])
     again = TipAdapterHead(fine_tune=True, epochs=3, rho_sim_weight=1.0).fit(X, y)
@@ -171,9 +170,7 @@ def test_rho_sim_changes_what_adapters_learn_and_nothing_at_weight_zero(task):
     )
     assert not np.array_equal(plain["k_proj.weight"], regularised["k_proj.weight"])
     assert not np.array_equal(plain["q_proj.weight"], regularised["q_proj.weight"])
-    assert (
-        plain.keys() == regularised.keys() == {"q_proj.weight", "k_proj.weight", "alpha_proj.weight", "alpha_proj.bias"}
-    )
+    assert plain.keys() == regularised.keys() == {"q_proj.weight", "k_proj.weight", "alpha_proj.weight", "alpha_proj.bias"}
     with pytest.raises(UsageError, match="rho_sim_weight of tip_adapter"):
         TipAdapterHead(rho_sim_weight=-1.0).fit(X, y)
 
@@ -245,9 +242,7 @@ def test_labels_of_validation_images_are_compared_by_value(task):
     """As text "10" stands before "2"."""
     X, _, query = task
     y = np.repeat([2, 10, 30], 5)
-    found, same = (
-        TipAdapterHead().fit(X, y, query, np.array([2, 10, 30], dtype=kind)) for kind in (np.int64, np.float64)
-    )
+    found, same = (TipAdapterHead().fit(X, y, query, np.array([2, 10, 30], dtype=kind)) for kind in (np.int64, np.float64))
     assert (found.alpha_, found.beta_) == (same.alpha_, same.beta_)
     with pytest.raises(DataError, match="Validation image 1 holds NaN"):
         TipAdapterHead().fit(X, y, np.where(np.arange(3)[:, None] == 1, np.nan, query), [2, 10, 30])

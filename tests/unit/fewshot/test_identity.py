@@ -41,14 +41,8 @@ PAIRS = {
     "mapping": (TipAdapterHead(class_weights={"a": ARRAY[0]}), TipAdapterHead(class_weights={"b": ARRAY[0]})),
     "nested": tuple(make_pipeline(StandardScaler(), LogisticRegression(C=C)) for C in (1.0, 2.0)),
     "function": (KNeighborsClassifier(metric=manhattan), KNeighborsClassifier(metric=np.linalg.norm)),
-    "lambda": (
-        KNeighborsClassifier(metric=lambda a, b: (a - b).max()),
-        KNeighborsClassifier(metric=lambda a, b: (a - b).min()),
-    ),
-    "constant": (
-        KNeighborsClassifier(metric=lambda a, b: 1 * a[0]),
-        KNeighborsClassifier(metric=lambda a, b: 2 * a[0]),
-    ),
+    "lambda": (KNeighborsClassifier(metric=lambda a, b: (a - b).max()), KNeighborsClassifier(metric=lambda a, b: (a - b).min())),
+    "constant": (KNeighborsClassifier(metric=lambda a, b: 1 * a[0]), KNeighborsClassifier(metric=lambda a, b: 2 * a[0])),
     "closure": (KNeighborsClassifier(metric=metric(1)), KNeighborsClassifier(metric=metric(2))),
     "parameter": tuple(TipAdapterHead(class_weights={"a": nn.Parameter(value * torch.ones(2))}) for value in (1, 2)),
     "bfloat16": tuple(TipAdapterHead(class_weights={"a": torch.full((2,), value).bfloat16()}) for value in (1.0, 2.0)),
@@ -63,9 +57,7 @@ def test_other_options_are_another_identity(pair):
 
 
 def test_functions_made_twice_are_one():
-    assert identity_of_head(KNeighborsClassifier(metric=metric(2))) == identity_of_head(
-        KNeighborsClassifier(metric=metric(2))
-    )
+    assert identity_of_head(KNeighborsClassifier(metric=metric(2))) == identity_of_head(KNeighborsClassifier(metric=metric(2)))
 
 
 def test_a_function_that_holds_itself_has_an_identity():

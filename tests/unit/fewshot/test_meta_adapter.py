@@ -48,11 +48,7 @@ def test_weights_that_are_not_of_meta_fit_are_refused():
 def test_a_head_that_was_not_taught_says_so_whatever_it_is_asked():
     features, labels = np.random.default_rng(0).standard_normal((10, 6)), np.repeat(["a", "b"], 5)
     head = MetaAdapterHead()
-    for ask in (
-        lambda: head.predict_proba(features),
-        lambda: head.predict(features),
-        lambda: head.fit(features, labels),
-    ):
+    for ask in (lambda: head.predict_proba(features), lambda: head.predict(features), lambda: head.fit(features, labels)):
         with pytest.raises(NotFittedError, match="Call meta_fit"):
             ask()
     with pytest.raises(NotFittedError, match="not fitted yet"):

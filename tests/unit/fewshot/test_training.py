@@ -7,16 +7,7 @@ from sklearn.base import clone
 
 from crossgraft.choice import spell
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot import (
-    CopaHead,
-    CopaTsa,
-    FineTuningHead,
-    MetaAdapterHead,
-    NccHead,
-    RidgeHead,
-    TipAdapterHead,
-    TsaAdapter,
-)
+from crossgraft.fewshot import CopaHead, CopaTsa, FineTuningHead, MetaAdapterHead, NccHead, RidgeHead, TipAdapterHead, TsaAdapter
 
 
 class Flat(torch.nn.Module):
@@ -91,8 +82,7 @@ def test_a_penalty_below_rounding_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("labels", "kinds"),
-    [(["a", None, "b"], "NoneType, str"), ([1, None, 0], "NoneType, int"), ([None] * 3, "NoneType")],
+    ("labels", "kinds"), [(["a", None, "b"], "NoneType, str"), ([1, None, 0], "NoneType, int"), ([None] * 3, "NoneType")]
 )
 def test_labels_without_an_order_are_refused(task, labels, kinds):
     rows, labels = task[0].reshape(12, -1), np.array(labels * 4, dtype=object)

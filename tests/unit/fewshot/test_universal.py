@@ -82,9 +82,7 @@ def test_the_gradient_of_cka_takes_widths_as_numbers():
     h = np.eye(6) - 1 / 6
 
     def literal(moved):
-        k, other = (
-            h @ np.exp(-distances(rows) / (2 * width)) @ h for rows, width in zip((moved, y), widths, strict=True)
-        )
+        k, other = (h @ np.exp(-distances(rows) / (2 * width)) @ h for rows, width in zip((moved, y), widths, strict=True))
         return np.trace(k @ other) / np.sqrt(np.trace(k @ k) * np.trace(other @ other))
 
     point = torch.from_numpy(x).requires_grad_()
@@ -126,9 +124,7 @@ def test_a_stopped_training_ends_as_a_whole_one(domains, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         distil_domains(small(0), domains, QUICK, checkpoint_folder=tmp_path, on_step=stop)
     steps = []
-    resumed = distil_domains(
-        small(0), domains, QUICK, checkpoint_folder=tmp_path, on_step=lambda step: steps.append(step.step)
-    )
+    resumed = distil_domains(small(0), domains, QUICK, checkpoint_folder=tmp_path, on_step=lambda step: steps.append(step.step))
     assert steps == [5, 6] and resumed.history == whole.history
     state = whole.backbone.module.state_dict()
     assert all(torch.equal(value, state[name]) for name, value in resumed.backbone.module.state_dict().items())
@@ -231,22 +227,12 @@ def test_bad_input(domains):
         (domains, DistillationSettings(batch_size=20), DataError, "second has 15 images, fewer than a batch of 20"),
         (domains, DistillationSettings(steps=0), UsageError, "steps of a distillation"),
         (domains, DistillationSettings(steps="a"), UsageError, "steps of a distillation must be a whole number"),
-        (
-            domains,
-            DistillationSettings(batch_size=4.5),
-            UsageError,
-            "batch_size of a distillation must be a whole number",
-        ),
+        (domains, DistillationSettings(batch_size=4.5), UsageError, "batch_size of a distillation must be a whole number"),
         (domains, DistillationSettings(temperature=0), UsageError, "temperature of a distillation"),
         (domains, DistillationSettings(weight_decay=-1), UsageError, "weight_decay of a distillation"),
         (domains, DistillationSettings(largest_weight=float("nan")), UsageError, "largest_weight of a distillation"),
         ([several, domains[1]], QUICK, DataError, "first may have several labels"),
-        (
-            [domains[0], domains[1]._replace(teacher=domains[0].teacher)],
-            QUICK,
-            DataError,
-            "has 3 classes, and its teacher 2",
-        ),
+        ([domains[0], domains[1]._replace(teacher=domains[0].teacher)], QUICK, DataError, "has 3 classes, and its teacher 2"),
     ]
     for given_domains, chosen, error, said in wrong:
         with pytest.raises(error, match=said):

@@ -21,9 +21,7 @@ IMAGES = torch.randn(5, 3, *SIZE, generator=torch.Generator().manual_seed(0))
 def transformer(**changes):
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network = VisionTransformer(
-            img_size=SIZE, patch_size=PATCH, embed_dim=16, depth=3, num_heads=2, num_classes=3, **changes
-        )
+        network = VisionTransformer(img_size=SIZE, patch_size=PATCH, embed_dim=16, depth=3, num_heads=2, num_classes=3, **changes)
         for weight in network.parameters():  # attention that is far from flat
             nn.init.normal_(weight, std=0.5)
     return network.eval()
@@ -90,9 +88,7 @@ def test_a_network_without_attention_or_with_another_kind_of_it_is_refused_by_na
     images = torch.randn(2, 3, 32, 32)
     with pytest.raises(UsageError, match="no attention layer"):
         attention_map(small_classifier("cnn"), images)
-    windows = SwinTransformer(
-        img_size=32, patch_size=4, embed_dim=8, depths=(1,), num_heads=(2,), window_size=4, num_classes=5
-    )
+    windows = SwinTransformer(img_size=32, patch_size=4, embed_dim=8, depths=(1,), num_heads=(2,), window_size=4, num_classes=5)
     with pytest.raises(NotApplicable, match=r"\(WindowAttention\) is not the plain softmax"):
         attention_map(windows, images)
     rotary = Eva(img_size=32, patch_size=8, embed_dim=16, depth=1, num_heads=2, use_rot_pos_emb=True, num_classes=5)

@@ -68,9 +68,7 @@ def test_attention_is_compared_over_all_images_and_drawn_of_some():
     same = attention_record({"a": maps[0], "b": maps[0]}, reference="a", images="test images", drawn=[4])
     assert same.networks[1].overlap_low is None and same.networks[1].no_interval_reason  # every overlap is 1
     low, high = maps[1].attention[4].min(), maps[1].attention[4].max()
-    assert found.networks[1].attention[0][0][0] == pytest.approx(
-        (maps[1].attention[4, 0, 0] - low) / (high - low), abs=1e-3
-    )
+    assert found.networks[1].attention[0][0][0] == pytest.approx((maps[1].attention[4, 0, 0] - low) / (high - low), abs=1e-3)
 
 
 def test_filters_keep_their_patterns_and_say_what_is_flat(monkeypatch):

@@ -25,9 +25,7 @@ def test_the_plane_is_that_of_the_union_and_distances_are_of_centroids():
     assert found.networks["after"].distance == pytest.approx(float(np.linalg.norm(expected)))
     radius = math.sqrt(np.square(HOME - HOME.mean(0)).sum(1).mean())
     assert found.networks["after"].relative_distance == pytest.approx(float(np.linalg.norm(shift)) / radius)
-    assert found.networks["before"].overlap == pytest.approx(1) and found.networks[
-        "before"
-    ].bhattacharyya == pytest.approx(1)
+    assert found.networks["before"].overlap == pytest.approx(1) and found.networks["before"].bhattacharyya == pytest.approx(1)
     assert 0 < found.networks["after"].overlap < 1
     points = np.concatenate([each.points for each in found.networks.values()])
     np.testing.assert_allclose(np.var(points, axis=0), values[[-1, -2]], rtol=1e-9)

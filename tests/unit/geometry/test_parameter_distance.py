@@ -75,9 +75,7 @@ def test_other_architectures_zero_runs_and_broken_weights_are_refused_by_name():
     one, other = nn.Sequential(), nn.Sequential()
     one.add_module("stem", nn.Conv2d(3, 4, 3))
     other.add_module("stems", nn.Conv2d(3, 4, 3))
-    with pytest.raises(
-        UsageError, match=r"stem.weight is 4×3×3×3 in one and missing in the other .*Nearest there: stems.weight"
-    ):
+    with pytest.raises(UsageError, match=r"stem.weight is 4×3×3×3 in one and missing in the other .*Nearest there: stems.weight"):
         parameter_distance(one, other)
     for runs, said in (({}, "there are none"), ({"one": one}, "there is one")):
         with pytest.raises(UsageError, match=said):
@@ -103,9 +101,7 @@ def test_half_the_square_is_the_value_of_the_authors_of_l2_sp():
 def test_the_centre_is_measured_under_the_head_of_each_task(rule):
     labels = np.sort(np.arange(40) % 3)
     pixels = np.random.default_rng(0).integers(0, 120, (40, SIZE, SIZE, 3)) + 60 * labels[:, None, None, None]
-    data = {
-        name: dataset_from_arrays(pixels.astype(np.uint8) // (1 + seed), labels) for seed, name in enumerate(("a", "b"))
-    }
+    data = {name: dataset_from_arrays(pixels.astype(np.uint8) // (1 + seed), labels) for seed, name in enumerate(("a", "b"))}
     runs = {"a": moved("cnn", 1, 0.5), "b": moved("cnn", 2, 0.5)}
     same = centre_quality({"a": runs["a"], "b": copy.deepcopy(runs["a"])}, data, batch_norm=rule)
     assert same["a"].own == same["a"].centre and same["a"].accuracy_change.value == 0
@@ -118,9 +114,7 @@ def test_the_centre_is_measured_under_the_head_of_each_task(rule):
         p = network.preprocessing
         images = (images - torch.tensor(p.mean)[:, None, None]) / torch.tensor(p.std)[:, None, None]
         decided = network(images).argmax(1).numpy()
-        assert found["b"].centre.value == pytest.approx(
-            balanced_accuracy(decided, labels, class_names=("0", "1", "2")).value
-        )
+        assert found["b"].centre.value == pytest.approx(balanced_accuracy(decided, labels, class_names=("0", "1", "2")).value)
     else:
         with pytest.raises(UsageError, match="1 BatchNorm layers have other statistics"):
             centre_quality(runs, data)

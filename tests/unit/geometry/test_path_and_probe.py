@@ -35,9 +35,7 @@ def test_every_point_is_what_the_mixed_network_says():
         reference = start.features(IMAGES).numpy()
         for point in found.points:
             features, logits = interpolate(start, end, point.alpha).features_and_logits(IMAGES)
-            assert point.loss == pytest.approx(
-                float(functional.cross_entropy(logits, torch.from_numpy(CLASSES))), rel=1e-5
-            )
+            assert point.loss == pytest.approx(float(functional.cross_entropy(logits, torch.from_numpy(CLASSES))), rel=1e-5)
             assert point.cka == pytest.approx(linear_cka(reference, features.numpy()), rel=1e-5)
             assert point.cka_debiased == pytest.approx(linear_cka(reference, features.numpy(), debiased=True), rel=1e-4)
     first, middle, last = found.points

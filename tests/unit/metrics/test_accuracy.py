@@ -118,9 +118,7 @@ def literal_difference(first, second, groups=None):
     (a, low_a, high_a), (b, low_b, high_b) = shares
     ends = []
     for (d, e), sign in (((a - low_a, high_b - b), -1), ((high_a - a, b - low_b), 1)):
-        bound = max(
-            x**2 + y**2 - 2 * correlation * x * y for x, y in ((a - low_a, b - low_b), (high_a - a, high_b - b))
-        )
+        bound = max(x**2 + y**2 - 2 * correlation * x * y for x, y in ((a - low_a, b - low_b), (high_a - a, high_b - b)))
         square = min(d**2 + e**2 - 2 * correlation * d * e, bound)
         shrunk = (1 - 1 / len(names)) * square + (d**2 + e**2) / len(names)
         ends.append(a - b + sign * np.sqrt(max(square, shrunk) if deviations.min() > 1e-9 else d**2 + e**2))

@@ -38,9 +38,7 @@ def test_values_are_scikit_learns():
     expected = average_precision_score(np.eye(4, dtype=int)[TRUTH[:150]], np.column_stack([SCORES, SCORES[:, 0]]))
     assert of_classes.value == pytest.approx(expected)
     for column in range(3):
-        assert sensitivity(CHOSEN[:, column], MARKS[:, column]).value == recall_score(
-            MARKS[:, column], CHOSEN[:, column]
-        )
+        assert sensitivity(CHOSEN[:, column], MARKS[:, column]).value == recall_score(MARKS[:, column], CHOSEN[:, column])
     both = [recall_score(MARKS[:, c], CHOSEN[:, c], pos_label=side) for c in range(3) for side in (0, 1)]
     assert balanced_accuracy(CHOSEN, MARKS).value == pytest.approx(np.mean(both))
 

@@ -163,9 +163,7 @@ def test_order_of_the_images_does_not_matter():
     groups, age = np.arange(90) // 4, np.random.default_rng(5).normal(size=90)
     order = np.random.default_rng(6).permutation(90)
     one, other = (
-        evaluate_predictions(
-            p[o], truth[o], task="multi-class", class_names=NAMES, groups=groups[o], attributes={"age": age[o]}
-        )
+        evaluate_predictions(p[o], truth[o], task="multi-class", class_names=NAMES, groups=groups[o], attributes={"age": age[o]})
         for o in (np.arange(90), order)
     )
     assert [row[5:] for row in one] == [row[5:] for row in other]
@@ -206,12 +204,7 @@ def test_each_row_may_have_a_threshold_of_its_own():
     targets, limits = np.array([1, 0, 0, 1] * 10), np.array([[0.2], [0.5], [0.8], [0.5]] * 10)
     sites = {"site": np.array(["a", "a", "b", "b"] * 10)}
     rows = evaluate_predictions(
-        np.column_stack([1 - p, p]),
-        targets,
-        task="binary",
-        class_names=["no", "yes"],
-        attributes=sites,
-        thresholds=limits,
+        np.column_stack([1 - p, p]), targets, task="binary", class_names=["no", "yes"], attributes=sites, thresholds=limits
     )
     found = {(row.metric, row.attribute_value): row.value for row in rows}
     assert [found["accuracy", site] for site in (None, "a", "b")] == [1.0, 1.0, 1.0]

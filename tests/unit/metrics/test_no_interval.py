@@ -65,9 +65,7 @@ def test_an_interval_has_a_width_or_a_reason(rows, patients):
             assert found.high - found.low > 1e-9, name
             assert found.low - 1e-9 <= found.value <= found.high + 1e-9, name
     if patients == "one":
-        assert all(
-            metric().low is None for name, metric in every_metric(truth, one, other, groups) if name == "accuracy"
-        )
+        assert all(metric().low is None for name, metric in every_metric(truth, one, other, groups) if name == "accuracy")
 
 
 @settings(max_examples=50, deadline=None)

@@ -91,9 +91,7 @@ def test_interval_is_the_farthest_of_three(groups):
     found = negative_log_likelihood(P, TRUTH, given)
     assert (found.low, found.high) == pytest.approx(literal_ends(-np.log(P[np.arange(120), TRUTH]), groups, np.inf))
     found = brier_score(P, TRUTH, given)
-    assert (found.low, found.high) == pytest.approx(
-        literal_ends(np.square(P - np.eye(3)[TRUTH]).sum(axis=1), groups, 2.0)
-    )
+    assert (found.low, found.high) == pytest.approx(literal_ends(np.square(P - np.eye(3)[TRUTH]).sum(axis=1), groups, 2.0))
 
 
 def test_without_an_interval_there_is_a_reason():

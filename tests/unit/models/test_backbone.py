@@ -11,14 +11,7 @@ from crossgraft.types import Preprocessing
 
 from .conftest import tiny_timm
 
-ONE_LINEAR_HEAD = [
-    "test_resnet",
-    "test_efficientnet",
-    "test_convnext",
-    "test_vit",
-    "test_nfnet",
-    "test_mambaout",
-]
+ONE_LINEAR_HEAD = ["test_resnet", "test_efficientnet", "test_convnext", "test_vit", "test_nfnet", "test_mambaout"]
 SMALL_SWIN = {"embed_dim": 12, "depths": (1, 1), "num_heads": (1, 1)}
 SMALL_VIT = {"embed_dim": 12, "depth": 1, "num_heads": 1}
 
@@ -60,12 +53,7 @@ def test_head_of_features_is_the_output(architecture):
 
 def test_swin_reads_feature_maps_with_channels_last():
     backbone = random_backbone(
-        "swin_tiny_patch4_window7_224",
-        img_size=56,
-        embed_dim=12,
-        depths=(1, 1),
-        num_heads=(1, 1),
-        num_classes=5,
+        "swin_tiny_patch4_window7_224", img_size=56, embed_dim=12, depths=(1, 1), num_heads=(1, 1), num_classes=5
     )
     assert backbone.preprocessing.height_pixels == 56
     output = backbone(images_for(backbone))
@@ -160,11 +148,7 @@ class NeedsColour(nn.Module):
 @pytest.mark.parametrize(
     ("module", "preprocessing", "reason"),
     [
-        (
-            NeedsColour(),
-            Preprocessing(8, 8, channels=1, mean=(0.5,), std=(0.5,)),
-            "expected input.* to have 3 channels",
-        ),
+        (NeedsColour(), Preprocessing(8, 8, channels=1, mean=(0.5,), std=(0.5,)), "expected input.* to have 3 channels"),
         (NeedsColour(), Preprocessing(3, 3), "Kernel size can't be greater"),
         (NeedsColour(AssertionError()), Preprocessing(8, 8), "AssertionError"),
         (nn.Module(), Preprocessing(8, 8), "penultimate features|forward"),

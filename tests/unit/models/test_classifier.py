@@ -32,10 +32,7 @@ NETWORKS = {
     "map": ("vit_tiny_patch16_224", {**VIT, "global_pool": "map"}),
     "headless": ("vit_tiny_patch16_224", {**VIT, "num_classes": 0}),
     "two heads": ("deit_tiny_distilled_patch16_224", VIT),
-    "swin": (
-        "swin_tiny_patch4_window7_224",
-        {"img_size": 64, "embed_dim": 12, "depths": (1, 2), "num_heads": (1, 1)},
-    ),
+    "swin": ("swin_tiny_patch4_window7_224", {"img_size": 64, "embed_dim": 12, "depths": (1, 2), "num_heads": (1, 1)}),
     "cached biases": (
         "efficientvit_m0",
         {"embed_dim": (16, 16, 16), "key_dim": (4, 4, 4), "depth": (1, 1, 1), "num_heads": (1, 1, 1)},
@@ -199,11 +196,7 @@ def test_a_head_that_the_network_needs_stays_and_is_frozen_with_the_reason():
     classifier = make_classifier(backbone, 2, seed=0)
     images = torch.rand(2, 3, 8, 8)
     assert torch.equal(classifier.features(images), backbone(images).features)
-    assert classifier.untrainable == {
-        "body.fixed": FIXED,
-        "body.fc.weight": SOURCE_HEAD,
-        "body.fc.bias": SOURCE_HEAD,
-    }
+    assert classifier.untrainable == {"body.fixed": FIXED, "body.fc.weight": SOURCE_HEAD, "body.fc.bias": SOURCE_HEAD}
     assert not classifier.body.fc._forward_pre_hooks
 
 

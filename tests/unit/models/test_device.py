@@ -36,11 +36,7 @@ def backbone(module, **more):
 @pytest.mark.parametrize("name", ["test_resnet", "test_vit", "test_efficientnet"])
 def test_no_step_from_pixels_to_features_makes_float64(name):
     kwargs = {"img_size": 32} if name == "test_vit" else {}
-    images = [
-        np.full((20, 24, 3), 7, np.uint8),
-        np.full((9, 9, 1), 0.5, np.float32),
-        np.full((8, 8, 1), 900, np.uint16),
-    ]
+    images = [np.full((20, 24, 3), 7, np.uint8), np.full((9, 9, 1), 0.5, np.float32), np.full((8, 8, 1), 900, np.uint16)]
     with NoFloat64():
         network = backbone(timm.create_model(name, num_classes=5, **kwargs))
         output = network(prepare_batch(images, network.preprocessing))
@@ -77,9 +73,7 @@ def test_weights_of_float64_become_float32_for_apple_only(monkeypatch):
 def test_an_operation_that_a_device_lacks_is_explained():
     words = "The operator 'aten::x' is not currently implemented for the MPS device. If you want this op to be added …"
     with (
-        pytest.raises(
-            UsageError, match=r"net does not run on mps: The operator 'aten::x' .* device\. Use .*FALLBACK=1"
-        ),
+        pytest.raises(UsageError, match=r"net does not run on mps: The operator 'aten::x' .* device\. Use .*FALLBACK=1"),
         explain_missing_operations("net", "mps"),
     ):
         raise NotImplementedError(words)

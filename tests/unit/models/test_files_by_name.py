@@ -49,9 +49,7 @@ def test_a_name_takes_the_only_file_that_is_called_like_it(folder, put, reporter
     assert spec.preprocessing == {"mean": [0.1, 0.2, 0.3]} and resolve_spec(spec, weights_dir=folder) == spec
     assert f"{TINY}: the weights are those of {TINY}.birds.safetensors" in reporter.stream.getvalue()
     backbone = load_backbone(TINY, weights_dir=folder)
-    assert (
-        torch.equal(backbone.module.fc.weight, tiny_timm(num_classes=2).fc.weight) and backbone.source == "checkpoint"
-    )
+    assert torch.equal(backbone.module.fc.weight, tiny_timm(num_classes=2).fc.weight) and backbone.source == "checkpoint"
     assert find_model(TINY, folder) == spec
 
 
@@ -137,9 +135,7 @@ def test_files_of_one_name_are_told_apart_by_their_extension(folder, put):
 
 
 def test_a_folder_without_models_is_an_error_that_says_what_is_there(folder, put, tmp_path, monkeypatch):
-    with pytest.raises(
-        MissingWeightsError, match=r"no checkpoint of a known architecture\. Their names end in \.safetensors"
-    ):
+    with pytest.raises(MissingWeightsError, match=r"no checkpoint of a known architecture\. Their names end in \.safetensors"):
         read_zoo(folder)
     put("mine.safetensors")
     with pytest.raises(MissingWeightsError, match=r"It has mine\.safetensors \(neither header nor name"):
@@ -186,7 +182,5 @@ def test_one_checkpoint_of_a_folder_is_called_by_both(folder, put):
     path = put(f"{TINY}.second.safetensors")
     (spec,) = read_zoo([f"{folder}:{TINY}.second"])
     assert (spec.name, spec.weights) == (f"{TINY}.second", str(path.resolve()))
-    with pytest.raises(
-        UnknownNameError, match=rf"^Unknown model in the folder {folder.name}: {TINY}.secnd. Did you mean"
-    ):
+    with pytest.raises(UnknownNameError, match=rf"^Unknown model in the folder {folder.name}: {TINY}.secnd. Did you mean"):
         read_zoo([f"{folder}:{TINY}.secnd"])

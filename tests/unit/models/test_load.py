@@ -73,11 +73,7 @@ def test_the_global_random_state_is_untouched(tmp_path):
 
 def test_header_entry_and_argument_decide_the_preprocessing(tmp_path):
     path = save_checkpoint(
-        tmp_path / "a.safetensors",
-        tiny_timm().state_dict(),
-        architecture=TINY,
-        input_size=[3, 48, 48],
-        mean=[0.5] * 3,
+        tmp_path / "a.safetensors", tiny_timm().state_dict(), architecture=TINY, input_size=[3, 48, 48], mean=[0.5] * 3
     )
     header = load_backbone(str(path))
     assert (header.preprocessing.height_pixels, header.preprocessing.mean) == (48, (0.5,) * 3)
@@ -90,11 +86,7 @@ def test_header_entry_and_argument_decide_the_preprocessing(tmp_path):
 
 def test_the_control_of_a_checkpoint_differs_only_in_its_weights(tmp_path):
     path = save_checkpoint(
-        tmp_path / "a.safetensors",
-        tiny_timm().state_dict(),
-        architecture=TINY,
-        input_size=[3, 48, 48],
-        licence="MIT",
+        tmp_path / "a.safetensors", tiny_timm().state_dict(), architecture=TINY, input_size=[3, 48, 48], licence="MIT"
     )
     (spec,) = read_zoo(str(path))
     original, control = load_backbone(spec), load_backbone(random_weights_control(spec))

@@ -25,12 +25,7 @@ class Flattening(nn.Module):
 
 
 def convolutional():
-    layers = {
-        "one": nn.Conv2d(3, 4, 3),
-        "two": nn.Conv2d(4, 6, 1),
-        "pool": nn.AdaptiveAvgPool2d(1),
-        "flat": nn.Flatten(),
-    }
+    layers = {"one": nn.Conv2d(3, 4, 3), "two": nn.Conv2d(4, 6, 1), "pool": nn.AdaptiveAvgPool2d(1), "flat": nn.Flatten()}
     return wrap(nn.Sequential(OrderedDict(layers, fc=nn.Linear(6, 2))), size=8, num_outputs=2)
 
 

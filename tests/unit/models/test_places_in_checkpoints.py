@@ -34,15 +34,11 @@ def test_a_key_and_a_prefix(checkpoint):
 
 def test_what_there_is_is_listed(checkpoint):
     path = checkpoint({"epoch": 3, "teacher": _network(1.0), "student": _network(2.0)})
-    with pytest.raises(
-        DataError, match=r"Its keys: epoch, teacher \(2 tensors\), student \(2 tensors\).*--weights-key"
-    ):
+    with pytest.raises(DataError, match=r"Its keys: epoch, teacher \(2 tensors\), student \(2 tensors\).*--weights-key"):
         read_state_dict(path)
     with pytest.raises(UsageError, match=r"has no key teachr .*Its keys: epoch, teacher, student"):
         read_state_dict(path, key="teachr")
-    with pytest.raises(
-        UsageError, match=r"no state dict|No tensor of .* is called body….*begin with: backbone\., head\."
-    ):
+    with pytest.raises(UsageError, match=r"no state dict|No tensor of .* is called body….*begin with: backbone\., head\."):
         read_state_dict(path, key="teacher", prefix="body")
     with pytest.raises(DataError, match="no state dict"):
         read_state_dict(path, key="epoch")
@@ -62,9 +58,7 @@ def test_a_zoo_takes_them_from_the_command_line_and_from_its_entries(checkpoint,
     path = checkpoint({"teacher": _network(1.0)})
     (spec,) = read_zoo([str(path)], weights_key="teacher", weights_prefix="backbone.")
     assert (spec.weights_key, spec.weights_prefix) == ("teacher", "backbone.")
-    (tmp_path / "zoo.yaml").write_text(
-        f"- name: a\n  weights: {path.name}\n  source: resnet18\n  weights_key: teacher\n"
-    )
+    (tmp_path / "zoo.yaml").write_text(f"- name: a\n  weights: {path.name}\n  source: resnet18\n  weights_key: teacher\n")
     (spec,) = read_zoo(tmp_path / "zoo.yaml", weights_key="student")
     assert spec.weights_key == "teacher" and spec.describe()["weights_key"] == "teacher"
     with pytest.raises(UsageError, match="--weights-key and --weights-prefix name a place inside a checkpoint"):

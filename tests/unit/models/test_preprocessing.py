@@ -23,13 +23,7 @@ def test_timm_says_everything():
 
 
 def test_the_more_specific_voice_wins():
-    said = {
-        "input_size": [1, 96, 64],
-        "mean": 0.5,
-        "std": [0.25],
-        "interpolation": "bilinear",
-        "crop_pct": 1.0,
-    }
+    said = {"input_size": [1, 96, 64], "mean": 0.5, "std": [0.25], "interpolation": "bilinear", "crop_pct": 1.0}
     found = resolve_preprocessing(TIMM, said, model="m", image_size=32, resize_policy="pad")
     assert found == Preprocessing(32, 32, 1, (0.5,), (0.25,), "bilinear", "pad", 1.0)
     assert resolve_preprocessing(TIMM, said, model="m").width_pixels == 64

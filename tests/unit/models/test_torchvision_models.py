@@ -251,10 +251,7 @@ def test_networks_of_one_size_or_a_smallest_size_say_so():
     [
         (lambda: VisionTransformer(32, 16, 1, 1, 12, 12, num_classes=3), "heads.head"),
         (lambda: SwinTransformer([4, 4], 12, [1, 1], [1, 1], [2, 2], num_classes=3), "head"),
-        (
-            lambda: MaxVit((32, 32), 8, 2, [8, 8], [1, 1], head_dim=4, stochastic_depth_prob=0.0, num_classes=3),
-            "classifier.5",
-        ),
+        (lambda: MaxVit((32, 32), 8, 2, [8, 8], [1, 1], head_dim=4, stochastic_depth_prob=0.0, num_classes=3), "classifier.5"),
         (lambda: models.DenseNet(8, (1, 1), 8, num_classes=3), "classifier"),
         (lambda: models.ConvNeXt([models.convnext.CNBlockConfig(8, None, 2)], num_classes=3), "classifier.2"),
     ],

@@ -40,10 +40,7 @@ def test_a_file_is_one_whatever_commas_are_in_its_path(tmp_path):
 def test_one_entry_of_a_file_is_named_behind_it(tmp_path):
     own = {"name": "my, net · b", "source": "resnet18", "weights": "random"}
     path = write_zoo(tmp_path, [own, "torchvision:resnet18", "resnet34"])
-    assert [spec.name for spec in read_zoo(f"{path}:resnet34,vit_tiny_patch16_224")] == [
-        "resnet34",
-        "vit_tiny_patch16_224",
-    ]
+    assert [spec.name for spec in read_zoo(f"{path}:resnet34,vit_tiny_patch16_224")] == ["resnet34", "vit_tiny_patch16_224"]
     assert read_zoo([f"{path}:my, net · b"])[0].weights == "random"
     assert read_zoo(f"{path}:torchvision:resnet18")[0].architecture == "torchvision:resnet18"
     with pytest.raises(UnknownNameError, match=r"Unknown entry of zoo\.yaml: resnet43\. Did you mean resnet34"):
@@ -237,12 +234,7 @@ def test_a_checkpoint_describes_itself(tmp_path):
     assert spec.kwargs == {"output_stride": 16, "num_classes": 2}
     assert spec.preprocessing == {"input_size": [3, 48, 48], "mean": [0.5] * 3, "interpolation": "bilinear"}
     # the entry wins over the header
-    entry = {
-        "name": "b",
-        "weights": path.name,
-        "kwargs": {"output_stride": 8},
-        "preprocessing": {"mean": 0.1},
-    }
+    entry = {"name": "b", "weights": path.name, "kwargs": {"output_stride": 8}, "preprocessing": {"mean": 0.1}}
     (spec,) = read_zoo(write_zoo(tmp_path, [entry]))
     assert spec.kwargs["output_stride"] == 8
     assert spec.preprocessing["mean"] == 0.1
@@ -260,10 +252,7 @@ def test_a_checkpoint_without_or_with_a_foreign_architecture(tmp_path):
 
 def test_the_control_keeps_architecture_and_preprocessing(tmp_path):
     path = save_checkpoint(
-        tmp_path / "m.safetensors",
-        tiny_timm(num_classes=2).state_dict(),
-        architecture=TINY,
-        input_size=[3, 48, 48],
+        tmp_path / "m.safetensors", tiny_timm(num_classes=2).state_dict(), architecture=TINY, input_size=[3, 48, 48]
     )
     (spec,) = read_zoo(str(path))
     control = random_weights_control(spec)

@@ -269,9 +269,7 @@ def test_a_bar_is_as_wide_as_the_terminal(monkeypatch, columns):
     stream = Terminal()
     with Reporter(stream).stage("Looking at 1 000 images with a long name", total=2) as stage:
         stage.advance(2)
-    (shown,) = [
-        each for each in re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue())) if "2/2" in each
-    ]
+    (shown,) = [each for each in re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue())) if "2/2" in each]
     assert len(shown) <= columns and "0:00 left" in shown
     assert not re.search(r"\x1b\[[0-9;]*m", stream.getvalue())
 

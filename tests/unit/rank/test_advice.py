@@ -111,9 +111,7 @@ def test_without_an_interval_the_values_say_whether_a_model_is_above_its_random_
 def test_nothing_is_advised_where_no_model_is_above_its_random_weights():
     roles, architectures = {"r": "random weights"}, {"a": "a", "b": "a", "r": "a"}
     advice = advise([cell(0, "a", 0.9), cell(1, "b", 0.8), cell(2, "r", 2.0)], roles, architectures=architectures)
-    assert advice.sentence.startswith(
-        "None of the 2 models is separably above the same architecture with random weights"
-    )
+    assert advice.sentence.startswith("None of the 2 models is separably above the same architecture with random weights")
     assert advice.models == ()
 
 
@@ -143,22 +141,14 @@ def checks(images, cells, models, *, groups=None, labels=None):
 
 
 def test_checks_are_silent_on_a_sound_case(images):
-    models = [
-        model_record("a"),
-        model_record("b"),
-        model_record("a · random", role="random weights", architecture="a"),
-    ]
+    models = [model_record("a"), model_record("b"), model_record("a · random", role="random weights", architecture="a")]
     cells = [cell(0, "a", 0.9), cell(1, "b", 0.5), cell(2, "a · random", 0.1)]
     found = checks(images, cells, models, groups=[i // 2 for i in range(24)])
     assert {check.severity for check in found.values()} == {"passed"}
 
 
 def test_checks_fire_on_a_case_built_to_fail(images):
-    models = [
-        model_record("a"),
-        model_record("b"),
-        model_record("a · random", role="random weights", architecture="a"),
-    ]
+    models = [model_record("a"), model_record("b"), model_record("a · random", role="random weights", architecture="a")]
     cells = [cell(0, "a", 0.9, above=False), cell(1, "b", 0.9), cell(2, "a · random", 1.5)]
     found = checks(images, cells, models, labels=[0] * 4 + [1] * 20)
     severities = {title: check.severity for title, check in found.items()}

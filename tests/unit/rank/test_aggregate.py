@@ -7,14 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crossgraft.errors import DataError
-from crossgraft.rank.aggregate import (
-    Evidence,
-    Parameters,
-    aggregate,
-    combine_evidence,
-    fit_parameters,
-    normal_scores,
-)
+from crossgraft.rank.aggregate import Evidence, Parameters, aggregate, combine_evidence, fit_parameters, normal_scores
 from crossgraft.rank.published import itm_benchmark, thesis_architectures, thesis_datasets
 
 PLAIN = Parameters(shrinkage=1.0, slope=0.5, noise=0.7)
@@ -102,12 +95,7 @@ def test_uncertain_scores_count_less():
 
 def test_evidence_is_the_mean_normal_score():
     signal, error = combine_evidence(
-        [
-            Evidence(np.array([1.0, 2.0, np.nan])),
-            Evidence(np.array([5.0, 5.0, 5.0])),
-            Evidence(np.array([3.0, 1.0, 2.0])),
-        ],
-        3,
+        [Evidence(np.array([1.0, 2.0, np.nan])), Evidence(np.array([5.0, 5.0, 5.0])), Evidence(np.array([3.0, 1.0, 2.0]))], 3
     )
     half, third = stats.norm.ppf(0.75), stats.norm.ppf(5 / 6)
     np.testing.assert_allclose(signal, [(-half + third) / 2, (half - third) / 2, 0.0], atol=1e-12)

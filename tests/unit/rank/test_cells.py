@@ -75,8 +75,7 @@ def test_an_array_score_has_value_interval_and_shuffled_values(problem):
     assert len(cell.jackknife_values) == 20
     resampling = plan_resampling(targets, None, seed=0)
     literal = [
-        logme(features=np.delete(features, block, axis=0), labels=np.delete(targets, block))
-        for block in resampling.blocks
+        logme(features=np.delete(features, block, axis=0), labels=np.delete(targets, block)) for block in resampling.blocks
     ]
     np.testing.assert_allclose(cell.jackknife_values, literal, rtol=1e-9)
     estimate = jackknife_interval(cell.value, literal)
@@ -178,10 +177,7 @@ def test_no_value_has_a_reason(evaluation, expected):
 
 @pytest.mark.parametrize(
     ("blocks", "reason", "expected"),
-    [
-        ([], "no interval (cost)", "no interval (cost)"),
-        ([raw(1.0), raw(math.nan), raw(1.1)], None, "not finite when one block"),
-    ],
+    [([], "no interval (cost)", "no interval (cost)"), ([raw(1.0), raw(math.nan), raw(1.1)], None, "not finite when one block")],
 )
 def test_no_interval_has_a_reason(blocks, reason, expected):
     evaluation = ScoreEvaluation(score="logme", full=raw(1.0), blocks=blocks, no_interval_reason=reason)

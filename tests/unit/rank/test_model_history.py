@@ -50,11 +50,7 @@ def test_published_tables_are_found_by_the_name_of_the_weights_and_say_for_whom_
     specs[3] = ModelSpec("d", "package.module:resnet34")
     found = find_history([model_record(name) for name in names], specs, data("flowers102"), published)
     assert found.spoke[0] == ["SFDA, group 1", "Chaves et al. 2024", "Chaves et al. 2023"]
-    assert found.spoke[1] == [
-        "SFDA, group 1",
-        "Chaves et al. 2024",
-        "Chaves et al. 2023",
-    ]  # the thesis knows no other of these
+    assert found.spoke[1] == ["SFDA, group 1", "Chaves et al. 2024", "Chaves et al. 2023"]  # the thesis knows no other of these
     assert found.spoke[2] == found.spoke[3] == []  # timm's own recipe, and somebody's function
     assert "Flowers" not in found.targets and "Aircraft" in found.targets
     assert len(found.targets) == 10 + 10 + 3

@@ -68,9 +68,7 @@ def test_a_difference_of_rounding_size_is_not_separable():
 def test_a_difference_holds_the_spread_over_seeds_of_both():
     first, second = cell("a", 1.0, 1e-4), cell("b", 0.98, 1e-4)
     drawn = [each.model_copy(update={"redrawn_values": [each.value, 1.2, 0.8]}) for each in (first, second)]
-    plain, one, both = (
-        difference(a, b).standard_error for a, b in ((first, second), (drawn[0], second), (drawn[0], drawn[1]))
-    )
+    plain, one, both = (difference(a, b).standard_error for a, b in ((first, second), (drawn[0], second), (drawn[0], drawn[1])))
     assert plain < 1e-3
     assert one == pytest.approx(0.2, rel=0.01)
     assert both == pytest.approx(0.2 * np.sqrt(2), rel=0.01)

@@ -35,13 +35,6 @@ def test_a_model_that_nobody_knows_has_no_place_and_is_named():
 
 
 def test_what_earlier_versions_wrote_is_read_without_its_aggregation():
-    row = {
-        "model": "a",
-        "num_targets": 1,
-        "mean_rank": 0.1,
-        "prior_rank": 1,
-        "posterior_rank": 1,
-        "probability_best": 0.4,
-    }
+    row = {"model": "a", "num_targets": 1, "mean_rank": 0.1, "prior_rank": 1, "posterior_rank": 1, "probability_best": 0.4}
     old = {"targets": ["t"], "origins": [], "rows": [row], "evidence": [], "slope": 0.0, "summary": "It is a."}
     assert PriorRecord.model_validate(old).rows[0].prior_rank == 1

@@ -116,10 +116,7 @@ def test_no_label_that_can_be_scored():
 def test_a_model_without_a_head_does_not_take_labels_from_the_others(problem):
     features, targets = problem
     logits = np.random.default_rng(1).normal(size=(60, 5))
-    zoo = [
-        evaluate(features, targets, [leep], "headless"),
-        evaluate(features, targets, [leep], "headed", source_logits=logits),
-    ]
+    zoo = [evaluate(features, targets, [leep], "headless"), evaluate(features, targets, [leep], "headed", source_logits=logits)]
     headless, headed = build_cells(leep, zoo)
     assert headless.value is None
     assert "no classification head" in headless.reason
@@ -154,8 +151,7 @@ def test_all_models_are_compared_by_the_same_labels(problem):
 def test_a_control_without_a_finite_value_does_not_move_the_candidates(problem):
     features, targets = problem
     plain, control = build_cells(
-        partly,
-        [evaluate(features, targets, [partly]), evaluate(features + 90, targets, [partly], "c", "random weights")],
+        partly, [evaluate(features, targets, [partly]), evaluate(features + 90, targets, [partly], "c", "random weights")]
     )
     assert list(plain.per_label) == ["oedema", "effusion"]
     assert control.value is None

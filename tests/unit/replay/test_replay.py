@@ -75,9 +75,7 @@ def test_regrets_are_those_written_out(tmp_path):
 
 def test_random_is_the_mean_over_orders_and_halving_is_random_without_cheap_trainings(tmp_path):
     path = write(
-        tmp_path,
-        [f"{m},{t},{v}" for t in "ab" for m, v in zip("xyz", (0.5, 0.7, 0.9), strict=True)],
-        "model,target,value",
+        tmp_path, [f"{m},{t},{v}" for t in "ab" for m, v in zip("xyz", (0.5, 0.7, 0.9), strict=True)], "model,target,value"
     )
     record = crossgraft.replay_selection(path, budget="34%").record
     assert record.row("random", "34%").mean_regret == pytest.approx(0.2, abs=0.03)  # one of three, at random
@@ -104,28 +102,19 @@ def test_the_order_is_the_static_prior_and_relatives_stay_unknown(tmp_path):
     path = write(tmp_path, lines, "model,target,value,group", name="pair.csv")
     alone = crossgraft.replay_selection(path, budget="50%").record
     assert alone.row("prior", "50%").mean_regret == 0.0  # by name: nothing is known of either
-    turned = write(
-        tmp_path, [line.replace("x,", "z,") for line in lines], "model,target,value,group", name="turned.csv"
-    )
-    assert crossgraft.replay_selection(turned, budget="50%").record.row("prior", "50%").mean_regret == pytest.approx(
-        0.8
-    )
+    turned = write(tmp_path, [line.replace("x,", "z,") for line in lines], "model,target,value,group", name="turned.csv")
+    assert crossgraft.replay_selection(turned, budget="50%").record.row("prior", "50%").mean_regret == pytest.approx(0.8)
 
 
 def test_further_results_are_known_and_a_cold_start_knows_no_other_target(tmp_path):
     wrong = [f"{m},{t},{v}" for t in "ab" for m, v in zip("xyz", (0.9, 0.5, 0.1), strict=True)]
     path = write(tmp_path, [f"{m},c,{v}" for m, v in zip("xyz", (0.1, 0.5, 0.9), strict=True)], "model,target,value")
-    right = write(
-        tmp_path, [f"{m},d,{v}" for m, v in zip("xyz", (0.2, 0.5, 0.8), strict=True)], "model,target,value", "o.csv"
-    )
+    right = write(tmp_path, [f"{m},d,{v}" for m, v in zip("xyz", (0.2, 0.5, 0.8), strict=True)], "model,target,value", "o.csv")
     alone = crossgraft.replay_selection(path, budget="34%").record
     told = crossgraft.replay_selection(path, budget="34%", known=right).record
     assert alone.row("prior", "34%").mean_regret == pytest.approx(0.8) and told.row("prior", "34%").mean_regret == 0.0
     both = write(
-        tmp_path,
-        [*wrong, *(f"{m},c,{v}" for m, v in zip("xyz", (0.1, 0.5, 0.9), strict=True))],
-        "model,target,value",
-        "b.csv",
+        tmp_path, [*wrong, *(f"{m},c,{v}" for m, v in zip("xyz", (0.1, 0.5, 0.9), strict=True))], "model,target,value", "b.csv"
     )
     warm, cold = (crossgraft.replay_selection(both, budget="34%", cold=cold).record for cold in (False, True))
     assert warm.row("prior", "34%").worst_regret == pytest.approx(0.8) and cold.is_cold
@@ -137,9 +126,7 @@ def test_equal_results_and_missing_cells(tmp_path):
     path = write(tmp_path, lines, "model,target,value,val")
     record = crossgraft.replay_selection(path, budget="50%").record
     row = record.row("select", "50%")
-    assert (
-        row.num_targets == 1 and row.mean_regret == pytest.approx(0.2) and row.low is None
-    )  # no val on a: no choice there
+    assert row.num_targets == 1 and row.mean_regret == pytest.approx(0.2) and row.low is None  # no val on a: no choice there
     assert record.row("prior", "50%").num_targets == 2
 
 
@@ -155,11 +142,7 @@ def test_equal_results_and_missing_cells(tmp_path):
         (["x,a,1e400", "y,a,0.5"], "model,target,value", "Leave the cell empty"),
         (["x,a,0.5,0.5", "y,a,0.5,0.5"], "model,target,value,low:size=half", "low:size=half has no share"),
         (["x,a,0.5,0.5", "y,a,0.5,0.5"], "model,target,value,low:epochs=0", "above 0 and at most 1"),
-        (
-            ["resnet18,a,0.5", "resnet18.a1_in1k,a,0.5"],
-            "model,target,value",
-            "resnet18 and resnet18.a1_in1k are the same",
-        ),
+        (["resnet18,a,0.5", "resnet18.a1_in1k,a,0.5"], "model,target,value", "resnet18 and resnet18.a1_in1k are the same"),
     ],
 )
 def test_wrong_tables_are_named(tmp_path, lines, header, message):

@@ -97,15 +97,7 @@ def ranking_record(*, class_names: tuple[str, ...] = ("malignant", EVIL), seed: 
             unmatched=["resnet18"],
         ),
         agreement=[
-            AgreementRecord(
-                score=score,
-                family=None,
-                num_models=9,
-                weighted_kendall=0.61,
-                p_value=0.021,
-                low=0.18,
-                high=0.93,
-            )
+            AgreementRecord(score=score, family=None, num_models=9, weighted_kendall=0.61, p_value=0.021, low=0.18, high=0.93)
             for score in SCORES
         ]
         + [
@@ -139,9 +131,7 @@ def ranking_record(*, class_names: tuple[str, ...] = ("malignant", EVIL), seed: 
 
 def demo_record() -> DemoRecord:
     """The record of ``crossgraft demo``."""
-    ranking = ranking_record(class_names=("5", "6", "7", "8", "9")).model_copy(
-        update={"ground_truth": None, "agreement": []}
-    )
+    ranking = ranking_record(class_names=("5", "6", "7", "8", "9")).model_copy(update={"ground_truth": None, "agreement": []})
     values = {cell.model: cell.value or 0.0 for cell in ranking.cells if cell.score == "logme"}
     rows = [
         FineTunedRow(
@@ -224,9 +214,7 @@ def data_check_record(*, is_sound: bool = False) -> DataCheckRecord:
         images=[[4, 700], [5, 701]],
     )
     passed = FindingRecord(check="constant_images", title="Constant images", severity="passed", text="None.")
-    notice = FindingRecord(
-        check="image_sizes", title="Small images", severity="notice", text="28 pixels.", advice="Try."
-    )
+    notice = FindingRecord(check="image_sizes", title="Small images", severity="notice", text="28 pixels.", advice="Try.")
     return DataCheckRecord(
         dataset=ranking_record().dataset,
         split_names=["train", "test"],
@@ -255,12 +243,7 @@ def run_record(*, command: str = "rank") -> RunRecord:
         command=command,
         command_line=f"crossgraft {command} /home/jane/private/breastmnist.npz --models zoo.yaml --seed 7",
         crossgraft_version="0.1.0",
-        config={
-            "data": "/home/jane/private/breastmnist.npz",
-            "models": ["zoo.yaml"],
-            "seed": 7,
-            "no_images": False,
-        },
+        config={"data": "/home/jane/private/breastmnist.npz", "models": ["zoo.yaml"], "seed": 7, "no_images": False},
         config_hash="sha256:77aa0b1c2d3e4f556677",
         seed=7,
         versions={"torch": "2.6.0", "numpy": "2.2.1", "scikit-learn": "1.6.0"},
@@ -270,10 +253,7 @@ def run_record(*, command: str = "rank") -> RunRecord:
         started_at="2026-08-01T10:00:00Z",
         finished_at="2026-08-01T10:03:20Z",
         state="done",
-        stages=[
-            StageRecord(name="Looking at the images", seconds=181.2),
-            StageRecord(name="Scores", seconds=16.04),
-        ],
+        stages=[StageRecord(name="Looking at the images", seconds=181.2), StageRecord(name="Scores", seconds=16.04)],
     )
 
 
@@ -283,9 +263,7 @@ def thumbnails(class_names: list[str], *, side: int = 64) -> list[Thumbnail]:
     return [Thumbnail(class_name=name, png_base64=_png(rng, side)) for name in class_names for _ in range(4)]
 
 
-def write_run(
-    directory: Path, record: Record, *, run: RunRecord | None = None, images: list[Thumbnail] | None = None
-) -> Path:
+def write_run(directory: Path, record: Record, *, run: RunRecord | None = None, images: list[Thumbnail] | None = None) -> Path:
     """Write a run directory without its report."""
     directory.mkdir(parents=True, exist_ok=True)
     run = run or run_record(
@@ -374,24 +352,19 @@ def _cell(model: str, score: str, quality: float, rng: np.random.Generator) -> S
 def _rank(score: str, cells: list[ScoreCell]) -> RankingByScore:
     of_score = [cell for cell in cells if cell.score == score]
     ranked = sorted(
-        (cell for cell in of_score if cell.model in CANDIDATES and cell.value is not None),
-        key=lambda cell: -(cell.value or 0.0),
+        (cell for cell in of_score if cell.model in CANDIDATES and cell.value is not None), key=lambda cell: -(cell.value or 0.0)
     )
     rows = [
         RankRow(
             model=cell.model,
             role="candidate",
             rank=rank,
-            not_separable_from=[
-                other for other, twin in enumerate(ranked, 1) if other != rank and _overlap(cell, twin)
-            ],
+            not_separable_from=[other for other, twin in enumerate(ranked, 1) if other != rank and _overlap(cell, twin)],
         )
         for rank, cell in enumerate(ranked, start=1)
     ]
     rows += [
-        RankRow(model=cell.model, role="candidate", rank=None, not_separable_from=[])
-        for cell in of_score
-        if cell.value is None
+        RankRow(model=cell.model, role="candidate", rank=None, not_separable_from=[]) for cell in of_score if cell.value is None
     ]
     rows += [RankRow(model=model, role="random weights", rank=None, not_separable_from=[]) for model in CONTROLS]
     pairs = [

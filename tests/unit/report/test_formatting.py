@@ -8,16 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgraft.words.formatting import (
-    MINUS,
-    MISSING,
-    NARROW_SPACE,
-    NumberFormat,
-    count,
-    counted,
-    duration,
-    short_fingerprint,
-)
+from crossgraft.words.formatting import MINUS, MISSING, NARROW_SPACE, NumberFormat, count, counted, duration, short_fingerprint
 
 
 @pytest.mark.parametrize(
@@ -42,12 +33,7 @@ def test_decimals_follow_the_intervals_or_the_size(values, widths, expected):
 
 def test_values_that_are_not_numbers_are_words():
     as_text = NumberFormat(decimals=2)
-    assert [as_text(value) for value in (None, math.nan, math.inf, -math.inf)] == [
-        MISSING,
-        "not a number",
-        "∞",
-        MINUS + "∞",
-    ]
+    assert [as_text(value) for value in (None, math.nan, math.inf, -math.inf)] == [MISSING, "not a number", "∞", MINUS + "∞"]
 
 
 def test_a_rounded_zero_has_no_sign():
@@ -60,10 +46,7 @@ def test_interval_needs_both_ends():
     assert as_text.interval(None, 2) == as_text.interval(1, None) == MISSING
 
 
-@given(
-    st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=1, max_size=8),
-    st.lists(st.floats(1e-4, 1e5), max_size=8),
-)
+@given(st.lists(st.floats(-1e6, 1e6, allow_nan=False), min_size=1, max_size=8), st.lists(st.floats(1e-4, 1e5), max_size=8))
 def test_one_column_has_one_number_of_decimals_and_keeps_the_value(values, widths):
     as_text = NumberFormat.for_column(values, interval_widths=widths)
     texts = [as_text(value) for value in values]
@@ -81,14 +64,7 @@ def test_counts_and_nouns():
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [
-        (0.0, "< 1 ms"),
-        (0.0421, "0.042 s"),
-        (9.94, "9.9 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 00 s"),
-        (7200, "2 h 00 min"),
-    ],
+    [(0.0, "< 1 ms"), (0.0421, "0.042 s"), (9.94, "9.9 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (7200, "2 h 00 min")],
 )
 def test_duration(seconds, text):
     assert duration(seconds) == text

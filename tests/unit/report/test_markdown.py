@@ -7,9 +7,7 @@ from crossgraft.report.tables import Column, Table, whole, words
 
 
 def test_every_block_but_a_gallery_is_there():
-    table = Table(
-        "Models", [Column("Model"), Column("N", numeric=True)], [[words("a|b"), whole(1)]], "m", notes=["A note."]
-    )
+    table = Table("Models", [Column("Model"), Column("N", numeric=True)], [[words("a|b"), whole(1)]], "m", notes=["A note."])
     blocks = [
         Paragraph("A sentence."),
         Items(["one", "two"]),

@@ -46,12 +46,7 @@ class Outline(HTMLParser):
             self.scripts.append(data)
 
     def values(self, attribute: str) -> list[str]:
-        return [
-            value
-            for _, attributes in self.elements
-            for name, value in attributes.items()
-            if name == attribute and value
-        ]
+        return [value for _, attributes in self.elements for name, value in attributes.items() if name == attribute and value]
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +85,7 @@ def test_it_goes_into_the_run_directory_or_where_it_is_told(run, tmp_path):
 
 
 def test_the_same_records_give_the_same_bytes(run, tmp_path):
-    assert (
-        write_report(run, out=tmp_path / "a.html").read_bytes()
-        == write_report(run, out=tmp_path / "b.html").read_bytes()
-    )
+    assert write_report(run, out=tmp_path / "a.html").read_bytes() == write_report(run, out=tmp_path / "b.html").read_bytes()
 
 
 def test_nothing_is_fetched(outline):

@@ -25,20 +25,14 @@ def test_absolute_paths_are_cut(text, expected):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["scans/a.npz", "./a.npz", "../b/a.npz", "mean and/or std", "https://example.org/a", "1 / 2", "a:b"],
+    "text", ["scans/a.npz", "./a.npz", "../b/a.npz", "mean and/or std", "https://example.org/a", "1 / 2", "a:b"]
 )
 def test_other_text_stays(text):
     assert without_absolute_paths(text) == text
 
 
 def test_configurations_are_cut_at_every_depth():
-    configuration = {
-        "data": "/home/jane doe/a.npz",
-        "models": ["/w/b.pth", "resnet18"],
-        "seed": 7,
-        "more": {"x": None},
-    }
+    configuration = {"data": "/home/jane doe/a.npz", "models": ["/w/b.pth", "resnet18"], "seed": 7, "more": {"x": None}}
     assert configuration_without_absolute_paths(configuration) == {
         "data": "…/a.npz",
         "models": ["…/b.pth", "resnet18"],

@@ -23,11 +23,7 @@ def table_of(*cells: Cell, columns=None) -> Table:
 
 def test_csv_has_every_digit_and_both_ends_of_an_interval():
     value = 0.1 + 0.2
-    columns = [
-        Column("Model"),
-        Column("Value", numeric=True),
-        Column("95 %", numeric=True, csv_titles=("low", "high")),
-    ]
+    columns = [Column("Model"), Column("Value", numeric=True), Column("95 %", numeric=True, csv_titles=("low", "high"))]
     as_text = NumberFormat(decimals=2)
     table = table_of(words("a, b"), number(value, as_text), interval(value - 1, None, as_text), columns=columns)
     header, row = read_csv(table)

@@ -20,16 +20,9 @@ def table(number, **said):
 
 
 def test_every_kind_of_block_is_plain_text_or_left_out():
-    text = shown(
-        Paragraph("A sentence."), Items(["one", "two"]), Facts([("Seed", "1"), ("Split", "drawn")]), Code("a\nb")
-    )
+    text = shown(Paragraph("A sentence."), Items(["one", "two"]), Facts([("Seed", "1"), ("Split", "drawn")]), Code("a\nb"))
     assert text == "Title\n-----\nA sentence.\n\n- one\n- two\n\nSeed   1\nSplit  drawn\n\n  a\n  b"
-    only_on_a_page = [
-        Figure([], "A caption."),
-        Gallery({}),
-        Paragraph("aside", tone="quiet"),
-        Folded("more", [Code("x")]),
-    ]
+    only_on_a_page = [Figure([], "A caption."), Gallery({}), Paragraph("aside", tone="quiet"), Folded("more", [Code("x")])]
     assert shown(*only_on_a_page) == ""
 
 

@@ -32,27 +32,9 @@ def test_a_shell_reads_every_name_as_it_was_typed(name):
 
 
 def test_only_what_was_said_is_said_again():
-    values = {
-        "model": "a",
-        "epochs": 3,
-        "flip": False,
-        "store": True,
-        "workers": 2,
-        "device": "auto",
-        "overwrite": True,
-    }
+    values = {"model": "a", "epochs": 3, "flip": False, "store": True, "workers": 2, "device": "auto", "overwrite": True}
     said = line(None, "data", **values)
-    assert set(shlex.split(said)[3:]) == {
-        "--model",
-        "a",
-        "--epochs",
-        "3",
-        "--no-flip",
-        "--workers",
-        "2",
-        "--out",
-        "run",
-    }
+    assert set(shlex.split(said)[3:]) == {"--model", "a", "--epochs", "3", "--no-flip", "--workers", "2", "--out", "run"}
 
 
 def test_several_values_are_one_word_or_several_flags():

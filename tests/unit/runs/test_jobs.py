@@ -23,9 +23,7 @@ def facts(outcomes):
 
 def test_jobs_are_done_in_order_and_each_is_told_as_it_ends(tmp_path):
     told = []
-    outcomes = run_jobs(
-        jobs(3, 2), Written(tmp_path), keep_going=False, told=lambda one: told.append((one, done(tmp_path)))
-    )
+    outcomes = run_jobs(jobs(3, 2), Written(tmp_path), keep_going=False, told=lambda one: told.append((one, done(tmp_path))))
     assert facts(outcomes) == [("job 0", 9, "", False), ("job 1", 4, "", False)]
     assert told == [(outcomes[0], ["job 0"]), (outcomes[1], ["job 0", "job 1"])]
     assert run_jobs([], Written(tmp_path), keep_going=False) == []

@@ -55,9 +55,7 @@ def test_only_results_compete_for_being_the_best(tmp_path):
     found = count_looks(look(3), low=0.8, high=0.9, reporter=quiet, file=file)
     assert (found.number, found.num_results) == (4, 3)
     assert found.optimism == pytest.approx(0.1 / (2 * 1.959964) * expected_maximum(3), rel=1e-6)
-    assert "(3 × tune, 1 × audit): the best of 3 equally good results is too high by about" in looks_in_words(
-        found, "auc"
-    )
+    assert "(3 × tune, 1 × audit): the best of 3 equally good results is too high by about" in looks_in_words(found, "auc")
     alone = LooksRecord(number=2, by_command={"audit": 1, "tune": 1}, num_results=1, optimism=0.0)
     assert "(1 × audit, 1 × tune). Confirm a choice" in looks_in_words(alone, "auc")
 

@@ -153,9 +153,7 @@ OURS = {"report.html": PAGE, "report.json": RECORD, "split.json": RECORD}
 
 @settings(max_examples=30)
 @given(name=st.sampled_from(sorted(OURS)), theirs=st.binary(min_size=1), overwrite=st.booleans())
-def test_a_file_of_somebody_in_the_place_of_one_of_the_run_stays_and_so_does_the_run(
-    name, theirs, overwrite, tmp_path_factory
-):
+def test_a_file_of_somebody_in_the_place_of_one_of_the_run_stays_and_so_does_the_run(name, theirs, overwrite, tmp_path_factory):
     path = tmp_path_factory.mktemp("theirs") / "run"
     with opened(path) as run:
         for each, text in OURS.items():

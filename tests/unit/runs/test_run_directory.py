@@ -50,10 +50,7 @@ def test_another_configuration_is_refused_and_named_unless_overwritten(tmp_path)
         run.write("old.txt", "old")
         run.write("models/old.json", "old")
     (tmp_path / "notes.md").write_text("mine")
-    with (
-        pytest.raises(RunDirectoryError, match=r"different: limit.*--overwrite"),
-        opened(tmp_path, config={"limit": 4}),
-    ):
+    with pytest.raises(RunDirectoryError, match=r"different: limit.*--overwrite"), opened(tmp_path, config={"limit": 4}):
         pass
     with pytest.raises(RunDirectoryError, match="seed 0"), opened(tmp_path, seed=1):
         pass

@@ -40,9 +40,7 @@ def test_a_worker_that_dies_is_a_named_error_and_ends_the_work(monkeypatch):
     submitted = []
     with worker_pool(1) as pool:
         submit = pool._executor.submit
-        monkeypatch.setattr(
-            pool._executor, "submit", lambda f, job: submitted.append(pickle.loads(job)[1]) or submit(f, job)
-        )
+        monkeypatch.setattr(pool._executor, "submit", lambda f, job: submitted.append(pickle.loads(job)[1]) or submit(f, job))
         with pytest.raises(CrossgraftError, match="ended from outside"):
             pool.run(os._exit, [1, 2, 3], told=Mock())
     assert submitted == [1], "one job a worker is handed out, so that Ctrl-C waits for that one only"

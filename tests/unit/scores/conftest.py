@@ -11,9 +11,7 @@ def make_problem(num_samples=90, num_features=12, num_classes=3, *, separation=0
     rng = np.random.default_rng(seed)
     labels = np.arange(num_samples) % num_classes
     centres = separation * rng.standard_normal((num_classes, num_features))
-    features = (centres[labels] + rng.standard_normal((num_samples, num_features))) / np.sqrt(
-        1 + np.arange(num_features)
-    )
+    features = (centres[labels] + rng.standard_normal((num_samples, num_features))) / np.sqrt(1 + np.arange(num_features))
     return features + offset, labels
 
 

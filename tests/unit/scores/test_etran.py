@@ -25,11 +25,7 @@ def test_the_released_discriminant_is_the_nearest_class_mean(problem):
 
 
 def test_parts_are_scaled_over_the_zoo_before_they_are_mixed():
-    parts = [
-        {"energy": 1.0, "discriminant": 0.2},
-        {"energy": 3.0, "discriminant": 0.6},
-        {"energy": 2.0, "discriminant": 1.0},
-    ]
+    parts = [{"energy": 1.0, "discriminant": 0.2}, {"energy": 3.0, "discriminant": 0.6}, {"energy": 2.0, "discriminant": 1.0}]
     assert etran.combine(parts) == pytest.approx([0.0, 0.15 + 0.85 * 0.5, 0.15 * 0.5 + 0.85])
 
 

@@ -57,8 +57,7 @@ def test_malformed_matrices(values, message):
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [[7, 3, 7, 9], ["b", "a", "b", "c"], [2.0, 1.0, 2.0, 5.0], np.array(["b", "a", "b", "c"], dtype=object)],
+    "labels", [[7, 3, 7, 9], ["b", "a", "b", "c"], [2.0, 1.0, 2.0, 5.0], np.array(["b", "a", "b", "c"], dtype=object)]
 )
 def test_labels_are_mapped_in_sorted_order(labels):
     mapped = map_labels(labels)

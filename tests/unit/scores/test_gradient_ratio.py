@@ -47,9 +47,7 @@ def test_a_random_resnet_of_timm_has_a_value_as_a_control_and_none_where_branche
     images, labels = rng.standard_normal((12, 3, 32, 32)).astype(np.float32), np.arange(12) % 2
     control, start = (load_backbone(spec, image_size=32, for_training=value) for value in (False, True))
     assert gradient_ratio(model=control, images=images, labels=labels, batches=1) > 0
-    parts = SCORES.get("nca_gradient").parts(
-        ScoreInputs(features=images[:, 0, 0], labels=labels, model=control, images=images)
-    )
+    parts = SCORES.get("nca_gradient").parts(ScoreInputs(features=images[:, 0, 0], labels=labels, model=control, images=images))
     assert parts["gradient_ratio"] > 0
     closed = ScoreInputs(features=images[:, 0, 0], labels=labels, model=start, images=images)
     for score in (SCORES.get("gradient_ratio").evaluate, SCORES.get("nca_gradient").parts):
@@ -151,12 +149,7 @@ class WithHead(nn.Module):
 def test_a_backbone_is_asked_for_what_goes_into_its_head(arrays):
     preprocessing = Preprocessing(16, 16)
     backbone = Backbone(
-        WithHead(network(arrays)),
-        name="tiny",
-        architecture="tiny",
-        source="factory",
-        preprocessing=preprocessing,
-        family="tiny",
+        WithHead(network(arrays)), name="tiny", architecture="tiny", source="factory", preprocessing=preprocessing, family="tiny"
     )
     value = gradient_ratio(backbone, arrays["x"], arrays["y"], order="file")
     assert value == pytest.approx(1.488427285, abs=1e-6)

@@ -96,9 +96,7 @@ def test_repeats_are_averaged_and_their_spread_is_told():
     value = itm(features=features, labels=labels, repeats=3, iterations=100)
     assert value.parts["spread"] > 0
     assert value.parts["dispersion"] == pytest.approx(itm_dispersion(features, labels))
-    assert itm(features=features, labels=labels, iterations=100) != itm(
-        features=features, labels=labels, iterations=100, seed=1
-    )
+    assert itm(features=features, labels=labels, iterations=100) != itm(features=features, labels=labels, iterations=100, seed=1)
 
 
 def test_dispersion_is_the_equation():

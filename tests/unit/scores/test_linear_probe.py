@@ -45,9 +45,7 @@ def test_groups_never_cross_folds(monkeypatch):
     groups = np.arange(60) // 4
     seen = []
     splits = probe_module._splits
-    monkeypatch.setattr(
-        probe_module, "_splits", lambda *arguments: seen.extend(splits(*arguments)) or splits(*arguments)
-    )
+    monkeypatch.setattr(probe_module, "_splits", lambda *arguments: seen.extend(splits(*arguments)) or splits(*arguments))
     linear_probe(features=features, labels=labels, groups=groups)
     assert len(seen) == 5
     assert all(not set(groups[train]) & set(groups[test]) for train, test in seen)

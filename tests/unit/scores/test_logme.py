@@ -58,9 +58,7 @@ def test_the_scale_of_the_features_changes_nothing(dtype, exponent, shape, rank,
     assert logme(features=scaled, labels=labels) == pytest.approx(logme(features=features, labels=labels), rel=1e-9)
     rounded = features * dtype(10**exponent)  # not a power of 2, so every product is rounded anew
     tolerance = 1e-6 if dtype == np.float64 else 1e-3
-    assert logme(features=rounded, labels=labels) == pytest.approx(
-        logme(features=features, labels=labels), abs=tolerance
-    )
+    assert logme(features=rounded, labels=labels) == pytest.approx(logme(features=features, labels=labels), abs=tolerance)
 
 
 def test_the_released_variant_depends_on_the_scale():
@@ -73,9 +71,7 @@ def test_both_forms_agree_where_n_is_just_above_and_below_d():
     features, labels = make_problem(40, 41)
     dual = logme(features=features, labels=labels)
     wide = np.column_stack([features[:, :39], np.zeros((40, 1))])
-    assert logme(features=wide, labels=labels) == pytest.approx(
-        logme(features=np.pad(wide, ((0, 0), (0, 9))), labels=labels)
-    )
+    assert logme(features=wide, labels=labels) == pytest.approx(logme(features=np.pad(wide, ((0, 0), (0, 9))), labels=labels))
     assert np.isfinite(dual)
 
 
@@ -149,6 +145,4 @@ def test_rounding_of_an_ill_conditioned_gram_matrix_makes_no_evidence(n, d, dtyp
         u, v = (np.linalg.qr(rng.normal(size=(size, k)))[0] for size in (n, d))
         features = ((u * np.logspace(1.5, -3, k)) @ v.T).astype(dtype)
         labels = rng.permutation(np.arange(n) % 4)
-        assert float(logme(features=features, labels=labels)) == pytest.approx(
-            highest_evidence(features, labels), abs=1e-4
-        )
+        assert float(logme(features=features, labels=labels)) == pytest.approx(highest_evidence(features, labels), abs=1e-4)

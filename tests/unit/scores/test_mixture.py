@@ -72,9 +72,7 @@ def test_screening_leaves_out_something(monkeypatch):
     start = np.eye(2)[(np.arange(300) >= 100).astype(int)]
     evaluated = []
     exact = _mixture._FullComponent.distances
-    monkeypatch.setattr(
-        _mixture._FullComponent, "distances", lambda self, rows: evaluated.append(len(rows)) or exact(self, rows)
-    )
+    monkeypatch.setattr(_mixture._FullComponent, "distances", lambda self, rows: evaluated.append(len(rows)) or exact(self, rows))
     fit_mixture(points, start, covariance="full")
     assert max(evaluated) < 300
 

@@ -91,11 +91,7 @@ def test_mixture_that_does_not_settle_is_said(monkeypatch):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"ratio": 0}, "`ratio`"),
-        ({"covariance": "tied"}, "Use full or diag"),
-        ({"variance_kept": 1.0}, "`variance_kept`"),
-    ],
+    [({"ratio": 0}, "`ratio`"), ({"covariance": "tied"}, "Use full or diag"), ({"variance_kept": 1.0}, "`variance_kept`")],
 )
 def test_settings_out_of_range(options, message):
     inputs = ScoreInputs(features=np.eye(4), labels=[0, 1, 0, 1])

@@ -29,14 +29,10 @@ def source_distance(features, source_features):
 @score(title="Model output", reference="These tests")
 def model_output(model, images, labels, groups=None):
     """Made up."""
-    return ScoreValue(
-        model(images).mean(), parts={"groups": 0 if groups is None else len(groups)}, warnings=["made up"]
-    )
+    return ScoreValue(model(images).mean(), parts={"groups": 0 if groups is None else len(groups)}, warnings=["made up"])
 
 
-@zoo_score(
-    title="Scaled spread", reference="These tests", combine=lambda parts: scale_over_zoo([p["s"] for p in parts])
-)
+@zoo_score(title="Scaled spread", reference="These tests", combine=lambda parts: scale_over_zoo([p["s"] for p in parts]))
 def scaled_spread(features, labels, *, factor: float = 1.0):
     """Made up."""
     return {"s": factor * float(features.std()), "n": float(len(labels))}
@@ -54,12 +50,7 @@ def test_value_is_a_float_with_parts_and_warnings():
 
 
 def test_facts_and_signature_survive_decoration():
-    assert (spread.name, spread.title, spread.inputs, spread.cost) == (
-        "spread",
-        "Spread",
-        ("features", "labels"),
-        "nothing",
-    )
+    assert (spread.name, spread.title, spread.inputs, spread.cost) == ("spread", "Spread", ("features", "labels"), "nothing")
     assert spread.__doc__ == "Doc of spread." and spread.__name__ == "spread"
     assert list(inspect.signature(spread).parameters) == ["features", "labels", "power"]
     assert repr(spread) == "<score spread>"
@@ -76,11 +67,7 @@ def test_kinds():
 
 def test_arrays():
     direct = spread(features=FEATURES, labels=LABELS, power=1)
-    assert (
-        direct
-        == spread(FEATURES, LABELS, power=1)
-        == spread.evaluate(ScoreInputs(features=FEATURES, labels=LABELS), power=1)
-    )
+    assert direct == spread(FEATURES, LABELS, power=1) == spread.evaluate(ScoreInputs(features=FEATURES, labels=LABELS), power=1)
     assert isinstance(direct, ScoreValue) and direct.parts == {}
 
 

@@ -97,9 +97,7 @@ costs = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.floats(0.0
 def test_costs_within_the_noise_are_equal_and_none_moves_by_more(seconds):
     found = equal_costs(seconds)
     for name, cost in found.items():
-        assert (
-            seconds[name] / (1 + COST_NOISE) <= cost * (1 + 1e-12) and cost <= seconds[name] * (1 + COST_NOISE) + 1e-9
-        )
+        assert seconds[name] / (1 + COST_NOISE) <= cost * (1 + 1e-12) and cost <= seconds[name] * (1 + COST_NOISE) + 1e-9
     order = sorted(seconds, key=lambda name: seconds[name])
     assert all(found[a] <= found[b] for a, b in itertools.pairwise(order))
 
@@ -137,10 +135,7 @@ def test_what_val_tells_apart_follows_from_its_errors():
     sure = run_selection([A, B, C], 40.0, looking_up(shown, error=0.002))
     assert choose(sure, "small", sizes, 0.0).model == "a"
     unknown = run_selection([A, B, C], 40.0, looking_up(shown, error=None))
-    assert (
-        choose(unknown, "small", sizes, 0.0).alike == ()
-        and expected_regret(unknown, "a", 0.0, limit=1.0, seed=0) is None
-    )
+    assert choose(unknown, "small", sizes, 0.0).alike == () and expected_regret(unknown, "a", 0.0, limit=1.0, seed=0) is None
 
 
 def test_the_expected_regret_is_the_mean_over_draws():

@@ -49,10 +49,7 @@ def selected(folder):
 def test_one_model_is_handed_over_that_predicts(selected, folder):
     record = selected.record
     assert record.selected in ("narrow", "wide") and record.candidate(record.selected).state == "selected"
-    assert record.booked_seconds <= record.plan.budget_seconds + 1e-6 and record.ending in (
-        "all trained",
-        "limit of val",
-    )
+    assert record.booked_seconds <= record.plan.budget_seconds + 1e-6 and record.ending in ("all trained", "limit of val")
     assert 0 <= record.expected_regret <= 1 - record.candidate(record.selected).val
     assert record.metric(record.primary_metric).num_images == 32
     assert record.looks is not None and record.looks.number == 1
@@ -104,10 +101,7 @@ def test_three_equal_networks_cost_the_same_and_the_same_one_is_handed_over_cold
         return found.model_copy(update={"seconds": 100.0 * next(factors), "loading_seconds": 0.0})
 
     monkeypatch.setattr(planning.TimingWork, "do", noisy)
-    found = [
-        crossgraft.select_model("many", models="equal.yaml", budget="70%", ledger=False, **FAST).record
-        for _ in range(2)
-    ]
+    found = [crossgraft.select_model("many", models="equal.yaml", budget="70%", ledger=False, **FAST).record for _ in range(2)]
     for record in found:
         assert record.plan.rounds == [["a"], ["b"]]
         assert len({model.seconds for model in record.plan.models}) == 1 and record.selected == "a"
@@ -222,7 +216,5 @@ def test_what_cannot_work_is_refused(folder, options, said):
 
 def test_overwrite_starts_anew(selected, folder):
     shutil.copytree(folder / "run", folder / "copy")
-    again = crossgraft.select_model(
-        "many", models="zoo.yaml", budget="95%", overwrite=True, out=folder / "copy", **FAST
-    )
+    again = crossgraft.select_model("many", models="zoo.yaml", budget="95%", overwrite=True, out=folder / "copy", **FAST)
     assert again.record.plan.budget == "95%" and (folder / "copy" / "model" / "model.json").is_file()

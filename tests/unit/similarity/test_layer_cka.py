@@ -114,6 +114,4 @@ def test_memory_of_the_exact_form_is_known_before():
 def test_minibatches_of_huge_features_do_not_overflow():
     x, y = layers(40, (6,))["layer0"].astype(np.float32), layers(40, (5,), 1)["layer0"].astype(np.float32)
     expected = minibatch_cka(x, y, batch_size=10)
-    assert minibatch_cka(x * np.float32(1e20), y * np.float32(1e-20), batch_size=10) == pytest.approx(
-        expected, rel=1e-4
-    )
+    assert minibatch_cka(x * np.float32(1e20), y * np.float32(1e-20), batch_size=10) == pytest.approx(expected, rel=1e-4)

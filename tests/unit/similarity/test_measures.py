@@ -45,11 +45,7 @@ def literal_cca(x, y):
     return rho.mean(), (weights * rho).sum() / weights.sum()
 
 
-SIZES = {
-    "n": st.integers(30, 60),
-    "widths": st.tuples(st.integers(1, 8), st.integers(1, 8)),
-    "seed": st.integers(0, 500),
-}
+SIZES = {"n": st.integers(30, 60), "widths": st.tuples(st.integers(1, 8), st.integers(1, 8)), "seed": st.integers(0, 500)}
 
 
 @settings(max_examples=25, deadline=None)
@@ -132,9 +128,7 @@ def test_bounds_symmetry_rotation_and_scale(n, widths, seed):
         assert (-1.0 if measure in (rsa, minibatch_cka) else 0.0) <= value <= upper
         if measure is not pwcca:
             assert measure(y, x) == pytest.approx(value, abs=1e-8)
-        kinds = (
-            {"distance": "euclidean"} if measure is rsa else {}
-        )  # a correlation over features is not kept by a rotation
+        kinds = {"distance": "euclidean"} if measure is rsa else {}  # a correlation over features is not kept by a rotation
         turned = measure(1e-3 * x @ rotation + (0 if measure is rsa else 5), y, **kinds)
         if measure is pwcca:  # its weights Σ_j |⟨h, x_j⟩| depend on the axes; a single column has none
             turned = measure(-1e-3 * x + 5, y)
@@ -164,11 +158,7 @@ def test_dependent_and_constant_columns_add_nothing():
 def test_few_images_are_warned_of():
     x, y = features(9, 5), features(9, 4, seed=1)
     for measure in (cca, pwcca):
-        assert (
-            measure(x, y)
-            .warnings[0]
-            .startswith("9 rows for 5 + 4 independent features: canonical correlations tend to 1")
-        )
+        assert measure(x, y).warnings[0].startswith("9 rows for 5 + 4 independent features: canonical correlations tend to 1")
     assert cca(x, y).warnings[0].endswith("Use more than 9 rows, or SVCCA.")
     (of_svcca,) = svcca(x, y, variance=1).warnings
     assert of_svcca.endswith("Use more than 9 rows.")  # not itself instead of itself

@@ -21,11 +21,7 @@ def test_the_distribution_is_that_of_all_permutations(wrong_a, wrong_b, in_folds
     a, b = np.array(wrong_a, dtype=int), np.array(wrong_b, dtype=int)
     found = prediction_similarity(a, b, labels, folds=folds)
     if in_folds:
-        orders = [
-            (*one, *(3 + place for place in other))
-            for one in permutations(range(3))
-            for other in permutations(range(3))
-        ]
+        orders = [(*one, *(3 + place for place in other)) for one in permutations(range(3)) for other in permutations(range(3))]
     else:
         orders = list(permutations(range(6)))
     values = np.sort([(a == b[list(order)]).mean() for order in orders])

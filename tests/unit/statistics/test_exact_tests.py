@@ -19,13 +19,9 @@ values = st.lists(st.integers(-5, 5).map(lambda each: each / 10), min_size=2, ma
 @example(np.array([-0.1, -0.1, -0.4]), np.array([0.0, -0.1, -0.5]))
 def test_two_samples_are_dealt_out_in_every_way(first, second):
     def apart(a, b, axis):
-        return np.round(
-            np.abs(np.mean(a, axis=axis) - np.mean(b, axis=axis)), 9
-        )  # scipy knows no ties with 0 but exact ones
+        return np.round(np.abs(np.mean(a, axis=axis) - np.mean(b, axis=axis)), 9)  # scipy knows no ties with 0 but exact ones
 
-    expected = stats.permutation_test(
-        (first, second), apart, n_resamples=np.inf, alternative="greater", vectorized=True
-    ).pvalue
+    expected = stats.permutation_test((first, second), apart, n_resamples=np.inf, alternative="greater", vectorized=True).pvalue
     found = two_sample_permutation(first, second)
     assert found.p_value == pytest.approx(expected) and found.p_value >= found.floor - 1e-15
     assert two_sample_permutation(second, first).p_value == pytest.approx(found.p_value)

@@ -23,11 +23,7 @@ def test_an_estimate_says_whether_its_interval_contains_zero():
     assert not Estimate(-0.1, 0.01, -0.12, -0.08).contains_zero
 
 
-@given(
-    counts=st.lists(st.integers(1, 40), min_size=2, max_size=5),
-    num_blocks=st.integers(3, 20),
-    seed=st.integers(0, 99),
-)
+@given(counts=st.lists(st.integers(1, 40), min_size=2, max_size=5), num_blocks=st.integers(3, 20), seed=st.integers(0, 99))
 def test_blocks_without_groups_are_a_stratified_partition(counts, num_blocks, seed):
     targets = np.repeat(np.arange(len(counts)), counts)
     if len(targets) < 3:

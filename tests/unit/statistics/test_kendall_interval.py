@@ -12,9 +12,7 @@ TRUTH = 0.8 * SCORE + 0.6 * RNG.normal(size=9)
 def test_it_is_a_jackknife_on_the_scale_of_the_inverse_tangent():
     found = weighted_kendall_interval(SCORE, TRUTH)
     number = len(SCORE)
-    z = [
-        np.arctanh(weighted_kendall(np.delete(SCORE, i), np.delete(TRUTH, i)) * (1 - 1 / number)) for i in range(number)
-    ]
+    z = [np.arctanh(weighted_kendall(np.delete(SCORE, i), np.delete(TRUTH, i)) * (1 - 1 / number)) for i in range(number)]
     error = np.sqrt((number - 1) / number * np.sum((z - np.mean(z)) ** 2))
     whole = np.arctanh(weighted_kendall(SCORE, TRUTH) * (1 - 1 / number))
     ends = np.tanh(whole + np.array([-1, 1]) * stats.t.ppf(0.975, number - 1) * error) / (1 - 1 / number)

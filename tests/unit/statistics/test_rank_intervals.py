@@ -37,11 +37,7 @@ def test_equals_the_literal_definition(seed, num_models, num_blocks):
 def test_what_blocks_have_in_common_cancels():
     common = np.linspace(-5, 5, 10)
     replicates = np.stack([common + 0.2, common + 0.1, common])
-    assert [(low, high) for _, low, high in rank_intervals(replicates.mean(axis=1), replicates)] == [
-        (1, 1),
-        (2, 2),
-        (3, 3),
-    ]
+    assert [(low, high) for _, low, high in rank_intervals(replicates.mean(axis=1), replicates)] == [(1, 1), (2, 2), (3, 3)]
 
 
 def test_tied_models_share_their_rank():

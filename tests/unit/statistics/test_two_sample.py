@@ -25,15 +25,11 @@ def test_effects_are_those_of_scipy_and_of_their_definitions():
 
 def test_the_p_value_is_the_share_of_all_assignments_that_differ_as_much():
     values, in_second = np.array([0, 0, 1, 0, 2, 2, 1, 2, 2]), np.arange(9) >= 5
-    (found,) = two_sample_tests(
-        [Quantity(one_hot(values), largest_gap)], np.ones(9), in_second, num_permutations=20_000, seed=1
-    )
+    (found,) = two_sample_tests([Quantity(one_hot(values), largest_gap)], np.ones(9), in_second, num_permutations=20_000, seed=1)
 
     def gap(rows):
         other = [row for row in range(9) if row not in rows]
-        return largest_gap(
-            *(np.bincount(values[list(part)], minlength=3)[np.newaxis] / len(part) for part in (other, rows))
-        )[0]
+        return largest_gap(*(np.bincount(values[list(part)], minlength=3)[np.newaxis] / len(part) for part in (other, rows)))[0]
 
     gaps = [gap(rows) for rows in combinations(range(9), 4)]
     exact = np.mean([value >= gap((5, 6, 7, 8)) - 1e-9 for value in gaps])
@@ -45,9 +41,7 @@ def test_whole_groups_are_moved():
     """Ten patients of one brightness each: by image the parts differ beyond doubt, by patient they do not."""
     brightness = np.array([0, 1, 1, 0, 0, 1, 0, 0, 1, 0])
     in_second = np.arange(10) >= 5
-    by_patient = two_sample_tests([Quantity(50 * one_hot(brightness), total_variation)], np.full(10, 50.0), in_second)[
-        0
-    ]
+    by_patient = two_sample_tests([Quantity(50 * one_hot(brightness), total_variation)], np.full(10, 50.0), in_second)[0]
     by_image = two_sample_tests(
         [Quantity(one_hot(np.repeat(brightness, 50)), total_variation)], np.ones(500), np.repeat(in_second, 50)
     )[0]

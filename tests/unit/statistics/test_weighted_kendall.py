@@ -29,9 +29,7 @@ def literal_weighted_tau(score, truth):
 @given(st.lists(st.integers(-1000, 1000), min_size=2, max_size=9, unique=True), st.integers(0, 50))
 def test_equals_the_literal_definition(score, seed):
     truth = np.random.default_rng(seed).permutation(len(score)).astype(float)
-    assert weighted_kendall([float(s) for s in score], truth) == pytest.approx(
-        literal_weighted_tau(score, truth), abs=1e-12
-    )
+    assert weighted_kendall([float(s) for s in score], truth) == pytest.approx(literal_weighted_tau(score, truth), abs=1e-12)
 
 
 def test_exchanges_at_the_top_weigh_more():

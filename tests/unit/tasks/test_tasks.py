@@ -111,9 +111,7 @@ def test_a_threshold_is_reached_at_its_own_value(threshold, probability):
     assert binary == label == (probability >= threshold)
 
 
-@pytest.mark.parametrize(
-    ("task", "wrong"), [(BinaryTask(), [0.5, 0.5]), (MultiLabelTask(), [0.5, 0.5]), (BinaryTask(), np.nan)]
-)
+@pytest.mark.parametrize(("task", "wrong"), [(BinaryTask(), [0.5, 0.5]), (MultiLabelTask(), [0.5, 0.5]), (BinaryTask(), np.nan)])
 def test_thresholds_that_do_not_fit_are_refused(task, wrong):
     with pytest.raises(DataError, match="one threshold"):
         task.decide(np.full((4, num_classes(task)), 0.5), wrong)
@@ -144,12 +142,7 @@ def test_the_usual_loss_and_the_primary_metric_are_there(task):
 
 def test_the_task_of_arrays_and_of_names():
     classes, labels = np.array([0, 1, 1]), np.array([[0, 1], [1, 1]])
-    found = [
-        task_of(classes),
-        task_of(classes, 2),
-        task_of(classes, 2, ordinal=True),
-        task_of(classes, 3, ordinal=True),
-    ]
+    found = [task_of(classes), task_of(classes, 2), task_of(classes, 2, ordinal=True), task_of(classes, 3, ordinal=True)]
     assert [repr(task) for task in [*found, task_of(labels, 2)]] == [
         "MultiClassTask()", "BinaryTask()", "OrdinalBinaryTask()", "OrdinalTask()", "MultiLabelTask()"
     ]  # fmt: skip

@@ -18,11 +18,7 @@ from crossgraft.tune.regularizers import REGULARIZERS, _moment_terms, _reference
 from crossgraft.tune.saving.saved_model import load_saved_model
 from support.training import build_classifier, build_data, build_feed, train_one
 
-ADAPTED = {
-    "lora": ("lora:4,alpha=8", "cnn"),
-    "lora vit": ("lora:2,dropout=0.2", "vit"),
-    "adaptformer": ("adaptformer:3", "vit"),
-}
+ADAPTED = {"lora": ("lora:4,alpha=8", "cnn"), "lora vit": ("lora:2,dropout=0.2", "vit"), "adaptformer": ("adaptformer:3", "vit")}
 KEEPERS = [
     "hcs:0.5",
     "hcs:0.5,cache=false",
@@ -65,8 +61,7 @@ def test_every_regularizer_goes_with_adapters(name, regularizer):
 
 
 @pytest.mark.parametrize(
-    "regularizer",
-    ["hcs:0.5,cache=false", "repsim:preset=paper", "repsim", "repsim:mode=cka", "repsim:mode=procrustes"],
+    "regularizer", ["hcs:0.5,cache=false", "repsim:preset=paper", "repsim", "repsim:mode=cka", "repsim:mode=procrustes"]
 )
 def test_the_reference_is_the_same_network_with_adapters_off(regularizer, monkeypatch):
     """The terms are those of a frozen copy, and there is no copy."""
@@ -123,9 +118,7 @@ def test_head_first_keeps_adapters_as_nothing(name):
     seen = []
 
     def remember(classifier):
-        seen.append(
-            {n: value.clone() for n, value in classifier.state_dict().items() if n in classifier.adapter_parameters}
-        )
+        seen.append({n: value.clone() for n, value in classifier.state_dict().items() if n in classifier.adapter_parameters})
         return {"loss": 1.0}
 
     train_adapted(name, head_first=True, head_epochs=2, evaluate=remember, epochs=1)

@@ -22,9 +22,7 @@ def squares():
 
 
 def test_a_similarity_that_was_asked_for_is_in_every_place(squares, tmp_path):
-    tuned = fine_tune(
-        squares, model=NORMED, **FAST, regularizer="hcs", keep=0.97, batch_norm="train", out=tmp_path / "run"
-    )
+    tuned = fine_tune(squares, model=NORMED, **FAST, regularizer="hcs", keep=0.97, batch_norm="train", out=tmp_path / "run")
     record = tuned.record
     assert (record.batch_norm.mode, record.batch_norm.num_layers, record.batch_norm.num_moving) == ("train", 2, 2)
     (picked,) = [row for row in record.grid if row.picked]
@@ -33,9 +31,7 @@ def test_a_similarity_that_was_asked_for_is_in_every_place(squares, tmp_path):
     assert record.keep.factors == [picked.values["keep_factor"]]
     assert "the debiased CKA on val stayed within 0.03 of 0.97" in record.selection_rule
     table = pd.read_csv(tmp_path / "run" / "history.csv")
-    assert table.val_cka_debiased_adapted.tolist() == pytest.approx(
-        [row.val_cka_debiased_adapted for row in record.history]
-    )
+    assert table.val_cka_debiased_adapted.tolist() == pytest.approx([row.val_cka_debiased_adapted for row in record.history])
     saved = json.loads((tmp_path / "run" / "model" / "model.json").read_text())
     assert saved["keep"] == json.loads(record.keep.model_dump_json())
     assert saved["batch_norm"]["mode"] == "train"

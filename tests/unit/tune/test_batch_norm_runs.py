@@ -75,9 +75,7 @@ def differing(network, other):
     return {name for name, value in network.state_dict().items() if not torch.equal(value, state[name])}
 
 
-STATISTICS = {
-    f"{part}.1.{kind}" for part in ("stem", "block") for kind in ("running_mean", "running_var", "num_batches_tracked")
-}
+STATISTICS = {f"{part}.1.{kind}" for part in ("stem", "block") for kind in ("running_mean", "running_var", "num_batches_tracked")}
 WEIGHTS = {f"{part}.{layer}.{kind}" for part in ("stem", "block") for layer in (0, 1) for kind in ("weight", "bias")}
 
 
@@ -132,12 +130,7 @@ def test_few_steps_beside_statistics_that_stay_are_smaller_and_the_plan_says_so(
 
 
 def test_learning_rates_are_the_usual_ones_where_statistics_move_and_those_that_were_asked_for_count(folder):
-    for call in (
-        {},
-        {"batch_norm": "frozen"},
-        {"regularizer": "l2_sp"},
-        {"regularizer": "repsim", "batch_norm": "train"},
-    ):
+    for call in ({}, {"batch_norm": "frozen"}, {"regularizer": "l2_sp"}, {"regularizer": "repsim", "batch_norm": "train"}):
         assert rates(**call) == ("0.001", []), call
     assert rates(regularizer="repsim", learning_rate=0.001) == ("0.001", [])
     assert rates(regularizer="repsim", head_learning_rate=0.02)[0] == "0.0001 (head 0.02)"
@@ -157,9 +150,7 @@ def test_each_training_of_a_grid_follows_its_own_length(folder, monkeypatch):
     assert {row.job for row in tuned.record.history if row.stage == "head"} == {"epochs=1"}
 
 
-@pytest.mark.parametrize(
-    ("setting", "before"), [("batch norm", "train (the default of then)"), ("learning rate", "0.001")]
-)
+@pytest.mark.parametrize(("setting", "before"), [("batch norm", "train (the default of then)"), ("learning rate", "0.001")])
 def test_a_run_that_was_planned_with_other_defaults_is_not_gone_on_with(folder, tmp_path, setting, before):
     call = {name: value for name, value in FAST.items() if name != "learning_rate"} | {"regularizer": "repsim"}
     fine_tune(squares(), **call, out=tmp_path)
@@ -179,9 +170,7 @@ def estimated():
     data, classifier = squares(), load_saved_model("linear", **OWN).classifier
     classifier.body.load_state_dict(pretrained().state_dict(), strict=False)
     rows = rows_of(data).parts[0].train
-    return with_estimated_statistics(
-        classifier, TrainingImages(data.take(rows), classifier.preprocessing), device="cpu"
-    )
+    return with_estimated_statistics(classifier, TrainingImages(data.take(rows), classifier.preprocessing), device="cpu")
 
 
 def test_the_head_alone_is_trained_on_features_of_the_adapted_network(folder):
@@ -296,8 +285,7 @@ def test_a_run_that_was_killed_inside_and_between_epochs_ends_like_a_whole_one(f
     same = [(tmp_path / name / "model" / "weights.safetensors").read_bytes() for name in ("whole", "killed")]
     assert same[0] == same[1]
     history = [
-        [row.model_dump(exclude={"seconds", "images_per_second"}) for row in run.record.history]
-        for run in (whole, resumed)
+        [row.model_dump(exclude={"seconds", "images_per_second"}) for row in run.record.history] for run in (whole, resumed)
     ]
     assert history[0] == history[1]
     assert resumed.record.keep == whole.record.keep
@@ -325,15 +313,8 @@ def test_statistics_that_another_machine_rounds_otherwise_do_not_refuse_its_chec
 
 def test_statistics_are_not_those_of_a_network_with_an_adapter_in_it(folder, tmp_path):
     first = fine_tune(squares(), **FAST, method="lora:r=2")
-    call = {
-        **FAST,
-        "method": "lora",
-        "adapter": write_peft_adapter(first.classifier, tmp_path / "adapter"),
-        "plan": True,
-    }
-    with pytest.raises(
-        UsageError, match=r"--batch-norm adapt estimates the statistics of the pretrained network.*--adapter"
-    ):
+    call = {**FAST, "method": "lora", "adapter": write_peft_adapter(first.classifier, tmp_path / "adapter"), "plan": True}
+    with pytest.raises(UsageError, match=r"--batch-norm adapt estimates the statistics of the pretrained network.*--adapter"):
         fine_tune(squares(), **call, batch_norm="adapt")
     with pytest.raises(UsageError, match=r"--keep 0\.8 is a similarity to the pretrained network.*--adapter"):
         fine_tune(squares(), **call, regularizer="repsim", keep=0.8)

@@ -163,13 +163,7 @@ def test_rows_of_numbers_are_images(estimator):
 
 @pytest.mark.parametrize(
     ("num_features", "image_shape", "expected"),
-    [
-        (64, None, (8, 8)),
-        (192, None, (8, 8, 3)),
-        (10, (1, -1), (1, 10)),
-        (24, (2, -1, 3), (2, 4, 3)),
-        (6, (2, 3), (2, 3)),
-    ],
+    [(64, None, (8, 8)), (192, None, (8, 8, 3)), (10, (1, -1), (1, 10)), (24, (2, -1, 3), (2, 4, 3)), (6, (2, 3), (2, 3))],
 )
 def test_the_shape_of_a_row(num_features, image_shape, expected):
     assert shape_of_rows(num_features, image_shape) == expected

@@ -224,9 +224,7 @@ def test_one_fold_says_which_and_a_set_with_a_failed_fold_is_not_kept(monkeypatc
     monkeypatch.setattr(jobs, "train", fails_once)
     record = fine_tune(squares(), **{**FAST, "epochs": 1}, folds=3, reporter=Reporter(said)).record
     assert [fold.reason is None for fold in record.folds] == [True, False, True]
-    assert (
-        "1 of 3 folds left no model" in said.getvalue() and "nothing was added to the known results" in said.getvalue()
-    )
+    assert "1 of 3 folds left no model" in said.getvalue() and "nothing was added to the known results" in said.getvalue()
     assert read_known_results() == [row]
 
 
@@ -242,9 +240,7 @@ def test_the_grid_is_decided_on_val_and_a_failed_point_loses_no_other(tmp_path):
 def test_warm_up_follows_the_epochs_of_a_grid_unless_it_was_given():
     common = {"model": "tiny_models:tiny", "batch_size": 8, "grid": "epochs=20,10", "plan": True}
     plan = fine_tune(squares(), **common).plan.record
-    assert plan.epochs == 20 and plan.settings["schedule"].startswith(
-        "cosine after 2 epochs of warm-up or cosine after 1"
-    )
+    assert plan.epochs == 20 and plan.settings["schedule"].startswith("cosine after 2 epochs of warm-up or cosine after 1")
     plan = fine_tune(squares(), **common, warmup_epochs=1.0).plan.record
     assert plan.settings["schedule"] == "cosine after 1 epochs of warm-up"
 

@@ -45,9 +45,7 @@ def test_every_step_stands_in_the_file_and_nothing_else_changes(tmp_path):
     steps = record.steps_per_epoch * record.epochs
     blocks = [each.block for each in tuned.record.gradient_norms[0].blocks]
     assert len(blocks) == 2
-    assert list(zip(table["step"], table["block"], strict=True)) == [
-        (s, b) for s in range(1, steps + 1) for b in blocks
-    ]
+    assert list(zip(table["step"], table["block"], strict=True)) == [(s, b) for s in range(1, steps + 1) for b in blocks]
     assert set(table["job"]) == {"only"} and (table["norm"] > 0).all()
     alone = pd.read_csv(out / "jobs" / "only" / "gradient_norms.csv")
     pd.testing.assert_frame_equal(alone, table.drop(columns="job"))

@@ -66,9 +66,7 @@ def test_without_a_probe_the_tuned_head_stays(folder):
     with pytest.raises(UsageError, match="not known: add --model tiny_models:tiny, as the run was told; or --linear"):
         interpolate(folder / "full", squares(), **OWN)
     found = interpolate(folder / "full", squares(), model="tiny_models:tiny", alphas=[0, 1], workers=1)
-    ends = interpolate(
-        folder / "full", squares(), linear=folder / "linear", **OWN, alphas=[0, 1], workers=1
-    ).record.points
+    ends = interpolate(folder / "full", squares(), linear=folder / "linear", **OWN, alphas=[0, 1], workers=1).record.points
     assert found.record.points[1] == ends[1]
     assert found.record.points[0].similarity == pytest.approx(ends[0].similarity)
     assert found.record.points[0].metrics != ends[0].metrics
@@ -120,12 +118,7 @@ def test_data_are_opened_as_the_run_did(folder):
     for name in ("full", "linear"):
         fine_tune(folder / "images", **FAST, **options, method=name, out=folder / f"limited {name}")
     found = interpolate(
-        folder / "limited full",
-        folder / "images",
-        linear=folder / "limited linear" / "model",
-        alphas=[1],
-        workers=1,
-        **OWN,
+        folder / "limited full", folder / "images", linear=folder / "limited linear" / "model", alphas=[1], workers=1, **OWN
     )
     opened = open_dataset(folder / "images", class_names=["light", "dark"])
     same = interpolate(folder / "limited full", opened, linear=folder / "limited linear", **OWN, alphas=[1], workers=1)

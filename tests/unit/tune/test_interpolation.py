@@ -14,13 +14,7 @@ from crossgraft.errors import UsageError
 from crossgraft.geometry.batch_norm import with_estimated_statistics
 from crossgraft.geometry.parameter_distance import parameter_distance
 from crossgraft.interpolate import interpolation
-from crossgraft.interpolate.interpolation import (
-    interpolate,
-    interpolation_curve,
-    moved_batch_norms,
-    pick_alpha,
-    with_body_of,
-)
+from crossgraft.interpolate.interpolation import interpolate, interpolation_curve, moved_batch_norms, pick_alpha, with_body_of
 from crossgraft.interpolate.record import InterpolationPoint
 from crossgraft.metrics import auc
 from crossgraft.metrics.record import MetricRecord
@@ -190,8 +184,7 @@ def test_statistics_that_never_moved_are_kept_without_any_image():
 def test_other_networks_alphas_and_words_are_refused():
     start, end = small_classifier("cnn"), small_classifier("vit")
     with pytest.raises(
-        UsageError,
-        match=r"not built alike.*body.stem.weight is 6×3×3×3 at the start and missing at the end.*tensors differ",
+        UsageError, match=r"not built alike.*body.stem.weight is 6×3×3×3 at the start and missing at the end.*tensors differ"
     ):
         interpolate(start, end, 0.5)
     for alpha in (-0.1, 1.1, float("nan")):
@@ -229,9 +222,7 @@ def test_the_curve_measures_each_network_as_it_is():
     with torch.no_grad():
         logits = network(images.normalise(images.read(torch.arange(len(images)))))
     found = middle.metric("auc")
-    assert found.value == pytest.approx(
-        auc((logits.double() / temperature).softmax(1).numpy(), data.labels[parts.test]).value
-    )
+    assert found.value == pytest.approx(auc((logits.double() / temperature).softmax(1).numpy(), data.labels[parts.test]).value)
     assert found.low <= found.value <= found.high
     assert (found.num_images, middle.metric("auc", split="val").num_images) == (20, 20)
     distance = parameter_distance(end, start).l2
@@ -299,9 +290,7 @@ def test_test_rows_decide_nothing():
 
 def point(alpha, value, *, test=0.5, higher=True):
     known = {"metric": "m", "title": "M", "low": None, "high": None, "num_images": 9, "higher_is_better": higher}
-    rows = [
-        MetricRecord(**known, num_groups=None, split=split, value=v) for split, v in (("test", test), ("val", value))
-    ]
+    rows = [MetricRecord(**known, num_groups=None, split=split, value=v) for split, v in (("test", test), ("val", value))]
     return InterpolationPoint(alpha=alpha, metrics=rows, similarity={}, parameter_distance=0)
 
 
@@ -310,7 +299,4 @@ def test_of_equal_values_on_val_the_smallest_alpha_is_picked():
     assert pick_alpha(points, "m")[0] == 0.2
     assert pick_alpha([point(0.0, 0.3, higher=False), point(0.5, 0.1, higher=False)], "m")[0] == 0.5
     assert pick_alpha([point(0.0, None), point(1.0, 0.2)], "m")[0] == 1.0
-    assert pick_alpha([point(0.0, None)], "m") == (
-        None,
-        "no alpha was picked: val has no rows, or the metric has no value there",
-    )
+    assert pick_alpha([point(0.0, None)], "m") == (None, "no alpha was picked: val has no rows, or the metric has no value there")

@@ -22,16 +22,7 @@ from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.jobs import (
-    JobRecord,
-    Trained,
-    TrainingWork,
-    epoch_rows,
-    pick,
-    point_of,
-    read_weights,
-    trained_network,
-)
+from crossgraft.tune.jobs import JobRecord, Trained, TrainingWork, epoch_rows, pick, point_of, read_weights, trained_network
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.batch_norm import BatchNorm
@@ -64,9 +55,7 @@ def classifier():
         torch.manual_seed(0)
         module = Small()
     preprocessing = Preprocessing(8, 8, mean=(0.5,) * 3, std=(0.5,) * 3)
-    backbone = Backbone(
-        module, name="small", architecture="small", source="factory", preprocessing=preprocessing, family="small"
-    )
+    backbone = Backbone(module, name="small", architecture="small", source="factory", preprocessing=preprocessing, family="small")
     return make_classifier(backbone, 2, seed=0)
 
 
@@ -77,9 +66,7 @@ def data(classifier):
     dataset = dataset_from_arrays(pixels, [0, 1] * 12)
     images = TrainingImages(dataset, classifier.preprocessing)
     targets = nn.functional.one_hot(torch.tensor([0, 1] * 12)).float()
-    evaluate = SelectionMetrics(
-        images, dataset.targets, targets, CrossEntropy(), BinaryTask(), batch_size=8, device="cpu"
-    )
+    evaluate = SelectionMetrics(images, dataset.targets, targets, CrossEntropy(), BinaryTask(), batch_size=8, device="cpu")
     networks = networks_of(lambda: copy.deepcopy(classifier), images)
     return FoldData(None, images, targets, CrossEntropy(), evaluate, networks, "of these images")
 
@@ -210,10 +197,7 @@ def test_with_a_similarity_to_keep_the_nearest_is_picked_and_of_those_that_have_
 
 @pytest.mark.parametrize(
     ("changes", "others"),
-    [
-        ({"keep": Keep(0.8)}, [{}, {"keep": Keep(0.7)}]),
-        ({"batch_norm": "frozen"}, [{}, {"batch_norm": "adapt"}]),
-    ],
+    [({"keep": Keep(0.8)}, [{}, {"keep": Keep(0.7)}]), ({"batch_norm": "frozen"}, [{}, {"batch_norm": "adapt"}])],
 )
 def test_what_is_kept_is_part_of_what_a_training_is(classifier, data, changes, others):
     def key(changes):

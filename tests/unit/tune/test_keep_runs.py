@@ -52,15 +52,11 @@ def test_what_is_out_of_reach_is_said_with_what_was_reached():
     record = fine_tune(squares(), **{**KEPT, "learning_rate": 1e-9}, keep=0.5, reporter=Reporter(said)).record
     assert not record.keep.is_reached
     (warning,) = [each for each in record.warnings if "--keep 0.5 was not reached" in each]
-    assert (
-        re.search(r"has a debiased CKA of (0\.9\d+|1\.000) on val", warning) and "a higher --learning-rate" in warning
-    )
+    assert re.search(r"has a debiased CKA of (0\.9\d+|1\.000) on val", warning) and "a higher --learning-rate" in warning
 
 
 def test_each_fold_has_its_own_and_the_nearest_grid_point_is_picked():
-    record = fine_tune(
-        squares(), **{**FAST, "regularizer": "repsim"}, keep=0.97, folds=2, grid="learning_rate=1e-9,0.01"
-    ).record
+    record = fine_tune(squares(), **{**FAST, "regularizer": "repsim"}, keep=0.97, folds=2, grid="learning_rate=1e-9,0.01").record
     assert len(record.keep.found) == len(record.keep.factors) == 2
     ended = {row.job: row.val_cka_debiased for row in record.history if row.is_best}
     assert len(ended) >= 4
@@ -75,9 +71,7 @@ def test_another_similarity_is_another_training(tmp_path):
     keys = []
     for keep in (0.9, 0.8, None):
         fine_tune(squares(), **{**KEPT, "epochs": 1}, keep=keep, out=tmp_path / str(keep))
-        record = (
-            tmp_path / str(keep) / "jobs" / ("only" if keep is None else "keep_factor=1") / "result.json"
-        ).read_text()
+        record = (tmp_path / str(keep) / "jobs" / ("only" if keep is None else "keep_factor=1") / "result.json").read_text()
         keys.append(record.split('"key"')[1].split('"')[1])
     assert len(set(keys)) == 3
 

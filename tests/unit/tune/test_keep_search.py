@@ -69,12 +69,7 @@ def test_a_target_between_two_trainings_is_looked_for_longer():
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    target=st.floats(0.3, 0.95),
-    middle=st.floats(-4, 4),
-    slope=st.floats(0.3, 1.5),
-    low=st.floats(0.0, 0.2),
-)
+@given(target=st.floats(0.3, 0.95), middle=st.floats(-4, 4), slope=st.floats(0.3, 1.5), low=st.floats(0.0, 0.2))
 def test_it_finds_what_a_rising_curve_has(target, middle, slope, low):
     """Of a similarity that rises with the factor from ``low`` to 1, within so many trainings or to the nearest it tried."""
 

@@ -61,10 +61,7 @@ SCENARIOS = {
         {"rho_sim": True, "head_first": True},
         "full",
     ),
-    "at pauses, and between them": (
-        "dropout",
-        [{"after step": ["all", 5]}, {"half of write": 1}],
-    ),
+    "at pauses, and between them": ("dropout", [{"after step": ["all", 5]}, {"half of write": 1}]),
     "norms of gradients, between and in their files": (
         "dropout",
         [{"after step": ["all", 4]}, {"half of write": 2}, {"after rename": 1}, {"after rename": 2}],

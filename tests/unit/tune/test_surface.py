@@ -28,9 +28,7 @@ def test_fixed_names_of_plugins():
 
 
 def test_the_package_alone_imports_nothing_heavy():
-    code = (
-        "import sys, crossgraft; dir(crossgraft); print({'torch', 'numpy', 'sklearn', 'matplotlib'} & set(sys.modules))"
-    )
+    code = "import sys, crossgraft; dir(crossgraft); print({'torch', 'numpy', 'sklearn', 'matplotlib'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert found == "set()\n"
 

@@ -145,9 +145,7 @@ def test_a_tuned_network_is_compared_with_the_one_it_came_from(tuned, images, we
 
 
 def test_without_the_pretrained_weights_the_rest_is_there(tuned, images, tmp_path):
-    (model,) = of_trained(
-        call(tuned.out, weights_dir=tmp_path), subject_of(tuned), images, confounded(images), "yes"
-    ).models
+    (model,) = of_trained(call(tuned.out, weights_dir=tmp_path), subject_of(tuned), images, confounded(images), "yes").models
     assert [each.network for each in model.priorities] == ["tuned"]
     assert model.artefacts[0].overlap is not None and model.artefacts[0].overlap_before is None
     (note,) = model.notes

@@ -52,9 +52,7 @@ def test_the_outline_hides_nothing_inside():
     assert set(map(tuple, np.argwhere(is_dark).tolist())) == near
 
 
-@pytest.mark.parametrize(
-    ("shape", "factor"), [((28, 28, 1), 9), ((256, 100, 3), 1), ((100, 129, 1), 1), ((1, 2, 3), 128)]
-)
+@pytest.mark.parametrize(("shape", "factor"), [((28, 28, 1), 9), ((256, 100, 3), 1), ((100, 129, 1), 1), ((1, 2, 3), 128)])
 def test_small_images_are_enlarged_by_whole_numbers(shape, factor):
     picture = np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8)
     big = enlarged(picture)

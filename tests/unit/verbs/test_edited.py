@@ -148,9 +148,7 @@ def test_options_become_text_and_without_edits_nothing_changes():
     plain = TuneOptions(model="x")
     assert read_edits(plain) == (plain, None)
     assert not {name for name in configuration(plain) if "edit" in name}
-    options, asked = read_edits(
-        TuneOptions(model="x", edits=Tag(size=0.3), edit_among="b, a", edit_parts=["test", "val"])
-    )
+    options, asked = read_edits(TuneOptions(model="x", edits=Tag(size=0.3), edit_among="b, a", edit_parts=["test", "val"]))
     assert (options.edits, options.edit_among, options.edit_parts) == (("tag:size=0.3",), ("b", "a"), "val,test")
     assert asked.edits == [Tag(size=0.3)]
     whole = read_edits(TuneOptions(model="x", edits="tag", edit_parts="test,train,val"))[0]
@@ -177,11 +175,7 @@ def test_records_without_edits_are_written_and_read_as_before_there_were_any():
         ({"edits": ["low_pass:cutof=3"]}, UnknownNameError, "Did you mean cutoff"),
         ({"edits": [{"name": "tag"}]}, UsageError, "An edit is a name with options, such as low_pass:0.125, not"),
         ({"edits": [3]}, UsageError, "An edit is a name with options"),
-        (
-            {"edit_share": 0.5, "edits": ()},
-            UsageError,
-            "--edit-share says which images are edited, and no edit is named",
-        ),
+        ({"edit_share": 0.5, "edits": ()}, UsageError, "--edit-share says which images are edited, and no edit is named"),
         ({"edit_parts": "test", "edits": ()}, UsageError, "--edit-parts says which images are edited"),
         ({"edit_share": 1.5}, UsageError, "--edit-share must lie in .* got 1.5"),
         ({"edit_share": "half"}, UsageError, "--edit-share must lie in .* got 'half'"),

@@ -11,14 +11,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 import crossgraft
-from crossgraft.errors import (
-    DataError,
-    MissingWeightsError,
-    NotApplicable,
-    UnknownNameError,
-    UntrustedCodeError,
-    UsageError,
-)
+from crossgraft.errors import DataError, MissingWeightsError, NotApplicable, UnknownNameError, UntrustedCodeError, UsageError
 from crossgraft.models import load_backbone, read_zoo
 from crossgraft.rank import Ranking
 from crossgraft.scores import logme, score
@@ -81,16 +74,7 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
     classifier = crossgraft.FineTunedClassifier(ranking.best, epochs=1, **FAST)
     images = [data.read(row) for row in range(len(data))]
     assert classifier.fit(images, data.targets).predict(images[:2]).shape == (2,)
-    used = {
-        "open_dataset",
-        "check_data",
-        "rank_models",
-        "fine_tune",
-        "predict",
-        "write_report",
-        "export_model",
-        "interpolate",
-    }
+    used = {"open_dataset", "check_data", "rank_models", "fine_tune", "predict", "write_report", "export_model", "interpolate"}
     episodes = crossgraft.run_episodes(
         data, model=ranking.best, heads="ncc,ridge", sampler="n_way_k_shot:ways=2,shots=2,queries=1", episodes=2, **FAST
     )
@@ -162,9 +146,7 @@ def test_weights_of_a_library_are_found_again_without_their_folder(data, tmp_pat
 
 
 def test_a_model_that_no_control_speaks_for_is_not_the_best(data, ranking):
-    unlucky = crossgraft.rank_models(
-        data, models="zoo.yaml", allow_code="tiny_models.py", scores=logme, by=logme, **FAST
-    )
+    unlucky = crossgraft.rank_models(data, models="zoo.yaml", allow_code="tiny_models.py", scores=logme, by=logme, **FAST)
     with pytest.raises(NotApplicable, match=r"There is no best model. None of the 2 .* ranking.specs has all models"):
         unlucky.best  # noqa: B018
     record = ranking.record

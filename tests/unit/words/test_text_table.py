@@ -68,10 +68,7 @@ def test_columns_that_are_left_out_leave_their_room_to_the_others(columns):
     header = ["Rank", "Model", "LogME", "95 % interval"]
     row = ["1", "mobilenetv1_100 · ImageNet", "0.378", "[0.354, 0.402]"]
     lines = text_table(header, [row], right=[header[0], *header[2:]]).splitlines()
-    assert lines[1:] == [
-        "   1  mobilenetv1_100 · ImageNet  0.378",
-        "Columns left out here: 95 % interval.",
-    ]
+    assert lines[1:] == ["   1  mobilenetv1_100 · ImageNet  0.378", "Columns left out here: 95 % interval."]
 
 
 def test_columns_that_do_not_fit_are_named():

@@ -261,8 +261,6 @@ def logistic_scorer(
     return scorer_of(scaler, model.coef_[0], float(np.ravel(model.intercept_)[0]))
 
 
-def scorer_of(
-    scaler: StandardScaler, coefficients: Float64[np.ndarray, " num_features"], intercept: float
-) -> FittedScorer:
+def scorer_of(scaler: StandardScaler, coefficients: Float64[np.ndarray, " num_features"], intercept: float) -> FittedScorer:
     """A scorer of features as they come, from coefficients of those that ``scaler`` makes of them."""
     return FittedScorer(np.asarray(scaler.mean_), np.asarray(scaler.scale_), coefficients, intercept)

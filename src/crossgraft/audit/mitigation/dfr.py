@@ -96,9 +96,7 @@ class DeepFeatureReweighting(Mitigation):
         return INVERSE_PENALTIES[int(np.argmax(worst))]
 
 
-def _halves(
-    cells: list[RowNumbers], patients: Groups | None, rng: np.random.Generator
-) -> Bool[np.ndarray, " num_images"]:
+def _halves(cells: list[RowNumbers], patients: Groups | None, rng: np.random.Generator) -> Bool[np.ndarray, " num_images"]:
     """Which images are measured; the others are fitted to. Each half has about as many of each cell, and no patient is in both.
 
     Cells of few patients come first: those of the others have more patients that make up for it.
@@ -126,7 +124,5 @@ def _halves(
 def _sparse(rows: GroupedRows, drawn: RowNumbers, inverse_penalty: float, seed: int) -> LogisticRegression:
     """Fitted to these rows; liblinear goes through features in an order of its own."""
     order = derive_seed(seed, "dfr", "liblinear")
-    model = LogisticRegression(
-        C=inverse_penalty, solver="liblinear", max_iter=MAX_ITERATIONS, random_state=order, **_L1
-    )
+    model = LogisticRegression(C=inverse_penalty, solver="liblinear", max_iter=MAX_ITERATIONS, random_state=order, **_L1)
     return model.fit(rows.features[drawn], rows.labels[drawn])

@@ -33,7 +33,5 @@ class GroupThresholds(Mitigation):
         """Two thresholds on val."""
         scorer = logistic_scorer(train)
         scores = scorer.probabilities(val.features)
-        without, with_it = (
-            best_threshold(scores[rows], val.labels[rows]) for rows in (val.artefact == 0, val.artefact == 1)
-        )
+        without, with_it = (best_threshold(scores[rows], val.labels[rows]) for rows in (val.artefact == 0, val.artefact == 1))
         return replace(scorer, thresholds=(without, with_it))

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from crossgraft.audit.mitigation._mitigation import (
-    ConfounderKind,
-    FittedScorer,
-    GroupedRows,
-    Mitigation,
-    logistic_scorer,
-)
+from crossgraft.audit.mitigation._mitigation import ConfounderKind, FittedScorer, GroupedRows, Mitigation, logistic_scorer
 from crossgraft.edit._image_edit import ImageEdit
 from crossgraft.edit.confounders import Confounder
 from crossgraft.edit.edits import choose_edits

@@ -53,9 +53,7 @@ def tallied(kinds: Iterable[str]) -> str:
     '2 in train and val, 1 in train and test'
     """
     counts = Counter(kinds)
-    return ", ".join(
-        f"{count} in {kind}" for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    )
+    return ", ".join(f"{count} in {kind}" for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def pictures(number: int) -> str:

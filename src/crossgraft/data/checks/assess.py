@@ -127,10 +127,7 @@ def check_readable_images(survey: Survey) -> list[FindingRecord]:
     rows = [[row] for row in survey.unreadable]
     reasons = list(survey.unreadable.values())
     title = "Unreadable images"
-    return [
-        *found,
-        finding("readable_images", title, "unsound", text, advice=advice, images=rows, reasons=reasons),
-    ]
+    return [*found, finding("readable_images", title, "unsound", text, advice=advice, images=rows, reasons=reasons)]
 
 
 def _in_words(reasons: Iterable[str]) -> str:
@@ -300,7 +297,4 @@ def _tell(findings: Sequence[FindingRecord], *, strict: bool, reporter: Reporter
     for told in findings:
         if told.severity in ("unsound", "warning"):
             reporter.warn(f"{told.title}: {told.text} {told.advice}")
-    return [
-        CheckRecord(title=told.title, severity=told.severity, text=f"{told.text} {told.advice}".strip())
-        for told in findings
-    ]
+    return [CheckRecord(title=told.title, severity=told.severity, text=f"{told.text} {told.advice}".strip()) for told in findings]

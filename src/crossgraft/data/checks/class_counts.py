@@ -82,8 +82,7 @@ def find_alike_groups(images: ImageRows | SourceRows) -> AlikeGroups:
 
 
 _WORDS = re.compile(
-    r"\b(grade|stage|level|severity|mild|moderate|severe|proliferative|bi-?rads|kl|gleason|isup|nyha)(?![a-z])",
-    re.IGNORECASE,
+    r"\b(grade|stage|level|severity|mild|moderate|severe|proliferative|bi-?rads|kl|gleason|isup|nyha)(?![a-z])", re.IGNORECASE
 )
 _MOST_GRADES = 7
 _FEWEST_GRADES = 3
@@ -156,9 +155,7 @@ def check_classes_of_splits(survey: Survey) -> list[FindingRecord]:
     for split in survey.split_names:
         absent = [
             name
-            for name, everywhere, here in zip(
-                survey.class_names, survey.class_counts, survey.counts_in(split), strict=True
-            )
+            for name, everywhere, here in zip(survey.class_names, survey.class_counts, survey.counts_in(split), strict=True)
             if everywhere and not here
         ]
         if absent:

@@ -22,9 +22,7 @@ _EXPONENT = 1.3
 """The search grows like n at first and like n² in the end; see Checking data in docs/results/benchmarks.md."""
 
 
-def foresee(
-    names: Sequence[str], decode: Callable[[int], np.ndarray], *, num_threads: int | None, reporter: Reporter
-) -> None:
+def foresee(names: Sequence[str], decode: Callable[[int], np.ndarray], *, num_threads: int | None, reporter: Reporter) -> None:
     """Say how long the check of these images will take.
 
     Args:

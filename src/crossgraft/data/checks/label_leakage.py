@@ -80,9 +80,7 @@ _GROUPS_ACROSS_SPLITS_NAME, _GROUPS_ACROSS_SPLITS_TITLE = "groups_across_splits"
 def check_groups_across_splits(survey: Survey) -> list[FindingRecord]:
     """A patient in two splits is unsound; without patients or without a split nothing can be said."""
     if survey.groups is None:
-        text = (
-            "No group column was given, so images of one patient may be in several splits. Name it with --group-column."
-        )
+        text = "No group column was given, so images of one patient may be in several splits. Name it with --group-column."
         return [finding(_GROUPS_ACROSS_SPLITS_NAME, _GROUPS_ACROSS_SPLITS_TITLE, "not assessed", text)]
     number = counted(len(np.unique(survey.groups)), "group")
     if len(survey.split_names) < 2 or survey.splits is None:
@@ -95,11 +93,7 @@ def check_groups_across_splits(survey: Survey) -> list[FindingRecord]:
             f"{number} by {survey.group_column}, none of them in more than one split under its own name; but {count(len(alike))} "
             f"would be if names that look alike are one ({survey.pairs_of_splits(alike)})."
         )
-        return [
-            finding(
-                _GROUPS_ACROSS_SPLITS_NAME, _GROUPS_ACROSS_SPLITS_TITLE, "warning", text, advice=ADVICE, images=alike
-            )
-        ]
+        return [finding(_GROUPS_ACROSS_SPLITS_NAME, _GROUPS_ACROSS_SPLITS_TITLE, "warning", text, advice=ADVICE, images=alike)]
     if not shared:
         text = f"{number} by {survey.group_column}, none of them in more than one of {', '.join(survey.split_names)}."
         return [finding(_GROUPS_ACROSS_SPLITS_NAME, _GROUPS_ACROSS_SPLITS_TITLE, "passed", text)]
@@ -109,9 +103,7 @@ def check_groups_across_splits(survey: Survey) -> list[FindingRecord]:
         f"({survey.pairs_of_splits(shared)}; {counted(sum(map(len, shared)), 'image')})."
     )
     advice = "Draw the split by group: --holdout or --folds with --group-column."
-    return [
-        finding(_GROUPS_ACROSS_SPLITS_NAME, _GROUPS_ACROSS_SPLITS_TITLE, "unsound", text, advice=advice, images=shared)
-    ]
+    return [finding(_GROUPS_ACROSS_SPLITS_NAME, _GROUPS_ACROSS_SPLITS_TITLE, "unsound", text, advice=advice, images=shared)]
 
 
 def _rows_by_group(groups: np.ndarray) -> list[np.ndarray]:
@@ -167,9 +159,7 @@ def check_label_leakage(survey: Survey, columns: list[ColumnRecord]) -> list[Fin
         found.append(finding(_NAME, _TITLE, "warning", text, advice=advice))
     if telling:
         advice = "Compare results within each value of it, to see whether a model only learnt it."
-        found.append(
-            finding(_NAME, _TITLE, "notice", f"These tell much of the label: {_in_words(telling)}.", advice=advice)
-        )
+        found.append(finding(_NAME, _TITLE, "notice", f"These tell much of the label: {_in_words(telling)}.", advice=advice))
     if not found:
         text = f"{counted(len(columns), 'column')} looked at: none tells much of the label."
         if strength(columns[0]) > 0:
@@ -214,7 +204,5 @@ def _image_properties(survey: Survey) -> dict[str, np.ndarray]:
         f"height {_IMAGE_PROPERTIES}": np.asarray([fact.height for fact in facts]),
         f"width {_IMAGE_PROPERTIES}": np.asarray([fact.width for fact in facts]),
         f"channels and bit depth {_IMAGE_PROPERTIES}": np.asarray([fact.kind.partition(" ")[2] for fact in facts]),
-        "type of the file": np.asarray(
-            [PurePath(survey.image_name(row)).suffix.casefold() for row in range(len(survey))]
-        ),
+        "type of the file": np.asarray([PurePath(survey.image_name(row)).suffix.casefold() for row in range(len(survey))]),
     }

@@ -299,9 +299,7 @@ def _all_pairs(number: int) -> NearDuplicates:
 def _candidates(rows: Normalised) -> NearDuplicates:
     """Pairs whose hashes are near, as they are or after one picture was turned."""
     strings = np.concatenate(hash_views(rows))
-    near = find_near_pairs(
-        strings, most_different=MOST_DIFFERENT_BITS, bucket_cap=len(VIEWS) * BUCKET_CAP, num_first=len(rows)
-    )
+    near = find_near_pairs(strings, most_different=MOST_DIFFERENT_BITS, bucket_cap=len(VIEWS) * BUCKET_CAP, num_first=len(rows))
     first, second = near.pairs[:, 0], near.pairs[:, 1]  # first < second, so a plain view comes first
     pairs, views = np.stack([first % len(rows), second % len(rows)], axis=1), second // len(rows)
     useful = pairs[:, 0] != pairs[:, 1]

@@ -19,9 +19,7 @@ class FindingRecord(CheckRecord):
     images: list[list[int]] = Field(
         default=[], description="Row numbers, from 1, of images that belong together; at most 1000 groups are listed."
     )
-    reasons: list[str] = Field(
-        default=[], description="What is wrong with each of the images, where that differs; else empty."
-    )
+    reasons: list[str] = Field(default=[], description="What is wrong with each of the images, where that differs; else empty.")
 
 
 class ColumnRecord(Record):
@@ -42,9 +40,7 @@ class SplitDifferenceRecord(Record):
         description="0 (alike) to 1: the largest gap of the distribution functions of numbers, the share of rows that would need "
         "another value otherwise; with several labels per image the largest difference of one label's share."
     )
-    p_value: float = Field(
-        description="Of a permutation test of whole groups, adjusted by Holm over all facts and splits."
-    )
+    p_value: float = Field(description="Of a permutation test of whole groups, adjusted by Holm over all facts and splits.")
     found: str = Field(description="Median, or the share that differs most, in both splits.")
     matters: bool = Field(description="Whether it is more than chance, and large enough for a warning.")
 
@@ -56,9 +52,7 @@ class DataCheckRecord(Record):
     kind: Literal["data_check"] = "data_check"
     dataset: DatasetRecord
     split_names: list[str] = Field(description="Empty when the data have no split and none was asked for.")
-    split_counts: list[list[Count]] = Field(
-        description="Images of each class in each split, in the order of the names."
-    )
+    split_counts: list[list[Count]] = Field(description="Images of each class in each split, in the order of the names.")
     is_sound: bool
     verdict: str
     findings: list[FindingRecord] = Field(description="Most severe first.")

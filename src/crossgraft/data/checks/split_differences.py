@@ -13,14 +13,7 @@ from crossgraft.data.checks.survey import Survey
 from crossgraft.data.decoding import IMAGE_EXTENSIONS
 from crossgraft.data.medical.formats import MEDICAL_EXTENSIONS, file_extension
 from crossgraft.data.splits import Split
-from crossgraft.statistics import (
-    Quantity,
-    holm,
-    largest_difference,
-    largest_gap,
-    total_variation,
-    two_sample_tests,
-)
+from crossgraft.statistics import Quantity, holm, largest_difference, largest_gap, total_variation, two_sample_tests
 from crossgraft.words.formatting import counted, percent
 
 SIGNIFICANT = 0.01
@@ -84,9 +77,7 @@ def check_split_differences(survey: Survey, differences: list[SplitDifferenceRec
         large = [each for each in here if each.matters]
         units = "images" if survey.groups is None else f"whole groups of {survey.group_column}"
         if large:
-            text = (
-                f"{split} differs from {_TRAIN} in {'; '.join(map(_in_words, large))} (permutation tests of {units})."
-            )
+            text = f"{split} differs from {_TRAIN} in {'; '.join(map(_in_words, large))} (permutation tests of {units})."
             advice = (
                 f"A result on {split} then measures this difference as well. If it is meant (another clinic, another "
                 "scanner), say so beside the result; if not, draw another split."
@@ -186,27 +177,16 @@ def _ordered(name: str, values: np.ndarray, decimals: str) -> _Fact:
 
 def _unordered(name: str, values: np.ndarray) -> _Fact:
     found, codes = np.unique(values, return_inverse=True)
-    return _Fact(
-        name,
-        _one_hot(codes),
-        total_variation,
-        _describe_shares(found.tolist(), _one_hot(codes)),
-    )
+    return _Fact(name, _one_hot(codes), total_variation, _describe_shares(found.tolist(), _one_hot(codes)))
 
 
 def _of_classes(survey: Survey, rows: np.ndarray) -> _Fact:
-    marks = np.stack([survey.members(index)[rows] for index in range(len(survey.class_names))], axis=1).astype(
-        np.float64
-    )
+    marks = np.stack([survey.members(index)[rows] for index in range(len(survey.class_names))], axis=1).astype(np.float64)
     effect = total_variation if survey.task.partitions else largest_difference
-    return _Fact(
-        _CLASSES, marks, effect, _describe_shares([f"{survey.task.noun} {name}" for name in survey.class_names], marks)
-    )
+    return _Fact(_CLASSES, marks, effect, _describe_shares([f"{survey.task.noun} {name}" for name in survey.class_names], marks))
 
 
-def _describe_shares(
-    names: list[str] | tuple[str, ...], marks: np.ndarray
-) -> Callable[[str, np.ndarray, str, np.ndarray], str]:
+def _describe_shares(names: list[str] | tuple[str, ...], marks: np.ndarray) -> Callable[[str, np.ndarray, str, np.ndarray], str]:
     """Says the value whose share differs most."""
 
     def describe(first: str, in_first: np.ndarray, second: str, in_second: np.ndarray) -> str:

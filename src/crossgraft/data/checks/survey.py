@@ -248,9 +248,7 @@ def show_groups(survey: Survey, findings: Sequence[FindingRecord]) -> list[Thumb
     What a thumbnail is called begins with the title of its finding and ": ", then says which images these are.
     """
     return [
-        Thumbnail(
-            class_name=f"{finding.title}: {_caption(survey, shown)}", png_base64=thumbnail_png(survey.read(row - 1))
-        )
+        Thumbnail(class_name=f"{finding.title}: {_caption(survey, shown)}", png_base64=thumbnail_png(survey.read(row - 1)))
         for finding in findings
         if finding.check in _SHOWN
         for group in finding.images[:_MOST_GROUPS]

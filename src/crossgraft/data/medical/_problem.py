@@ -30,9 +30,7 @@ class named_problems:  # noqa: N801 - read as `with named_problems(where):`
         """What matters of the remarks of pydicom and nibabel is said in a notice or an error of our own."""
         self._quiet.__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Raise the named error, unless all went well or the error is named already."""
         self._quiet.__exit__(kind, error, traceback)
         if isinstance(error, OutOfMemoryError):

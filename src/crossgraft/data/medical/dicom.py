@@ -24,15 +24,7 @@ from crossgraft.data.medical.dicom_file import (
     rescale,
     word_type,
 )
-from crossgraft.data.medical.display import (
-    WIDEST_TABLE_BITS,
-    Display,
-    Span,
-    WindowPolicy,
-    display_table,
-    look_up,
-    show_wide,
-)
+from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, WindowPolicy, display_table, look_up, show_wide
 
 if TYPE_CHECKING:
     from pydicom.dataset import Dataset, FileDataset
@@ -353,11 +345,7 @@ def _values(stored: np.ndarray, layout: PixelLayout) -> np.ndarray:
     if layout.is_float or (layout.shift == 0 and layout.bits_stored == layout.bits_allocated):
         return stored
     codes = _codes(stored, layout).astype(np.int64)
-    return (
-        np.where(codes >= 2 ** (layout.bits_stored - 1), codes - 2**layout.bits_stored, codes)
-        if layout.signed
-        else codes
-    )
+    return np.where(codes >= 2 ** (layout.bits_stored - 1), codes - 2**layout.bits_stored, codes) if layout.signed else codes
 
 
 def _colours(stored: np.ndarray, layout: PixelLayout) -> np.ndarray:

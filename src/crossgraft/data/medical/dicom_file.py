@@ -98,9 +98,7 @@ def read_layout(dataset: Dataset) -> PixelLayout:
         found = found if photometric else "is missing"
         raise UnreadableFileError(f"its PhotometricInterpretation {found}")
     if samples != _SAMPLES[photometric]:
-        raise UnreadableFileError(
-            f"its PhotometricInterpretation is {photometric}, but it has {samples} samples per pixel"
-        )
+        raise UnreadableFileError(f"its PhotometricInterpretation is {photometric}, but it has {samples} samples per pixel")
     frames = _whole(dataset, "NumberOfFrames", default=1)
     if not 1 <= frames <= _MOST_FRAMES:
         raise UnreadableFileError(f"its number of frames is given as {frames}")
@@ -109,9 +107,7 @@ def read_layout(dataset: Dataset) -> PixelLayout:
         return PixelLayout(rows, columns, samples, float_bits, float_bits, 0, True, photometric, frames, True)
     allocated, stored, shift, signed = _read_bits(dataset)
     if samples == 3 and (signed or (photometric.startswith("YBR") and stored != 8)):
-        raise UnreadableFileError(
-            f"its colours ({photometric}, {stored} bits{', signed' if signed else ''}) are not read"
-        )
+        raise UnreadableFileError(f"its colours ({photometric}, {stored} bits{', signed' if signed else ''}) are not read")
     return PixelLayout(rows, columns, samples, allocated, stored, shift, signed, photometric, frames, False)
 
 
@@ -130,9 +126,7 @@ def _read_bits(dataset: Dataset) -> tuple[int, int, int, bool]:
     if allocated not in _BITS_ALLOCATED:
         raise UnreadableFileError(f"its BitsAllocated is {allocated}; read are 1, 8, 16, 32 and 64")
     if not 1 <= stored <= allocated or not stored - 1 <= high < allocated:
-        raise UnreadableFileError(
-            f"its bits contradict each other: {allocated} allocated, {stored} stored, highest {high}"
-        )
+        raise UnreadableFileError(f"its bits contradict each other: {allocated} allocated, {stored} stored, highest {high}")
     sign = _whole(dataset, "PixelRepresentation")
     if sign not in (0, 1):
         raise UnreadableFileError(f"its PixelRepresentation is {sign}, neither 0 (unsigned) nor 1 (signed)")
@@ -352,9 +346,7 @@ def _unpacked(file: io.BufferedIOBase, *, header_only: bool) -> bytes:
         with room_for(most, "what its header announces", copies=2):
             content = start + stream.read(most - len(start) + 1)
         if len(content) > most:
-            raise UnreadableFileError(
-                f"it unpacks into more than the {layout.num_bytes:,} bytes of pixels that it announces"
-            )
+            raise UnreadableFileError(f"it unpacks into more than the {layout.num_bytes:,} bytes of pixels that it announces")
         return content
 
 
@@ -368,10 +360,7 @@ def _parse(stream: io.BufferedIOBase, *, header_only: bool) -> FileDataset:
         _refuse_bomb(stream, start)
     stream.seek(0)
     dataset = pydicom.dcmread(
-        stream,
-        stop_before_pixels=header_only,
-        specific_tags=list(LISTED_TAGS) if header_only else None,
-        force=True,
+        stream, stop_before_pixels=header_only, specific_tags=list(LISTED_TAGS) if header_only else None, force=True
     )
     if not header_only and not len(dataset) and _has_mark(start):  # pydicom drops all elements where one is cut
         raise UnreadableFileError("the file is truncated")

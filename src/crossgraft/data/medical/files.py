@@ -251,9 +251,7 @@ def warn_of_reading(files: Sequence[MedicalFile], policy: WindowPolicy) -> list[
         notices.append(f"Only the first volume of {_files(several)} with several (4D NIfTI) is used.")
     other = sum(not facts.is_ct for facts in dicom)
     if policy.is_hounsfield and other:
-        notices.append(
-            f"The window {policy.name} is meant for Hounsfield units, and {_files(other)} of {len(dicom)} are not CT."
-        )
+        notices.append(f"The window {policy.name} is meant for Hounsfield units, and {_files(other)} of {len(dicom)} are not CT.")
     scales = {facts.scale for facts in dicom if facts.scale}
     if policy.kind == "full" and len(scales) > 1:
         notices.append(

@@ -21,15 +21,7 @@ import numpy as np
 from crossgraft.data._room import room_for
 from crossgraft.data.decoding import composite_on_black
 from crossgraft.data.medical._problem import UnreadableFileError, named_problems
-from crossgraft.data.medical.display import (
-    WIDEST_TABLE_BITS,
-    Display,
-    Span,
-    WindowPolicy,
-    display_table,
-    look_up,
-    show_wide,
-)
+from crossgraft.data.medical.display import WIDEST_TABLE_BITS, Display, Span, WindowPolicy, display_table, look_up, show_wide
 from crossgraft.data.medical.formats import GZIP_MARK
 
 _HEADER_BYTES = {348: 1, 540: 2}
@@ -133,9 +125,7 @@ def _parse(start: bytes) -> Any:
     order = next((order for order, number in length.items() if number in _HEADER_BYTES), None)
     if order is None:
         text = start[:256].isascii() and start[:256].decode("ascii").replace("\n", "").isprintable()
-        raise UnreadableFileError(
-            "it is a text file" if text else "it is not a NIfTI file, or its first bytes are damaged"
-        )
+        raise UnreadableFileError("it is a text file" if text else "it is not a NIfTI file, or its first bytes are damaged")
     version = _HEADER_BYTES[length[order]]
     if len(start) < length[order]:
         raise UnreadableFileError("the file is truncated in its header")
@@ -163,9 +153,7 @@ def _check(header: Any) -> NiftiHeader:
     if not (math.isfinite(offset) and offset >= header.single_vox_offset and offset == int(offset)):
         raise UnreadableFileError(f"its values are said to begin at byte {offset:g}")
     slope, intercept = _checked_scaling(header)
-    return NiftiHeader(
-        spatial, shape[3], dtype, int(offset), slope, intercept, _checked_range(header), _checked_affine(header)
-    )
+    return NiftiHeader(spatial, shape[3], dtype, int(offset), slope, intercept, _checked_range(header), _checked_affine(header))
 
 
 def _checked_type(header: Any) -> np.dtype:
@@ -180,9 +168,7 @@ def _checked_type(header: Any) -> np.dtype:
     if not (is_colour or is_number) or dtype.itemsize == 0:
         raise UnreadableFileError(f"its values are of type {name}, which is not read")
     if int(header["bitpix"]) not in (0, 8 * dtype.itemsize):
-        raise UnreadableFileError(
-            f"its header contradicts itself: values of type {name} and {int(header['bitpix'])} bits"
-        )
+        raise UnreadableFileError(f"its header contradicts itself: values of type {name} and {int(header['bitpix'])} bits")
     return dtype
 
 
@@ -299,9 +285,7 @@ class NiftiVolume:
         """
         with named_problems(self._where):
             if index >= self._values.shape[self._axis]:
-                raise UnreadableFileError(
-                    f"it has {self._values.shape[self._axis]} slices; slice {index + 1} was asked for"
-                )
+                raise UnreadableFileError(f"it has {self._values.shape[self._axis]} slices; slice {index + 1} was asked for")
             # Not np.take, which would first make a copy of the whole volume.
             plane = np.moveaxis(self._values, self._axis, 0)[index]
             seen = np.ascontiguousarray(plane[::-1, ::-1].T)

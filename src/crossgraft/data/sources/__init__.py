@@ -19,14 +19,4 @@ SOURCES.add("npz_file", NpzFile())
 SOURCES.add("hf_dataset", HfDataset())
 SOURCES.add("image_folder", ImageFolder())
 
-__all__ = [
-    "SOURCES",
-    "CsvTable",
-    "DataSource",
-    "Digits",
-    "HfDataset",
-    "ImageFolder",
-    "NpzFile",
-    "SourceRequest",
-    "SourceRows",
-]
+__all__ = ["SOURCES", "CsvTable", "DataSource", "Digits", "HfDataset", "ImageFolder", "NpzFile", "SourceRequest", "SourceRows"]

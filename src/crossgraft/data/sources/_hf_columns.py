@@ -107,12 +107,7 @@ def read_label_columns(
     if are_one_hot(indicators) and not request.several_labels:
         return one_class_each(indicators, names, holder)
     return label_set_from_numbers(
-        indicators,
-        names,
-        uncertain=request.uncertain,
-        none_label=request.none_label,
-        where="columns",
-        row_name=row_name,
+        indicators, names, uncertain=request.uncertain, none_label=request.none_label, where="columns", row_name=row_name
     )
 
 
@@ -233,12 +228,7 @@ class HfColumns(NamedTuple):
 
 
 def find_columns(
-    name: str,
-    features: Mapping[str, Any],
-    request: SourceRequest,
-    *,
-    with_split: bool,
-    column_of: Callable[[str], Any],
+    name: str, features: Mapping[str, Any], request: SourceRequest, *, with_split: bool, column_of: Callable[[str], Any]
 ) -> HfColumns:
     """Find the columns by what they hold and by their usual names, or as the user named them.
 
@@ -267,9 +257,7 @@ def _image_column(header: Header, features: Mapping[str, Any], wanted: str | Non
     if wanted is not None:
         column = find_column(header, wanted, kind="images", usual_names=(), choose="")
         if column is not None and column not in images:
-            raise DataError(
-                f"The column {column} of {header.name} holds {features[column]}, not images (--path-column)."
-            )
+            raise DataError(f"The column {column} of {header.name} holds {features[column]}, not images (--path-column).")
     if len(images) == 1 or wanted is not None:
         return wanted or images[0]
     if images:
@@ -306,9 +294,7 @@ def _label_columns(
     raise DataError(f"{what}. {choose} {header.listed()}")
 
 
-def _one_hot_columns(
-    features: Mapping[str, Any], request: SourceRequest, column_of: Callable[[str], Any]
-) -> tuple[str, ...]:
+def _one_hot_columns(features: Mapping[str, Any], request: SourceRequest, column_of: Callable[[str], Any]) -> tuple[str, ...]:
     """The columns of 0 and 1, if each row has exactly one 1 in them."""
     numbers = {
         name: column_of(name)

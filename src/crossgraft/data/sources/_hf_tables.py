@@ -75,9 +75,7 @@ def read_description(file: Path, kind: type[_Kind]) -> _Kind:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         entry = "".join(f"{part}: " for part in (".".join(map(str, first["loc"])),) if part)
-        raise DataError(
-            f"{file} is damaged: {entry}{first['msg']}. Save the dataset again with save_to_disk."
-        ) from error
+        raise DataError(f"{file} is damaged: {entry}{first['msg']}. Save the dataset again with save_to_disk.") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is damaged: {error}. Save the dataset again with save_to_disk.") from error
 
@@ -215,15 +213,7 @@ def read_rows(files: Sequence[Path], name: str) -> ArrowRows:
         parts = [datasets.Dataset.from_file(str(file)) for file in files]
         table = pyarrow.concat_tables([part.data.table for part in parts])
     # What describes the columns is part of the file too, and datasets takes it as it is.
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-        pyarrow.ArrowException,
-    ) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, pyarrow.ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise DataError(f"The dataset {name} is damaged: {reason}. Save it again with save_to_disk.") from error
     if any(part.features != parts[0].features for part in parts):
@@ -246,9 +236,7 @@ def _require_datasets(what: str) -> Any:
 
 def _saved_files(folder: Path, state: SavedState, bounds: ImageRoot | None) -> list[Path]:
     if state.old_files:
-        raise DataError(
-            f"{folder} was written by a very old version of datasets. Load and save it again with a new one."
-        )
+        raise DataError(f"{folder} was written by a very old version of datasets. Load and save it again with a new one.")
     files: list[Path] = []
     for entry in state.files:
         refuse_other_folder(entry.filename, folder / _STATE)

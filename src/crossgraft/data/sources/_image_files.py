@@ -177,9 +177,7 @@ def rows_of_files(
         _refuse_medical_options(request)
     grouped = group_files(listed)
     listed = [None if file is None else file.without_patient() for file in listed]
-    images = [
-        (row, place) for row, file in enumerate(listed) for place in range(1 if file is None else len(file.slices))
-    ]
+    images = [(row, place) for row, file in enumerate(listed) for place in range(1 if file is None else len(file.slices))]
     rows = np.asarray([row for row, _ in images], dtype=np.int64)
     reader = MedicalReader(policy)
 
@@ -188,20 +186,14 @@ def rows_of_files(
         file = listed[row]
         return decode_file(files[row], name=names[row]) if file is None else reader.read(file, place)
 
-    classes = (
-        [""] * len(files) if labels is None or np.ndim(labels) == 2 else [str(each) for each in np.asarray(labels)]
-    )
-    read = Counter(
-        [*zip(map(kind_of_file, files), classes, strict=True), *((kind_of_file(path), "") for path in tables)]
-    )
+    classes = [""] * len(files) if labels is None or np.ndim(labels) == 2 else [str(each) for each in np.asarray(labels)]
+    read = Counter([*zip(map(kind_of_file, files), classes, strict=True), *((kind_of_file(path), "") for path in tables)])
     counts = FileCounts(read, tuple(passed_over))
     grouping = FileGroups(groups, None, group_column, grouped.notices) if groups is not None else grouped
     return SourceRows(
         labels=np.asarray([NO_LABEL] * len(files) if labels is None else labels)[rows],
         has_labels=labels is not None,
-        image_names=[
-            name for row, file in enumerate(listed) for name in ([names[row]] if file is None else file.image_names)
-        ],
+        image_names=[name for row, file in enumerate(listed) for name in ([names[row]] if file is None else file.image_names)],
         decode=decode,
         splits=None if splits is None else np.asarray(splits)[rows],
         groups=None if grouping.groups is None else grouping.groups[rows],

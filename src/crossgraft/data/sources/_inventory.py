@@ -350,11 +350,7 @@ def kind_of_file(path: Path) -> str:
     ('.png', 'without extension', 'without extension')
     """
     extension = file_extension(path.name)
-    return (
-        extension
-        if re.fullmatch(r"(\.[a-z][a-z0-9]{0,4}|\.nii\.gz|\.dcm\.gz|\.7z)", extension)
-        else "without extension"
-    )
+    return extension if re.fullmatch(r"(\.[a-z][a-z0-9]{0,4}|\.nii\.gz|\.dcm\.gz|\.7z)", extension) else "without extension"
 
 
 def is_visible(name: str) -> bool:

@@ -74,10 +74,7 @@ RARER_LABEL_COLUMNS = (
 SPLIT_COLUMNS = ("split", "partition", "subset")
 
 
-_ADVICE = (
-    "crossgraft ranks models for classification: turn the numbers into classes, or choose other labels "
-    "(--label-column)."
-)
+_ADVICE = "crossgraft ranks models for classification: turn the numbers into classes, or choose other labels (--label-column)."
 
 
 class SourceLabels(NamedTuple):
@@ -110,9 +107,7 @@ def labels_from_text(values: Sequence[str], *, where: str, row_name: Callable[[i
     if empty:
         raise missing_labels(words[empty[0]], empty, where=where, row_name=row_name)
     numbers = [number_in(word) for word in words]
-    if any(
-        number is None or abs(number) > LARGEST_EXACT for number in numbers
-    ):  # codes of 17 digits would run together
+    if any(number is None or abs(number) > LARGEST_EXACT for number in numbers):  # codes of 17 digits would run together
         return one_spelling(np.asarray(words)).values
     return labels_from_numbers(np.asarray(numbers, dtype=np.float64), where=where, row_name=row_name)
 
@@ -198,9 +193,7 @@ _SEPARATORS = ("|", ";")
 _FEWEST_ROWS, _SMALLEST_SHARE = 2, 0.05  # one odd name is no several labels
 
 
-def numbers_in_columns(
-    columns: Sequence[Sequence[str]], names: Sequence[str], *, row_name: Callable[[int], str]
-) -> np.ndarray:
+def numbers_in_columns(columns: Sequence[Sequence[str]], names: Sequence[str], *, row_name: Callable[[int], str]) -> np.ndarray:
     """(n, L) of 0, 1, −1 (uncertain) and NaN (blank) from L columns of text, one label per column.
 
     Args:
@@ -249,8 +242,7 @@ def are_one_hot(values: np.ndarray) -> bool:
 def one_class_each(values: np.ndarray, names: Sequence[str], holder: str) -> SourceLabels:
     """Classes, called like the columns, of (n, L) numbers that ``are_one_hot``; the user is told."""
     notice = (
-        f"Each row of {holder} has exactly one 1 in the columns {', '.join(names)}, so they are read as classes, one per "
-        "image."
+        f"Each row of {holder} has exactly one 1 in the columns {', '.join(names)}, so they are read as classes, one per image."
     )
     return SourceLabels(np.asarray(names)[values.argmax(axis=1)], None, (notice,))
 
@@ -294,9 +286,7 @@ def label_set_from_numbers(
         DataError: A value is neither 0 nor 1; or an image has ``none_label`` and another; or there is no such column.
     """
     if values.dtype.kind not in "iubf":
-        raise DataError(
-            f"The {where} has shape {values.shape} but holds no numbers. Save 0 and 1, one column per label."
-        )
+        raise DataError(f"The {where} has shape {values.shape} but holds no numbers. Save 0 and 1, one column per label.")
     notices: tuple[str, ...] = ()
     if uncertain is not None:
         notices = _notices_of_policy(values, uncertain)
@@ -316,9 +306,7 @@ def label_set_from_numbers(
 def _notices_of_policy(values: np.ndarray, uncertain: Uncertain) -> tuple[str, ...]:
     unsure, blank = int((values == UNCERTAIN).sum()), int(np.isnan(values).sum())
     becomes = {"zeros": 0, "ones": 1}.get(uncertain)
-    notices = (
-        [f"{counted(unsure, 'uncertain label')} (-1) count as {becomes} (--uncertain {uncertain})."] if unsure else []
-    )
+    notices = [f"{counted(unsure, 'uncertain label')} (-1) count as {becomes} (--uncertain {uncertain})."] if unsure else []
     notices += [f"{counted(blank, 'blank label')} count as 0 (--uncertain {uncertain})."] if blank else []
     return tuple(notices)
 
@@ -333,9 +321,7 @@ def without_none(labels: SourceLabels, none_label: str | None, row_name: Callabl
         return labels
     values, names = labels.values, labels.names or ()
     if none_label not in names:
-        raise DataError(
-            f"No label is called {none_label} (--none-label). Labels: {', '.join(names) or 'without names'}."
-        )
+        raise DataError(f"No label is called {none_label} (--none-label). Labels: {', '.join(names) or 'without names'}.")
     place = names.index(none_label)
     others = np.delete(values, place, axis=1)
     both = np.flatnonzero(values[:, place].astype(bool) & others.any(axis=1))
@@ -374,9 +360,7 @@ def label_set_from_cells(
     named = [{name for part in cell.split(separator) if (name := part.strip())} for cell in cells]
     names = sorted(set().union(*named), key=natural_key)
     if not names:
-        raise DataError(
-            "No image has any label: all cells of the label column are blank. Choose another --label-column."
-        )
+        raise DataError("No image has any label: all cells of the label column are blank. Choose another --label-column.")
     place = {name: number for number, name in enumerate(names)}
     matrix = np.zeros((len(cells), len(names)), dtype=np.int64)
     for row, found in enumerate(named):

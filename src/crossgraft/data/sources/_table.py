@@ -98,9 +98,7 @@ def read_table(path: Path) -> TextTable:
         return _table_of_lines(path.name, text)
     said = _EXCEL_SEPARATOR.match(text)
     text, first_line = (text, 0) if said is None else (text[said.end() :], 1)
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=_delimiter(text) if said is None else said[1], strict=True
-    )
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text) if said is None else said[1], strict=True)
     try:
         filled = [(tuple(map(_plain, row)), reader.line_num + first_line) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
@@ -157,13 +155,7 @@ def _delimiter(text: str) -> str:
 
 
 def find_column(
-    table: Header,
-    wanted: str | None,
-    *,
-    kind: str,
-    usual_names: Sequence[str],
-    choose: str,
-    rarer_names: Sequence[str] = (),
+    table: Header, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str, rarer_names: Sequence[str] = ()
 ) -> str | None:
     """The column called ``wanted``, or else the one column with a usual name, or else the one with a rarer name.
 
@@ -220,13 +212,7 @@ def find_group_column(table: Header, wanted: str | None, *, taken: Collection[st
 
 
 def require_column(
-    table: Header,
-    wanted: str | None,
-    *,
-    kind: str,
-    usual_names: Sequence[str],
-    choose: str,
-    rarer_names: Sequence[str] = (),
+    table: Header, wanted: str | None, *, kind: str, usual_names: Sequence[str], choose: str, rarer_names: Sequence[str] = ()
 ) -> str:
     """Like ``find_column``, for a column that must be there.
 

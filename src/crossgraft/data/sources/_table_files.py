@@ -124,12 +124,7 @@ NOT_COUNTED = FolderFiles()
 
 
 def count_folder(
-    folder: Path,
-    files: Collection[Path],
-    table: str,
-    *,
-    left_out: Collection[str] = (),
-    of_other_parts: Collection[str] = (),
+    folder: Path, files: Collection[Path], table: str, *, left_out: Collection[str] = (), of_other_parts: Collection[str] = ()
 ) -> FolderFiles:
     """What there is beside the images that are used.
 
@@ -303,9 +298,7 @@ class _FolderListing:
 
 def _visible_tree(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     for parent, folders, files in os.walk(root):
-        folders[:] = [
-            name for name in sorted(folders) if is_visible(name) and folder_passed_over(Path(parent, name)) is None
-        ]
+        folders[:] = [name for name in sorted(folders) if is_visible(name) and folder_passed_over(Path(parent, name)) is None]
         yield parent, folders, files
 
 
@@ -315,9 +308,7 @@ def _shared_end(path: Sequence[str], wanted: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: whole_letters(pair[0]) == pair[1], pairs))
 
 
-def find_image_files(
-    cells: Sequence[str], root: Path, *, allow_outside: bool, row_name: Callable[[int], str]
-) -> FoundFiles:
+def find_image_files(cells: Sequence[str], root: Path, *, allow_outside: bool, row_name: Callable[[int], str]) -> FoundFiles:
     """The file of each row.
 
     Args:
@@ -372,12 +363,8 @@ def _notices_of_places(below: Sequence[Path], root: Path, num_rows: int) -> tupl
     if not below:
         return ()
     places = list(dict.fromkeys(path.parent.relative_to(root).as_posix() for path in below))
-    shown = ", ".join(places[:_MOST_PLACES]) + (
-        f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else ""
-    )
-    return (
-        f"Found by name in folders below ({shown}): {len(below)} of {counted(num_rows, 'image')}, not where the table says.",
-    )
+    shown = ", ".join(places[:_MOST_PLACES]) + (f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else "")
+    return (f"Found by name in folders below ({shown}): {len(below)} of {counted(num_rows, 'image')}, not where the table says.",)
 
 
 def _raise_missing(cells: Sequence[str], missing: list[int], root: Path, row_name: Callable[[int], str]) -> None:

@@ -143,32 +143,19 @@ class CsvTable(DataSource):
         table = read_folder(path, request.path_column) if is_folder else read_table(path)
         folder = path if is_folder else path.parent
         labels = labels_beside(folder)
-        if (
-            not request.label_columns
-            and _find_label_column(table) is None
-            and labels
-            and set(labels) <= set(table.columns)
-        ):
+        if not request.label_columns and _find_label_column(table) is None and labels and set(labels) <= set(table.columns):
             request = replace(request, label_columns=labels, several_labels=True)
         name = path.resolve().name if is_folder else _table_name(path)
         if not is_folder:
             describes = request.image_root is None and tables_of(folder) == [path]
-            return rows_of_table(
-                table, request, folder=folder, name=name, name_without_labels=path.stem, is_of_folder=describes
-            )
+            return rows_of_table(table, request, folder=folder, name=name, name_without_labels=path.stem, is_of_folder=describes)
         rows = rows_of_table(table, request, folder=folder, name=name, name_without_labels=name, is_of_folder=True)
         said = f"What is known of the images in the folder is read from {table.name} beside them."
         return replace(rows, reading=(said, *rows.reading))
 
 
 def rows_of_table(
-    table: TextTable,
-    request: SourceRequest,
-    *,
-    folder: Path,
-    name: str,
-    name_without_labels: str,
-    is_of_folder: bool = False,
+    table: TextTable, request: SourceRequest, *, folder: Path, name: str, name_without_labels: str, is_of_folder: bool = False
 ) -> SourceRows:
     """Keep the rows of the split, then check those rows and nothing else.
 
@@ -190,11 +177,7 @@ def rows_of_table(
             path = require_path_column(table, request.path_column)
             files, names, found = _image_files(table, path, folder, request)
             counted = count_folder(folder, files, table.name) if is_of_folder else NOT_COUNTED
-            said = (
-                (f"{table.name} has no column {' or '.join(request.label_columns)}: nothing is measured.",)
-                if lacking
-                else ()
-            )
+            said = (f"{table.name} has no column {' or '.join(request.label_columns)}: nothing is measured.",) if lacking else ()
             return rows_of_files(
                 files,
                 names,
@@ -260,9 +243,7 @@ def _label_columns(table: TextTable, request: SourceRequest) -> list[str]:
         return indicators
     choose = "Name it with --label-column; several, with commas, are one label each."
     return [
-        require_column(
-            table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose=choose, rarer_names=RARER_LABEL_COLUMNS
-        )
+        require_column(table, wanted, kind="labels", usual_names=LABEL_COLUMNS, choose=choose, rarer_names=RARER_LABEL_COLUMNS)
         for wanted in request.label_columns or (None,)
     ]
 

@@ -44,9 +44,7 @@ class Digits(DataSource):
             advice="Leave it out.",
         )
         if request.group_column not in (None, "writer", NO_GROUPS):
-            raise UsageError(
-                f"The built-in digits have no column {request.group_column}. Their only group column is writer."
-            )
+            raise UsageError(f"The built-in digits have no column {request.group_column}. Their only group column is writer.")
         if request.use_split not in (None, "train"):
             refuse_missing_split(request.use_split, [], "The built-in digits set")
         counts, labels = (np.asarray(array) for array in load_digits(return_X_y=True))

@@ -86,9 +86,7 @@ class HfDataset(DataSource):
         used = [name for name in splits.files if name not in hidden] or list(splits.files)
         listed = ", ".join(map(str, hidden))
         notices = (
-            (f"{splits.name} has no label in the split {listed}, which is left out.",)
-            if len(used) < len(splits.files)
-            else ()
+            (f"{splits.name} has no label in the split {listed}, which is left out.",) if len(used) < len(splits.files) else ()
         )
         if request.use_split is None:
             return _source_rows(_Rows(splits, used, request), notices=notices)

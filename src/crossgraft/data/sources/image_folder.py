@@ -36,9 +36,7 @@ from crossgraft.errors import DataError
 from crossgraft.words.formatting import counted
 
 NAMES_IN_MESSAGE = 5
-NO_LABELS = (
-    "Folders were not taken for labels: not all are called like classes of the model, or images lie beside them."
-)
+NO_LABELS = "Folders were not taken for labels: not all are called like classes of the model, or images lie beside them."
 
 
 def almost_labels(folders: Sequence[str], request: SourceRequest, *, has_loose: bool) -> list[str]:
@@ -130,9 +128,7 @@ def beside_splits(root: Path, split_folders: Mapping[str, str], use_split: str |
 def folders_in(folder: Path) -> list[Path]:
     """Visible folders that may hold images of the data, in natural order."""
     visible = [path for path in folder.iterdir() if is_visible(path.name) and path.is_dir()]
-    return sorted(
-        (path for path in visible if folder_passed_over(path) is None), key=lambda path: natural_key(path.name)
-    )
+    return sorted((path for path in visible if folder_passed_over(path) is None), key=lambda path: natural_key(path.name))
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -162,15 +158,7 @@ ONE_IMAGE = ImageFile()
 
 
 _LISTED_EXTENSIONS = (*IMAGE_EXTENSIONS, *MEDICAL_EXTENSIONS)
-_OF_TABLES = (
-    "label_columns",
-    "label_separator",
-    "uncertain",
-    "none_label",
-    "group_column",
-    "path_column",
-    "image_root",
-)
+_OF_TABLES = ("label_columns", "label_separator", "uncertain", "none_label", "group_column", "path_column", "image_root")
 
 
 class ImageFolder(DataSource):
@@ -190,10 +178,7 @@ class ImageFolder(DataSource):
         """List the image files of each class; where no labels are needed, those of every folder."""
         advice = "Write a table with the columns path, label and patient, and give that instead."
         refuse_options(
-            request,
-            "a folder of images",
-            unused=_OF_TABLES,
-            advice=advice if request.needs_labels else "Give a table instead.",
+            request, "a folder of images", unused=_OF_TABLES, advice=advice if request.needs_labels else "Give a table instead."
         )
         root = Path(location)
         if not request.needs_labels:

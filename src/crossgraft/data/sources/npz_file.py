@@ -85,9 +85,7 @@ def images_in_rows(array: np.ndarray, where: str) -> np.ndarray:
         DataError: Another shape; no image; or a type whose range from black to white is not known.
     """
     if array.dtype.kind not in "fb" and array.dtype.name not in ("uint8", "uint16"):
-        raise DataError(
-            f"The {where} has pixels of type {array.dtype}, whose range is not known. Save them as {_MEANING}."
-        )
+        raise DataError(f"The {where} has pixels of type {array.dtype}, whose range is not known. Save them as {_MEANING}.")
     if array.ndim == 3:
         array = array[..., np.newaxis]
     elif array.ndim == 4 and array.shape[-1] not in (1, 3, 4) and array.shape[1] in (1, 3, 4):
@@ -175,9 +173,7 @@ def _images_alone(arrays: NpzArrays, request: SourceRequest) -> SourceRows | Non
     return SourceRows(
         name=arrays.path.stem,
         labels=np.full(len(places), NO_LABEL),
-        image_names=[
-            f"{prefix}row {row}" for prefix, block in zip(prefixes, blocks, strict=True) for row in range(len(block))
-        ],
+        image_names=[f"{prefix}row {row}" for prefix, block in zip(prefixes, blocks, strict=True) for row in range(len(block))],
         decode=lambda row: image_in_row(*places[row]),
         reading=about_channels(blocks),
         has_labels=False,
@@ -240,9 +236,7 @@ def _plain_block(arrays: NpzArrays, request: SourceRequest) -> _Block:
 class _ArrayColumns:
     """The arrays with one entry per image that belong to one array of images."""
 
-    def __init__(
-        self, arrays: NpzArrays, request: SourceRequest, images_key: str, num_rows: int, *, prefix: str = ""
-    ) -> None:
+    def __init__(self, arrays: NpzArrays, request: SourceRequest, images_key: str, num_rows: int, *, prefix: str = "") -> None:
         self.arrays = arrays
         self.images_key = images_key
         self.num_rows = num_rows
@@ -258,12 +252,7 @@ class _ArrayColumns:
             self.group_key = self._usual_groups()
 
     def block(
-        self,
-        images: np.ndarray,
-        rows: np.ndarray,
-        splits: np.ndarray | None,
-        split_names: tuple[str, ...],
-        split_method: str,
+        self, images: np.ndarray, rows: np.ndarray, splits: np.ndarray | None, split_names: tuple[str, ...], split_method: str
     ) -> _Block:
         """All columns at ``rows``, but for those that the user leaves out."""
         kept = self._rows_to_keep(rows)

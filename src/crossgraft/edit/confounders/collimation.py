@@ -36,9 +36,7 @@ class Collimation(Confounder):
     reference: ClassVar[str] = "Bushberg et al. 2011, The Essential Physics of Medical Imaging, 3rd edition"
     is_stochastic: ClassVar[bool] = True
     sham: ClassVar[ShamKind | None] = None
-    why_no_sham: ClassVar[str] = (
-        "its margins lie around the whole image, and the smallest rectangle that holds them is all of it"
-    )
+    why_no_sham: ClassVar[str] = "its margins lie around the whole image, and the smallest rectangle that holds them is all of it"
 
     depth: float = field(default=0.08, metadata=measured_in("share of the sides", low=0, high=0.45))
     tilt: float = field(default=2.0, metadata=measured_in("degrees", low=0, high=15))
@@ -54,10 +52,7 @@ class Collimation(Confounder):
 
 
 def margins(
-    shape: tuple[int, int],
-    shares: Float64[np.ndarray, " 4"],
-    turns: Float64[np.ndarray, " 4"],
-    penumbra: float,
+    shape: tuple[int, int], shares: Float64[np.ndarray, " 4"], turns: Float64[np.ndarray, " 4"], penumbra: float
 ) -> Coverage:
     """Share of each pixel that a blade covers.
 

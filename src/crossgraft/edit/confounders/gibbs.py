@@ -35,8 +35,6 @@ class Gibbs(Confounder):
 
     def edit(self, pixels: Pixels, rng: np.random.Generator) -> Painted:
         """Every channel for itself."""
-        rows, columns = (
-            2 * np.abs(whole_frequencies(side)) <= self.keep * side * (1 + _ROUNDING) for side in pixels.shape[:2]
-        )
+        rows, columns = (2 * np.abs(whole_frequencies(side)) <= self.keep * side * (1 + _ROUNDING) for side in pixels.shape[:2])
         kept = spectrum_of(pixels) * (rows[:, None] & columns)[:, :, None]
         return Painted(np.fft.ifft2(kept, axes=(0, 1)).real)

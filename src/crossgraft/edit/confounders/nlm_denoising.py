@@ -49,9 +49,7 @@ class NlmDenoising(Confounder):
     title: ClassVar[str] = "NLM denoising"
     leaf: ClassVar[Leaf] = "imaging"
     modalities: ClassVar[str] = "MR"
-    reference: ClassVar[str] = (
-        "Buades et al. 2005, CVPR 2: 60–65; for Rician noise Wiest-Daesslé et al. 2008, MICCAI: 171–179"
-    )
+    reference: ClassVar[str] = "Buades et al. 2005, CVPR 2: 60–65; for Rician noise Wiest-Daesslé et al. 2008, MICCAI: 171–179"
 
     h: float = field(default=0.8, metadata=measured_in("standard deviations of the noise", low=0.01, high=100))
     patch_size: int = field(default=5, metadata=measured_in("px", low=1, high=99))
@@ -62,9 +60,7 @@ class NlmDenoising(Confounder):
         """All channels together."""
         sigma = _mean_sigma(pixels)
         if sigma == 0:
-            warnings.warn(
-                f"{self.name} finds no noise in an image and leaves it as it is.", CrossgraftWarning, stacklevel=3
-            )
+            warnings.warn(f"{self.name} finds no noise in an image and leaves it as it is.", CrossgraftWarning, stacklevel=3)
             return Painted(pixels)
         if not self.rician:
             return Painted(self._denoised(pixels, sigma))

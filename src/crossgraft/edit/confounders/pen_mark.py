@@ -52,9 +52,7 @@ class PenMark(Confounder):
         try:
             ImageColor.getrgb(self.color)
         except ValueError as error:
-            raise UsageError(
-                f"color of pen_mark must be the name of a colour, such as purple, got {self.color!r}."
-            ) from error
+            raise UsageError(f"color of pen_mark must be the name of a colour, such as purple, got {self.color!r}.") from error
 
     def edit(self, pixels: Pixels, rng: np.random.Generator) -> Painted:
         """Arcs near the centre; where two of them cross, the ink is no thicker."""

@@ -110,9 +110,7 @@ class PoissonProjection(Confounder):
 
     def noise(self, plane: Float64[np.ndarray, "height width"], rng: np.random.Generator) -> ProjectionNoise:
         """The change of one slice, in [0, 1], and the share of its rays that let no photon through."""
-        black, white = (
-            hu * (self.mu_water - self.mu_air) / 1000 + self.mu_water for hu in (self.window_low, self.window_high)
-        )
+        black, white = (hu * (self.mu_water - self.mu_air) / 1000 + self.mu_water for hu in (self.window_low, self.window_high))
         attenuation = np.maximum(black + plane * (white - black), 0)
         project = line_integrals if self.method == "full_projection" else smooth_line_integrals
         p = project(attenuation, self.num_angles) * self.pixel_size_m

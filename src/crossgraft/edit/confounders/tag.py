@@ -32,8 +32,6 @@ class Tag(Lettering):
     reference: ClassVar[str] = "Juodelyte, thesis on cross-domain transfer in medical imaging, chapter 4"
 
     size: float = field(default=0.0625, metadata=measured_in("share of the shorter side", low=0, high=1))
-    xy: tuple[float, float] = field(
-        default=(0.195, 0.195), metadata=measured_in("shares of width and height", low=0, high=1)
-    )
+    xy: tuple[float, float] = field(default=(0.195, 0.195), metadata=measured_in("shares of width and height", low=0, high=1))
     text: str = field(default="R", metadata=measured_in("text"))
     value: float = field(default=1.0, metadata=measured_in("share of the range", low=0, high=1))

@@ -29,7 +29,5 @@ class TextAnnotation(Lettering):
 
     text: str = field(default="PORTABLE", metadata=measured_in("text"))
     size: float = field(default=0.03, metadata=measured_in("share of the shorter side", low=0, high=1))
-    xy: tuple[float, float] = field(
-        default=(0.05, 0.05), metadata=measured_in("shares of width and height", low=0, high=1)
-    )
+    xy: tuple[float, float] = field(default=(0.05, 0.05), metadata=measured_in("shares of width and height", low=0, high=1))
     value: float = field(default=1.0, metadata=measured_in("share of the range", low=0, high=1))

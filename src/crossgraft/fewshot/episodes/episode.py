@@ -29,13 +29,7 @@ class Sides(NamedTuple):
 
 
 def draw_query_side(
-    classes: np.ndarray,
-    groups: np.ndarray,
-    names: np.ndarray,
-    *,
-    num_query: int,
-    fewest_support: int,
-    random: Random,
+    classes: np.ndarray, groups: np.ndarray, names: np.ndarray, *, num_query: int, fewest_support: int, random: Random
 ) -> Sides:
     """Put whole groups on the side of the queries until every class has enough there, and leave enough on the other.
 
@@ -130,9 +124,7 @@ def _solve(per_group: np.ndarray, needs: np.ndarray, random: Random) -> np.ndarr
     """0 (support) or 1 (query) for each group, as near to drawn wishes as the needs allow; None: not found."""
     wishes = random.permutation(len(per_group)) - (len(per_group) - 1) / 2
     enough = LinearConstraint(per_group.T, needs[1], per_group.sum(axis=0) - needs[0])
-    found: Any = milp(
-        wishes, integrality=1, bounds=Bounds(0, 1), constraints=enough, options={"time_limit": _LONGEST_SECONDS}
-    )
+    found: Any = milp(wishes, integrality=1, bounds=Bounds(0, 1), constraints=enough, options={"time_limit": _LONGEST_SECONDS})
     return None if found.x is None else np.rint(found.x).astype(int)
 
 
@@ -161,12 +153,7 @@ def refuse_few_groups(classes: np.ndarray, groups: np.ndarray, names: np.ndarray
 
 
 def describe_episode(
-    sizes: Counts,
-    sampler: Sampler,
-    random: Random,
-    *,
-    superclasses: np.ndarray | None = None,
-    names: np.ndarray | None = None,
+    sizes: Counts, sampler: Sampler, random: Random, *, superclasses: np.ndarray | None = None, names: np.ndarray | None = None
 ) -> Description:
     """Sizes of an episode, images apart: what Meta-Dataset's ``EpisodeDescriptionSampler`` draws.
 
@@ -188,12 +175,7 @@ def describe_episode(
 
 
 def sample_episode(
-    labels: np.ndarray,
-    sampler: Sampler,
-    random: Random,
-    *,
-    groups: np.ndarray | None = None,
-    superclasses: Any = None,
+    labels: np.ndarray, sampler: Sampler, random: Random, *, groups: np.ndarray | None = None, superclasses: Any = None
 ) -> Episode:
     """Draw rows for the support set and the queries of one episode.
 
@@ -217,9 +199,7 @@ def sample_episode(
     """
     names, classes = np.unique(_sortable(labels, "Labels"), return_inverse=True)
     sizes = np.bincount(classes)
-    of_class = (
-        None if superclasses is None else _superclasses_of(_sortable(superclasses, "Superclasses"), classes, names)
-    )
+    of_class = None if superclasses is None else _superclasses_of(_sortable(superclasses, "Superclasses"), classes, names)
     if groups is None:
         found = describe_episode(sizes, sampler, random, superclasses=of_class, names=names)
         picked = [random.permutation(np.flatnonzero(classes == number)) for number in found.class_ids]
@@ -250,11 +230,7 @@ def _sortable(values: Any, what: str) -> np.ndarray:
 
 
 def refuse_small_classes(
-    labels: np.ndarray,
-    sampler: Sampler,
-    *,
-    groups: np.ndarray | None = None,
-    superclasses: np.ndarray | None = None,
+    labels: np.ndarray, sampler: Sampler, *, groups: np.ndarray | None = None, superclasses: np.ndarray | None = None
 ) -> None:
     """Raise for classes that no episode can have, which would otherwise be found when one is drawn.
 
@@ -356,9 +332,7 @@ def _superclasses_of(superclasses: np.ndarray, classes: np.ndarray, names: np.nd
         DataError: A class has several.
     """
     if superclasses.shape != classes.shape:
-        raise DataError(
-            f"There are {len(classes)} labels and superclasses of shape {superclasses.shape}. Give one per row."
-        )
+        raise DataError(f"There are {len(classes)} labels and superclasses of shape {superclasses.shape}. Give one per row.")
     pairs = np.unique(np.column_stack([classes, np.unique(superclasses, return_inverse=True)[1]]), axis=0)
     twice = np.flatnonzero(np.bincount(pairs[:, 0]) > 1)
     if len(twice):

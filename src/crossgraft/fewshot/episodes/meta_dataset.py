@@ -44,9 +44,7 @@ class MetaDataset(Sampler):
         if not 2 <= self.min_ways <= self.max_ways:
             raise UsageError(f"meta_dataset needs 2 ≤ min_ways ≤ max_ways, got {self.min_ways} and {self.max_ways}.")
         if min(self.max_query, self.max_contribution) < 1 or self.max_support < self.max_ways:
-            raise UsageError(
-                "meta_dataset needs max_query and max_contribution of at least 1, and max_support ≥ max_ways."
-            )
+            raise UsageError("meta_dataset needs max_query and max_contribution of at least 1, and max_support ≥ max_ways.")
 
     @property
     def fewest_support(self) -> int:

@@ -179,9 +179,7 @@ class Head(ClassifierMixin, BaseEstimator):
         rows, labels = self._checked(X, y)
         self.classes_, classes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
-            raise DataError(
-                f"{type(self).__name__} needs images of at least two classes; found one class: {self.classes_[0]}."
-            )
+            raise DataError(f"{type(self).__name__} needs images of at least two classes; found one class: {self.classes_[0]}.")
         self._warn_of_zeros(rows)
         with reuse_freed_memory(), gradients_on():
             self.adapt(torch.from_numpy(rows), torch.from_numpy(classes), len(self.classes_))
@@ -230,9 +228,7 @@ class Head(ClassifierMixin, BaseEstimator):
         """What scikit-learn checks of data, but not for NaN, of which heads name the row."""
         plain: list[Any] = [as_array(each) if isinstance(each, Tensor) else each for each in data]
         try:
-            checked: Any = validate_data(
-                self, *plain, dtype=(np.float64, np.float32), ensure_all_finite=False, **options
-            )
+            checked: Any = validate_data(self, *plain, dtype=(np.float64, np.float32), ensure_all_finite=False, **options)
         except ValueError as error:
             raise DataError(str(error)) from error
         if len(data) > 1:

@@ -76,9 +76,7 @@ def _middle_of(network: nn.Module, blocks: Sequence[str]) -> Sequence[str]:
 
 def _in_blocks(usable: Mapping[str, nn.Module], blocks: Sequence[str]) -> list[str]:
     inside = {
-        name: layer
-        for name, layer in usable.items()
-        if any(name == block or name.startswith(f"{block}.") for block in blocks)
+        name: layer for name, layer in usable.items() if any(name == block or name.startswith(f"{block}.") for block in blocks)
     }
     wide = [name for name, layer in inside.items() if isinstance(layer, nn.Conv2d) and max(layer.kernel_size) > 1]
     return wide or [name for name, layer in inside.items() if isinstance(layer, nn.Linear)]
@@ -224,9 +222,7 @@ class InBackbone(Head):
                     f"{reason}. Prepare them with crossgraft.data.transforms.prepare_batch(images, backbone.preprocessing)."
                 ) from error
         if not isinstance(features, Tensor) or features.ndim != 2:
-            given = (
-                f"shape {tuple(features.shape)}" if isinstance(features, Tensor) else f"type {type(features).__name__}"
-            )
+            given = f"shape {tuple(features.shape)}" if isinstance(features, Tensor) else f"type {type(features).__name__}"
             raise DataError(
                 f"The backbone of {type(self).__name__} must give features of shape (n, d), and gives {given} for one image. "
                 "Load it with crossgraft.models.load_backbone, or average over positions in the module."
@@ -304,8 +300,7 @@ class WithAdapters(InBackbone):
             refuse_uncalled(self.network, hosts, look)
             yield [parameter for adapter in put.values() for parameter in adapter.parameters()]
             self.adapters_: dict[str, dict[str, Any]] = {
-                host: {name: value.clone() for name, value in adapter.state_dict().items()}
-                for host, adapter in put.items()
+                host: {name: value.clone() for name, value in adapter.state_dict().items()} for host, adapter in put.items()
             }
 
     def adapted_features(self, images: Images) -> Rows:

@@ -70,8 +70,7 @@ class CopaHead(Head):
     name: ClassVar[str] = "copa"
     title: ClassVar[str] = "CoPA"
     reference: ClassVar[str] = (
-        "Tian, Liu, Zhou, Liu, Zhang and Han, Mind the Gap Between Prototypes and Images in Cross-domain Finetuning, "
-        "NeurIPS 2024"
+        "Tian, Liu, Zhou, Liu, Zhang and Han, Mind the Gap Between Prototypes and Images in Cross-domain Finetuning, NeurIPS 2024"
     )
 
     learning_rate: float = 1e-3
@@ -103,17 +102,13 @@ class CopaHead(Head):
         members = Members.of(classes, num_classes, support)
         prototypes = members.means(support)
         generator = torch.Generator().manual_seed(int(self.seed))
-        of_images, of_prototypes = (
-            torch.nn.Parameter(starting_weights(self.init, support, generator)) for _ in range(2)
-        )
+        of_images, of_prototypes = (torch.nn.Parameter(starting_weights(self.init, support, generator)) for _ in range(2))
         optimizer = torch.optim.Adam(
             [of_images, of_prototypes], lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
         )
         losses: list[float] = []
         for _ in range(self.steps):
-            found = loss_and_gradients(
-                of_images.detach(), of_prototypes.detach(), support, prototypes, members, self.logit_scale
-            )
+            found = loss_and_gradients(of_images.detach(), of_prototypes.detach(), support, prototypes, members, self.logit_scale)
             losses.append(found.loss)
             of_images.grad, of_prototypes.grad = found.to_instance_weights, found.to_prototype_weights
             optimizer.step()

@@ -64,8 +64,7 @@ class CopaTsa(WithAdapters):
     name: ClassVar[str] = "copa_tsa"
     title: ClassVar[str] = "CoPA + TSA"
     reference: ClassVar[str] = (
-        "Tian, Liu, Zhou, Liu, Zhang and Han, Mind the Gap Between Prototypes and Images in Cross-domain Finetuning, "
-        "NeurIPS 2024"
+        "Tian, Liu, Zhou, Liu, Zhang and Han, Mind the Gap Between Prototypes and Images in Cross-domain Finetuning, NeurIPS 2024"
     )
 
     learning_rate: float = 1e-3
@@ -108,10 +107,7 @@ class CopaTsa(WithAdapters):
             look = partial(self.features, support[:1])
             with self.trained_adapters(hosts, look, torch_generator(0, "tsa")) as alpha:
                 adapter_rate = self.adapter_learning_rate or 0.1 * self.learning_rate
-                groups = [
-                    {"params": alpha, "lr": adapter_rate},
-                    {"params": [of_images, of_prototypes], "lr": self.learning_rate},
-                ]
+                groups = [{"params": alpha, "lr": adapter_rate}, {"params": [of_images, of_prototypes], "lr": self.learning_rate}]
                 optimizer = torch.optim.Adam(groups, weight_decay=self.weight_decay)
                 self.loss_curve_ = descend(self.features, support, loss_of, optimizer, self.steps)
                 rows = self.features_in_chunks(support)
@@ -119,8 +115,7 @@ class CopaTsa(WithAdapters):
         self.instance_weights_, self.prototype_weights_ = w_i.cpu().numpy(), w_p.cpu().numpy()
         self.prototypes_ = prototypes.cpu().numpy()
         self.gap_ = GapShift(
-            gap_of(before, members.means(before), members.classes),
-            gap_of(rows @ w_i.T, prototypes @ w_p.T, members.classes),
+            gap_of(before, members.means(before), members.classes), gap_of(rows @ w_i.T, prototypes @ w_p.T, members.classes)
         )
 
     def logits_of(self, query: Images) -> Logits:

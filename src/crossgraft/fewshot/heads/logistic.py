@@ -49,9 +49,7 @@ class LogisticHead(Head):
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
         """Minimise the penalised cross-entropy."""
-        model = LogisticRegression(
-            C=self.C, max_iter=self.max_iterations, class_weight="balanced" if self.balanced else None
-        )
+        model = LogisticRegression(C=self.C, max_iter=self.max_iterations, class_weight="balanced" if self.balanced else None)
         model.fit(unit_rows(support).rows.numpy(), classes.numpy())
         weights, intercepts = np.asarray(model.coef_), np.asarray(model.intercept_)
         if num_classes == 2:  # scikit-learn keeps the difference of the two

@@ -14,14 +14,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor, nn
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.fewshot.heads._class_weights import (
-    Cache,
-    ClassWeights,
-    Filled,
-    cached,
-    class_weights_of,
-    place_within_class,
-)
+from crossgraft.fewshot.heads._class_weights import Cache, ClassWeights, Filled, cached, class_weights_of, place_within_class
 from crossgraft.fewshot.heads._head import (
     Classes,
     Head,
@@ -71,9 +64,7 @@ class MetaAdapter(nn.Module):
         """
         tokens = torch.cat([weights[:, None], cache], dim=1)
         counts = torch.cat([filled.new_ones(len(weights), 1), filled], dim=1)
-        scores = torch.einsum("cd,ckd->ck", self.q_proj(weights[None])[0], self.k_proj(tokens)) / math.sqrt(
-            weights.shape[1]
-        )
+        scores = torch.einsum("cd,ckd->ck", self.q_proj(weights[None])[0], self.k_proj(tokens)) / math.sqrt(weights.shape[1])
         attention = scores.masked_fill(~counts, -math.inf).softmax(dim=1)
         refined = weights + self.alpha_proj(weights).sigmoid() * torch.einsum("ck,ckd->cd", attention, tokens)
         return nn.functional.normalize(refined, dim=1)
@@ -192,11 +183,7 @@ class MetaAdapterHead(Head):
         adapter = MetaAdapter(like.shape[1], torch.Generator().manual_seed(int(self.seed))).to(like.dtype)
         given = self.adapter_weights
         if isinstance(given, Mapping):
-            _load(
-                adapter,
-                {str(name): torch.as_tensor(value).to(like.dtype) for name, value in given.items()},
-                like.shape[1],
-            )
+            _load(adapter, {str(name): torch.as_tensor(value).to(like.dtype) for name, value in given.items()}, like.shape[1])
         elif not (isinstance(given, str) and given == _INITIAL):
             raise UsageError(
                 f"adapter_weights of meta_adapter must come from meta_fit, or be {_INITIAL}, got {shortened(repr(given))}."
@@ -214,9 +201,7 @@ def _load(adapter: MetaAdapter, state: dict[str, Tensor], width: int) -> None:
     shapes = {name: tuple(value.shape) for name, value in state.items()}
     if shapes.keys() != expected.keys() or any(len(shapes[name]) != len(shape) for name, shape in expected.items()):
         found, wanted = (joined([f"{name} {shape}" for name, shape in each.items()]) for each in (shapes, expected))
-        raise DataError(
-            f"adapter_weights of meta_adapter are not of meta_fit: they have {found}, and should have {wanted}."
-        )
+        raise DataError(f"adapter_weights of meta_adapter are not of meta_fit: they have {found}, and should have {wanted}.")
     if shapes != expected:
         raise DataError(
             f"meta_fit has seen features of width {shapes['q_proj.weight'][1]}, and these have {width}. Use one network for both."

@@ -162,9 +162,7 @@ class TipAdapterHead(Head):
         fixed = _SCALE * images @ self._weights.T
         adapter = KeyAdapter(self._keys)
         keys = adapter.keys.weight
-        sim = RhoSim(
-            adapter, blocks=["keys"], weight=self.rho_sim_weight, layout="nlc", seed=int(self.seed), example=images[:2]
-        )
+        sim = RhoSim(adapter, blocks=["keys"], weight=self.rho_sim_weight, layout="nlc", seed=int(self.seed), example=images[:2])
         optimizer = torch.optim.AdamW([keys, *sim.parameters()], lr=self.learning_rate, eps=1e-4)
         num_steps = self.epochs * math.ceil(len(images) / self.batch_size)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(num_steps, 1))

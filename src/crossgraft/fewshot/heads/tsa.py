@@ -10,16 +10,7 @@ import torch
 from torch import Tensor
 
 from crossgraft.errors import UsageError
-from crossgraft.fewshot.heads._head import (
-    Classes,
-    Logits,
-    Members,
-    Rows,
-    check_count,
-    check_number,
-    check_seed,
-    scaled_cosines,
-)
+from crossgraft.fewshot.heads._head import Classes, Logits, Members, Rows, check_count, check_number, check_seed, scaled_cosines
 from crossgraft.fewshot.heads._in_backbone import AUTO, Images, WithAdapters, descend, find_layers
 from crossgraft.fewshot.look import GapShift, gap_of
 from crossgraft.seeding import torch_generator
@@ -66,9 +57,7 @@ class TsaAdapter(WithAdapters):
 
     name: ClassVar[str] = "tsa"
     title: ClassVar[str] = "TSA"
-    reference: ClassVar[str] = (
-        "Li, Liu and Bilen, Cross-domain Few-shot Learning with Task-specific Adapters, CVPR 2022"
-    )
+    reference: ClassVar[str] = "Li, Liu and Bilen, Cross-domain Few-shot Learning with Task-specific Adapters, CVPR 2022"
 
     learning_rate: float | str = "seen"
     adapter_learning_rate: float | None = None

@@ -84,9 +84,7 @@ class UrlHead(Head):
             optimizer.step()
         trained, prototypes = weights.detach(), members.means(support)
         self.weights_, self.prototypes_, self.loss_curve_ = trained.numpy(), prototypes.numpy(), losses
-        self.gap_ = GapShift(
-            gap_of(support, prototypes, classes), gap_of(support @ trained.T, prototypes @ trained.T, classes)
-        )
+        self.gap_ = GapShift(gap_of(support, prototypes, classes), gap_of(support @ trained.T, prototypes @ trained.T, classes))
 
     def logits_of(self, query: Rows) -> Logits:
         """10 · cos(W q, W p_c)."""

@@ -103,16 +103,12 @@ def _sorted_tensors(tensors: Mapping[str, Tensor]) -> tuple[dict[str, dict[str, 
     others: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if not bool(torch.isfinite(tensor).all()):
-            raise WeightsMismatchError(
-                f"{name} in {WEIGHTS_FILE} holds NaN or infinite values. Train the adapter again."
-            )
+            raise WeightsMismatchError(f"{name} in {WEIGHTS_FILE} holds NaN or infinite values. Train the adapter again.")
         match = _FACTOR.fullmatch(name)
         if match is not None:
             by_layer.setdefault(match["layer"], {})[match["factor"]] = tensor
         elif _OTHER_FACTOR.search(name):
-            raise UsageError(
-                f"The adapter holds {name}, which is no matrix of a plain LoRA; crossgraft does not compute it."
-            )
+            raise UsageError(f"The adapter holds {name}, which is no matrix of a plain LoRA; crossgraft does not compute it.")
         else:
             others[name] = tensor
     if not by_layer:
@@ -129,17 +125,12 @@ def _find_head(classifier: Classifier, others: Mapping[str, Tensor]) -> tuple[di
             f"The adapter replaces {strangers[0].rpartition('.')[0]}, which is not the head of {classifier.recipe.name} "
             f"({', '.join(places) or 'a head that cannot be exchanged'}). Only LoRA and the head can be read."
         )
-    found = [
-        {name: others[f"{place}.{name}"] for name in ("weight", "bias") if f"{place}.{name}" in others}
-        for place in places
-    ]
+    found = [{name: others[f"{place}.{name}"] for name in ("weight", "bias") if f"{place}.{name}" in others} for place in places]
     found = [each for each in found if each]
     if not found:
         return {}, "it holds none"
     head = found[0]
-    if len(found) > 1 and any(
-        not torch.equal(each[name], head[name]) for each in found for name in head if name in each
-    ):
+    if len(found) > 1 and any(not torch.equal(each[name], head[name]) for each in found for name in head if name in each):
         raise UsageError(f"The heads {' and '.join(places)} of the adapter differ; crossgraft has one head for both.")
     expected = {name: tuple(parameter.shape) for name, parameter in classifier.head.named_parameters()}
     shapes = {name: tuple(tensor.shape) for name, tensor in head.items()}
@@ -158,9 +149,7 @@ def _in_words(shapes: Mapping[str, tuple[int, ...]]) -> str:
     return ", ".join(f"{name} {shape}" for name, shape in shapes.items())
 
 
-def _fit_all(
-    classifier: Classifier, by_layer: Mapping[str, Mapping[str, Tensor]], config: PeftConfig
-) -> list[_Factors]:
+def _fit_all(classifier: Classifier, by_layer: Mapping[str, Mapping[str, Tensor]], config: PeftConfig) -> list[_Factors]:
     """In the order of the network."""
     layers = dict(classifier.body.named_modules())
     model, called = classifier.recipe.name, called_modules(classifier)
@@ -172,9 +161,7 @@ def _fit_all(
                 f"head in modules_to_save, as a whole."
             )
         if name not in layers:
-            raise UnknownNameError(
-                f"layer of {model}", name, [n for n, layer in layers.items() if why_no_lora(layer) is None]
-            )
+            raise UnknownNameError(f"layer of {model}", name, [n for n, layer in layers.items() if why_no_lora(layer) is None])
         reason = why_no_lora(layers[name]) or why_peft_differs(layers[name])
         if reason is None and (f"body.{name}" not in called or f"body.{name}.weight" in classifier.untrainable):
             reason = "the features do not go through this layer"
@@ -224,8 +211,7 @@ def _into_groups(A: Tensor, groups: int, name: str) -> Tensor:
     """
     per_group, channels = len(A) // groups, A.shape[1] // groups
     blocks = [
-        A[i * per_group : (i + 1) * per_group, i * channels : (i + 1) * channels]
-        for i in range(groups if per_group else 0)
+        A[i * per_group : (i + 1) * per_group, i * channels : (i + 1) * channels] for i in range(groups if per_group else 0)
     ]
     inside = sum(int(torch.count_nonzero(block)) for block in blocks)
     if len(A) % groups or inside != int(torch.count_nonzero(A)):
@@ -297,21 +283,15 @@ def _lora_adapters(classifier: Classifier) -> dict[str, tuple[nn.Module, LoraAda
     for name, (host, adapter) in adapters_of(classifier).items():
         layer = name.removesuffix(f".{adapter.kind}").removeprefix("body.")
         if not isinstance(adapter, LoraAdapter):
-            raise UsageError(
-                f"{layer} of {model} has an adapter of the kind {adapter.kind}; PEFT's format holds LoRA only."
-            )
+            raise UsageError(f"{layer} of {model} has an adapter of the kind {adapter.kind}; PEFT's format holds LoRA only.")
         if adapter.merged:
             raise UsageError(f"The adapters of {model} are merged into its weights. Call unmerge_adapters first.")
         reason = why_peft_differs(host)
         if reason is not None:
-            raise UsageError(
-                f"PEFT cannot hold the LoRA of {layer} in {model}: {reason}. Name other layers with targets=."
-            )
+            raise UsageError(f"PEFT cannot hold the LoRA of {layer} in {model}: {reason}. Name other layers with targets=.")
         found[layer] = (host, adapter)
     if not found:
-        raise UsageError(
-            f"{model} has no LoRA adapters, so there is nothing to write for PEFT. Train it with --method lora."
-        )
+        raise UsageError(f"{model} has no LoRA adapters, so there is nothing to write for PEFT. Train it with --method lora.")
     return found
 
 
@@ -355,9 +335,7 @@ def _without_groups(A: Tensor, groups: int) -> Tensor:
     return whole
 
 
-def _config(
-    model: str, layers: Mapping[str, _Layer], heads: Sequence[str], targets: list[str] | str
-) -> dict[str, object]:
+def _config(model: str, layers: Mapping[str, _Layer], heads: Sequence[str], targets: list[str] | str) -> dict[str, object]:
     """In the words of PEFT; rank and α of single layers only where they differ from those of the first."""
     first = next(iter(layers.values()))
     dropouts = sorted({layer.dropout for layer in layers.values()})

@@ -77,9 +77,7 @@ class Adapter(nn.Module, ABC):
             UsageError: It would have to be trained while it is part of the host's weights.
         """
         if self.merged and self.training:
-            raise UsageError(
-                "The adapters are merged into the weights and cannot be trained. Call unmerge_adapters first."
-            )
+            raise UsageError("The adapters are merged into the weights and cannot be trained. Call unmerge_adapters first.")
         return self.enabled and not self.merged
 
     @property

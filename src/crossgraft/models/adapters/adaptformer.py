@@ -59,9 +59,7 @@ def pre_norm_blocks(network: nn.Module, names: Sequence[str], run: Callable[[], 
             is_pre_norm[name] = _is_scaled_sum(x1[name], branch[name], output)
 
     with (
-        watch(
-            {name: norm for name, (norm, _) in parts.items()}, lambda name, args: keep(x1, name, args[0]), of="input"
-        ),
+        watch({name: norm for name, (norm, _) in parts.items()}, lambda name, args: keep(x1, name, args[0]), of="input"),
         watch({name: mlp for name, (_, mlp) in parts.items()}, lambda name, output: keep(branch, name, output)),
         watch({name: blocks[name] for name in parts}, compare),
     ):

@@ -22,9 +22,7 @@ def make_adapter(network: nn.Module, recipe: AdapterRecipe) -> Adapter:
     """
     host = network.get_submodule(recipe.host)
     if hasattr(host, recipe.kind):
-        raise UsageError(
-            f"{recipe.host} has a part called {recipe.kind} already. Start from a network without adapters."
-        )
+        raise UsageError(f"{recipe.host} has a part called {recipe.kind} already. Start from a network without adapters.")
     return ADAPTERS.get(recipe.kind).make(host, recipe.options, name=recipe.host)
 
 

@@ -26,11 +26,7 @@ Convolution = nn.Conv1d | nn.Conv2d | nn.Conv3d
 TransposedConvolution = nn.ConvTranspose1d | nn.ConvTranspose2d | nn.ConvTranspose3d
 
 _CONVOLVE: Mapping[int, Callable[..., Tensor]] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
-_CONVOLVE_BACK: Mapping[int, Callable[..., Tensor]] = {
-    1: F.conv_transpose1d,
-    2: F.conv_transpose2d,
-    3: F.conv_transpose3d,
-}
+_CONVOLVE_BACK: Mapping[int, Callable[..., Tensor]] = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 _FORWARDS = (
     nn.Linear.forward,
     *(kind.forward for kind in (nn.Conv1d, nn.Conv2d, nn.Conv3d, Conv2dSame)),
@@ -66,9 +62,7 @@ class LoraAdapter(Adapter):
     A: nn.Parameter
     B: nn.Parameter
 
-    def __init__(
-        self, weight: Tensor, A: Sequence[int], B: Sequence[int], *, r: int, alpha: float, dropout: float
-    ) -> None:
+    def __init__(self, weight: Tensor, A: Sequence[int], B: Sequence[int], *, r: int, alpha: float, dropout: float) -> None:
         super().__init__()
         self.register_parameter("A", nn.Parameter(weight.new_zeros(tuple(A))))
         self.register_parameter("B", nn.Parameter(weight.new_zeros(tuple(B))))
@@ -240,10 +234,7 @@ class LoraTransposedConvolution(LoraAdapter):
         dims = self.A.ndim - 2
         inner = _CONVOLVE[dims](x, self.A, groups=host.groups)
         smallest = [
-            (x.shape[2 + i] - 1) * host.stride[i]
-            - 2 * int(host.padding[i])
-            + host.dilation[i] * (host.kernel_size[i] - 1)
-            + 1
+            (x.shape[2 + i] - 1) * host.stride[i] - 2 * int(host.padding[i]) + host.dilation[i] * (host.kernel_size[i] - 1) + 1
             for i in range(dims)
         ]
         more = [output.shape[2 + i] - smallest[i] for i in range(dims)]
@@ -329,9 +320,7 @@ def _named(usable: Mapping[str, nn.Module], targets: str, layers: Mapping[str, n
             if learned:
                 name, layer = learned[0]
                 raise UsageError(f"LoRA cannot adapt {name} of {model}: {why_no_lora(layer)}.")
-            raise UnknownNameError(
-                f"layer of {model}", target, {*usable, *(type(layer).__name__ for layer in usable.values())}
-            )
+            raise UnknownNameError(f"layer of {model}", target, {*usable, *(type(layer).__name__ for layer in usable.values())})
         found += fitting
     return found
 

@@ -79,9 +79,7 @@ class TaskSpecificAdapter(Adapter):
         leading = ((1, outputs) if ones else (outputs,)) if self.is_vector else (outputs, inputs)
         self.alpha = nn.Parameter(host.weight.new_zeros(*leading, *ones))
         self.bias = (
-            nn.Parameter(host.weight.new_zeros(*((1, outputs, 1, 1) if ones else (outputs,))))
-            if connection == "serial"
-            else None
+            nn.Parameter(host.weight.new_zeros(*((1, outputs, 1, 1) if ones else (outputs,)))) if connection == "serial" else None
         )
 
     @classmethod

@@ -18,13 +18,7 @@ from torch import nn
 
 from crossgraft.errors import UnknownNameError, UntrustedCodeError, UsageError
 from crossgraft.models.sources.architecture_arguments import refuse_other_arguments
-from crossgraft.models.trusted_code import (
-    Location,
-    TrustedCode,
-    is_function_name,
-    is_standard_library,
-    untrusted_code_error,
-)
+from crossgraft.models.trusted_code import Location, TrustedCode, is_function_name, is_standard_library, untrusted_code_error
 
 Factory = Callable[..., object]
 
@@ -77,8 +71,7 @@ def find_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] =
         except (ImportError, SyntaxError) as error:
             looked = ", ".join(str(folder) for folder in places)
             raise UsageError(
-                f"Cannot import {module_name} for the source {source}: {error}. Looked among installed packages and in "
-                f"{looked}."
+                f"Cannot import {module_name} for the source {source}: {error}. Looked among installed packages and in {looked}."
             ) from error
     _imported[module_name] = _found_in(module, places)
     if not hasattr(module, function_name):

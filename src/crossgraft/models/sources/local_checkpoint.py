@@ -67,9 +67,7 @@ def read_header(path: Path) -> CheckpointHeader:
     if not isinstance(kwargs, dict | None) or not isinstance(num_classes, int | None):
         raise DataError(f"The header of {path.name} must state kwargs as a mapping and num_classes as a whole number.")
     preprocessing = {
-        key: metadata[key] if key in _WORDS else _decode(metadata, key, path)
-        for key in PREPROCESSING_KEYS
-        if key in metadata
+        key: metadata[key] if key in _WORDS else _decode(metadata, key, path) for key in PREPROCESSING_KEYS if key in metadata
     }
     return CheckpointHeader(
         architecture=metadata.get("architecture"),
@@ -96,9 +94,7 @@ def _decode(metadata: Mapping[str, str], key: str, path: Path) -> object:
     try:
         return json.loads(metadata[key])
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"The header of {path.name} states {key} as {shortened(metadata[key])!r}, which is not JSON."
-        ) from error
+        raise DataError(f"The header of {path.name} states {key} as {shortened(metadata[key])!r}, which is not JSON.") from error
 
 
 def header_text(
@@ -248,16 +244,12 @@ def _unwrap(content: object, path: Path, key: str | None) -> StateDict:
     for _ in range(_MOST_WRAPPERS):  # one may contain itself
         if not isinstance(content, Mapping):
             break
-        inner = next(
-            (content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping) and content[key]), None
-        )
+        inner = next((content[key] for key in _WRAPPERS if isinstance(content.get(key), Mapping) and content[key]), None)
         if inner is None:
             break
         content = inner
     if not isinstance(content, Mapping) or not content or not all(isinstance(v, Tensor) for v in content.values()):
-        raise DataError(
-            f"{path.name} is no state dict: it must map parameter names to tensors.{_places_of_tensors(content)}"
-        )
+        raise DataError(f"{path.name} is no state dict: it must map parameter names to tensors.{_places_of_tensors(content)}")
     state = cast("Mapping[str, Tensor]", content)
     counted = {name: tensor for name, tensor in state.items() if name != _COUNTER_OF_AVERAGES}
     return _without_shared_prefix(counted, _PREFIXES_OF_TRAINING)

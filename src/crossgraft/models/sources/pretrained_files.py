@@ -149,11 +149,7 @@ def _places(name: str, weights_dir: Path | None) -> Iterator[Path]:
 
 
 def require_pretrained(
-    name: str,
-    weights_dir: Path | None = None,
-    *,
-    allow_download: bool = False,
-    reporter: Reporter | None = None,
+    name: str, weights_dir: Path | None = None, *, allow_download: bool = False, reporter: Reporter | None = None
 ) -> Path:
     """The file with timm's weights; downloaded from the Hugging Face hub only with ``allow_download``.
 

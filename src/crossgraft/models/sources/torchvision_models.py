@@ -193,9 +193,7 @@ class TorchvisionLibrary(ModelLibrary):
     def build(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
         """The network with random weights."""
         if kwargs.get("num_classes") == 0:
-            raise UsageError(
-                f"{source} always has a head: leave num_classes: 0 out. Features are taken in front of the head."
-            )
+            raise UsageError(f"{source} always has a head: leave num_classes: 0 out. Features are taken in front of the head.")
         return super().build(source, kwargs)
 
     def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
@@ -277,9 +275,7 @@ def _check_smallest(size: tuple[int, int], source: str) -> None:
     if weights is not None and smallest[0] == weights.transforms().crop_size[0]:
         return  # of Swin torchvision states the size it was trained with; smaller images are padded to windows
     if size[0] < smallest[0] or size[1] < smallest[1]:
-        raise UsageError(
-            f"{source} needs images of at least {smallest[0]}×{smallest[1]} pixels, asked for {size[0]}×{size[1]}."
-        )
+        raise UsageError(f"{source} needs images of at least {smallest[0]}×{smallest[1]} pixels, asked for {size[0]}×{size[1]}.")
 
 
 def _resize_positions(module: VisionTransformer, size: tuple[int, int], source: str) -> None:
@@ -289,8 +285,7 @@ def _resize_positions(module: VisionTransformer, size: tuple[int, int], source: 
         return
     if height != width or height % module.patch_size:
         raise UsageError(
-            f"{source} takes square images whose side is a multiple of {module.patch_size} pixels, asked for "
-            f"{height}×{width}."
+            f"{source} takes square images whose side is a multiple of {module.patch_size} pixels, asked for {height}×{width}."
         )
     state = interpolate_embeddings(height, module.patch_size, OrderedDict(module.state_dict()))
     positions = state["encoder.pos_embedding"]
@@ -305,6 +300,5 @@ def _check_partitions(module: MaxVit, size: tuple[int, int], source: str) -> Non
     if tuple(-(-pixels // _STRIDE_OF_FIRST_GRID) for pixels in size) != first_grid:
         height, width = (_STRIDE_OF_FIRST_GRID * cells for cells in first_grid)
         raise UsageError(
-            f"{source} takes images of {height}×{width} pixels only. Leave --image-size out, or choose a convolutional "
-            "network."
+            f"{source} takes images of {height}×{width} pixels only. Leave --image-size out, or choose a convolutional network."
         )

@@ -11,14 +11,7 @@ from jaxtyping import Float64
 from scipy import stats
 
 from crossgraft.errors import DataError
-from crossgraft.rank.aggregate import (
-    Evidence,
-    aggregate,
-    borda,
-    combine_evidence,
-    fit_parameters,
-    robust_rank_aggregation,
-)
+from crossgraft.rank.aggregate import Evidence, aggregate, borda, combine_evidence, fit_parameters, robust_rank_aggregation
 from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.record import MeanRecord, MethodRecord
 from crossgraft.rank.static_prior import static_prior
@@ -218,8 +211,7 @@ def _fitted(methods: Sequence[MethodRecord], groups: Sequence[str]) -> str:
     gain = mean_over_targets(difference, groups)
     verdict = "earns" if gain.low is not None and gain.low > 0 else "does not earn"
     return (
-        f"Against the best single score, {best.title}, the aggregation gains {estimate(gain)}: it {verdict} its place as "
-        "default."
+        f"Against the best single score, {best.title}, the aggregation gains {estimate(gain)}: it {verdict} its place as default."
     )
 
 

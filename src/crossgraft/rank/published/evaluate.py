@@ -9,15 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from crossgraft.rank.ground_truth import noise_ceiling
-from crossgraft.rank.published.benchmark import (
-    PRIOR,
-    Benchmark,
-    Contender,
-    Results,
-    conclusion,
-    contenders,
-    prior_residual,
-)
+from crossgraft.rank.published.benchmark import PRIOR, Benchmark, Contender, Results, conclusion, contenders, prior_residual
 from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.record import (
     CitedTable,
@@ -67,9 +59,7 @@ def evaluate_benchmark(benchmark: Benchmark) -> ScenarioRecord:
         friedman=compare(methods),
         ceiling=ceiling(benchmark),
         notes=[
-            f"{column.title} is not aggregated: {column.unusable}."
-            for column in benchmark.columns.values()
-            if column.unusable
+            f"{column.title} is not aggregated: {column.unusable}." for column in benchmark.columns.values() if column.unusable
         ],
         conclusion=conclusion(methods, benchmark.groups),
     )
@@ -202,9 +192,7 @@ def auc_table(scenario: str, title: str) -> CitedTable:
     """Tables 6.4 and 6.5: AUC × 100 of every source on every target, and recomputed means."""
     tables = shipped("thesis")[scenario]
     scale = 100 / tables["auc_unit"]
-    columns = [
-        [None if cell is None else cell * scale for cell in tables["auc"][target]] for target in tables["targets"]
-    ]
+    columns = [[None if cell is None else cell * scale for cell in tables["auc"][target]] for target in tables["targets"]]
     rows: list[list[str | float | None]] = []
     for s, source in enumerate(tables["sources"]):
         cells = [column[s] for column in columns]
@@ -228,20 +216,14 @@ def itm_tables() -> list[CitedTable]:
         _method_table("Table 1: seconds", tables["table1_seconds"], targets, decimals=2),
         _itm_ablation(tables["table2_ablation"]),
         CitedTable(
-            title="Table 3: accuracy (%)",
-            source=ITM,
-            columns=["Model", *targets, "Mean, recomputed"],
-            rows=rows,
-            decimals=2,
+            title="Table 3: accuracy (%)", source=ITM, columns=["Model", *targets, "Mean, recomputed"], rows=rows, decimals=2
         ),
         _method_table("Table 4: Spearman", tables["table4_spearman"], targets, decimals=2),
         _method_table("Table 4: Kendall", tables["table4_kendall"], targets, decimals=3),
     ]
 
 
-def _method_table(
-    title: str, cells: Mapping[str, Mapping[str, float]], targets: Sequence[str], *, decimals: int
-) -> CitedTable:
+def _method_table(title: str, cells: Mapping[str, Mapping[str, float]], targets: Sequence[str], *, decimals: int) -> CitedTable:
     rows: list[list[str | float | None]] = [
         [method, *(row[target] for target in targets), row["Avg"], _mean([row[target] for target in targets])]
         for method, row in cells.items()

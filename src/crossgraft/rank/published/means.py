@@ -15,11 +15,7 @@ MIN_GROUPS = 3
 
 
 def mean_over_targets(
-    values: PerTarget,
-    groups: Sequence[str],
-    *,
-    limits: tuple[float, float] = (-np.inf, np.inf),
-    least: int = MIN_GROUPS,
+    values: PerTarget, groups: Sequence[str], *, limits: tuple[float, float] = (-np.inf, np.inf), least: int = MIN_GROUPS
 ) -> MeanRecord:
     """Mean over the targets where the value is defined, with the interval of ``mean_interval`` over groups of targets.
 
@@ -34,9 +30,5 @@ def mean_over_targets(
         return MeanRecord(value=None, num_targets=0)
     found = mean_interval(values[defined], np.asarray(groups)[defined], limits=limits, least=least)
     return MeanRecord(
-        value=found.mean,
-        low=found.low,
-        high=found.high,
-        num_targets=int(defined.sum()),
-        no_interval_reason=found.reason or None,
+        value=found.mean, low=found.low, high=found.high, num_targets=int(defined.sum()), no_interval_reason=found.reason or None
     )

@@ -51,9 +51,7 @@ def _similarity(benchmark: Benchmark) -> AnswerRecord:
     places: list[str] = []
     firsts = 0
     for target, alike in similar.items():
-        row = dict(
-            zip(benchmark.models, benchmark.results[list(benchmark.targets).index(target)].tolist(), strict=True)
-        )
+        row = dict(zip(benchmark.models, benchmark.results[list(benchmark.targets).index(target)].tolist(), strict=True))
         order = sorted((name for name in row if np.isfinite(row[name])), key=lambda name: -row[name])
         best = min(alike, key=order.index)
         firsts += order.index(best) == 0

@@ -67,8 +67,7 @@ class ScenarioRecord(Record):
     methods: list[MethodRecord]
     friedman: FriedmanRecord | None = None
     ceiling: MeanRecord | None = Field(
-        default=None,
-        description="Weighted Kendall of one seed's results with another's; None = no deviations are printed.",
+        default=None, description="Weighted Kendall of one seed's results with another's; None = no deviations are printed."
     )
     reproduction: ReproductionRecord | None = None
     notes: list[str] = []

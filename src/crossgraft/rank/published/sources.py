@@ -69,17 +69,13 @@ def shipped(name: str) -> dict[str, Any]:
 def thesis_datasets() -> Benchmark:
     """Table 6.2: fifteen source data sets of one ResNet18, eleven medical targets."""
     return _thesis(
-        "dataset",
-        name="thesis-datasets",
-        title="Which source data set? One architecture, 15 sources, 11 medical targets",
+        "dataset", name="thesis-datasets", title="Which source data set? One architecture, 15 sources, 11 medical targets"
     )
 
 
 def thesis_architectures() -> Benchmark:
     """Table 6.3: nine architectures from ImageNet, eleven medical targets."""
-    return _thesis(
-        "model", name="thesis-architectures", title="Which architecture? 9 networks from ImageNet, 11 medical targets"
-    )
+    return _thesis("model", name="thesis-architectures", title="Which architecture? 9 networks from ImageNet, 11 medical targets")
 
 
 def itm_benchmark() -> Benchmark:
@@ -94,9 +90,7 @@ def itm_benchmark() -> Benchmark:
         targets=tables["datasets"],
         groups=tables["datasets"],
         results=np.array([[tables["table3_accuracy"][m][t] for m in models] for t in tables["datasets"]]),
-        printed={
-            method: [cells[target] for target in tables["datasets"]] for method, cells in tables["table1_tau_w"].items()
-        },
+        printed={method: [cells[target] for target in tables["datasets"]] for method, cells in tables["table1_tau_w"].items()},
     )
 
 

@@ -17,14 +17,7 @@ from crossgraft.errors import DataError
 from crossgraft.rank.published.benchmark import Benchmark, Results, ScoreColumn
 from crossgraft.rank.published.evaluate import agreement_by_target
 from crossgraft.rank.published.record import SlipRecord
-from crossgraft.rank.published.sources import (
-    PUBLISHED_SCORES,
-    TARGETS,
-    TITLES,
-    itm_benchmark,
-    shipped,
-    thesis_architectures,
-)
+from crossgraft.rank.published.sources import PUBLISHED_SCORES, TARGETS, TITLES, itm_benchmark, shipped, thesis_architectures
 from crossgraft.statistics import Friedman, critical_difference, friedman, friedman_of_ranks, method_ranks
 
 
@@ -55,9 +48,7 @@ def printed_names() -> Mapping[str, Names]:
 def timm_name(name: str, *, table: str) -> str | None:
     """The weights that ``table`` means by ``name``; a hub name means itself, and an open one has none."""
     names = printed_names()[naming_table(table)]
-    return names.certain.get(name) or (
-        name if "/" in name and table == "shift" and name not in names.architecture else None
-    )
+    return names.certain.get(name) or (name if "/" in name and table == "shift" and name not in names.architecture else None)
 
 
 def naming_table(table: str) -> str:
@@ -355,9 +346,7 @@ def _of_file(name: str) -> Iterator[PublishedTable]:
         )
 
 
-def _of_benchmark(
-    benchmark: Benchmark, metric: str, origin: str, protocol: str, *, scale: float = 1.0
-) -> PublishedTable:
+def _of_benchmark(benchmark: Benchmark, metric: str, origin: str, protocol: str, *, scale: float = 1.0) -> PublishedTable:
     columns = {name: column for name, column in benchmark.columns.items() if not column.part and not column.unusable}
     return PublishedTable(
         name=benchmark.name,

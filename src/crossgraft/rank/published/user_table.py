@@ -49,9 +49,7 @@ def read_benchmark_table(path: Path | str) -> Benchmark:
         for name in names:
             values[name][of_target[place[0]], of_model[place[1]]] = _number(row[name], name, path, line)
         if "seconds" in header and row["seconds"].strip() and float(row["seconds"]) <= 0:
-            raise DataError(
-                f"{path.name}, row {line}: seconds is {row['seconds']}. A training takes longer than nothing."
-            )
+            raise DataError(f"{path.name}, row {line}: seconds is {row['seconds']}. A training takes longer than nothing.")
     groups = _group_of_each(rows, path) if "group" in header else {}
     return Benchmark(
         name=path.stem,

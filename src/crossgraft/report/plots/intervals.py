@@ -127,9 +127,7 @@ class IntervalRow(NamedTuple):
     is_overall: bool = False
 
 
-def intervals_figure(
-    rows: Sequence[IntervalRow], *, x_label: str, identifier: str, marked: float | None = None
-) -> Markup:
+def intervals_figure(rows: Sequence[IntervalRow], *, x_label: str, identifier: str, marked: float | None = None) -> Markup:
     """Draw a dot and a line per row, its name above, its value on the right.
 
     Args:

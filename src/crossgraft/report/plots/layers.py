@@ -47,13 +47,7 @@ class LayerCurve(NamedTuple):
 
 
 def layer_curves_figure(
-    layers: Sequence[str],
-    curves: Sequence[LayerCurve],
-    *,
-    y_label: str,
-    identifier: str,
-    width: float = 640,
-    height: float = 260,
+    layers: Sequence[str], curves: Sequence[LayerCurve], *, y_label: str, identifier: str, width: float = 640, height: float = 260
 ) -> Markup:
     """Draw each curve with its spread as bars.
 
@@ -107,10 +101,7 @@ _WIDE, _SMALL_SCREEN = 410, 340
 _STRONGEST = 0.75  # opacity of a similarity of 1: text stays readable on it in light and dark
 _LARGEST_CELL, _WITH_NUMBER = 44, 24
 _TITLE = 24
-_FITTING, _SMALLER = (
-    3,
-    0.8,
-)  # characters that fit the smallest cell with a number, and how much smaller more of them are
+_FITTING, _SMALLER = (3, 0.8)  # characters that fit the smallest cell with a number, and how much smaller more of them are
 
 
 def layer_grid_figure(
@@ -208,12 +199,7 @@ class Panel(NamedTuple):
 
 
 def layer_pca_figure(
-    panels: Sequence[Panel],
-    classes: Sequence[int],
-    class_names: Sequence[str],
-    *,
-    identifier: str,
-    is_wide: bool = True,
+    panels: Sequence[Panel], classes: Sequence[int], class_names: Sequence[str], *, identifier: str, is_wide: bool = True
 ) -> Markup:
     """Draw ``panels`` in rows, with one mark per class.
 
@@ -271,9 +257,7 @@ def _draw(axes: Axes, panel: Panel, classes: Sequence[int], marks: dict[int, Mar
     for each, mark in marks.items():
         points = [point for point, of_image in zip(panel.points, classes, strict=True) if of_image == each]
         xs, ys = [x for x, _ in points], [y for _, y in points]
-        axes.plot(
-            xs, ys, mark.marker, color=mark.colour, markersize=3.6, alpha=0.75, markeredgewidth=0, linestyle="none"
-        )
+        axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=3.6, alpha=0.75, markeredgewidth=0, linestyle="none")
     axes.margins(0.06)
 
 

@@ -48,9 +48,7 @@ class _Box(NamedTuple):
     top: float
 
     def overlaps(self, other: _Box) -> bool:
-        return (
-            self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
-        )
+        return self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
 
 
 @dataclass
@@ -90,9 +88,7 @@ class LabelPlaces:
         return box.left, box.bottom, best is not None and best[2]
 
     def _penalty(self, box: _Box) -> float:
-        outside = max(
-            0.0, self.left - box.left, box.right - self.right - 14, self.bottom - box.bottom, box.top - self.top
-        )
+        outside = max(0.0, self.left - box.left, box.right - self.right - 14, self.bottom - box.bottom, box.top - self.top)
         covered = sum(box.overlaps(other) for other in self._taken)
         covered += sum(box.overlaps(_Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT)) for x, y in self.dots)
         lines = sum(box.overlaps(_Box(x - 1, y - 1, x + 1, y + 1)) for x, y in self.avoided)
@@ -137,13 +133,7 @@ class Point(NamedTuple):
 
 
 def scatter_figure(
-    points: Sequence[Point],
-    *,
-    x_label: str,
-    y_label: str,
-    identifier: str,
-    width: float = 300,
-    height: float = 250,
+    points: Sequence[Point], *, x_label: str, y_label: str, identifier: str, width: float = 300, height: float = 250
 ) -> Markup:
     """Draw ``points``; those without both values are left out, which the caption has to say.
 
@@ -182,13 +172,9 @@ def is_drawable(point: Point) -> bool:
     return all(value is not None and math.isfinite(value) for value in values)
 
 
-def _set_frame(
-    points: Sequence[Point], places: Sequence[Interval], set_limits: Callable[[float, float], object]
-) -> None:
+def _set_frame(points: Sequence[Point], places: Sequence[Interval], set_limits: Callable[[float, float], object]) -> None:
     """Around every value and the intervals of candidates; a far longer one of a control is cut off."""
-    ends = [
-        (point.mark is not None, end) for point, place in zip(points, places, strict=True) for end in place.ends or ()
-    ]
+    ends = [(point.mark is not None, end) for point, place in zip(points, places, strict=True) for end in place.ends or ()]
     needed = [*(place.value for place in places), *(end for is_candidate, end in ends if is_candidate)]
     limits = frame(needed, [end for is_candidate, end in ends if not is_candidate])
     if limits is not None and limits[0] < limits[1]:

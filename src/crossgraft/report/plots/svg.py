@@ -113,13 +113,7 @@ _ID_REFERENCE = re.compile(r"url\(#")
 
 
 def draw(
-    width: float,
-    height: float,
-    paint: Callable[[Figure], None],
-    *,
-    identifier: str,
-    label: str,
-    is_filled: bool = False,
+    width: float, height: float, paint: Callable[[Figure], None], *, identifier: str, label: str, is_filled: bool = False
 ) -> Markup:
     """Paint on a fresh figure and return it as inline SVG.
 

@@ -78,11 +78,7 @@ def replay_heading(source: Source[ReplayRecord]) -> Heading:
 
 def replay_verdict_section(source: Source[ReplayRecord]) -> Section:
     """What the replay supports."""
-    blocks = verdict_blocks(
-        source.record.conclusion,
-        [],
-        BEGIN,
-    )
+    blocks = verdict_blocks(source.record.conclusion, [], BEGIN)
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 
@@ -118,14 +114,8 @@ def regret_table(record: ReplayRecord, budget: str) -> Table:
         [
             (Column("Way"), lambda row: words(METHOD_TITLES[row.method])),
             (Column("Mean regret", numeric=True, csv_titles=("mean", "low", "high")), _regret),
-            (
-                Column("Minus select", numeric=True, csv_titles=("difference", "difference low", "difference high")),
-                _beyond,
-            ),
-            (
-                Column("Worst", numeric=True),
-                lambda row: Cell(text=REGRET(row.worst_regret), values=(row.worst_regret,)),
-            ),
+            (Column("Minus select", numeric=True, csv_titles=("difference", "difference low", "difference high")), _beyond),
+            (Column("Worst", numeric=True), lambda row: Cell(text=REGRET(row.worst_regret), values=(row.worst_regret,))),
             (Column("Targets", numeric=True), lambda row: Cell(text=str(row.num_targets), values=(row.num_targets,))),
         ],
         caption=f"Regret at {budget}",
@@ -174,13 +164,6 @@ def _mean(mean: MeanRecord) -> Cell:
 REPLAY = Kind(
     ReplayRecord,
     replay_heading,
-    (
-        replay_verdict_section,
-        regrets_section,
-        orders_section,
-        lacking_section,
-        provenance_section,
-        references_section,
-    ),
+    (replay_verdict_section, regrets_section, orders_section, lacking_section, provenance_section, references_section),
     terminal=(regrets_section, orders_section, lacking_section, replay_verdict_section),
 )

@@ -87,14 +87,10 @@ class Case:
         return trained
 
 
-def case_of(
-    benchmark: Benchmark, target: int, models: np.ndarray, names: Sequence[str], expected: ExpectedOrder
-) -> Case:
+def case_of(benchmark: Benchmark, target: int, models: np.ndarray, names: Sequence[str], expected: ExpectedOrder) -> Case:
     """Costs that a table lacks are the median of the target, or all 1."""
     truth = dict(zip(names, benchmark.results[target, models].tolist(), strict=True))
-    measured = (
-        truth if benchmark.validation is None else dict(zip(names, benchmark.validation[target, models], strict=True))
-    )
+    measured = truth if benchmark.validation is None else dict(zip(names, benchmark.validation[target, models], strict=True))
     seconds = np.ones(len(models)) if benchmark.seconds is None else benchmark.seconds[target, models]
     typical = float(np.nanmedian(seconds)) if np.isfinite(seconds).any() else 1.0
     seconds = np.where(np.isfinite(seconds), seconds, typical)
@@ -172,9 +168,7 @@ def cheap_share(kind: str) -> float | None:
         if kind.startswith(prefix):
             text = kind.removeprefix(prefix)
             if not re.fullmatch(r"0?\.\d+|1(\.0+)?", text) or float(text) == 0:
-                raise DataError(
-                    f"The column {kind} has no share: write {prefix}0.5 for half of it, above 0 and at most 1."
-                )
+                raise DataError(f"The column {kind} has no share: write {prefix}0.5 for half of it, above 0 and at most 1.")
             return float(text) ** power
     return None
 
@@ -244,20 +238,13 @@ def replay(
         models = benchmark.known(target)
         some = [called[model] for model in models]
         expected = expected_order(
-            some,
-            own=own,
-            target=benchmark.targets[target],
-            group=benchmark.groups[target],
-            metric=metric,
-            without=without,
+            some, own=own, target=benchmark.targets[target], group=benchmark.groups[target], metric=metric, without=without
         )
         truth = benchmark.results[target, models]
         top1, of_static = imagenet_top1(some), static[target, models]
         for name, values in (("prior", expected.values), ("static_prior", of_static), ("imagenet", top1)):
             orders[name].append(_agreement(values, truth))
-        orders["static_prior, where ImageNet knows"].append(
-            _agreement(np.where(np.isnan(top1), np.nan, of_static), truth)
-        )
+        orders["static_prior, where ImageNet knows"].append(_agreement(np.where(np.isnan(top1), np.nan, of_static), truth))
         case = case_of(benchmark, target, models, some, expected)
         for budget in budgets:
             seconds = budget.seconds(sum(case.seconds.values()))
@@ -286,12 +273,7 @@ def replay(
 
 
 def replay_published(
-    name: str,
-    budgets: Sequence[Budget],
-    *,
-    known: Sequence[KnownResult] = (),
-    is_cold: bool = False,
-    seed: int = 0,
+    name: str, budgets: Sequence[Budget], *, known: Sequence[KnownResult] = (), is_cold: bool = False, seed: int = 0
 ) -> ReplayRecord:
     """``replay`` of a published table, whose whole publication is unknown but for the table itself."""
     table = published_table(name)
@@ -401,14 +383,10 @@ def _agreement(values: np.ndarray, truth: np.ndarray) -> float:
     return weighted_kendall(values[known], truth[known])
 
 
-def _notes(
-    benchmark: Benchmark, found: Mapping[tuple[str, str], Mapping[int, float]], names: Sequence[str]
-) -> list[str]:
+def _notes(benchmark: Benchmark, found: Mapping[tuple[str, str], Mapping[int, float]], names: Sequence[str]) -> list[str]:
     notes: list[str] = []
     if benchmark.validation is None:
-        notes.append(
-            "There is no column val: choices are made by the results themselves, so that all regrets are too small."
-        )
+        notes.append("There is no column val: choices are made by the results themselves, so that all regrets are too small.")
     if benchmark.seconds is None:
         notes.append("There is no column seconds: every training counts as costing the same.")
     if not any(cheap_share(kind) for kind in benchmark.columns):

@@ -62,11 +62,7 @@ def _written(result: ReplayResult, table: str | Path, options: ReplayOptions, ru
         Path(options.out or "."),
         command="select --replay",
         command_line=line.replace(f"crossgraft {run.command} ", f"crossgraft {run.command} --replay ", 1),
-        config={
-            "replay": Path(table).name,
-            **said,
-            "known": None if options.known is None else Path(options.known).name,
-        },
+        config={"replay": Path(table).name, **said, "known": None if options.known is None else Path(options.known).name},
         seed=options.seed,
         overwrite=options.overwrite,
     ) as directory:

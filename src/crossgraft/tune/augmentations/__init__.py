@@ -13,9 +13,7 @@ from crossgraft.tune.augmentations.thesis import Thesis as Thesis
 from crossgraft.tune.protocols import Augmentation as Augmentation
 from crossgraft.tune.protocols import UnitImages as UnitImages
 
-AUGMENTATIONS: Registry[type[Augmentation]] = Registry(
-    "augmentation", group="crossgraft.augmentations", plugin_type=type
-)
+AUGMENTATIONS: Registry[type[Augmentation]] = Registry("augmentation", group="crossgraft.augmentations", plugin_type=type)
 """Every augmentation that is installed."""
 
 AUGMENTATIONS.add("none", NoAugmentation)

@@ -30,9 +30,7 @@ class Mixup:
 
     name: ClassVar[str] = "mixup"
     title: ClassVar[str] = "Mixup"
-    citation: ClassVar[str] = (
-        "Zhang, Cissé, Dauphin and Lopez-Paz, mixup: Beyond Empirical Risk Minimization, ICLR 2018"
-    )
+    citation: ClassVar[str] = "Zhang, Cissé, Dauphin and Lopez-Paz, mixup: Beyond Empirical Risk Minimization, ICLR 2018"
     mixes_images: ClassVar[bool] = True
     accepts_multi_label: ClassVar[bool] = True
 

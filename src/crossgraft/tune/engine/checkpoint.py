@@ -45,11 +45,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
         StorageError: Disk full, no permission …; the checkpoint before stays.
     """
     tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in checkpoint.tensors.items()}
-    header = {
-        "format_version": FORMAT_VERSION,
-        "configuration": checkpoint.configuration,
-        "position": checkpoint.position,
-    }
+    header = {"format_version": FORMAT_VERSION, "configuration": checkpoint.configuration, "position": checkpoint.position}
     text = json.dumps(header)
     metadata = {"state": text, "sha256": _digest(text, tensors)}
     return write_atomically(folder / FILE_NAME, save(tensors, metadata=metadata))

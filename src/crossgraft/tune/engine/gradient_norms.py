@@ -116,9 +116,7 @@ class GradientLog:
 
     def add(self, scale: float) -> None:
         """Read the gradients of a step, which are ``scale`` times too large; a parameter without one counts as 0."""
-        gradients = [
-            [each.grad for each in of_block if each.grad is not None] for of_block in self._parameters.values()
-        ]
+        gradients = [[each.grad for each in of_block if each.grad is not None] for of_block in self._parameters.values()]
         norms = [torch.linalg.vector_norm(gradient) for of_block in gradients for gradient in of_block]
         # one transfer from the device, and sums in double precision
         found = iter(torch.stack(norms).tolist() if norms else [])
@@ -142,8 +140,7 @@ class GradientLog:
 def trained_blocks(classifier: Classifier, selection: Selection) -> dict[str, Sequence[str]]:
     """Trained parameters of each building block that has any, by name, first to last."""
     found = {
-        block: [name for name, _ in classifier.named_parameters() if name.startswith(f"{block}.")]
-        for block in classifier.blocks
+        block: [name for name, _ in classifier.named_parameters() if name.startswith(f"{block}.")] for block in classifier.blocks
     }
     trained = {block: [name for name in names if name in selection.trained] for block, names in found.items()}
     return {block: names for block, names in trained.items() if names}

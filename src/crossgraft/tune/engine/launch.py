@@ -110,9 +110,7 @@ def make_fabric(settings: TrainerSettings, *, rank: int = 0, port: int = 0) -> F
         )
         fabric.launch()
     if fabric.world_size != world:
-        raise UsageError(
-            f"{world} processes were asked for, and {fabric.world_size} found each other. Nothing was trained."
-        )
+        raise UsageError(f"{world} processes were asked for, and {fabric.world_size} found each other. Nothing was trained.")
     return fabric
 
 
@@ -233,9 +231,7 @@ def check_processes(job: TrainingJob) -> None:
     if device.type == "cuda" and torch.cuda.device_count() < asked:
         raise UsageError(f"{asked} processes need as many GPUs; {torch.cuda.device_count()} are here.")
     if job.settings.batch_size < asked:
-        raise UsageError(
-            f"A batch of {job.settings.batch_size} cannot be shared by {asked} processes; enlarge --batch-size."
-        )
+        raise UsageError(f"A batch of {job.settings.batch_size} cannot be shared by {asked} processes; enlarge --batch-size.")
     moving = training_batch_norms(job.classifier, job.selection)
     if moving and device.type != "cuda":
         raise UsageError(
@@ -245,9 +241,7 @@ def check_processes(job: TrainingJob) -> None:
         )
 
 
-def train_in_processes(
-    job: TrainingJob, run: RunJob, on_step: OnStep | None, on_epoch: OnEpoch | None
-) -> TrainingResult:
+def train_in_processes(job: TrainingJob, run: RunJob, on_step: OnStep | None, on_epoch: OnEpoch | None) -> TrainingResult:
     """Train in processes of their own; their weights come back into ``job.classifier`` through a file.
 
     Raises:

@@ -202,10 +202,7 @@ _KEPT: dict[type[Optimizer], set[str]] = {AdamW: _MOMENTS, Adam: _MOMENTS, SGD: 
 
 
 def make_optimizer(
-    classifier: Classifier,
-    selection: Selection,
-    regularizers: Sequence[Regularizer],
-    settings: TrainerSettings,
+    classifier: Classifier, selection: Selection, regularizers: Sequence[Regularizer], settings: TrainerSettings
 ) -> NamedOptimizer:
     """The trained parameters, then the regularisers' own; each group keeps its largest learning rate.
 
@@ -228,9 +225,7 @@ def make_optimizer(
         own: list[nn.Parameter] = []
         for group in regularizer.parameter_groups():
             parameters = list(group["params"])
-            groups.append(
-                {"lr": settings.learning_rate, "weight_decay": settings.weight_decay, **group, "params": parameters}
-            )
+            groups.append({"lr": settings.learning_rate, "weight_decay": settings.weight_decay, **group, "params": parameters})
             own += parameters
         named |= {f"{regularizer.name}/{number}": parameter for number, parameter in enumerate(own)}
     for group in groups:

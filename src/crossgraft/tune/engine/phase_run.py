@@ -15,29 +15,12 @@ from torch import Tensor, nn
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.engine.cached_features import FeatureFeed, HeadOnly, features_of, shows_plain_images
 from crossgraft.tune.engine.checkpoint import damaged_checkpoint
-from crossgraft.tune.engine.contract import (
-    Feed,
-    OnEpoch,
-    OnStep,
-    PhaseName,
-    StepBatch,
-    StepReport,
-    TrainedEpoch,
-    TrainingJob,
-)
+from crossgraft.tune.engine.contract import Feed, OnEpoch, OnStep, PhaseName, StepBatch, StepReport, TrainedEpoch, TrainingJob
 from crossgraft.tune.engine.gradient_norms import GradientLog
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.optimizers import all_finite, make_optimizer, make_schedule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.engine.step import (
-    Network,
-    TrainingStep,
-    apply_modes,
-    apply_selection,
-    close,
-    head_alone,
-    refuse_non_finite,
-)
+from crossgraft.tune.engine.step import Network, TrainingStep, apply_modes, apply_selection, close, head_alone, refuse_non_finite
 from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.protocols import Regularizer, Selection
 
@@ -309,9 +292,7 @@ class PhaseRun:
     def _save(self) -> None:
         """Never a checkpoint that a resumed run could only fail from."""
         if not all_finite(self.named.parameters):
-            refuse_non_finite(
-                {"a weight": math.nan}, self.progress.epoch * self.feed.steps_per_epoch + self.progress.step
-            )
+            refuse_non_finite({"a weight": math.nan}, self.progress.epoch * self.feed.steps_per_epoch + self.progress.step)
         self.save()
 
     def moving(self) -> dict[str, Tensor]:
@@ -362,6 +343,4 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, torch.Size]:
 
 
 def _within(folder: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(f"{folder}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{folder}/")
-    }
+    return {name.removeprefix(f"{folder}/"): tensor for name, tensor in tensors.items() if name.startswith(f"{folder}/")}

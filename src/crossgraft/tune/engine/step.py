@@ -116,9 +116,7 @@ def training_batch_norms(classifier: nn.Module, selection: Selection) -> list[st
     return [
         name
         for name, module in classifier.named_modules()
-        if isinstance(module, nn.modules.batchnorm._BatchNorm)
-        and f"{name}.".startswith(prefixes)
-        and name not in in_eval_mode
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and f"{name}.".startswith(prefixes) and name not in in_eval_mode
     ]
 
 

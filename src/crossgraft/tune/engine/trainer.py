@@ -159,12 +159,7 @@ class _Trainer:
     """Goes through the phases, from the checkpoint on where there is one."""
 
     def __init__(
-        self,
-        fabric: Fabric,
-        job: TrainingJob,
-        configuration: Mapping[str, Any],
-        on_step: OnStep | None,
-        on_epoch: OnEpoch | None,
+        self, fabric: Fabric, job: TrainingJob, configuration: Mapping[str, Any], on_step: OnStep | None, on_epoch: OnEpoch | None
     ) -> None:
         self.fabric, self.job, self.configuration = fabric, job, configuration
         self.on_step, self.on_epoch = on_step, on_epoch

@@ -58,9 +58,7 @@ def describe_gradient_norms(job: str, norms: GradientNorms) -> GradientNormsReco
                 averages=[None if math.isnan(each) else each for each in averages[listed, place].tolist()],
             )
         )
-    return GradientNormsRecord(
-        job=job, num_steps=num_steps, smoothing=SMOOTHING, steps=(listed + 1).tolist(), blocks=blocks
-    )
+    return GradientNormsRecord(job=job, num_steps=num_steps, smoothing=SMOOTHING, steps=(listed + 1).tolist(), blocks=blocks)
 
 
 class PretrainedFeatures:
@@ -223,9 +221,7 @@ class Compared:
         return {ending: (one, other) for ending, (one, other) in found.items() if one is not None and other is not None}
 
 
-def similarity_to_source(
-    compared: Sequence[Compared], dataset: Dataset, *, device: str, num_threads: int
-) -> dict[str, float]:
+def similarity_to_source(compared: Sequence[Compared], dataset: Dataset, *, device: str, num_threads: int) -> dict[str, float]:
     """Linear CKA of penultimate features, in eval mode and without augmentation; with folds the mean over them.
 
     Returns:

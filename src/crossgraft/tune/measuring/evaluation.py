@@ -13,25 +13,12 @@ from crossgraft.errors import NotApplicable
 from crossgraft.features.passes import collect
 from crossgraft.metrics import MetricRow, calibration_error, evaluate_predictions
 from crossgraft.metrics.calibration_error import NUM_BINS
-from crossgraft.metrics.record import (
-    CalibrationRecord,
-    ConfusionRecord,
-    MetricRecord,
-    ReliabilityBin,
-    RocRecord,
-    ThresholdRecord,
-)
+from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord, ReliabilityBin, RocRecord, ThresholdRecord
 from crossgraft.models.classifier import Classifier
 from crossgraft.tasks import DEFAULT_THRESHOLD, Decisions, Probabilities, Task, Thresholds, task_of
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.measuring.thresholds import (
-    Temperature,
-    Threshold,
-    fit_temperature,
-    fit_thresholds,
-    threshold_values,
-)
+from crossgraft.tune.measuring.thresholds import Temperature, Threshold, fit_temperature, fit_thresholds, threshold_values
 from crossgraft.tune.parts import BATCH_SIZE, FoldRows, logits_of_batches
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.tune.record import MistakeRecord, MistakesRecord
@@ -288,12 +275,7 @@ class Evaluation:
 
 
 def evaluate(
-    folds: Sequence[FoldPredictions],
-    dataset: Dataset,
-    *,
-    task: Task,
-    attributes: dict[str, np.ndarray],
-    is_folded: bool,
+    folds: Sequence[FoldPredictions], dataset: Dataset, *, task: Task, attributes: dict[str, np.ndarray], is_folded: bool
 ) -> Evaluation:
     """Measure the predictions of all folds together; every row was predicted by the model that had not seen it.
 
@@ -325,9 +307,7 @@ def evaluate(
         split=split,
         confusion=confusion,
         mistakes=mistakes,
-        roc=roc_records(
-            probabilities, targets, task=task, class_names=dataset.class_names, thresholds=limits, split=split
-        ),
+        roc=roc_records(probabilities, targets, task=task, class_names=dataset.class_names, thresholds=limits, split=split),
         calibration=calibration,
         calibration_reason=reason,
         thresholds=_threshold_records(folds),

@@ -54,9 +54,7 @@ def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: in
     if select_by is None:
         select_by = "auc" if all(_has_both_sides(targets, num_classes) for targets in folds) else "loss"
     for number, targets in enumerate(folds if select_by != "loss" else ()):
-        if math.isnan(
-            _metrics_of(torch.zeros(len(targets), num_classes), targets, task_of(targets, num_classes))[select_by]
-        ):
+        if math.isnan(_metrics_of(torch.zeros(len(targets), num_classes), targets, task_of(targets, num_classes))[select_by]):
             where = f" of training {number + 1} of {len(folds)}" if len(folds) > 1 else ""
             raise UsageError(
                 f"--select-by {select_by} has no meaning on the {len(targets)} validation rows{where}: a class is missing there. "

@@ -202,13 +202,8 @@ def fit_thresholds(
     chosen = parse_threshold_rule(rule) if isinstance(rule, str) else rule
     columns = task.threshold_columns(len(class_names))
     if not columns:
-        raise UsageError(
-            "Thresholds are for two classes or for labels; one of several classes is decided by the largest."
-        )
-    if (
-        probabilities.shape != (len(targets), len(class_names))
-        or not ((probabilities >= 0) & (probabilities <= 1)).all()
-    ):
+        raise UsageError("Thresholds are for two classes or for labels; one of several classes is decided by the largest.")
+    if probabilities.shape != (len(targets), len(class_names)) or not ((probabilities >= 0) & (probabilities <= 1)).all():
         raise DataError(
             f"Thresholds need probabilities in [0, 1] of shape ({len(targets)}, {len(class_names)}); got {probabilities.shape}."
         )

@@ -15,12 +15,7 @@ NEW_HEAD = "new head"
 
 
 def sort_parameters(
-    classifier: Classifier,
-    is_trained: Callable[[str], bool],
-    *,
-    trained: str,
-    frozen: str,
-    train_mode: tuple[str, ...],
+    classifier: Classifier, is_trained: Callable[[str], bool], *, trained: str, frozen: str, train_mode: tuple[str, ...]
 ) -> Selection:
     """Every parameter, once: the head and what ``is_trained`` says is trained, what cannot be trained is frozen.
 
@@ -68,9 +63,7 @@ def adapters_and_head(classifier: Classifier, *, trained: str) -> Selection:
     )
 
 
-def fully_trained_modules(
-    classifier: Classifier, is_trained: Callable[[str], bool], *, and_behind: bool
-) -> tuple[str, ...]:
+def fully_trained_modules(classifier: Classifier, is_trained: Callable[[str], bool], *, and_behind: bool) -> tuple[str, ...]:
     """The largest modules of which every parameter is trained or cannot be, and the head.
 
     Args:

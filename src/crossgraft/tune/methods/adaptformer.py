@@ -33,8 +33,7 @@ class AdaptFormer:
     name: ClassVar[str] = "adaptformer"
     title: ClassVar[str] = "AdaptFormer"
     citation: ClassVar[str] = (
-        "Chen et al.: AdaptFormer: Adapting Vision Transformers for Scalable Visual Recognition, NeurIPS 2022 "
-        "(arXiv 2205.13535)"
+        "Chen et al.: AdaptFormer: Adapting Vision Transformers for Scalable Visual Recognition, NeurIPS 2022 (arXiv 2205.13535)"
     )
     starts_from_scratch: ClassVar[bool] = False
     features_are_fixed: ClassVar[bool] = False

@@ -16,9 +16,7 @@ class Full:
 
     name: ClassVar[str] = "full"
     title: ClassVar[str] = "Full fine-tuning"
-    citation: ClassVar[str] = (
-        "Yosinski, Clune, Bengio, Lipson: How transferable are features in deep neural networks?, NIPS 2014"
-    )
+    citation: ClassVar[str] = "Yosinski, Clune, Bengio, Lipson: How transferable are features in deep neural networks?, NIPS 2014"
     starts_from_scratch: ClassVar[bool] = False
     features_are_fixed: ClassVar[bool] = False
 

@@ -19,9 +19,7 @@ class Linear:
 
     name: ClassVar[str] = "linear"
     title: ClassVar[str] = "Linear probing"
-    citation: ClassVar[str] = (
-        "Kornblith, Shlens, Le: Do Better ImageNet Models Transfer Better?, CVPR 2019 (arXiv 1805.08974)"
-    )
+    citation: ClassVar[str] = "Kornblith, Shlens, Le: Do Better ImageNet Models Transfer Better?, CVPR 2019 (arXiv 1805.08974)"
     starts_from_scratch: ClassVar[bool] = False
     features_are_fixed: ClassVar[bool] = True
 

@@ -38,9 +38,7 @@ class LoRA:
 
     name: ClassVar[str] = "lora"
     title: ClassVar[str] = "LoRA"
-    citation: ClassVar[str] = (
-        "Hu et al.: LoRA: Low-Rank Adaptation of Large Language Models, ICLR 2022 (arXiv 2106.09685)"
-    )
+    citation: ClassVar[str] = "Hu et al.: LoRA: Low-Rank Adaptation of Large Language Models, ICLR 2022 (arXiv 2106.09685)"
     starts_from_scratch: ClassVar[bool] = False
     features_are_fixed: ClassVar[bool] = False
 
@@ -67,12 +65,7 @@ class LoRA:
         """
         called = called_modules(classifier)
         found = find_targets(
-            classifier,
-            called,
-            self.targets,
-            fused=self.fused,
-            model=classifier.recipe.name,
-            fixed=classifier.untrainable,
+            classifier, called, self.targets, fused=self.fused, model=classifier.recipe.name, fixed=classifier.untrainable
         )
         most = max([type(self).r, *(_full_rank(classifier.get_submodule(name)) for name in found)])
         if self.r > most:
@@ -93,9 +86,7 @@ class LoRA:
         Raises:
             UsageError: ``add_adapters`` was not called.
         """
-        ranks = sorted(
-            {part.r for _, part in adapters_of(classifier).values() if isinstance(part, LoraAdapter)} or {self.r}
-        )
+        ranks = sorted({part.r for _, part in adapters_of(classifier).values() if isinstance(part, LoraAdapter)} or {self.r})
         rank = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
         return adapters_and_head(classifier, trained=f"LoRA of {rank}")
 

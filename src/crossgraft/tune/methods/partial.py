@@ -55,9 +55,7 @@ class Partial:
             return self._select_last(classifier, _DEFAULT_BLOCKS if self.blocks is None else self.blocks)
         parts = [part.strip() for part in str(self.names).split(_BETWEEN_NAMES)]
         chosen = {name for part in parts for name in _parameters_of(classifier, part)}
-        return _selection(
-            classifier, chosen.__contains__, trained=f"named by {self.names}", frozen="not named", and_behind=False
-        )
+        return _selection(classifier, chosen.__contains__, trained=f"named by {self.names}", frozen="not named", and_behind=False)
 
     def _select_last(self, classifier: Classifier, number: int) -> Selection:
         if number > len(classifier.blocks):
@@ -91,9 +89,7 @@ def _parameters_of(classifier: Classifier, part: str) -> list[str]:
     found = [name for name in known if _fits(name, part) or _fits(name, f"body.{part}")]
     if not found:
         parts = [f"body.{name}" for name, _ in classifier.body.named_modules() if name]
-        raise UnknownNameError(
-            f"part of {classifier.recipe.name}", part, {*parts, *known}, hint=_list_blocks(classifier)
-        )
+        raise UnknownNameError(f"part of {classifier.recipe.name}", part, {*parts, *known}, hint=_list_blocks(classifier))
     untrainable = classifier.untrainable
     trainable = [name for name in found if name not in untrainable]
     if not trainable:

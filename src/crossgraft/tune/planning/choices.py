@@ -195,9 +195,7 @@ def trainer_settings(options: TuneOptions, plugins: Plugins, *, num_train: int, 
         UsageError: A value has no meaning, or the device is not there.
     """
     known = options_of(type(options))
-    given = {
-        each.name: getattr(options, each.name) for each in dataclasses.fields(TrainerSettings) if each.name in known
-    }
+    given = {each.name: getattr(options, each.name) for each in dataclasses.fields(TrainerSettings) if each.name in known}
     precision = str(options.precision)
     if precision not in PRECISIONS and precision not in PRECISIONS.values():
         raise UnknownNameError("precision", precision, PRECISIONS)
@@ -210,9 +208,7 @@ def trainer_settings(options: TuneOptions, plugins: Plugins, *, num_train: int, 
     return choose_settings(given, plugins, num_train=num_train, num_parameters=num_parameters)
 
 
-def choose_settings(
-    given: Mapping[str, Any], plugins: Plugins, *, num_train: int, num_parameters: int
-) -> TrainerSettings:
+def choose_settings(given: Mapping[str, Any], plugins: Plugins, *, num_train: int, num_parameters: int) -> TrainerSettings:
     """Settings of the trainer: what was given, and for the rest (None or absent) defaults that suit.
 
     - ``batch_size``: 8 below 64 training images, 16 below 256, 32 below 2000, 64 below 10 000, then 128.
@@ -346,9 +342,7 @@ def point_name(point: Mapping[str, float | int]) -> str:
     return ",".join(f"{name}={value:g}" for name, value in point.items())
 
 
-def _pairs(
-    grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None,
-) -> list[tuple[str, Sequence[object]]]:
+def _pairs(grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None) -> list[tuple[str, Sequence[object]]]:
     if grid is None:
         return []
     if isinstance(grid, Mapping):

@@ -188,9 +188,7 @@ REFUSED: tuple[Rule, ...] = (
         "--head-first fits the head to pretrained features, but --method {method} starts from random ones. Leave it out.",
     ),
     Rule(
-        lambda s: (
-            s.plugins.method.features_are_fixed and {"learning_rate", "head_learning_rate"} <= s.given | s.grid_settings
-        ),
+        lambda s: s.plugins.method.features_are_fixed and {"learning_rate", "head_learning_rate"} <= s.given | s.grid_settings,
         "--learning-rate and --head-learning-rate are both given, but --method {method} trains only the head, so the first would "
         "do nothing. Give one of them.",
     ),
@@ -248,10 +246,7 @@ REFUSED: tuple[Rule, ...] = (
         "--log-gradient-norms is about the building blocks of the network, and --method {method} trains none of them. Leave it "
         "out, or choose a method that trains more.",
     ),
-    Rule(
-        lambda s: bool(s.given_in_grid),
-        "{given_in_grid} is given and also varied by --grid. Write its value into the grid.",
-    ),
+    Rule(lambda s: bool(s.given_in_grid), "{given_in_grid} is given and also varied by --grid. Write its value into the grid."),
     Rule(
         lambda s: s.settings.num_processes > 1 and s.device == "cpu" and bool(s.moved_batch_norms),
         "--devices {settings.num_processes}: the network has BatchNorm layers that are trained ({moved_batch_norms[0]} …), "
@@ -326,13 +321,9 @@ SAID: tuple[Rule, ...] = (
         "anew in each epoch, so every step goes through the whole network. --augmentation none is many times faster.",
     ),
     Rule(
-        lambda s: s.plugins.features_are_fixed,
-        "The features of each image are computed once; epochs then train the head alone.",
+        lambda s: s.plugins.features_are_fixed, "The features of each image are computed once; epochs then train the head alone."
     ),
-    Rule(
-        lambda s: s.mixes and s.draws_evenly,
-        "Mixed images come from rows that were drawn evenly over the classes.",
-    ),
+    Rule(lambda s: s.mixes and s.draws_evenly, "Mixed images come from rows that were drawn evenly over the classes."),
     Rule(
         lambda s: not s.has_val,
         "There are no validation rows: the last epoch is kept, and neither temperature nor threshold is fitted.",
@@ -351,8 +342,7 @@ SAID: tuple[Rule, ...] = (
         "reported to the pretrained network without it.",
     ),
     Rule(
-        lambda s: s.num_jobs > 30,
-        "{num_jobs} trainings are a lot; the best of many looks better on validation rows than it is.",
+        lambda s: s.num_jobs > 30, "{num_jobs} trainings are a lot; the best of many looks better on validation rows than it is."
     ),
 )
 """Said in the plan, all that hold."""

@@ -176,9 +176,7 @@ class FoldNetworks:
         if pretrained is None or not layers:
             return {}
         state = with_estimated_statistics(pretrained, self.images, device=self.device).state_dict()
-        return {
-            f"{name}.{kind}": state[f"{name}.{kind}"] for name in layers for kind in ("running_mean", "running_var")
-        }
+        return {f"{name}.{kind}": state[f"{name}.{kind}"] for name in layers for kind in ("running_mean", "running_var")}
 
 
 def _with(statistics: Statistics, network: Classifier) -> Classifier:

@@ -33,9 +33,7 @@ from crossgraft.words.visible import visible
 def planned_settings(prepared: Preparation) -> dict[str, str]:
     """Every setting in force, and the edits of the images; where the points of a grid differ, how at each of them."""
     chosen = [
-        settings_in_words(
-            prepared.plugins, settings_at(prepared, point), prepared.rule, prepared.batch_norm, prepared.keep
-        )
+        settings_in_words(prepared.plugins, settings_at(prepared, point), prepared.rule, prepared.batch_norm, prepared.keep)
         for point in prepared.request.points
     ]
     names = dict.fromkeys(name for of_point in chosen for name in of_point)
@@ -45,11 +43,7 @@ def planned_settings(prepared: Preparation) -> dict[str, str]:
 
 
 def settings_in_words(
-    plugins: Plugins,
-    settings: TrainerSettings,
-    rule: SelectionRule,
-    batch_norm: BatchNorm,
-    keep: Keep | None = None,
+    plugins: Plugins, settings: TrainerSettings, rule: SelectionRule, batch_norm: BatchNorm, keep: Keep | None = None
 ) -> dict[str, str]:
     """What is chosen → how, in the order of a report; what is off is left out."""
     slots: dict[str, str] = {}
@@ -72,9 +66,7 @@ def settings_in_words(
     if batch_norm.num_layers:
         described["batch norm"] = batch_norm.in_words
     if keep is not None:
-        described["keep"] = (
-            f"{compared_in_words(adapted=keep.is_adapted)} of {keep.target:g} on val, within {TOLERANCE:g}"
-        )
+        described["keep"] = f"{compared_in_words(adapted=keep.is_adapted)} of {keep.target:g} on val, within {TOLERANCE:g}"
     if settings.layer_decay != 1:
         described["layer decay"] = f"{settings.layer_decay:g}"
     if settings.head_first:
@@ -174,14 +166,7 @@ def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Repo
         for warning in warnings:
             reporter.warn(warning)
         leakage = [rows.leakage] if rows.dataset.groups is None else []
-        notes = [
-            *warnings,
-            *notes_on(situation),
-            *prepared.notes,
-            *_about_rates(prepared),
-            *_about_keep(prepared),
-            *leakage,
-        ]
+        notes = [*warnings, *notes_on(situation), *prepared.notes, *_about_rates(prepared), *_about_keep(prepared), *leakage]
         record = plan_record(prepared, _measure(prepared, reporter), notes)
     if run is not None:
         run.write_record(PLAN_FILE, record)
@@ -190,9 +175,7 @@ def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Repo
 
 def _about_rates(prepared: Preparation) -> list[str]:
     usual, points = prepared.settings.learning_rate, prepared.request.points
-    is_usual = "learning_rate" in points[0] or all(
-        settings_at(prepared, each).learning_rate == usual for each in points
-    )
+    is_usual = "learning_rate" in points[0] or all(settings_at(prepared, each).learning_rate == usual for each in points)
     return [] if is_usual else [about_few_steps(usual)]
 
 

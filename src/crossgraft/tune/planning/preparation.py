@@ -246,12 +246,7 @@ class Preparation:
 
 
 def prepare(
-    rows: TuningRows,
-    request: Request,
-    *,
-    run: RunDirectory | None,
-    reporter: Reporter,
-    checks: list[CheckRecord] | None = None,
+    rows: TuningRows, request: Request, *, run: RunDirectory | None, reporter: Reporter, checks: list[CheckRecord] | None = None
 ) -> Preparation:
     """Load the model, choose what was left open, and refuse contradictions.
 

@@ -87,9 +87,7 @@ def make_fold_data(
         if val_images is None or plugins.method.features_are_fixed:
             return None
         number_type = torch.float64 if settings.precision == "64-true" else torch.float32
-        return PretrainedFeatures(
-            val_images, load, batch_size=batch_size, device=settings.device, number_type=number_type
-        )
+        return PretrainedFeatures(val_images, load, batch_size=batch_size, device=settings.device, number_type=number_type)
 
     evaluate = SelectionMetrics(
         images=val_images,
@@ -193,9 +191,7 @@ def open_parts(data: str | Path | Dataset, options: TuneOptions, reporter: Repor
     """
     reading = narrowed(DatasetOptions, options, per_class=None, folds=None, fold=None)
     draws = options.folds is None
-    return open_divided(
-        data, reading, use_split=None, default_split=draws, val_fraction=options.val_fraction, reporter=reporter
-    )
+    return open_divided(data, reading, use_split=None, default_split=draws, val_fraction=options.val_fraction, reporter=reporter)
 
 
 _NO_ROWS = np.zeros(0, dtype=np.int64)

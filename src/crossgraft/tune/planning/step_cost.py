@@ -241,9 +241,7 @@ def _with_added(cost: StepCost, without: StepCost) -> StepCost:
     if cost.seconds_per_image is None or without.seconds_per_image is None:
         return cost
     seconds = max(cost.seconds_per_image - without.seconds_per_image, 0.0)
-    return replace(
-        cost, added_seconds_per_image=seconds, added_bytes=(cost.peak_bytes or 0) - (without.peak_bytes or 0)
-    )
+    return replace(cost, added_seconds_per_image=seconds, added_bytes=(cost.peak_bytes or 0) - (without.peak_bytes or 0))
 
 
 def _own_parameters(regularizers: Sequence[Regularizer]) -> dict[str, list[nn.Parameter]]:

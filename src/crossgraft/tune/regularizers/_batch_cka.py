@@ -58,8 +58,7 @@ def batch_cka(
     smallest = max(_SMALLEST_SCALE, _ROUNDING * torch.finfo(features.dtype).eps)
     is_defined = ~(own <= smallest) & ~(other <= smallest) & first_varies & second_varies
     scale = (
-        torch.where(is_defined, own, torch.ones_like(own)).sqrt()
-        * torch.where(is_defined, other, torch.ones_like(other)).sqrt()
+        torch.where(is_defined, own, torch.ones_like(own)).sqrt() * torch.where(is_defined, other, torch.ones_like(other)).sqrt()
     )
     return BatchCKA(torch.where(is_defined, cross / scale, torch.zeros_like(cross)), is_defined)
 

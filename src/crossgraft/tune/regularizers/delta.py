@@ -51,15 +51,11 @@ def channel_attention(
     Cost: a forward pass of ten batches, and a linear regression on their features.
     """
     batches = islice(training_set.plain_batches(), _MOST_BATCHES)
-    features = torch.cat(
-        [part.double().cpu() for part in features_of_batches(network, batches, like=network.head.weight)]
-    )
+    features = torch.cat([part.double().cpu() for part in features_of_batches(network, batches, like=network.head.weight)])
     targets = targets[: len(features)].double().cpu()
     weight, bias = _fit_head(features, targets)
     logits = features @ weight.T + bias
-    without = [
-        _loss(logits - features[:, channel, None] * weight[:, channel], targets) for channel in range(features.shape[1])
-    ]
+    without = [_loss(logits - features[:, channel, None] * weight[:, channel], targets) for channel in range(features.shape[1])]
     rises = torch.stack(without) - _loss(logits, targets)
     spread = rises.std()
     z = (rises - rises.mean()) / spread if float(spread) > 0 else torch.zeros_like(rises)
@@ -165,9 +161,7 @@ class DELTA(Regularizer):
         if self.attention and training_set is not None:
             if not isinstance(training_set, HasTargets):
                 raise UsageError("delta weighs channels by the loss of the task, but these images have no targets.")
-            self._weights = channel_attention(self._network, training_set, training_set.targets).to(
-                classifier.head.weight
-            )
+            self._weights = channel_attention(self._network, training_set, training_set.targets).to(classifier.head.weight)
         # an evaluation, which is no step, has no gradients
         self._ours = Taps(classifier, self._taps, when=torch.is_grad_enabled).__enter__()
 
@@ -193,9 +187,7 @@ class DELTA(Regularizer):
 
     def _distance(self, classifier: Classifier, tap: Tap, step: Taps, theirs: Tensor) -> Tensor:
         if not step.runs(tap):
-            raise UsageError(
-                f"The layer {tap.layer} was not used in this step by the network that delta is attached to."
-            )
+            raise UsageError(f"The layer {tap.layer} was not used in this step by the network that delta is attached to.")
         ours = step.pop(tap)
         if self._weights is None:
             return squared_distance(ours, theirs)

@@ -50,8 +50,7 @@ class HCS(Regularizer):
     name: ClassVar[str] = "hcs"
     title: ClassVar[str] = "HCS"
     citation: ClassVar[str] = (
-        "Zu, Xie, Chen, Liang, Ma: Keeping Representation Similarity in Finetuning for Medical Image Analysis "
-        "(arXiv 2503.07399)"
+        "Zu, Xie, Chen, Liang, Ma: Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv 2503.07399)"
     )
     keeps_reference: ClassVar[bool] = True
     freezes_batch_norm: ClassVar[bool] = True
@@ -97,9 +96,7 @@ class HCS(Regularizer):
     def remarks(self, situation: Situation) -> list[str]:
         """What the pretrained features cost."""
         if self.cache is False:
-            return [
-                "hcs: a frozen copy of the pretrained network looks at each batch, about a third more time per step."
-            ]
+            return ["hcs: a frozen copy of the pretrained network looks at each batch, about a third more time per step."]
         return remarks_on_pairs(self.name, situation)
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:

@@ -76,9 +76,7 @@ class L2SP(Regularizer):
             UsageError: ``attach`` was not called.
         """
         if not self._start:
-            raise UsageError(
-                "l2_sp does not know where training started. Call attach(classifier) before the first step."
-            )
+            raise UsageError("l2_sp does not know where training started. Call attach(classifier) before the first step.")
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.decoupled):
             body = self._trained_body(context.classifier)
             head = [weight.square().sum() for weight in context.classifier.head.parameters() if weight.requires_grad]
@@ -129,9 +127,7 @@ class L2SP(Regularizer):
 
 def _body(classifier: Classifier) -> list[tuple[str, nn.Parameter]]:
     untrainable = classifier.untrainable
-    return [
-        (name, p) for name, p in classifier.named_parameters() if name.startswith("body.") and name not in untrainable
-    ]
+    return [(name, p) for name, p in classifier.named_parameters() if name.startswith("body.") and name not in untrainable]
 
 
 class _HalfSquaredDistance(torch.autograd.Function):

@@ -127,10 +127,7 @@ def remarks_on_covariances(situation: Situation, source: str) -> list[str]:
     return said
 
 
-_PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "cka": cka_distance,
-    "procrustes": procrustes_distance,
-}
+_PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {"cka": cka_distance, "procrustes": procrustes_distance}
 """Modes that compare the features of the same images."""
 _WEIGHT_OF_CKA, _WIDTH_OF_IT, _USUAL_WEIGHT = 0.3, 64, "0.3·√(d/64)"
 """In the study of docs/results/repsim.md, for features of width 64: weight 1 kept a ResNet-20 from learning; 0.1 kept less."""
@@ -198,8 +195,7 @@ class RepSim(Regularizer):
     name: ClassVar[str] = "repsim"
     title: ClassVar[str] = "RepSim"
     citation: ClassVar[str] = (
-        "Zu, Xie, Chen, Liang, Ma: Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv "
-        "2503.07399)"
+        "Zu, Xie, Chen, Liang, Ma: Keeping Representation Similarity in Finetuning for Medical Image Analysis (arXiv 2503.07399)"
     )
     keeps_reference: ClassVar[bool] = True
     freezes_batch_norm: ClassVar[bool] = True
@@ -323,9 +319,7 @@ class RepSim(Regularizer):
         if self._source == "batch":
             self._start = PairedReference(classifier, training_set)
         elif training_set is not None:
-            moments = starting_moments(
-                classifier, training_set, passes=None if self._source == "dataset" else self.passes
-            )
+            moments = starting_moments(classifier, training_set, passes=None if self._source == "dataset" else self.passes)
             self._start = Moments(*(tensor.to(weight.device, weight.dtype) for tensor in moments))
 
     def loss(self, context: StepContext) -> dict[str, Tensor]:
@@ -356,9 +350,7 @@ class RepSim(Regularizer):
         both = torch.cat([wide(context.features), wide(start.features(context))], dim=1)
         return _PAIRED[self._form](*context.of_all_processes(both).tensor_split(2, dim=1))
 
-    def _of_moments(
-        self, context: StepContext, matching: MomentMatching, start: Moments | PairedReference
-    ) -> dict[str, Tensor]:
+    def _of_moments(self, context: StepContext, matching: MomentMatching, start: Moments | PairedReference) -> dict[str, Tensor]:
         if self._has_no_term(context):
             return matching.without_images(0 * context.features.sum())
         if isinstance(start, PairedReference):
@@ -398,8 +390,6 @@ class RepSim(Regularizer):
         """
         mine = self.state_dict()
         if {name: tensor.shape for name, tensor in state.items()} != {name: t.shape for name, t in mine.items()}:
-            raise UsageError(
-                "The checkpoint of repsim is of another network or other options. Start again with --overwrite."
-            )
+            raise UsageError("The checkpoint of repsim is of another network or other options. Start again with --overwrite.")
         for name, tensor in state.items():
             mine[name].copy_(tensor)

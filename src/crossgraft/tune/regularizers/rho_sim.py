@@ -105,11 +105,7 @@ class SelfIdentityMapping(Regularizer):
         look, like = classifier.preprocessing, classifier.head.weight
         image = like.new_zeros(1, look.channels, look.height_pixels, look.width_pixels)
         self._sim = RhoSim.opened_by_hand(
-            classifier,
-            self._options,
-            blocks=self._names_in(classifier),
-            seed=seed,
-            run=lambda: classifier.features(image),
+            classifier, self._options, blocks=self._names_in(classifier), seed=seed, run=lambda: classifier.features(image)
         )
 
     def _names_in(self, classifier: Classifier) -> list[str]:

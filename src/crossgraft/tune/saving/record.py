@@ -57,9 +57,7 @@ class SavedModelRecord(Record):
     primary_metric: str
     metrics: list[MetricRecord] = Field(default=[], description="Over all classes and images.")
     unsound: list[str] = Field(default=[], description="What was found in the data that makes the metrics wrong.")
-    similarity: dict[str, float] = Field(
-        default={}, description="How alike features before and after are; empty: not measured."
-    )
+    similarity: dict[str, float] = Field(default={}, description="How alike features before and after are; empty: not measured.")
     batch_norm: BatchNormRecord | None = Field(default=None, description="None: written by an earlier version.")
     keep: KeepRecord | None = Field(default=None, description="None: no similarity was asked for.")
     seed: int

@@ -73,15 +73,11 @@ def _identity(facts: SavedModelRecord) -> str:
     model = facts.model
     task = recorded_task(facts)
     plugins = [
-        (_text(kind_in_words(plugin).capitalize()), f"{_text(plugin.title)} ({_text(plugin.used)})")
-        for plugin in facts.plugins
+        (_text(kind_in_words(plugin).capitalize()), f"{_text(plugin.title)} ({_text(plugin.used)})") for plugin in facts.plugins
     ]
     return _items(
         [
-            (
-                "Architecture",
-                f"{_text(model.architecture)} ({_text(model.source)}), {count(model.num_parameters)} parameters",
-            ),
+            ("Architecture", f"{_text(model.architecture)} ({_text(model.source)}), {count(model.num_parameters)} parameters"),
             ("Pretrained weights", "none (trained from scratch)" if model.from_scratch else _weights(model)),
             (task.heading, ", ".join(_text(name) for name in facts.class_names)),
             *([] if task.partitions else [("Task", "an image may have several labels, or none")]),
@@ -99,9 +95,7 @@ def _weights(model: TunedModelRecord) -> str:
 
 
 def _data(data: TrainingDataRecord) -> str:
-    groups = (
-        MISSING if data.num_groups is None else f"{count(data.num_groups)} by {_text(data.group_column or 'group')}"
-    )
+    groups = MISSING if data.num_groups is None else f"{count(data.num_groups)} by {_text(data.group_column or 'group')}"
     parts = [f"{_text(split.name)}: {counted(split.num_images, 'image')}" for split in data.splits]
     return _items(
         [
@@ -166,9 +160,7 @@ def _decisions(facts: SavedModelRecord) -> str:
         calibration = f"Probabilities are not calibrated{reason}."
     else:
         how = f", {_text(facts.temperature_reason)}" if facts.temperature_reason else ""
-        calibration = (
-            f"Probabilities are calibrated: logits are divided by the temperature {facts.temperature:.3g}{how}."
-        )
+        calibration = f"Probabilities are calibrated: logits are divided by the temperature {facts.temperature:.3g}{how}."
     lines = [
         f"- {_text(row.class_name)}: from probability {row.threshold:.3g} on ({_text(row.rule)}; fitted on "
         f"{_text(row.fitted_on)})"
@@ -194,9 +186,7 @@ def _similarity(facts: SavedModelRecord) -> str:
     listed = f"\n\n{_items(lines)}" if lines else ""
     if not facts.similarity:
         return f"Similarity to the pretrained network: not measured.{listed}"
-    text = (
-        "Similarity of the features of the test images to those of the pretrained network (1 = the same up to rotation)"
-    )
+    text = "Similarity of the features of the test images to those of the pretrained network (1 = the same up to rotation)"
     return f"{text}:\n\n{_similarities(facts)}{listed}"
 
 
@@ -222,11 +212,7 @@ def _limits(facts: SavedModelRecord) -> str:
     if facts.trained_on.num_groups is None:
         limits.append("Without a column of patients it is not known whether one patient is in training and test.")
     edited = predicted_unedited(facts.trained_on.edits)
-    limits = [
-        *(f"Unsound data. {_text(text)}" for text in facts.unsound),
-        *([_text(edited)] if edited else []),
-        *limits,
-    ]
+    limits = [*(f"Unsound data. {_text(text)}" for text in facts.unsound), *([_text(edited)] if edited else []), *limits]
     return "\n".join(f"- {limit}" for limit in limits)
 
 

@@ -205,9 +205,7 @@ class SavedModel:
             return self.split
         return Split.load(self.split) if self.split.exists() else None
 
-    def logits(
-        self, images: Float[Tensor, "num_images channels height width"]
-    ) -> Float[Tensor, "num_images num_outputs"]:
+    def logits(self, images: Float[Tensor, "num_images channels height width"]) -> Float[Tensor, "num_images num_outputs"]:
         """Logits of prepared images (see ``classifier.preprocessing``), before the temperature, on the CPU.
 
         The same images in batches of the same size give the same bits as when the model was evaluated, on the same
@@ -234,11 +232,7 @@ class SavedModel:
 
 
 def load_saved_model(
-    run: str | Path,
-    *,
-    device: str = "cpu",
-    allow_code: AllowedCode | TrustedCode = None,
-    network: nn.Module | None = None,
+    run: str | Path, *, device: str = "cpu", allow_code: AllowedCode | TrustedCode = None, network: nn.Module | None = None
 ) -> SavedModel:
     """Read a saved model back.
 
@@ -283,9 +277,7 @@ def find_saved_model(run: Path) -> Path:
     """
     if not run.is_dir():
         what = "is a file" if run.exists() else "does not exist"
-        raise RunDirectoryError(
-            f"{run} {what}. Give the run directory of crossgraft tune (--out), or its folder model."
-        )
+        raise RunDirectoryError(f"{run} {what}. Give the run directory of crossgraft tune (--out), or its folder model.")
     for folder in (run / MODEL_FOLDER, run):
         if (folder / FACTS_FILE).is_file():
             return folder

@@ -63,9 +63,7 @@ def init_SIM(model: nn.Module | None = None, *, example: object = None, **option
         UnknownNameError: As ``RhoSim``.
     """
     if model is not None and not isinstance(cast("Any", model), nn.Module):
-        raise UsageError(
-            f"init_SIM takes a network, got {type(model).__name__}. As a decorator it has parentheses: @init_SIM()."
-        )
+        raise UsageError(f"init_SIM takes a network, got {type(model).__name__}. As a decorator it has parentheses: @init_SIM().")
     if model is None:
         if example is not None or options:
             raise UsageError("Options of init_SIM go with the network: init_SIM(model, example=images, rho=0.2).")
@@ -211,9 +209,7 @@ class _Dressed:
         """
         kept: _Kept = self.__dict__[_SIM]
         if kept.sim is None:
-            raise UsageError(
-                "This is a copy of a network with rho_sim. Call strip(model), then init_SIM(model, …) for the copy."
-            )
+            raise UsageError("This is a copy of a network with rho_sim. Call strip(model), then init_SIM(model, …) for the copy.")
         if kept.term is None or kept.sim.has_begun:
             kept.term = kept.sim.loss()
         return kept.term

@@ -77,9 +77,7 @@ def take_tokens(map_of_tokens: Tensor, index: Index, channel_axis: int) -> Float
     return _TakenTokens.apply(map_of_tokens, index, channel_axis)  # pyright: ignore[reportReturnType]
 
 
-def some_channels(
-    given: Tensor, taken: Tensor, count: Callable[[int], int], generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
+def some_channels(given: Tensor, taken: Tensor, count: Callable[[int], int], generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Drawn channels of both, ``count`` of each; the same ones where they are equally wide."""
 
     def drawn(channels: int) -> Tensor:

@@ -11,17 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-_CONVOLUTIONS = {
-    3: (nn.Conv1d, nn.ConvTranspose1d),
-    4: (nn.Conv2d, nn.ConvTranspose2d),
-    5: (nn.Conv3d, nn.ConvTranspose3d),
-}
+_CONVOLUTIONS = {3: (nn.Conv1d, nn.ConvTranspose1d), 4: (nn.Conv2d, nn.ConvTranspose2d), 5: (nn.Conv3d, nn.ConvTranspose3d)}
 """By the axes of what they take."""
-_NORMS = {
-    3: (nn.BatchNorm1d, nn.InstanceNorm1d),
-    4: (nn.BatchNorm2d, nn.InstanceNorm2d),
-    5: (nn.BatchNorm3d, nn.InstanceNorm3d),
-}
+_NORMS = {3: (nn.BatchNorm1d, nn.InstanceNorm1d), 4: (nn.BatchNorm2d, nn.InstanceNorm2d), 5: (nn.BatchNorm3d, nn.InstanceNorm3d)}
 
 
 class Axes(NamedTuple):

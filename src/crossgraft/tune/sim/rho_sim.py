@@ -21,17 +21,7 @@ from crossgraft.tune.sim.distances import DISTANCES, OF_STANDARDISED, Drawing, s
 from crossgraft.tune.sim.layouts import called, first_of, takes_part
 from crossgraft.tune.sim.options import FEWEST_FOR_A_PLACEBO, SimOptions
 from crossgraft.tune.sim.reconstructor import Reconstructor, Reconstructors
-from crossgraft.tune.sim.watching import (
-    AUTO,
-    DOES_NOT_RUN,
-    NOT_SEEN,
-    Blocks,
-    BlockWatch,
-    Hook,
-    Seen,
-    named_blocks,
-    weakly,
-)
+from crossgraft.tune.sim.watching import AUTO, DOES_NOT_RUN, NOT_SEEN, Blocks, BlockWatch, Hook, Seen, named_blocks, weakly
 
 
 def refuse_replicas(model: nn.Module) -> None:
@@ -70,9 +60,7 @@ def refuse_few_images(seen: Sequence[Seen], options: SimOptions) -> None:
         )
 
 
-def block_term(
-    seen: Seen, reconstructor: Reconstructor, options: SimOptions, generator: torch.Generator
-) -> Float[Tensor, ""]:
+def block_term(seen: Seen, reconstructor: Reconstructor, options: SimOptions, generator: torch.Generator) -> Float[Tensor, ""]:
     """The loss of one run of a block, in float32 at least.
 
     Raises:
@@ -80,9 +68,7 @@ def block_term(
     """
     like = next(reconstructor.parameters())
     if like.device != seen.given.device:
-        raise UsageError(
-            f"rho_sim is on {like.device} and the network on {seen.given.device}. Call to({seen.given.device!s})."
-        )
+        raise UsageError(f"rho_sim is on {like.device} and the network on {seen.given.device}. Call to({seen.given.device!s}).")
     given, taken = seen.given.to(like.dtype), seen.taken.to(like.dtype)
     if options.channels < 1:
         given, taken = some_channels(given, taken, options.number_of_channels, generator)
@@ -260,11 +246,7 @@ class RhoSim:
         self.begin(places=torch.arange(images) if images else None, batch_size=images)
 
     def begin(
-        self,
-        *,
-        generator: torch.Generator | None = None,
-        places: Int[Tensor, " images"] | None = None,
-        batch_size: int = 0,
+        self, *, generator: torch.Generator | None = None, places: Int[Tensor, " images"] | None = None, batch_size: int = 0
     ) -> None:
         """The forward pass that follows counts; what was seen before is forgotten. A call of the model does this by itself.
 
@@ -314,9 +296,7 @@ class RhoSim:
         assert self._watch is not None
         self.skipped = dict(self._watch.skipped)
         if not seen:
-            raise UsageError(
-                f"rho_sim cannot reconstruct any block ({listed(self.skipped)}). Name others: blocks=NAME."
-            )
+            raise UsageError(f"rho_sim cannot reconstruct any block ({listed(self.skipped)}). Name others: blocks=NAME.")
         for each in seen:
             if each.block not in self.blocks:
                 widths = [self._options.number_of_channels(side.shape[-1]) for side in (each.taken, each.given)]

@@ -71,9 +71,7 @@ def _several(blocks: Any) -> list[Block]:
     found = list(cast("Iterable[Any]", blocks)) if isinstance(blocks, Iterable) else [blocks]
     if all(isinstance(each, str | type | nn.Module) for each in found):
         return found
-    raise UsageError(
-        f"blocks of rho_sim must be auto, names, modules or classes of modules, found {shortened(repr(blocks))}."
-    )
+    raise UsageError(f"blocks of rho_sim must be auto, names, modules or classes of modules, found {shortened(repr(blocks))}.")
 
 
 def _refuse_what_cannot_be_watched(network: nn.Module) -> None:
@@ -106,9 +104,7 @@ def _named(modules: dict[str, nn.Module], block: Block) -> list[str]:
     if not isinstance(block, str):
         found = [name for name, module in modules.items() if isinstance(module, block)]
         if not found:
-            raise UnknownNameError(
-                "class of blocks", block.__name__, {type(each).__name__ for each in modules.values()}
-            )
+            raise UnknownNameError("class of blocks", block.__name__, {type(each).__name__ for each in modules.values()})
         return found
     if _plain(block) in modules:
         return [_plain(block)]

@@ -66,10 +66,7 @@ def test_what_only_recognises_patients_tells_nothing_of_others():
 
 
 @settings(deadline=None)
-@given(
-    values=st.lists(st.integers(0, 30), min_size=10, max_size=60),
-    seed=st.integers(0, 1000),
-)
+@given(values=st.lists(st.integers(0, 30), min_size=10, max_size=60), seed=st.integers(0, 1000))
 def test_it_is_a_share(values, seed):
     targets = np.random.default_rng(seed).integers(0, 3, len(values))
     targets[:3] = [0, 1, 2]

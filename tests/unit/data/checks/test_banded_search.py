@@ -10,12 +10,7 @@ from crossgraft.data.checks.near_duplicates import find_near_pairs
 
 def brute_force(strings, most_different):
     bits = np.unpackbits(strings, axis=1)
-    return [
-        [i, j]
-        for i in range(len(bits))
-        for j in range(i + 1, len(bits))
-        if (bits[i] != bits[j]).sum() <= most_different
-    ]
+    return [[i, j] for i in range(len(bits)) for j in range(i + 1, len(bits)) if (bits[i] != bits[j]).sum() <= most_different]
 
 
 @st.composite

@@ -84,13 +84,7 @@ def test_the_same_picture_in_another_form_is_the_same_picture(check, pixels, twi
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda x: x[:, :23],
-        lambda x: x.astype(np.uint16) * 256,
-        lambda x: (x / 256).astype(np.float32),
-        lambda x: x ^ 1,
-    ],
+    "change", [lambda x: x[:, :23], lambda x: x.astype(np.uint16) * 256, lambda x: (x / 256).astype(np.float32), lambda x: x ^ 1]
 )
 def test_another_size_depth_or_sample_is_another_picture(check, pixels, change):
     found = check([*range(23), change(pixels(0, 24, 24))], [*TWO[:23], 0])
@@ -117,10 +111,7 @@ def test_pictures_that_look_alike_are_told_by_split_group_and_label(check, pixel
     images, splits = [*range(23), almost], ["train"] * 16 + ["test"] * 8
     finding = check(images, TWO, splits=splits, groups=range(24))["Near duplicates"]
     assert finding.severity == "warning"
-    assert (
-        "(1 across splits, 0 within one group (column groups), 1 of two groups, 1 with different labels)"
-        in finding.text
-    )
+    assert "(1 across splits, 0 within one group (column groups), 1 of two groups, 1 with different labels)" in finding.text
     assert finding.images == [[1, 24]]
     finding = check(images, [*TWO[:23], 0], groups=[*range(23), 0])["Near duplicates"]
     assert finding.severity == "notice"  # a split by group keeps both on one side
@@ -163,10 +154,7 @@ def test_empty_slices_of_two_patients_in_two_splits_are_no_copies_of_a_picture(c
 def test_small_and_missing_classes(check):
     found = check(list(range(24)), ["a"] * 11 + ["b"] * 8 + ["c"] * 4 + ["d"], splits=["train"] * 19 + ["test"] * 5)
     texts = {finding.severity: finding.text for finding in found.record.findings if finding.title == "Class sizes"}
-    assert texts == {
-        "warning": "One image only of the class d.",
-        "notice": "Fewer than 10 images of the class b (8), c (4).",
-    }
+    assert texts == {"warning": "One image only of the class d.", "notice": "Fewer than 10 images of the class b (8), c (4)."}
     missing = [finding for finding in found.record.findings if finding.title == "Classes missing from a split"]
     assert [(finding.severity, finding.text) for finding in missing] == [
         ("unsound", "No image in train of: c, d."),
@@ -177,9 +165,7 @@ def test_small_and_missing_classes(check):
 def test_a_class_that_a_part_of_a_split_lacks_is_said_before_training(make_dataset, reporter):
     """A class without test images is measured by nothing; training goes on, and what would help is said."""
     parts = ["train"] * 14 + ["val"] * 5 + ["test"] * 5
-    dataset = make_dataset(
-        list(range(24)), ["a", "b"] * 6 + ["c"] * 2 + ["a", "b", "b", "a", "b"] + ["a", "b"] * 2 + ["a"]
-    )
+    dataset = make_dataset(list(range(24)), ["a", "b"] * 6 + ["c"] * 2 + ["a", "b", "b", "a", "b"] + ["a", "b"] * 2 + ["a"])
     checks = check_splits(replace(dataset, splits=np.asarray(parts)), strict=True, reporter=reporter)
     said = {check.text: check.severity for check in checks if check.title == "Classes missing from a split"}
     helps = "Draw another split, or collect more: a class needs three images to be in train, val and test."
@@ -189,9 +175,7 @@ def test_a_class_that_a_part_of_a_split_lacks_is_said_before_training(make_datas
     }
     assert "Their sensitivity is unknown" in reporter.stream.getvalue()
     by_patient = replace(dataset, splits=np.asarray(parts), groups=np.arange(24), group_column="patient")
-    found = [
-        finding for finding in check_data(by_patient).record.findings if finding.title == "Classes missing from a split"
-    ]
+    found = [finding for finding in check_data(by_patient).record.findings if finding.title == "Classes missing from a split"]
     assert all("a class needs three groups of patient" in finding.advice for finding in found) and len(found) == 2
 
 
@@ -296,9 +280,7 @@ def test_several_labels_an_image(make_dataset):
 
 
 def test_several_labels_are_in_no_order(tmp_path):
-    np.savez(
-        tmp_path / "a.npz", images=np.zeros((4, 8, 8), np.uint8), labels=np.array([[1, 1], [0, 1], [1, 0], [0, 0]])
-    )
+    np.savez(tmp_path / "a.npz", images=np.zeros((4, 8, 8), np.uint8), labels=np.array([[1, 1], [0, 1], [1, 0], [0, 0]]))
     with pytest.raises(UsageError, match="--ordinal is for classes in an order"):
         check_data(tmp_path / "a.npz", ordinal=True)
 

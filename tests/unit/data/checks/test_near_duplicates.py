@@ -79,9 +79,7 @@ def test_what_all_pictures_have_in_common_makes_no_pair():
 
 
 def test_a_symmetric_picture_is_no_pair_with_itself():
-    symmetric = [
-        np.concatenate([half, half[:, ::-1]], axis=1) for half in (np.asarray(scan(seed)) for seed in range(150))
-    ]
+    symmetric = [np.concatenate([half, half[:, ::-1]], axis=1) for half in (np.asarray(scan(seed)) for seed in range(150))]
     assert len(search(symmetric).pairs) == 0
 
 

@@ -38,9 +38,7 @@ def test_brighter_test_images_are_a_warning_with_medians_and_effect(check):
     finding, measured = found["Train and test differ"], by_fact(found)["mean intensity"]
     assert finding.severity == "warning" and found.result.is_sound
     assert found["Train against val"].severity == "passed"
-    assert finding.text.startswith(
-        "test differs from train in mean intensity (median 0.39 in train, 0.59 in test; effect 0.98"
-    )
+    assert finding.text.startswith("test differs from train in mean intensity (median 0.39 in train, 0.59 in test; effect 0.98")
     assert "(permutation tests of images)" in finding.text
     assert measured.effect > 0.9 and measured.p_value == pytest.approx(10 / 2000) and measured.matters
     assert not by_fact(found)["height"].matters
@@ -52,11 +50,7 @@ def test_brighter_test_images_are_a_warning_with_medians_and_effect(check):
     [
         ("width", "median 7 in train, 14 in test", lambda image: np.repeat(image, 2, axis=1)),
         ("contrast", "median", lambda image: image // 2 + np.uint8(50)),
-        (
-            "channels and bit depth",
-            "RGB 8-bit: 0\xa0% in train, 100\xa0% in test",
-            lambda image: np.repeat(image, 3, axis=2),
-        ),
+        ("channels and bit depth", "RGB 8-bit: 0\xa0% in train, 100\xa0% in test", lambda image: np.repeat(image, 3, axis=2)),
     ],
 )
 def test_other_facts_of_the_images(check, fact, words, change):
@@ -89,16 +83,10 @@ def test_shares_of_classes(check):
 
 
 def test_shares_of_several_labels(make_dataset):
-    labels = np.stack(
-        [np.arange(120) % 2, np.asarray([part == "test" for part in PARTS]) | (np.arange(120) % 3 == 0)], 1
-    )
-    dataset = replace(
-        make_dataset(pictures(2), CLASSES, splits=PARTS), targets=labels, labels=labels, class_names=("a", "b")
-    )
+    labels = np.stack([np.arange(120) % 2, np.asarray([part == "test" for part in PARTS]) | (np.arange(120) % 3 == 0)], 1)
+    dataset = replace(make_dataset(pictures(2), CLASSES, splits=PARTS), targets=labels, labels=labels, class_names=("a", "b"))
     (measured,) = [
-        each
-        for each in check_data(dataset).record.split_differences
-        if each.matters and each.fact == "shares of the classes"
+        each for each in check_data(dataset).record.split_differences if each.matters and each.fact == "shares of the classes"
     ]
     assert measured.effect == pytest.approx(2 / 3) and measured.found.startswith("label b: 33")
 
@@ -109,18 +97,14 @@ def test_types_of_files_name_no_part_of_a_name(make_dataset):
     names = [f"1.2.840.{row}" if part == "test" else f"{row}.PNG" for row, part in enumerate(PARTS)]
     dataset = replace(dataset, _images=replace(dataset._images, names=names))
     record = check_data(dataset).record
-    (measured,) = [
-        each for each in record.split_differences if each.fact == "type of the file" and each.split == "test"
-    ]
+    (measured,) = [each for each in record.split_differences if each.fact == "type of the file" and each.split == "test"]
     assert measured.found == ".png: 100\xa0% in train, 0\xa0% in test" and measured.matters
     assert "1.2.840" not in record.model_dump_json()
 
 
 def test_few_rows_and_drawn_splits_say_nothing(check, make_dataset):
     few = ["train"] * 60 + ["test"] * 19
-    found = check(
-        [image + np.uint8(50 * (row >= 60)) for row, image in enumerate(pictures(0, 79))], CLASSES[:79], splits=few
-    )
+    found = check([image + np.uint8(50 * (row >= 60)) for row, image in enumerate(pictures(0, 79))], CLASSES[:79], splits=few)
     assert found.record.split_differences == [] and "Train against test" not in found
     assert "Train and test differ" not in found
     dataset = make_dataset(pictures(0), CLASSES)
@@ -156,9 +140,7 @@ class _Facts:
         number = len(self.survey)
         base = np.zeros(number) if groups is None else rng.normal(size=number)[groups]
         facts = [
-            ImageFacts(
-                kind=f"{height}×8 {kind} 8-bit", height=int(height), width=8, intensity=float(a), contrast=float(b)
-            )
+            ImageFacts(kind=f"{height}×8 {kind} 8-bit", height=int(height), width=8, intensity=float(a), contrast=float(b))
             for height, kind, a, b in zip(
                 rng.integers(8, 12, number),
                 rng.choice(["grey", "RGB"], number),

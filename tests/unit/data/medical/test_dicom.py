@@ -49,9 +49,7 @@ def test_full_keeps_every_stored_value(tmp_path, bits, signed, photometric):
     if bits == 1 and signed:
         pytest.skip("one bit has no sign")
     values = stored_values(bits, bits, signed=signed)
-    path = write_dicom(
-        tmp_path / "x.dcm", values, bits_stored=bits, photometric=photometric, WindowCenter=3, WindowWidth=2
-    )
+    path = write_dicom(tmp_path / "x.dcm", values, bits_stored=bits, photometric=photometric, WindowCenter=3, WindowWidth=2)
     pixels = read(path, "full")
     assert pixels.dtype == (np.uint8 if bits in (1, 8) else pixels.dtype)
     assert (pixels.min(), pixels.max()) == (0, np.iinfo(pixels.dtype).max)
@@ -142,12 +140,7 @@ def expected_sigmoid(x, center, width):
 @pytest.mark.parametrize("width", [1, 2, 80, 400])
 @pytest.mark.parametrize(
     ("function", "expected"),
-    [
-        (None, expected_linear),
-        ("LINEAR", expected_linear),
-        ("LINEAR_EXACT", expected_exact),
-        ("SIGMOID", expected_sigmoid),
-    ],
+    [(None, expected_linear), ("LINEAR", expected_linear), ("LINEAR_EXACT", expected_exact), ("SIGMOID", expected_sigmoid)],
 )
 def test_the_window_of_the_file_is_applied_in_physical_units(tmp_path, function, expected, width):
     stored = ramp(-300, 300)
@@ -173,9 +166,7 @@ def test_the_users_window_replaces_that_of_the_file(tmp_path):
     np.testing.assert_array_equal(read(path, "lung"), read(path, "-600,1500"))
 
 
-@pytest.mark.parametrize(
-    "window", [{"WindowCenter": 40, "WindowWidth": 0}, {"WindowCenter": "", "WindowWidth": ""}, {}]
-)
+@pytest.mark.parametrize("window", [{"WindowCenter": 40, "WindowWidth": 0}, {"WindowCenter": "", "WindowWidth": ""}, {}])
 def test_without_a_usable_window_the_full_range_is_shown(tmp_path, window):
     path = write_dicom(tmp_path / "x.dcm", ramp(0, 100), bits_stored=12, **window)
     assert dicom_facts(path, "x.dcm").shown == "full range"
@@ -191,9 +182,7 @@ def lut_item(first, entries, bits):
 
 def test_a_voi_table_is_looked_up(tmp_path):
     entries = np.array([0, 5, 1000, 4095])
-    path = write_dicom(
-        tmp_path / "x.dcm", np.arange(8, dtype=np.uint16)[np.newaxis], VOILUTSequence=[lut_item(2, entries, 12)]
-    )
+    path = write_dicom(tmp_path / "x.dcm", np.arange(8, dtype=np.uint16)[np.newaxis], VOILUTSequence=[lut_item(2, entries, 12)])
     assert dicom_facts(path, "x.dcm").shown == "own table"
     wanted = entries[np.clip(np.arange(8) - 2, 0, 3)] / 4095
     np.testing.assert_allclose(read(path)[0, :, 0] / 65535, wanted, atol=1e-5)
@@ -241,9 +230,7 @@ def test_each_frame_may_have_its_own_slope_and_window(tmp_path):
 
 def test_monochrome1_is_inverted_after_the_window(tmp_path):
     plain = write_dicom(tmp_path / "1.dcm", ramp(-300, 300), WindowCenter=40, WindowWidth=80)
-    inverse = write_dicom(
-        tmp_path / "2.dcm", ramp(-300, 300), WindowCenter=40, WindowWidth=80, photometric="MONOCHROME1"
-    )
+    inverse = write_dicom(tmp_path / "2.dcm", ramp(-300, 300), WindowCenter=40, WindowWidth=80, photometric="MONOCHROME1")
     np.testing.assert_array_equal(read(inverse), 65535 - read(plain))
 
 

@@ -174,10 +174,7 @@ NIFTI_CASES = {
     "other byte order in the sizes": (nifti(dim=(40, ">8h", 3, 24, 20, 1, 1, 1, 1, 1)), "sizes are damaged"),
     "negative size": (nifti(dim=(40, "<8h", 3, -24, 20, 1, 1, 1, 1, 1)), "sizes are damaged"),
     "size of zero": (nifti(dim=(40, "<8h", 3, 24, 0, 1, 1, 1, 1, 1)), "sizes are damaged"),
-    "too large": (
-        nifti(dim=(40, "<8h", 3, 32767, 32767, 32767, 1, 1, 1, 1)),
-        "bytes are announced, and it can hold at most",
-    ),
+    "too large": (nifti(dim=(40, "<8h", 3, 32767, 32767, 32767, 1, 1, 1, 1)), "bytes are announced, and it can hold at most"),
     "larger than the file": (nifti(dim=(40, "<8h", 3, 24, 20, 9, 1, 1, 1, 1)), "bytes are announced"),
     "smaller than the file": (nifti(dim=(40, "<8h", 3, 20, 20, 1, 1, 1, 1, 1)), "more values than it announces"),
     "volumes that are not there": (nifti(dim=(40, "<8h", 4, 24, 20, 1, 9, 1, 1, 1)), "bytes are announced"),
@@ -253,9 +250,7 @@ PNG_CASES = {
     "damaged data": (SOUND[:200] + b"\xff" * 9 + SOUND[209:], "damaged"),
 }
 
-CASES = [
-    (kind, case) for kind, cases in (("dcm", DICOM_CASES), ("nii", NIFTI_CASES), ("png", PNG_CASES)) for case in cases
-]
+CASES = [(kind, case) for kind, cases in (("dcm", DICOM_CASES), ("nii", NIFTI_CASES), ("png", PNG_CASES)) for case in cases]
 
 
 @pytest.mark.parametrize(("kind", "case"), CASES, ids=lambda value: str(value).replace(" ", "-"))
@@ -298,9 +293,7 @@ def test_a_deflated_bomb_is_not_unpacked(tmp_path, monkeypatch):
     dataset = dicom_dataset(np.zeros((1200, 1200), np.uint16))
     dataset.file_meta.TransferSyntaxUID = DeflatedExplicitVRLittleEndian
     (tmp_path / "x.dcm").write_bytes(saved(dataset))
-    with pytest.raises(
-        UnreadableImageError, match=r"what it unpacks into needs \d MB of memory, but only 1 MB is available"
-    ):
+    with pytest.raises(UnreadableImageError, match=r"what it unpacks into needs \d MB of memory, but only 1 MB is available"):
         read_dicom(tmp_path / "x.dcm", "x")
 
 
@@ -336,11 +329,7 @@ def test_what_a_header_says_of_the_patient_is_not_repeated(tmp_path):
     assert "Doe" not in str(caught.value) and "D^" not in str(caught.value)
 
 
-SEEDS = {
-    "dcm": [dicom(), rle(), deflated(), dicom(WindowCenter=40, WindowWidth=80)],
-    "nii": [nifti(), PACKED],
-    "png": [SOUND],
-}
+SEEDS = {"dcm": [dicom(), rle(), deflated(), dicom(WindowCenter=40, WindowWidth=80)], "nii": [nifti(), PACKED], "png": [SOUND]}
 
 
 @pytest.mark.parametrize("kind", SEEDS)

@@ -175,9 +175,7 @@ def test_formats_may_be_mixed(ct_folder, write_image):
 def test_damaged_files_are_named_counted_and_may_be_skipped(ct_folder):
     (ct_folder / "benign" / "a.dcm").write_bytes((ct_folder / "benign" / "a.dcm").read_bytes()[:-99])
     (ct_folder / "benign" / "z.dcm").write_bytes(b"")
-    with pytest.raises(
-        UnreadableImageError, match=r"benign/a\.dcm: the file is truncated.*1 more cannot be read: benign/z\.dcm"
-    ):
+    with pytest.raises(UnreadableImageError, match=r"benign/a\.dcm: the file is truncated.*1 more cannot be read: benign/z\.dcm"):
         open_dataset(ct_folder)
     dataset = open_dataset(ct_folder, skip_unreadable=True)
     assert len(dataset) == 11 and len(dataset.skipped_unreadable) == 2
@@ -254,12 +252,7 @@ def test_pixels_that_are_not_square_are_named(tmp_path, elements, said):
 
 def test_voxels_that_are_not_square_in_the_slice_are_named(tmp_path):
     affine = np.zeros((4, 4))
-    affine[0, 2], affine[1, 0], affine[2, 1], affine[3, 3] = (
-        5.0,
-        1.0,
-        2.0,
-        1.0,
-    )  # sagittal planes, 1 mm by 2 mm, 5 mm apart
+    affine[0, 2], affine[1, 0], affine[2, 1], affine[3, 3] = (5.0, 1.0, 2.0, 1.0)  # sagittal planes, 1 mm by 2 mm, 5 mm apart
     for label in ("a", "b"):
         for i in range(2):
             values = np.random.default_rng(i + 9 * (label == "b")).integers(0, 99, (6, 5, 1)).astype(np.int16)

@@ -85,9 +85,7 @@ def test_slope_and_intercept_apply_before_the_window(tmp_path):
     assert written.dtype == np.int16
 
 
-@pytest.mark.parametrize(
-    ("cal", "shown"), [((10, 20), "own range"), ((0, 0), "lowest to highest value"), ((9, 3), None)]
-)
+@pytest.mark.parametrize(("cal", "shown"), [((10, 20), "own range"), ((0, 0), "lowest to highest value"), ((9, 3), None)])
 def test_the_range_that_the_file_names(tmp_path, cal, shown):
     values = np.arange(24, dtype=np.int16).reshape(4, 3, 2)
     path = write_nifti(tmp_path / "x.nii", values, cal=cal)
@@ -120,9 +118,7 @@ def test_any_order_of_the_axes_looks_the_same(tmp_path, codes):
     plain = write_nifti(tmp_path / "ras.nii", marked(), cal=(0, 255))
     image = nibabel.load(plain)
     wanted = nibabel.orientations.axcodes2ornt(tuple(codes))
-    turned = image.as_reoriented(
-        nibabel.orientations.ornt_transform(nibabel.orientations.io_orientation(image.affine), wanted)
-    )
+    turned = image.as_reoriented(nibabel.orientations.ornt_transform(nibabel.orientations.io_orientation(image.affine), wanted))
     turned.header["cal_max"] = 255
     turned.to_filename(tmp_path / "turned.nii")
     np.testing.assert_array_equal(stack(tmp_path / "turned.nii"), stack(plain))
@@ -172,9 +168,7 @@ def test_colours(tmp_path, names):
 def test_values_must_be_numbers(tmp_path, bad):
     values = np.zeros((3, 3, 3), np.float32)
     values[1, 1, 0] = bad
-    with pytest.raises(
-        UnreadableImageError, match=r"Cannot read the image x\.nii: 1 of its 27 values are NaN or infinite"
-    ):
+    with pytest.raises(UnreadableImageError, match=r"Cannot read the image x\.nii: 1 of its 27 values are NaN or infinite"):
         read(write_nifti(tmp_path / "x.nii", values), index=2)
 
 

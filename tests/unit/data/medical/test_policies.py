@@ -43,9 +43,7 @@ def test_a_count_spreads_without_repeating(count):
     assert chosen[0] + chosen[-1] in range(35, 39)  # as far from one end as from the other
 
 
-@pytest.mark.parametrize(
-    "text", ["", "0", "-1", "1.5", "nan", "most", "slice:0", "slice:", "slice:1.5", "3,4", "#12", "1e1"]
-)
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "nan", "most", "slice:0", "slice:", "slice:1.5", "3,4", "#12", "1e1"])
 def test_other_slices_are_wrong_usage(text):
     with pytest.raises(UsageError, match="--slices is middle, all, a count"):
         parse_slices(text)
@@ -57,9 +55,7 @@ def test_windows_have_names(name):
     assert policy.window == Window(*HOUNSFIELD_WINDOWS[name]) and policy.is_hounsfield
 
 
-@pytest.mark.parametrize(
-    ("text", "window"), [("40,400", Window(40.0, 400.0)), (" -600.5, 1e3", Window(-600.5, 1000.0))]
-)
+@pytest.mark.parametrize(("text", "window"), [("40,400", Window(40.0, 400.0)), (" -600.5, 1e3", Window(-600.5, 1000.0))])
 def test_windows_have_numbers(text, window):
     assert parse_window(text).window == window
 

@@ -189,9 +189,7 @@ def test_a_split_must_be_known_for_every_row(table):
 
 
 def test_a_table_without_train_rows(table):
-    with pytest.raises(
-        DataError, match=r"no rows of the split train\. Its splits: A, B\. Rename the one to use to train"
-    ):
+    with pytest.raises(DataError, match=r"no rows of the split train\. Its splits: A, B\. Rename the one to use to train"):
         open_dataset(table("path,label,split\n0.png,a,A\n1.png,b,B\n"))
 
 

@@ -165,12 +165,7 @@ def test_groups_and_attributes(saved):
 
 def test_columns_can_be_chosen(saved):
     made = dataset(
-        {
-            "fine": [0, 1] * 4,
-            "coarse": [1, 1, 0, 0] * 2,
-            "hospital": ["a", "b"] * 4,
-            "mask": images(start=90),
-        },
+        {"fine": [0, 1] * 4, "coarse": [1, 1, 0, 0] * 2, "hospital": ["a", "b"] * 4, "mask": images(start=90)},
         fine=classes("a", "b"),
         coarse=classes("c", "d"),
         mask=datasets.Image(),
@@ -246,15 +241,11 @@ def test_lists_are_several_labels_an_image(saved, cells, item, length, names, la
 
 
 def test_a_separator_parts_the_labels_of_one_cell(saved):
-    folder = saved(
-        dataset({"finding": ["mass|edema", "edema", "mass", "edema"] * 2, "label": [0, 1] * 4}, label=classes())
-    )
+    folder = saved(dataset({"finding": ["mass|edema", "edema", "mass", "edema"] * 2, "label": [0, 1] * 4}, label=classes()))
     rows = rows_of(folder, label_columns=("finding",), label_separator="|")
     assert rows.label_names == ("edema", "mass")
     assert rows.labels.tolist()[:3] == [[1, 1], [1, 0], [0, 1]]
-    with pytest.raises(
-        UsageError, match=r"--label-separator is for one column of text; label of chest holds ClassLabel"
-    ):
+    with pytest.raises(UsageError, match=r"--label-separator is for one column of text; label of chest holds ClassLabel"):
         rows_of(folder, label_separator="|")
 
 
@@ -336,9 +327,7 @@ def test_an_unreadable_cell_is_named_by_its_row(tmp_path, cell, reason):
 
 def test_pixel_arrays_are_refused_with_the_way_out(saved):
     made = datasets.Dataset.from_dict({"pixels": [[[0, 1], [2, 3]]] * 4, "label": [0, 1] * 2})
-    with pytest.raises(
-        DataError, match=r"No column of chest is declared as one image per row.*cast_column.*pixels: List"
-    ):
+    with pytest.raises(DataError, match=r"No column of chest is declared as one image per row.*cast_column.*pixels: List"):
         open_dataset(saved(made))
 
 
@@ -420,9 +409,7 @@ def hub_cache(tmp_path, monkeypatch):
             file = tmp_path / f"{config}-{split}.parquet"
             dataset({"label": [0, 1] * 4}, start=number * 20, label=classes(*names)).to_parquet(file)
             parts[split] = [str(file)]
-        builder = Parquet(
-            cache_dir=str(cache), dataset_name="Tiny", config_name=config, hash="0" * 40, data_files=parts
-        )
+        builder = Parquet(cache_dir=str(cache), dataset_name="Tiny", config_name=config, hash="0" * 40, data_files=parts)
         builder.download_and_prepare()
         target = cache / "owner___tiny" / config / "0.0.0" / ("0" * 40)
         target.mkdir(parents=True)
@@ -521,7 +508,7 @@ def test_a_real_dataset_has_the_fingerprint_of_its_npz_file(real_data, tmp_path)
                 {
                     "image": [Image.fromarray(pixels) for pixels in archive[f"{split}_images"]],
                     "label": archive[f"{split}_labels"].ravel().astype(np.int64),
-                },
+                }
             )
             for split in ("train", "val")
         }

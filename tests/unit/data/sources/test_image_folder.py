@@ -56,9 +56,7 @@ def test_images_may_lie_deeper(make_folder):
     assert dataset.image_name(2) == "a/patient 2/0.png"
 
 
-@pytest.mark.parametrize(
-    "names", [("train", "val", "test"), ("Training", "VALID", "testing"), ("train", "validation", "extra")]
-)
+@pytest.mark.parametrize("names", [("train", "val", "test"), ("Training", "VALID", "testing"), ("train", "validation", "extra")])
 def test_split_folders_are_recognised(make_folder, names):
     root = make_folder({f"{name}/{label}": 2 + place for place, name in enumerate(names) for label in ("a", "b")})
     dataset = open_dataset(root)
@@ -71,10 +69,7 @@ def test_split_folders_are_recognised(make_folder, names):
 def test_all_splits_on_request(make_folder):
     root = make_folder({"train/a": 2, "train/b": 2, "test/a": 1, "test/b": 1})
     dataset = open_dataset(root, use_split=None)
-    assert (
-        dataset.splits.tolist() == ["train"] * 4 + ["test"] * 2
-        or sorted(dataset.splits) == ["test"] * 2 + ["train"] * 4
-    )
+    assert dataset.splits.tolist() == ["train"] * 4 + ["test"] * 2 or sorted(dataset.splits) == ["test"] * 2 + ["train"] * 4
     assert dataset.rows_used == "all rows of all splits"
 
 
@@ -135,9 +130,7 @@ def test_class_folders_one_level_further_down_are_named(make_folder):
 
 
 def test_the_same_folders_in_every_class_folder_are_pointed_out(make_folder, reporter):
-    dataset = open_dataset(
-        make_folder({"site A/no": 2, "site A/yes": 2, "site B/no": 2, "site B/yes": 1}), reporter=reporter
-    )
+    dataset = open_dataset(make_folder({"site A/no": 2, "site A/yes": 2, "site B/no": 2, "site B/yes": 1}), reporter=reporter)
     assert dataset.class_names == ("site A", "site B")
     assert "hold the same folders: no, yes" in reporter.stream.getvalue()
 

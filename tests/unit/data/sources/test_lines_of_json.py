@@ -82,9 +82,7 @@ def test_a_table_beside_images_masks_thumbnails_and_runs(lines):
     check_data(root, out=root / "runs" / "check")
     data = open_dataset(root)
     assert len(data) == 8
-    assert (
-        "1 .png (without a row in the table)" in data.reading[1] and "8 .png and 1 .jsonl are read" in data.reading[1]
-    )
+    assert "1 .png (without a row in the table)" in data.reading[1] and "8 .png and 1 .jsonl are read" in data.reading[1]
 
 
 def test_folders_beside_a_table_may_be_patients(lines):

@@ -61,9 +61,7 @@ def test_plain_keys(save):
 
 
 def test_classes_without_images_are_pointed_out(save, reporter):
-    open_dataset(
-        save(images=images_of(3), labels=np.array([0, 2, 0]), class_names=np.array(list("abc"))), reporter=reporter
-    )
+    open_dataset(save(images=images_of(3), labels=np.array([0, 2, 0]), class_names=np.array(list("abc"))), reporter=reporter)
     assert "No image of the classes b" in reporter.stream.getvalue()
 
 
@@ -107,9 +105,7 @@ def test_layouts_and_types(save, shape, dtype, kind):
 def test_channels_first_keep_their_colours(save):
     images = images_of(2, (3, 5, 7))
     labels = np.array([0, 1])
-    np.testing.assert_array_equal(
-        open_dataset(save(images=images, labels=labels)).read(1), np.moveaxis(images[1], 0, -1)
-    )
+    np.testing.assert_array_equal(open_dataset(save(images=images, labels=labels)).read(1), np.moveaxis(images[1], 0, -1))
 
 
 def test_bool_is_black_and_white(save):
@@ -134,10 +130,7 @@ LABELS = np.array([0, 1, 0, 1])
         ({"images": images_of(4)}, "no array labels"),
         ({"images": images_of(4), "label": LABELS}, "no array labels. Did you mean label"),
         ({"images": images_of(4), "labels": LABELS[:3]}, r"images and labels .*4 images, but labels has shape \(3,\)"),
-        (
-            {"images": images_of(4), "labels": np.array([[0, 1], [2, 1]] * 2)},
-            r"label is 2 in row 1, column 0 \(array labels",
-        ),
+        ({"images": images_of(4), "labels": np.array([[0, 1], [2, 1]] * 2)}, r"label is 2 in row 1, column 0 \(array labels"),
         ({"images": images_of(4), "labels": np.array([0.5, 1, 0, 1])}, "not whole numbers: 0.5 in row 0"),
         ({"images": images_of(4), "labels": np.array([0, np.nan, 0, 1])}, "not a number in row 1"),
         ({"images": images_of(4), "labels": np.array(["a", "", "b", "a"])}, "label is missing in row 1"),
@@ -212,9 +205,7 @@ def test_a_damaged_array_is_named(save):
 
 
 def test_a_damaged_test_array_has_no_effect(save):
-    path = save(
-        train_images=images_of(4), train_labels=LABELS, test_images=images_of(50, (9, 9)), test_labels=np.arange(50) % 2
-    )
+    path = save(train_images=images_of(4), train_labels=LABELS, test_images=images_of(50, (9, 9)), test_labels=np.arange(50) % 2)
     before = open_dataset(path).fingerprint
     corrupt(path, "test_images")
     assert open_dataset(path).fingerprint == before
@@ -243,7 +234,4 @@ def test_rows_without_a_label_are_left_out_where_it_is_asked_for(tmp_path):
 def test_a_fourth_channel_is_said_to_be_taken_for_transparency(tmp_path, channels, is_said):
     images = np.full((4, 8, 9, channels), 200, np.uint8)
     np.savez(tmp_path / "d.npz", images=images, labels=np.array([0, 1, 0, 1]))
-    assert (
-        any("the fourth is taken for transparency" in text for text in open_dataset(tmp_path / "d.npz").reading)
-        == is_said
-    )
+    assert any("the fourth is taken for transparency" in text for text in open_dataset(tmp_path / "d.npz").reading) == is_said

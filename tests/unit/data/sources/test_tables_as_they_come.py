@@ -186,9 +186,7 @@ def test_rows_of_splits_that_nothing_uses_are_said(table, capsys):
 
 @pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=;\n"])
 def test_the_first_line_of_excel(table, first):
-    path = table(
-        first + "path;label\n" + "".join(f"{name};{label}\n" for name, label in zip(FILES, CLASSES, strict=True))
-    )
+    path = table(first + "path;label\n" + "".join(f"{name};{label}\n" for name, label in zip(FILES, CLASSES, strict=True)))
     assert len(open_dataset(path)) == 8
     with pytest.raises(DataError, match=r"Line 4 of table\.csv has 1 cells"):
         open_dataset(table(first + "path;label\n0.png;a\n1.png\n"))
@@ -233,9 +231,7 @@ def test_groups_from_the_path(table, tmp_path, write_image):
         open_dataset(path, group_from="x", group_column="patient")
 
 
-@pytest.mark.parametrize(
-    ("end", "pattern"), [("", r"patient(\d*)"), ("NA", r"patient(\w+?)_"), ("unknown", r"patient(\w+?)_")]
-)
+@pytest.mark.parametrize(("end", "pattern"), [("", r"patient(\d*)"), ("NA", r"patient(\w+?)_"), ("unknown", r"patient(\w+?)_")])
 def test_a_path_that_names_nobody_is_no_patient(tmp_path, write_image, end, pattern):
     for number in range(6):
         who = number if number < 3 else end

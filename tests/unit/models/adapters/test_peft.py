@@ -26,10 +26,7 @@ OURS = {
     ),
     "BatchNorm": (lambda: drawn(lambda: timm.create_model("mobilenetv2_035")), None),
     "groups": (grouped_network, {"grouped": [], "last": [], "back": []}),
-    "padding that follows the image": (
-        lambda: drawn(lambda: timm.create_model("test_efficientnet", pad_type="same")),
-        None,
-    ),
+    "padding that follows the image": (lambda: drawn(lambda: timm.create_model("test_efficientnet", pad_type="same")), None),
 }
 
 
@@ -50,9 +47,7 @@ def test_peft_loads_ours(kind, tmp_path):
     network = build()
     classifier = plain(network, 32)
     if layers is None:
-        rows = find_targets(
-            classifier, {name for name, _ in classifier.named_modules()}, "auto", fused="q+v", model="m"
-        )
+        rows = find_targets(classifier, {name for name, _ in classifier.named_modules()}, "auto", fused="q+v", model="m")
         layers = {name.removeprefix("body."): [] for name in rows}
     options = {name: {"r": 2, "alpha": 3.0, **({"rows": rows} if rows else {})} for name, rows in layers.items()}
     untouched = classifier(images()).clone()
@@ -69,10 +64,7 @@ def test_peft_loads_ours(kind, tmp_path):
 
 
 THEIRS = {
-    "fused qkv": (
-        vit,
-        {"target_modules": ["attn.qkv", "fc1"], "modules_to_save": ["head"], "rank_pattern": {"fc1": 3}},
-    ),
+    "fused qkv": (vit, {"target_modules": ["attn.qkv", "fc1"], "modules_to_save": ["head"], "rank_pattern": {"fc1": 3}}),
     "BatchNorm": (
         lambda: drawn(lambda: timm.create_model("test_resnet")),
         {"target_modules": r"layer1\..*conv\d", "modules_to_save": ["fc"]},
@@ -119,11 +111,7 @@ def test_an_a_that_mixes_groups_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [
-        ({"use_dora": True}, "lora_magnitude_vector|use_dora"),
-        ({"lora_bias": True}, "lora_bias"),
-        ({"bias": "all"}, "bias=all"),
-    ],
+    [({"use_dora": True}, "lora_magnitude_vector|use_dora"), ({"lora_bias": True}, "lora_bias"), ({"bias": "all"}, "bias=all")],
 )
 def test_what_we_do_not_compute_is_refused(settings, words, tmp_path):
     network = SmallCnn()

@@ -62,9 +62,7 @@ def test_names_rank_and_alpha_are_those_of_peft(folder):
 def test_factors_and_head_come_back_bit_for_bit(folder):
     before, after = adapted(SmallCnn(), ["block"], r=2, alpha=3.0), plain(SmallCnn())
     found = read_peft_adapter(after, folder)
-    assert [(recipe.host, recipe.options) for recipe in found.recipes] == [
-        ("body.block", {"r": 2, "alpha": 3.0, "dropout": 0.0})
-    ]
+    assert [(recipe.host, recipe.options) for recipe in found.recipes] == [("body.block", {"r": 2, "alpha": 3.0, "dropout": 0.0})]
     assert found.why_no_head is None
     assert all(torch.equal(tensor, after.state_dict()[name]) for name, tensor in before.state_dict().items())
     assert before.state_dict().keys() == after.state_dict().keys()
@@ -221,19 +219,14 @@ def test_other_refusals_of_writing(tmp_path):
     place = tmp_path / "adapter"
     with pytest.raises(UsageError, match="no LoRA adapters"):
         write_peft_adapter(plain(SmallCnn()), place)
-    block = AdapterRecipe(
-        "adaptformer", "body.blocks.0", {"bottleneck": 2, "scale": 0.1, "dropout": 0.0, "norm": "none"}
-    )
+    block = AdapterRecipe("adaptformer", "body.blocks.0", {"bottleneck": 2, "scale": 0.1, "dropout": 0.0, "norm": "none"})
     with pytest.raises(UsageError, match="kind adaptformer"):
         write_peft_adapter(with_adapters(plain(vit()), [block]), place)
     merged = adapted(SmallCnn(), ["block"])
     merge_adapters(merged)
     with pytest.raises(UsageError, match="unmerge_adapters"):
         write_peft_adapter(merged, place)
-    two = [
-        AdapterRecipe("lora", f"body.{n}", {"r": 1, "alpha": 1.0, "dropout": d})
-        for n, d in (("stem", 0.0), ("block", 0.5))
-    ]
+    two = [AdapterRecipe("lora", f"body.{n}", {"r": 1, "alpha": 1.0, "dropout": d}) for n, d in (("stem", 0.0), ("block", 0.5))]
     with pytest.raises(UsageError, match=r"one dropout for all layers; these have 0\.0 and 0\.5"):
         write_peft_adapter(with_adapters(plain(SmallCnn()), two), place)
     for layer, words in (("block.fc", r"take block\.fc for a part of the head"), ("stem", r"take stem\.fc of the Mis")):
@@ -288,13 +281,7 @@ def test_settings_that_are_not_computed_are_refused_by_name(settings, error, wor
 
 
 def test_settings_that_are_off_or_of_the_past_are_no_reason(folder):
-    harmless = {
-        "use_dora": False,
-        "lora_bias": False,
-        "megatron_core": "megatron.core",
-        "loftq_config": {},
-        "revision": None,
-    }
+    harmless = {"use_dora": False, "lora_bias": False, "megatron_core": "megatron.core", "loftq_config": {}, "revision": None}
     change_config(folder, **harmless, init_lora_weights="gaussian", peft_version="9", qalora_group_size=16)
     read_peft_adapter(plain(SmallCnn()), folder)
 
@@ -310,11 +297,7 @@ REFUSED_TENSORS = [
     (lambda s: s.update({"base_model.model.fc.bias": torch.zeros(4)}), WeightsMismatchError, r"head fc .*bias \(4,\)"),
     (lambda s: s.update({A[17:]: torch.zeros(2)}), DataError, "twice"),
     (lambda s: [s.pop(A), s.pop(B)], WeightsMismatchError, "no matrices of LoRA"),
-    (
-        lambda s: [s.update({n.replace("block", "fc"): s[n].clone()}) for n in (A, B)],
-        UsageError,
-        "LoRA on fc, the head",
-    ),
+    (lambda s: [s.update({n.replace("block", "fc"): s[n].clone()}) for n in (A, B)], UsageError, "LoRA on fc, the head"),
     (lambda s: [s.update({n.replace("block", "norm"): s[n].clone()}) for n in (A, B)], UsageError, "norm.*BatchNorm2d"),
 ]
 

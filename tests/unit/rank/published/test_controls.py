@@ -12,9 +12,7 @@ from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.statistics import mean_interval
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "mean"), [(itm_benchmark, 0.646), (thesis_datasets, 0.528), (thesis_architectures, 0.449)]
-)
+@pytest.mark.parametrize(("benchmark", "mean"), [(itm_benchmark, 0.646), (thesis_datasets, 0.528), (thesis_architectures, 0.449)])
 def test_the_prior_of_other_targets_foresees_the_results(benchmark, mean):
     table = benchmark()
     assert agreement_by_target(held_out_prior(table), table.results).mean() == pytest.approx(mean, abs=5e-4)
@@ -87,9 +85,7 @@ def test_the_fitted_one_is_judged_without_having_seen_the_target():
     np.testing.assert_allclose(fitted(table)[organ], before[organ])
 
 
-@pytest.mark.parametrize(
-    ("benchmark", "mean"), [(itm_benchmark, 0.655), (thesis_datasets, 0.551), (thesis_architectures, 0.448)]
-)
+@pytest.mark.parametrize(("benchmark", "mean"), [(itm_benchmark, 0.655), (thesis_datasets, 0.551), (thesis_architectures, 0.448)])
 def test_the_fitted_one_does_not_beat_the_prior_clearly(benchmark, mean):
     found = method(evaluate_benchmark(benchmark()), "aggregate")
     assert found.mean.value == pytest.approx(mean, abs=1e-3)

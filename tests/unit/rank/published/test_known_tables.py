@@ -9,22 +9,14 @@ from crossgraft.errors import DataError
 from crossgraft.rank.ground_truth import noise_ceiling
 from crossgraft.rank.published.benchmark import held_out_prior
 from crossgraft.rank.published.evaluate import agreement_by_target
-from crossgraft.rank.published.tables import (
-    imagenet_results,
-    printed_names,
-    published_table,
-    published_tables,
-    weights_called,
-)
+from crossgraft.rank.published.tables import imagenet_results, printed_names, published_table, published_tables, weights_called
 from crossgraft.rank.results_store import full_name, name_in_table
 from crossgraft.statistics import weighted_kendall
 
 
 def test_every_table_has_a_source_and_fractions():
     for table in published_tables():
-        assert table.results.shape == (len(table.targets), len(table.models)) and len(table.groups) == len(
-            table.targets
-        )
+        assert table.results.shape == (len(table.targets), len(table.models)) and len(table.groups) == len(table.targets)
         assert table.source and table.protocol and table.origin
         assert 0 <= np.nanmin(table.results) <= np.nanmax(table.results) <= 1
         for values in (table.validation, table.standard_deviations, table.seconds, *table.kinds.values()):
@@ -64,19 +56,14 @@ def test_an_ambiguous_name_is_refused_with_both_tables():
 
 
 def test_weights_have_one_name_in_all_tables():
-    assert (
-        full_name("torchvision:resnet18")
-        == full_name("resnet18.tv_in1k")
-        == name_in_table("thesis-architectures", "resnet")
-    )
+    assert full_name("torchvision:resnet18") == full_name("resnet18.tv_in1k") == name_in_table("thesis-architectures", "resnet")
     assert name_in_table("sfda_cnn", "densenet121") == name_in_table("tmlr", "densenet121") == "densenet121.tv_in1k"
     assert name_in_table("itm", "DINO-B16") == name_in_table("medmnistplus_auc", "DINO ViT-B/16")
     assert full_name("densenet121") != "densenet121.tv_in1k"  # timm's default weights are others
 
 
 @pytest.mark.parametrize(
-    ("name", "tau"),
-    [("sfda_cnn", 0.837), ("tmlr", 0.733), ("medmnistplus_accuracy", 0.496), ("medmnistplus_auc", 0.459)],
+    ("name", "tau"), [("sfda_cnn", 0.837), ("tmlr", 0.733), ("medmnistplus_accuracy", 0.496), ("medmnistplus_auc", 0.459)]
 )
 def test_the_static_prior_is_what_was_found_before(name, tau):
     benchmark = published_table(name).benchmark()

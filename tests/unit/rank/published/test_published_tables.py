@@ -68,10 +68,7 @@ def test_friedman_tests_are_the_recomputed_ones(thesis):
 
 def test_the_slips_are_listed(thesis, itm):
     found = {slip.where: (slip.printed, slip.recomputed) for slip in thesis.slips}
-    assert found["Table 6.2, row Pneumonia"] == (
-        "LogME rank 3, N-LEEP rank 2",
-        "LogME rank 2 (0.3113), N-LEEP rank 3 (0.3074)",
-    )
+    assert found["Table 6.2, row Pneumonia"] == ("LogME rank 3, N-LEEP rank 2", "LogME rank 2 (0.3113), N-LEEP rank 3 (0.3074)")
     printed, recomputed = found["Table 6.3, row of average ranks, and its Friedman test"]
     assert printed == "SFDA 3.91, N-LEEP 4.73; p = 0.113"
     assert recomputed == "SFDA 4.18, N-LEEP 4.45; p = 0.143"
@@ -124,9 +121,7 @@ def test_a_run_directory_holds_record_and_page(tmp_path):
     record = evaluate_published("itm", out=tmp_path / "run").record
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "Nothing beats the static prior" in page
-    with open_run(
-        tmp_path / "run", command="rank --published", command_line="", config={"published": "itm"}, seed=0
-    ) as run:
+    with open_run(tmp_path / "run", command="rank --published", command_line="", config={"published": "itm"}, seed=0) as run:
         assert run.read_record("report.json", type(record)) == record
 
 

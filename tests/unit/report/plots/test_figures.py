@@ -74,9 +74,7 @@ def test_split_comparison_shows_both_accuracies(examples):
 def test_confusion_on_a_phone_shrinks_its_cells_only_as_far_as_it_must():
     def width(num_classes, images, *, is_narrow):
         names = [f"class number {number}" for number in range(num_classes)]
-        record = ConfusionRecord(
-            split="test", class_names=names, counts=[[images] * num_classes for _ in range(num_classes)]
-        )
+        record = ConfusionRecord(split="test", class_names=names, counts=[[images] * num_classes for _ in range(num_classes)])
         drawing = confusion_figure(record, identifier="confusion", is_narrow=is_narrow)
         assert drawing.count(f">{images}<") == num_classes**2
         return float(re.search(r"max-width: ([\d.]+)px", drawing)[1])

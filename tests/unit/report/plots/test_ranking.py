@@ -54,9 +54,7 @@ def test_a_model_without_a_value_keeps_its_row(ranking):
 def test_controls_are_hollow(ranking):
     svg = ranking_figure(ranking, "logme", identifier="r")
     hollow = [
-        style
-        for style in re.findall(r'<use [^>]*style="([^"]*)"', svg)
-        if re.search("fill: none|fill-opacity: 0(;|$)", style)
+        style for style in re.findall(r'<use [^>]*style="([^"]*)"', svg) if re.search("fill: none|fill-opacity: 0(;|$)", style)
     ]
     assert len(hollow) == 3 + 1  # three controls and the legend
 
@@ -69,11 +67,7 @@ def test_without_intervals_shuffled_values_and_controls(ranking):
             "models": candidates,
             "rankings": [
                 order.model_copy(
-                    update={
-                        "rows": [row for row in order.rows if row.rank],
-                        "best_shuffled": None,
-                        "num_shuffled": 0,
-                    }
+                    update={"rows": [row for row in order.rows if row.rank], "best_shuffled": None, "num_shuffled": 0}
                 )
             ],
         }

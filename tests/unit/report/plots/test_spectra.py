@@ -58,9 +58,7 @@ def test_before_and_after_differ_in_their_line_and_share_a_colour(axes_of):
 
 
 def test_artefacts_have_colours_of_their_own_and_nothing_is_drawn_at_the_edge(axes_of):
-    artefacts = [
-        SpectrumCurve(f"edit {number}", [0, 1, 0, 0], "artefact") for number in range(spectra.MOST_DRAWN_ARTEFACTS)
-    ]
+    artefacts = [SpectrumCurve(f"edit {number}", [0, 1, 0, 0], "artefact") for number in range(spectra.MOST_DRAWN_ARTEFACTS)]
     lines = named(axes_of(spectra_figure, "net", FREQUENCIES, [FLAT, AFTER, *artefacts]))
     colours = {line.get_color() for name, line in lines.items() if not name.startswith("_")}
     assert len(colours) == 2 + spectra.MOST_DRAWN_ARTEFACTS
@@ -85,9 +83,7 @@ def test_without_a_value_of_all_images_there_is_no_line(axes_of):
 def test_who_cannot_see_a_figure_is_told_and_names_stay_text():
     svg = spectra_figure("net", FREQUENCIES, [FLAT, BEFORE], identifier="one")
     assert "net: spectra by frequency: images, before." in svg
-    assert "AUC by cutoff of low-pass and high-pass" in bands_figure(
-        "net", [LOW, HIGH], clean=0.8, chance=0.5, identifier="two"
-    )
+    assert "AUC by cutoff of low-pass and high-pass" in bands_figure("net", [LOW, HIGH], clean=0.8, chance=0.5, identifier="two")
     evil = spectra_figure("<script>alert(1)</script>", FREQUENCIES, [FLAT], identifier="one")
     assert not re.search(r"<script", evil)
     assert evil == spectra_figure("<script>alert(1)</script>", FREQUENCIES, [FLAT], identifier="one")

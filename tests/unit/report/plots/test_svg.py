@@ -89,8 +89,6 @@ def test_families_differ_by_colour_and_by_marker():
     assert len(set(many.values())) == FAMILY_LIMIT
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("short", "short"), ("0123456789abcdef", "012345…cdef"), ("a\nb\x00", "a�b�")]
-)
+@pytest.mark.parametrize(("text", "expected"), [("short", "short"), ("0123456789abcdef", "012345…cdef"), ("a\nb\x00", "a�b�")])
 def test_long_and_unprintable_names(text, expected):
     assert shortened(text, 11) == expected

@@ -92,9 +92,7 @@ def test_a_reason_is_said_once_for_all_models(blocks_of):
 
 
 def test_what_can_only_be_asked_has_bands_alone_and_says_why(blocks_of):
-    asked = tuned_frequencies(
-        frequencies=[], images=[], priorities=[], artefacts=[], notes=["function can only be asked."]
-    )
+    asked = tuned_frequencies(frequencies=[], images=[], priorities=[], artefacts=[], notes=["function can only be asked."])
     blocks = blocks_of(audit_frequencies(asked))
     assert [table.caption for table in tables(blocks)] == ["AUC without some frequencies"]
     assert items(blocks) == ["function can only be asked."]

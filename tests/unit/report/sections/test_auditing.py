@@ -2,12 +2,7 @@
 
 import pytest
 
-from crossgraft.audit.page import (
-    audit_heading,
-    audited_data_section,
-    confounders_section,
-    outcomes_section,
-)
+from crossgraft.audit.page import audit_heading, audited_data_section, confounders_section, outcomes_section
 from crossgraft.audit.page_numbers import differences_section, groups_section, numbers_section
 from crossgraft.audit.record import AuditMetric, GateRecord
 from crossgraft.records.base import CheckRecord
@@ -73,9 +68,7 @@ def test_models_with_the_same_outcome_share_a_sentence(make):
 def test_a_condition_that_holds_is_in_the_answer_and_in_the_checks(make):
     verdict, _ = verdict_of(make())
     assert verdict.answer.endswith("The condition shortcut_reliance_index>0.1 of --fail-on holds.")
-    passed = [
-        GateRecord(condition=text, state="passed", said="no model.") for text in ("auc_drop>0.9", "clean_auc<0.5")
-    ]
+    passed = [GateRecord(condition=text, state="passed", said="no model.") for text in ("auc_drop>0.9", "clean_auc<0.5")]
     assert verdict_of(make(gates=passed))[0].answer.endswith("2 conditions of --fail-on do not hold.")
     items = [block for block in audited_data_section(Source(make())).blocks if isinstance(block, Items)]
     assert "--fail-on shortcut_reliance_index>0.1: failed. mobilenetv2_100 with tag (0.400)." in items[-1].items
@@ -111,9 +104,7 @@ def test_what_frozen_features_cannot_tell_is_trained_next(make, outcome):
 def test_the_heading_counts_what_was_asked(make):
     heading = audit_heading(Source(make()))
     assert heading.title.startswith("Audit of mobilenetv2_100 on ")
-    assert heading.summary == (
-        "1 confounder · malignant against the rest · 80 test images (40 positive) · quick mode · 5 folds"
-    )
+    assert heading.summary == ("1 confounder · malignant against the rest · 80 test images (40 positive) · quick mode · 5 folds")
     two = [audit_entry("resnet18"), audit_entry("resnet50")]
     assert audit_heading(Source(make(entries=two))).title.startswith("Audit of 2 models on ")
     trained = audit_heading(Source(make(mode="trained", entries=[trained_entry()], num_folds=1)))
@@ -207,17 +198,13 @@ def test_what_a_curve_sums_up_to(make):
 
 def test_what_reaches_the_network(make):
     reached = audit_entry(input_rms=0.0625)
-    table = confounders_section(
-        Source(make(entries=[reached, audit_entry(mitigation="dfr", input_rms=0.0625)]))
-    ).blocks[1]
+    table = confounders_section(Source(make(entries=[reached, audit_entry(mitigation="dfr", input_rms=0.0625)]))).blocks[1]
     assert [texts(row) for row in table.rows] == [["tag", "4.50", "0.062", "0.900", "[0.880, 0.920]"]]
 
 
 def test_a_cue_of_the_other_class_says_why_it_is_relied_on(make):
     reason = "Positives that carry it are taken for negatives."
-    _, reasons = outcomes_section(
-        Source(make(mode="trained", entries=[trained_entry(drop=-0.05, reason=reason)]))
-    ).blocks
+    _, reasons = outcomes_section(Source(make(mode="trained", entries=[trained_entry(drop=-0.05, reason=reason)]))).blocks
     assert reasons.items == [f"mobilenetv2_100, tag: {reason}"]
 
 
@@ -251,10 +238,7 @@ def test_confounders_with_their_units(make):
 def test_the_data_say_how_carriers_were_drawn(make):
     def facts(record):
         return dict(
-            entry
-            for block in audited_data_section(Source(record)).blocks
-            if isinstance(block, Facts)
-            for entry in block.rows
+            entry for block in audited_data_section(Source(record)).blocks if isinstance(block, Facts) for entry in block.rows
         )
 
     found = facts(make(negatives=0.25))
@@ -306,14 +290,7 @@ def test_each_confounder_has_its_own_least_reliant_model(make):
 def test_a_number_without_an_interval_says_why_once(make):
     record = make()
     entry = record.entries[0]
-    bare = [
-        each.model_copy(update={"low": None, "high": None, "no_interval_reason": "one group"}) for each in entry.metrics
-    ]
+    bare = [each.model_copy(update={"low": None, "high": None, "no_interval_reason": "one group"}) for each in entry.metrics]
     changed = record.model_copy(update={"entries": [entry.model_copy(update={"metrics": bare})]})
-    items = [
-        item
-        for block in audited_data_section(Source(changed)).blocks
-        if isinstance(block, Items)
-        for item in block.items
-    ]
+    items = [item for block in audited_data_section(Source(changed)).blocks if isinstance(block, Items) for item in block.items]
     assert len(bare) > 1 and items.count("No interval: one group.") == 1

@@ -44,11 +44,7 @@ def test_each_variant_is_a_panel_with_its_own_shares(source_of, number):
     for svg in (*figure.drawings, *figure.narrow):
         said = texts(svg)
         assert [text for text in said if text.startswith("way")] == [f"way {place}" for place in range(number)]
-        assert (
-            said.count("PC 1 (50\N{NO-BREAK SPACE}% of the variance)")
-            == said.count("PC 2 (25\N{NO-BREAK SPACE}%)")
-            == number
-        )
+        assert said.count("PC 1 (50\N{NO-BREAK SPACE}% of the variance)") == said.count("PC 2 (25\N{NO-BREAK SPACE}%)") == number
         assert {"kind 0", "kind 1"} <= set(said)
     assert "layer layer3.2" in figure.caption and "seed 4" in figure.caption
     assert "not places, directions and units" in figure.caption and "are drawn" not in figure.caption

@@ -34,10 +34,7 @@ def thumbnails_of(record, *, left_out=()):
     """A shade of its own for each picture."""
     numbers = [image.number for image in record.images]
     keys = [
-        (f"{row.edit}: {what}", number)
-        for row in record.sheets
-        for what in ("without", "with", "change")
-        for number in numbers
+        (f"{row.edit}: {what}", number) for row in record.sheets for what in ("without", "with", "change") for number in numbers
     ]
     return tuple(
         Thumbnail(class_name=name, row=number, png_base64=png(shade))
@@ -63,9 +60,7 @@ def blocks_of(section, kind):
 
 def verdict_of(record):
     section = sections_of(record)["verdict"]
-    return blocks_of(section, Verdict)[0], [
-        text for each in blocks_of(section, Folded) for text in each.blocks[0].items
-    ]
+    return blocks_of(section, Verdict)[0], [text for each in blocks_of(section, Folded) for text in each.blocks[0].items]
 
 
 def test_the_answer_and_what_to_type_next(record):
@@ -115,9 +110,7 @@ def test_every_sheet_stands_below_its_place(record):
         for what, images in gallery.images.items():
             assert [shades[image] for image in images] == [(f"{edit}: {what}", number) for number in (7, 9, 4)]
     first = blocks_of(sections["place-1"], Paragraph)[0].text
-    assert first.startswith(
-        "From left to right: malignant (image 7), malignant (image 9) and benign (image 4). A title"
-    )
+    assert first.startswith("From left to right: malignant (image 7), malignant (image 9) and benign (image 4). A title")
 
 
 def test_an_image_that_cannot_be_edited_leaves_its_place_free(record):
@@ -188,10 +181,7 @@ def test_the_page_is_escaped_and_its_links_lead_somewhere(record, examples, tmp_
     assert RAW.search(html) is None and "<script>alert" not in html
     inside = [target.removeprefix("#") for target in links.targets if target.startswith("#")]
     assert set(inside) <= set(links.ids) and len(set(links.ids)) == len(links.ids)
-    assert {target for target in links.targets if target.startswith("sheets")} == {
-        "sheets/0%20%23.png",
-        "sheets/1%20%23.png",
-    }
+    assert {target for target in links.targets if target.startswith("sheets")} == {"sheets/0%20%23.png", "sheets/1%20%23.png"}
     assert len(links.images) == 18 and "This page contains images" in html
 
 

@@ -19,11 +19,7 @@ def model(examples):
 
 def parts_of(record, command_line=TYPED):
     builders = KINDS.get("distillation").builders
-    return {
-        section.name: section.blocks
-        for build in builders
-        if (section := build(Source(record, command_line=command_line)))
-    }
+    return {section.name: section.blocks for build in builders if (section := build(Source(record, command_line=command_line)))}
 
 
 def verdict_of(record, command_line=TYPED):

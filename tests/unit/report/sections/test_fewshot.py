@@ -18,15 +18,9 @@ def record(examples):
 @pytest.mark.parametrize(
     ("heads", "said"),
     [
-        (
-            [head("copa", 0.81, 0.02), head("logistic", 0.79)],
-            "above logistic (0.790 ± 0.010; paired difference +0.020 ± 0.004)",
-        ),
+        ([head("copa", 0.81, 0.02), head("logistic", 0.79)], "above logistic (0.790 ± 0.010; paired difference +0.020 ± 0.004)"),
         ([head("copa", 0.80, 0.002), head("logistic", 0.79)], "not separable from logistic"),
-        (
-            [head("logistic", 0.8), head("ncc", 0.79, -0.003)],
-            "no head is above the baseline. Not separable from it: ncc.",
-        ),
+        ([head("logistic", 0.8), head("ncc", 0.79, -0.003)], "no head is above the baseline. Not separable from it: ncc."),
         ([head("logistic", 0.8), head("ncc", 0.7, -0.1)], "episodes: no head is above the baseline."),
         ([head("logistic", 0.8)], "logistic has an accuracy of 0.800 ± 0.010 on queries, mean of 600 episodes."),
     ],

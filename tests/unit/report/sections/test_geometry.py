@@ -46,9 +46,7 @@ def of_kind(section, kind):
 
 def sharp(*values):
     rows = [
-        SharpnessRow(
-            network=f"<b>{name}", loss=0.5, one_step=value, many_steps=value * 1.2, per_batch=None, first_order=value
-        )
+        SharpnessRow(network=f"<b>{name}", loss=0.5, one_step=value, many_steps=value * 1.2, per_batch=None, first_order=value)
         for name, value in zip("abc", values, strict=False)
     ]
     return SharpnessRecord(rho=0.01, steps=10, batch_size=64, num_images=156, sums_labels=False, rows=rows)
@@ -90,14 +88,10 @@ def test_distances_stand_beside_what_the_centre_is_good_for():
     distances, centre = of_kind(section, Table)
     assert [cell.values[0] for cell in distances.rows[1]] == ["b", 1.0, 0.01, 0.1, 2.0, 0.2]
     assert "Balanced accuracy, own" in [column.title for column in centre.columns]
-    assert (
-        len(of_kind(section, Figure)) == 2 and "estimated on the training images" in of_kind(section, Figure)[1].caption
-    )
+    assert len(of_kind(section, Figure)) == 2 and "estimated on the training images" in of_kind(section, Figure)[1].caption
     alone = record.model_copy(update={"start": None, "tasks": [], "centre_to_start": None})
     assert len(of_kind(distance_section(Source(alone)), Figure)) == 1
-    bare = tasks[0].model_copy(
-        update={"own_low": None, "own_high": None, "no_interval_reason": "No interval: one group."}
-    )
+    bare = tasks[0].model_copy(update={"own_low": None, "own_high": None, "no_interval_reason": "No interval: one group."})
     (_, centre) = of_kind(distance_section(Source(record.model_copy(update={"tasks": [bare]}))), Table)
     assert list(centre.notes) == ["No interval: one group."]
 
@@ -155,9 +149,7 @@ def test_a_map_has_a_panel_per_network_but_the_reference_and_says_why_one_has_no
     assert of_kind(section, Items)[0].items == ["flat: the points lie on a line."]
     rows = [
         TsneRow(network="a", points=[(0.0, 1.0), (2.0, 3.0)], trustworthiness=0.9, gap=0.3, drawn_gap=0.6, reason=None),
-        TsneRow(
-            network="b", points=[], trustworthiness=None, gap=None, drawn_gap=None, reason="b gives the same features"
-        ),
+        TsneRow(network="b", points=[], trustworthiness=None, gap=None, drawn_gap=None, reason="b gives the same features"),
     ]
     tsne = tsne_section(Source(TsneRecord(class_name="benign", num_images=2, perplexity=13, seed=0, networks=rows)))
     assert "gap 0.30, drawn 0.60" in str(of_kind(tsne, Figure)[0].drawings[0])
@@ -167,13 +159,7 @@ def test_a_map_has_a_panel_per_network_but_the_reference_and_says_why_one_has_no
 def probe(name, difference=None, half=0.05):
     ends = (None, None) if difference is None else (difference - half, difference + half)
     return ProbeRow(
-        network=name,
-        accuracy=0.7,
-        low=0.6,
-        high=0.8,
-        difference=difference,
-        difference_low=ends[0],
-        difference_high=ends[1],
+        network=name, accuracy=0.7, low=0.6, high=0.8, difference=difference, difference_low=ends[0], difference_high=ends[1]
     )
 
 
@@ -199,12 +185,7 @@ def test_images_stand_over_maps_only_where_the_page_has_them_and_small_filters_s
     rows = [
         AttentionRow(network="before", attention=[[[1.0, 0.1]]], overlap=None, overlap_low=None, overlap_high=None),
         AttentionRow(
-            network="after",
-            attention=[[[0.1, 1.0]]],
-            overlap=0.3,
-            overlap_low=0.2,
-            overlap_high=0.4,
-            drawn_overlaps=[0.0],
+            network="after", attention=[[[0.1, 1.0]]], overlap=0.3, overlap_low=0.2, overlap_high=0.4, drawn_overlaps=[0.0]
         ),
     ]
     record = AttentionRecord(

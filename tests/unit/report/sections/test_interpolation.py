@@ -56,9 +56,7 @@ def test_the_answer_stands_beside_what_guessing_gives_and_above_the_figure():
     assert verdict.answer.startswith("Val picks the share 0.5 of the fine-tuned network. Balanced accuracy 0.83")
     assert "guessing gives 0.50" in verdict.answer
     assert verdict_of(curve(picked=1))[0].answer.startswith("Val picks the fine-tuned network itself. Balanced")
-    assert verdict_of(curve(picked=0))[0].answer.startswith(
-        "Val picks the start, the pretrained network with the head of"
-    )
+    assert verdict_of(curve(picked=0))[0].answer.startswith("Val picks the start, the pretrained network with the head of")
     assert "(CKA) 0.900" in verdict.answer
     assert (verdict.caveat, others) == (None, [])
     assert figure is not None

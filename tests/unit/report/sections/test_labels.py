@@ -14,10 +14,7 @@ def several(ranking):
     """The example ranking as one of two labels, of which the second was not scored."""
     first, second = ranking.dataset.class_names
     dataset = ranking.dataset.model_copy(update={"task": "multi-label"})
-    cells = [
-        cell if cell.value is None else cell.model_copy(update={"per_label": {first: cell.value}})
-        for cell in ranking.cells
-    ]
+    cells = [cell if cell.value is None else cell.model_copy(update={"per_label": {first: cell.value}}) for cell in ranking.cells]
     left_out = {second: "3 images with it, where at least 10 are needed."}
     return ranking.model_copy(update={"dataset": dataset, "cells": cells, "labels_left_out": left_out})
 
@@ -32,9 +29,7 @@ def test_each_label_has_a_row_with_the_models_in_the_order_of_the_ranking(severa
     assert row[0].text == several.dataset.class_names[0]
     assert row[1].values == (several.dataset.class_counts[0],)
     assert row[2].values == (several.cell(with_value[0], several.primary_score).value,)
-    assert table.notes == [
-        f"Not scored: {several.dataset.class_names[1]}: 3 images with it, where at least 10 are needed."
-    ]
+    assert table.notes == [f"Not scored: {several.dataset.class_names[1]}: 3 images with it, where at least 10 are needed."]
 
 
 def test_one_class_an_image_has_no_such_section(ranking, source_of):

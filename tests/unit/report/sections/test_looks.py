@@ -17,9 +17,7 @@ def caveats_of(record):
     """Of its verdict: the first and those folded below it."""
     section = KINDS.get(record.kind).builders[0](Source(record))
     (verdict,) = [block for block in section.blocks if isinstance(block, Verdict)]
-    folded = [
-        item for block in section.blocks if isinstance(block, Folded) for item in getattr(block.blocks[0], "items", [])
-    ]
+    folded = [item for block in section.blocks if isinstance(block, Folded) for item in getattr(block.blocks[0], "items", [])]
     return [verdict.caveat, *folded]
 
 

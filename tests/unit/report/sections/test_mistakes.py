@@ -13,9 +13,7 @@ from support.tuning_records import EVIL, tuning_record
 def record_with(*rows, num_wrong=None):
     found = [MistakeRecord(row=row, target=EVIL, answer="b", probability=0.987) for row in rows]
     return tuning_record(
-        mistakes=MistakesRecord(
-            num_wrong=len(rows) if num_wrong is None else num_wrong, num_images=40, most_certain=found
-        )
+        mistakes=MistakesRecord(num_wrong=len(rows) if num_wrong is None else num_wrong, num_images=40, most_certain=found)
     )
 
 

@@ -4,12 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from crossgraft.compare.page import (
-    MODEL_COMPARISON_CAVEATS,
-    after_comparison,
-    probed_before,
-    shared_mistakes_section,
-)
+from crossgraft.compare.page import MODEL_COMPARISON_CAVEATS, after_comparison, probed_before, shared_mistakes_section
 from crossgraft.compare.page_layers import (
     forgotten_section,
     layer_cca_section,
@@ -108,18 +103,14 @@ def test_looks_at_the_images_of_probes_are_said_where_there_were_others(compared
         ProbeRow(network=name, accuracy=0.5, low=0.4, high=0.6, difference=gap, difference_low=gap, difference_high=gap)
         for name, gap in (("A", None), ("B", -0.1))
     ]
-    forgotten = ForgettingRecord(
-        data=EVIL, reference="A", num_train=10, num_test=10, num_groups=None, majority=0.5, rows=probes
-    )
+    forgotten = ForgettingRecord(data=EVIL, reference="A", num_train=10, num_test=10, num_groups=None, majority=0.5, rows=probes)
     geometry = ModelGeometry(asked=[], forgetting=forgotten)
     looks = LooksRecord(number=3, by_command={"compare": 3}, optimism=None)
     source = compared(geometry=geometry, probe_looks=looks)
     said = probed_before(source).text
     assert said.startswith(f"Linear probes on {EVIL}: this is the 3rd look at these test images (3 × compare)")
     assert probed_before in MODEL_COMPARISON_CAVEATS
-    assert EVIL not in "".join(
-        str(drawing) for each in of_kind(forgotten_section(source), Figure) for drawing in each.drawings
-    )
+    assert EVIL not in "".join(str(drawing) for each in of_kind(forgotten_section(source), Figure) for drawing in each.drawings)
     assert probed_before(compared(geometry=geometry, probe_looks=looks.model_copy(update={"number": 1}))) is None
     assert probed_before(compared()) is None and forgotten_section(compared()) is None
 
@@ -133,11 +124,7 @@ OTHER = {"kind": "fine-tuned", "started_with": {"--model": "zoo.yaml:b"}}
     [
         (TUNED, {}, "crossgraft compare zoo.yaml:a runs/a --data images --weights-dir weights"),
         ({}, OTHER, "crossgraft compare zoo.yaml:b runs/b --data images"),
-        (
-            TUNED,
-            OTHER,
-            "crossgraft compare runs/a runs/b --data images --before zoo.yaml:a,zoo.yaml:b --weights-dir weights",
-        ),
+        (TUNED, OTHER, "crossgraft compare runs/a runs/b --data images --before zoo.yaml:a,zoo.yaml:b --weights-dir weights"),
         (TUNED, TUNED, "crossgraft compare runs/a runs/b --data images --before zoo.yaml:a --weights-dir weights"),
         ({"kind": "fine-tuned"}, {}, "crossgraft compare PRETRAINED_A runs/a --data images"),
     ],

@@ -9,12 +9,7 @@ DOWNLOADED = "crossgraft rank x --models mobilenetv3_small_100,resnet18 --allow-
 
 
 @pytest.mark.parametrize(
-    ("cached", "line"),
-    [
-        (None, DOWNLOADED),
-        ("gpt2", DOWNLOADED),
-        ("timm--resnet18.a1_in1k", "crossgraft rank x"),
-    ],
+    ("cached", "line"), [(None, DOWNLOADED), ("gpt2", DOWNLOADED), ("timm--resnet18.a1_in1k", "crossgraft rank x")]
 )
 def test_models_are_ranked_where_there_are_some(cached, line, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))

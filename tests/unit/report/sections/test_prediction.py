@@ -71,14 +71,7 @@ def test_metrics_appear_where_true_classes_are_known(record, source_of):
 
 def test_rows_hold_names_only_if_the_record_has_them(record, source_of):
     (table,) = blocks_of(rows_section(source_of(record)), Table)
-    assert [column.title for column in table.columns] == [
-        "Row",
-        "Decision",
-        "Probability",
-        "True",
-        "benign",
-        "malignant",
-    ]
+    assert [column.title for column in table.columns] == ["Row", "Decision", "Probability", "True", "benign", "malignant"]
     named = [row.model_copy(update={"name": f"{row.row}.png"}) for row in record.rows]
     (table,) = blocks_of(rows_section(source_of(record.model_copy(update={"rows": named}))), Table)
     assert table.rows[0][1].text == "1.png"
@@ -93,10 +86,7 @@ def test_unreadable_images_and_warnings_are_checks(record, source_of):
     rows = [*record.rows[:2], damaged, *record.rows[3:]]
     changed = record.model_copy(update={"rows": rows, "num_unreadable": 1, "warnings": ["Odd."]})
     (checks,) = blocks_of(prediction_checks_section(source_of(changed)), Checks)
-    assert [check.text for check in checks.checks][:2] == [
-        "Odd.",
-        "1 image cannot be decoded and has no prediction: row 3.",
-    ]
+    assert [check.text for check in checks.checks][:2] == ["Odd.", "1 image cannot be decoded and has no prediction: row 3."]
     (table,) = blocks_of(rows_section(source_of(changed)), Table)
     assert table.rows[2][-1].text == "—"
     assert table.notes == ["Row 3: no picture."]

@@ -11,13 +11,7 @@ import pytest
 
 from crossgraft import evaluate_published
 from crossgraft.data.page import data_section
-from crossgraft.demo.page import (
-    best_model_section,
-    demo_verdict_section,
-    fine_tuned_section,
-    limits_section,
-    split_section,
-)
+from crossgraft.demo.page import best_model_section, demo_verdict_section, fine_tuned_section, limits_section, split_section
 from crossgraft.interpolate.interpolation import REFERENCE
 from crossgraft.rank.page import agreement_section, controls_section, models_section, warnings_section
 from crossgraft.rank.page_scores import rankings_section, scores_section
@@ -137,9 +131,7 @@ def test_best_is_bold_only_when_separable_from_all(ranking, source_of):
 
     assert bold(ranking) == []
     first, *rest = ranking.ranking("logme").rows
-    alone = ranking.ranking("logme").model_copy(
-        update={"rows": [first.model_copy(update={"not_separable_from": []}), *rest]}
-    )
+    alone = ranking.ranking("logme").model_copy(update={"rows": [first.model_copy(update={"not_separable_from": []}), *rest]})
     separable = ranking.model_copy(update={"rankings": [alone, *ranking.rankings[1:]]})
     assert bold(separable) == [first.model]
 
@@ -364,11 +356,7 @@ def test_the_best_model_of_a_demo_has_its_numbers_its_pages_and_its_commands(exa
     metrics, predictions, places = blocks_of(section, Table)
     assert float(csv_of(metrics)[0]["Value"]) == 0.873
     assert [cell.strong for row in predictions.rows for cell in row] == [False, False, False, False, True, False]
-    assert [row[0].href for row in places.rows] == [
-        "tune/report.html",
-        "predict/report.html",
-        "tune/model/MODEL_CARD.md",
-    ]
+    assert [row[0].href for row in places.rows] == ["tune/report.html", "predict/report.html", "tune/model/MODEL_CARD.md"]
     (code,) = blocks_of(section, Code)
     assert code.text.splitlines() == [
         "crossgraft tune digits.npz --model best.yaml --group-column writer",

@@ -15,13 +15,7 @@ from crossgraft.tune.page import (
     tuning_verdict_section,
 )
 from crossgraft.tune.page_curves import curves_section
-from crossgraft.tune.page_training import (
-    calibration_section,
-    folds_section,
-    grid_section,
-    plan_section,
-    thresholds_section,
-)
+from crossgraft.tune.page_training import calibration_section, folds_section, grid_section, plan_section, thresholds_section
 from support.tuning_records import metric, roc, tuning_record
 
 
@@ -83,10 +77,7 @@ def test_a_metric_of_rows_that_picked_the_model_says_so(record, source_of):
     nothing = tuning_verdict_section(source_of(record.model_copy(update={"metrics": []})))
     assert nothing.blocks[0].answer.startswith("No metric was measured")
     reason = tuning_record(saved_model=None, saved_model_reason="Folds give one model each")
-    assert (
-        "There is no single model: Folds give one model each."
-        in tuning_verdict_section(source_of(reason)).blocks[1].text
-    )
+    assert "There is no single model: Folds give one model each." in tuning_verdict_section(source_of(reason)).blocks[1].text
 
 
 def test_what_makes_the_number_wrong_stands_beside_it(source_of):

@@ -61,10 +61,7 @@ def test_nothing_is_claimed_where_nothing_separates_or_is_known():
     assert "linear keeps most" in said
     unknown = [equal[0].model_copy(update={"not_separable_from": []})]
     row = equal[1].model_copy(
-        update={
-            "not_separable_from": [],
-            "difference": difference(-0.05).model_copy(update={"low": None, "high": None}),
-        }
+        update={"not_separable_from": [], "difference": difference(-0.05).model_copy(update={"low": None, "high": None})}
     )
     said = answer_in_words(comparison_record(variants=[*unknown, row]))
     assert "Nothing is known" in said
@@ -77,9 +74,7 @@ def test_nothing_is_claimed_where_nothing_separates_or_is_known():
     assert "better than" not in answer_in_words(comparison_record(variants=[best, unknown[0], third]))
     guessing = [variant("full", 0.52, 0.5, is_full=True), variant("linear", 0.4, 1.0, difference=difference(-0.12))]
     assert "nothing shows yet" in answer_in_words(comparison_record(variants=guessing))
-    assert answer_in_words(comparison_record(variants=[variant("full", None, None)])).startswith(
-        "No variant has a value"
-    )
+    assert answer_in_words(comparison_record(variants=[variant("full", None, None)])).startswith("No variant has a value")
 
 
 def test_where_a_variant_lies_to_the_curve_is_said_with_its_doubt():
@@ -210,12 +205,6 @@ def test_different_batch_norms_are_a_caveat_of_comparing_similarity(source_of):
 
 
 def test_what_keeps_most_says_where_full_has_moved_statistics_too():
-    assert "0.400 of full, whose BatchNorm statistics moved, too)" in answer_in_words(
-        normed_comparison_record(hcs="frozen")
-    )
-    for record in (
-        normed_comparison_record(),
-        normed_comparison_record(hcs="frozen", full="frozen"),
-        comparison_record(),
-    ):
+    assert "0.400 of full, whose BatchNorm statistics moved, too)" in answer_in_words(normed_comparison_record(hcs="frozen"))
+    for record in (normed_comparison_record(), normed_comparison_record(hcs="frozen", full="frozen"), comparison_record()):
         assert "against 0.400 of full)" in answer_in_words(record)

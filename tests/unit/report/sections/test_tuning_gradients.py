@@ -14,11 +14,7 @@ from support.tuning_records import tuning_record
 def norms(num_blocks, job="only"):
     blocks = [
         BlockGradientRecord(
-            block=f"blocks.{place}",
-            median=0.5 + place,
-            largest=2.0,
-            num_spikes=place,
-            averages=[1.0, None, 0.1 + place],
+            block=f"blocks.{place}", median=0.5 + place, largest=2.0, num_spikes=place, averages=[1.0, None, 0.1 + place]
         )
         for place in range(num_blocks)
     ]

@@ -59,18 +59,12 @@ def test_what_was_not_measured_is_not_shown(source_of):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (
-            {},
-            "give a debiased CKA of 0.420; the fine-tuned network has 0.450. So moved statistics alone may explain the fall",
-        ),
+        ({}, "give a debiased CKA of 0.420; the fine-tuned network has 0.450. So moved statistics alone may explain the fall"),
         ({}, "What training changed is in the values marked as adapted (0.710)."),
         ({"similarity": {**SIMILARITY, "cka_debiased_untouched": 0.9}}, "moved statistics do not explain the fall"),
         ({"similarity": {**SIMILARITY, "cka_debiased": 0.96}}, "There is hardly a fall to explain."),
         ({"num_moving": 3}, "of which only some moved, may explain a part of the fall"),
-        (
-            {"mode": "frozen", "num_moving": 0},
-            "it is the training of its weights that changed the features (debiased CKA 0.450)",
-        ),
+        ({"mode": "frozen", "num_moving": 0}, "it is the training of its weights that changed the features (debiased CKA 0.450)"),
         ({"num_moving": 0}, "The BatchNorm statistics stayed those of the pretrained network"),
         ({"mode": "adapt"}, "give a debiased CKA of 0.420. Training started from there."),
     ],
@@ -92,10 +86,7 @@ def test_what_was_made_says_batch_norm_with_its_reason_and_what_was_to_be_kept(s
     assert dict(facts.rows)["BatchNorm"] == (
         "frozen (because repsim compares features): 19 layers kept the statistics of the pretrained network"
     )
-    assert (
-        dict(facts.rows)["To keep"]
-        == "debiased CKA of 0.8 on val asked for, 0.790 found; terms that keep features × 512"
-    )
+    assert dict(facts.rows)["To keep"] == "debiased CKA of 0.8 on val asked for, 0.790 found; terms that keep features × 512"
     assert {"BatchNorm", "To keep"} <= set(facts.essential)
     nothing = BatchNormRecord(mode="train", num_layers=0)
     (facts, *_) = blocks_of(plan_section(source_of(tuning_record(batch_norm=nothing))), Facts)

@@ -15,12 +15,7 @@ from crossgraft.report.kinds import KINDS
 from crossgraft.report.page import blocks_as_markdown
 from crossgraft.report.source import Source
 from crossgraft.report.terminal import record_as_text
-from crossgraft.select.page import (
-    cost_in_words,
-    next_hour_in_words,
-    selection_plan_in_words,
-    separable_in_words,
-)
+from crossgraft.select.page import cost_in_words, next_hour_in_words, selection_plan_in_words, separable_in_words
 from support.comparison_records import comparison_record, variant
 from support.selection_records import candidate, selection_record
 from support.tuning_records import metric, prediction_record, tuning_record
@@ -43,9 +38,7 @@ def verdict_of(record, command_line=None):
 
 
 def sensitivity(name, right, images, *, low=0.0, high=1.0, what="sensitivity"):
-    return MetricRecord(
-        metric=what, title=what, value=right / images, low=low, high=high, num_images=images, class_name=name
-    )
+    return MetricRecord(metric=what, title=what, value=right / images, low=low, high=high, num_images=images, class_name=name)
 
 
 def test_a_selection_says_what_guessing_gives():
@@ -62,12 +55,8 @@ def test_a_selection_says_what_val_does_not_tell_apart_and_what_was_not_trained(
     assert "1 model did not fit into the budget and may be better." in said
     record = selection_record()
     words = separable_in_words(record)
-    assert words.startswith(
-        "Val does not tell wide apart from narrow. Beside the best of those trained, wide is expected"
-    )
-    assert (
-        next_hour_in_words(record) == "Another hour would train deep, in the order of what is known of them elsewhere."
-    )
+    assert words.startswith("Val does not tell wide apart from narrow. Beside the best of those trained, wide is expected")
+    assert next_hour_in_words(record) == "Another hour would train deep, in the order of what is known of them elsewhere."
 
 
 def test_at_the_limit_of_val_a_selection_does_not_contradict_itself():
@@ -124,16 +113,12 @@ def test_folds_leave_no_model_to_predict_with():
 
 
 def test_too_few_images_to_tell_are_answered_by_folds_unless_the_split_was_given():
-    drawn = [
-        SplitRow(name="test", num_images=156, num_groups=9, class_counts=[78, 78], origin="20% of the rows, drawn")
-    ]
+    drawn = [SplitRow(name="test", num_images=156, num_groups=9, class_counts=[78, 78], origin="20% of the rows, drawn")]
     rows = [metric("balanced_accuracy", 0.53, half_width=0.1)]
     record = tuning_record(metrics=rows, splits=drawn)
     verdict, _ = verdict_of(record, TUNED)
     assert verdict.caveat.startswith("156 images are too few to tell. Guessing gives 0.50")
-    assert verdict.following == (
-        "crossgraft tune images --model resnet18 --group-column patient --code net.py --folds 5"
-    )
+    assert verdict.following == ("crossgraft tune images --model resnet18 --group-column patient --code net.py --folds 5")
     given = tuning_record(metrics=rows)
     assert verdict_of(given, TUNED)[0].following.startswith("crossgraft predict")
     bare = [row.model_copy(update={"low": None, "high": None, "no_interval_reason": "one group."}) for row in rows]
@@ -205,10 +190,7 @@ def test_a_class_of_few_test_images_is_named_with_what_they_allow():
 def test_the_most_severe_caveat_stands_first_and_the_others_are_folded():
     unsound = CheckRecord(title="Copies", severity="unsound", text="Two pictures.")
     confusion = ConfusionRecord(class_names=["benign", "malignant"], counts=[[60, 4], [18, 2]])
-    rows = [
-        metric("balanced_accuracy", 0.53, half_width=0.1),
-        metric("balanced_accuracy", 0.99, split="val", half_width=0.01),
-    ]
+    rows = [metric("balanced_accuracy", 0.53, half_width=0.1), metric("balanced_accuracy", 0.99, split="val", half_width=0.01)]
     record = tuning_record(
         checks=[unsound], metrics=rows, confusion=confusion, leakage_checked=False, leakage="There are no groups."
     )
@@ -224,9 +206,7 @@ RANKED = "crossgraft rank /data/lesions.csv --models resnet18,vit_tiny --label-c
 
 
 def test_the_best_model_of_a_ranking_is_what_is_fine_tuned_next(ranking):
-    record = ranking.model_copy(
-        update={"advised": ["vit_tiny", "resnet18"], "caution": "A random network does as well."}
-    )
+    record = ranking.model_copy(update={"advised": ["vit_tiny", "resnet18"], "caution": "A random network does as well."})
     verdict, others = verdict_of(record, RANKED)
     assert (verdict.answer, verdict.caveat) == (ranking.advice, "A random network does as well.")
     assert verdict.following == "crossgraft tune /data/lesions.csv --model vit_tiny --label-column dx --seed 3"
@@ -269,10 +249,7 @@ def test_the_page_says_that_images_had_a_part_in_the_fine_tuning():
 def test_predictions_that_nobody_measured_are_measured_next():
     typed = "crossgraft predict runs/tune new/ --code net.py --out runs/p"
     verdict, _ = verdict_of(prediction_record(labelled=False), typed)
-    assert (
-        "was not measured; the result of the fine-tuning carries over only to images of the same kind."
-        in verdict.caveat
-    )
+    assert "was not measured; the result of the fine-tuning carries over only to images of the same kind." in verdict.caveat
     assert verdict.following == "crossgraft predict runs/tune LABELLED_IMAGES --code net.py"
     measured, _ = verdict_of(prediction_record(), typed)
     assert "like those of training" in measured.caveat
@@ -329,10 +306,7 @@ def test_published_results_and_the_demo_end_with_images_of_ones_own(examples):
     )
     record = PublishedRecord(name="p", title="P", source="here", scenarios=[scenario, scenario])
     verdict, _ = verdict_of(record)
-    assert (verdict.answer, verdict.following) == (
-        "S: Nothing.",
-        "crossgraft check DATA",
-    )
+    assert (verdict.answer, verdict.following) == ("S: Nothing.", "crossgraft check DATA")
     demo, _ = verdict_of(examples.demo_record(), "crossgraft demo --out demo")
     assert demo.following == "crossgraft check DATA"
 
@@ -367,11 +341,7 @@ def test_page_markdown_and_terminal_show_the_same_three_things():
     assert lines[-3:] == ["Caveat: There are no groups.", "Next, to use it:", f"  {verdict.following}"]
     assert lines[-4].endswith("picking the model.")
     text = blocks_as_markdown([verdict])
-    assert text.split("\n\n")[1:] == [
-        "Caveat: There are no groups.",
-        "Next, to use it:",
-        f"```\n{verdict.following}\n```",
-    ]
+    assert text.split("\n\n")[1:] == ["Caveat: There are no groups.", "Next, to use it:", f"```\n{verdict.following}\n```"]
 
 
 def test_a_verdict_steers_neither_page_nor_terminal(examples, tmp_path):

@@ -35,9 +35,7 @@ def test_pixels_move_as_keras_moves_them(monkeypatch):
     image = torch.rand(1, 1, height, width, generator=generator())
     moved = Thesis(flip=False)(image, generator())[0, 0].numpy()
     # Ours turns x towards y, Keras rows towards columns: the angle changes its sign, and so does its even distribution.
-    expected = keras_affine(
-        image[0, 0].double().numpy(), -angle, shift[1] * height, shift[0] * width, shear, zoom[1], zoom[0]
-    )
+    expected = keras_affine(image[0, 0].double().numpy(), -angle, shift[1] * height, shift[0] * width, shear, zoom[1], zoom[0])
     np.testing.assert_allclose(moved, expected, atol=2e-5)
 
 
@@ -48,9 +46,7 @@ def test_the_ranges_are_those_of_chapter_3():
     zoom_x = torch.det(maps[:, :, :2]) / zoom_y
     degrees = torch.rad2deg(torch.atan2(-maps[:, 0, 1], maps[:, 1, 1]))
     shift = torch.linalg.solve(
-        torch.stack(
-            [torch.stack([maps[:, 1, 1], maps[:, 0, 1]], -1), torch.stack([-maps[:, 0, 1], maps[:, 1, 1]], -1)], -2
-        )
+        torch.stack([torch.stack([maps[:, 1, 1], maps[:, 0, 1]], -1), torch.stack([-maps[:, 0, 1], maps[:, 1, 1]], -1)], -2)
         / zoom_y[:, None, None],
         maps[:, :, 2],
     )

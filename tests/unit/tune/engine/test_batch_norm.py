@@ -6,12 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from crossgraft.geometry.batch_norm import (
-    batch_norms_of,
-    estimate_statistics,
-    moved_batch_norms,
-    with_estimated_statistics,
-)
+from crossgraft.geometry.batch_norm import batch_norms_of, estimate_statistics, moved_batch_norms, with_estimated_statistics
 from crossgraft.tune.engine.step import apply_modes, head_alone, training_batch_norms, without_moving_statistics
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.protocols import Selection
@@ -92,9 +87,7 @@ def test_estimated_statistics_are_the_plain_mean_over_batches_of_all_images(monk
             means[norm].append(mean)
             variances[norm].append(maps.var((0, 2, 3), correction=1))
             maps = (maps - mean[:, None, None]) / (variance[:, None, None] + 1e-5).sqrt()
-            maps = torch.relu(
-                maps * getattr(body, norm).weight[:, None, None] + getattr(body, norm).bias[:, None, None]
-            )
+            maps = torch.relu(maps * getattr(body, norm).weight[:, None, None] + getattr(body, norm).bias[:, None, None])
     assert sizes == [7, 7, 7]
     for norm in ("one", "two"):
         layer = getattr(found.body, norm)
@@ -131,9 +124,7 @@ class AsInEvaluation(PullToStart):
 @pytest.mark.parametrize("head_first", [False, True])
 def test_frozen_statistics_stay_bit_for_bit_while_weights_and_biases_move(head_first):
     start, look = build_classifier("cnn"), AsInEvaluation()
-    classifier, _ = train_one(
-        "cnn", selection=with_kept_statistics, regularizers=[look], head_first=head_first, head_epochs=1
-    )
+    classifier, _ = train_one("cnn", selection=with_kept_statistics, regularizers=[look], head_first=head_first, head_epochs=1)
     for kind in STATISTICS:
         assert torch.equal(getattr(classifier.body.norm, kind), getattr(start.body.norm, kind))
     for kind in ("weight", "bias"):

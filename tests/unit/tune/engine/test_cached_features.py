@@ -5,13 +5,7 @@ import torch
 
 from crossgraft.tune.augmentations import Light
 from crossgraft.tune.batch_transforms import Mixup
-from crossgraft.tune.engine.cached_features import (
-    EvaluationLogits,
-    FeatureFeed,
-    HeadOnly,
-    features_of,
-    shows_plain_images,
-)
+from crossgraft.tune.engine.cached_features import EvaluationLogits, FeatureFeed, HeadOnly, features_of, shows_plain_images
 from support.training import build_classifier, build_data, build_feed
 
 
@@ -22,9 +16,7 @@ def images():
 
 def direct(classifier, images):
     with torch.no_grad():
-        return classifier.eval()(
-            images.normalise(images.read(torch.arange(len(images)))).to(classifier.head.weight.dtype)
-        )
+        return classifier.eval()(images.normalise(images.read(torch.arange(len(images)))).to(classifier.head.weight.dtype))
 
 
 def test_features_come_from_eval_mode_in_order_and_leave_the_modes(images):

@@ -136,9 +136,7 @@ def test_scaled_gradients_are_brought_back_and_an_overflow_does_not_count():
         log.add(scale)
     norms = log.norms
     assert np.array_equal(norms.values[0], norms.values[1]) and np.isinf(norms.values[2]).all()
-    counts = [
-        sum(p.numel() for n, p in classifier.named_parameters() if f"body.{block}." in n) for block in norms.blocks
-    ]
+    counts = [sum(p.numel() for n, p in classifier.named_parameters() if f"body.{block}." in n) for block in norms.blocks]
     assert norms.values[0] == pytest.approx(np.sqrt(counts))
     assert norms.averages[2] == pytest.approx(norms.values[0])
 

@@ -82,9 +82,7 @@ def test_the_epoch_that_is_kept_is_one_at_the_end_that_keeps_enough_and_of_those
     assert result.best_epoch == best and result.best_value == losses[best]
     assert torch.equal(classifier.head.weight, told.seen[best])
     assert not any(
-        row.is_best
-        for row, similarity in zip(result.history, similarities, strict=True)
-        if abs(similarity - 0.8) > 0.03
+        row.is_best for row, similarity in zip(result.history, similarities, strict=True) if abs(similarity - 0.8) > 0.03
     )
     without = Told(similarities, losses)
     _, free = train_one("plain", evaluate=without, epochs=4)

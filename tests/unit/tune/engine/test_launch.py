@@ -54,11 +54,7 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision
     one, alone = train_one("plain", **common)
     parted = {**common, "accumulate": 2, "checkpoint_folder": tmp_path}
     two, together = train_one("plain", num_processes=2, on_epoch=rows.append, **parted)
-    assert (
-        largest_difference(one, two)
-        < tolerance
-        < largest_difference(one, build_classifier("plain").to(one.head.weight.dtype))
-    )
+    assert largest_difference(one, two) < tolerance < largest_difference(one, build_classifier("plain").to(one.head.weight.dtype))
     for first, second in zip(alone.history, together.history, strict=True):
         assert first.terms == pytest.approx(second.terms, abs=tolerance)
         assert first.metrics == pytest.approx(second.metrics, abs=tolerance)
@@ -73,11 +69,7 @@ def test_two_processes_with_uneven_shares_are_one_with_the_whole_batch(precision
 def test_two_processes_keep_statistics_of_batch_norm_and_a_similarity_as_one_does():
     """``--batch-norm frozen`` and ``--keep``: the same factor, and the same epoch in spite of a rule that wants another."""
     common = {"feed": DoubleFeed(7), "precision": "64-true", "selection": with_kept_statistics, "epochs": 3}
-    common |= {
-        "evaluate": similarity_evaluation("cnn"),
-        "learning_rate": 0.3,
-        "rule": SelectionRule("cka_debiased", "max"),
-    }
+    common |= {"evaluate": similarity_evaluation("cnn"), "learning_rate": 0.3, "rule": SelectionRule("cka_debiased", "max")}
     regularizers = [RepSim(0.1, mode="cka"), L2SP(0.1, decoupled=True)]
 
     def trained(processes, *, keep_factor=3.0, keep=0.54):
@@ -115,10 +107,7 @@ def test_statistics_of_all_that_go_through_the_network_together_have_the_gradien
 @pytest.mark.xdist_group(forked.GROUP)
 @pytest.mark.parametrize(
     ("regularizer", "error", "message"),
-    [
-        (BrokenInOneProcess(), DivergedError, "pull/broken is nan"),
-        (VanishingProcess(), CrossgraftError, "ended without a word"),
-    ],
+    [(BrokenInOneProcess(), DivergedError, "pull/broken is nan"), (VanishingProcess(), CrossgraftError, "ended without a word")],
 )
 def test_what_goes_wrong_in_a_process_is_raised_here(regularizer, error, message):
     with pytest.raises(error, match=message):
@@ -144,9 +133,7 @@ def test_a_script_without_main_guard_is_not_run_again_and_starts_its_own_process
 
 
 def test_batch_norm_in_train_mode_is_refused_on_the_cpu_and_frozen_is_not():
-    with pytest.raises(
-        UsageError, match=r"body\.norm is a BatchNorm layer in train mode.*with --batch-norm frozen, or"
-    ):
+    with pytest.raises(UsageError, match=r"body\.norm is a BatchNorm layer in train mode.*with --batch-norm frozen, or"):
         check_processes(job("cnn", num_processes=2))
     check_processes(job("cnn", num_processes=2, selection=only_head))
     check_processes(job("cnn", num_processes=2, selection=with_kept_statistics))

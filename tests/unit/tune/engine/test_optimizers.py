@@ -22,9 +22,7 @@ def test_every_trained_parameter_is_in_one_group_and_no_other():
     for selection in (everything, only_head):
         named = build(classifier, selection=selection)
         inside = [id(p) for group in named.optimizer.param_groups for p in group["params"]]
-        assert sorted(inside) == sorted(
-            id(p) for n, p in classifier.named_parameters() if n in selection(classifier).trained
-        )
+        assert sorted(inside) == sorted(id(p) for n, p in classifier.named_parameters() if n in selection(classifier).trained)
 
 
 def test_learning_rates_follow_the_share_group_by_group():

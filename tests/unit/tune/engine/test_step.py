@@ -13,14 +13,7 @@ from crossgraft.losses import CrossEntropy, Focal
 from crossgraft.tune.engine.launch import make_fabric
 from crossgraft.tune.engine.optimizers import make_optimizer
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.engine.step import (
-    Network,
-    TrainingStep,
-    apply_modes,
-    apply_selection,
-    refuse_non_finite,
-    step_randomness,
-)
+from crossgraft.tune.engine.step import Network, TrainingStep, apply_modes, apply_selection, refuse_non_finite, step_randomness
 from support.training import DoubleFeed, PullToStart, build_classifier, everything, largest_difference
 
 

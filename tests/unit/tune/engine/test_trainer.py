@@ -153,9 +153,7 @@ def test_float64_from_end_to_end():
 def test_cached_features_train_the_same_head(monkeypatch):
     used = []
     original = Phase.feed_and_network
-    monkeypatch.setattr(
-        Phase, "feed_and_network", lambda *a: used.append(type((found := original(*a))[1]).__name__) or found
-    )
+    monkeypatch.setattr(Phase, "feed_and_network", lambda *a: used.append(type((found := original(*a))[1]).__name__) or found)
     common = {"selection": only_head, "precision": "64-true", "epochs": 3, "learning_rate": 0.1}
     cached, first = train_one(features_are_fixed=True, **common)
     full, second = train_one(**common)
@@ -234,12 +232,7 @@ def test_diverged_training_stops_by_name_and_the_last_checkpoint_stays(tmp_path)
 
 def test_a_checkpoint_is_never_written_with_broken_weights(tmp_path):
     with pytest.raises(DivergedError, match="a weight is nan"):
-        train_one(
-            checkpoint_folder=tmp_path,
-            checkpoint_every_steps=1,
-            on_step=lambda report: None,
-            loss=BreaksTheHead(),
-        )
+        train_one(checkpoint_folder=tmp_path, checkpoint_every_steps=1, on_step=lambda report: None, loss=BreaksTheHead())
     assert list(tmp_path.iterdir()) == []
 
 

@@ -80,10 +80,7 @@ def test_an_export_is_replaced_only_when_asked_and_other_files_never(run, tmp_pa
 
 
 def test_the_model_and_the_global_random_state_stay_as_they_were(model, tmp_path):
-    before, state = (
-        {name: tensor.clone() for name, tensor in model.classifier.state_dict().items()},
-        torch.get_rng_state(),
-    )
+    before, state = ({name: tensor.clone() for name, tensor in model.classifier.state_dict().items()}, torch.get_rng_state())
     gradients = [parameter.requires_grad for parameter in model.classifier.parameters()]
     export_model(model, out=tmp_path / "x")
     assert torch.equal(torch.get_rng_state(), state)
@@ -177,9 +174,7 @@ def test_the_check_allows_a_share_of_the_largest_logit_and_no_nan(model):
         with pytest.raises(ExportError, match="other logits"):
             check_agreement(source, perturbed(source, by), checked_with="x")
     with pytest.raises(ExportError, match="other logits"):
-        check_agreement(
-            source, lambda images: Outputs(images.new_zeros((len(images), 9)).numpy(), None), checked_with="x"
-        )
+        check_agreement(source, lambda images: Outputs(images.new_zeros((len(images), 9)).numpy(), None), checked_with="x")
 
 
 def test_probabilities_are_checked_as_well(model):
@@ -234,10 +229,7 @@ def hub(monkeypatch):
 def test_a_push_is_private_and_sends_the_whole_folder(model, hub, tmp_path):
     exported = export_model(model, out=tmp_path / "x", push_to="me/net")
     files = ["README.md", "description.json", "export.json", "model.safetensors"]
-    assert hub.calls == [
-        ("create", "me/net", {"private": True, "exist_ok": True}),
-        ("upload", "me/net", files),
-    ]
+    assert hub.calls == [("create", "me/net", {"private": True, "exist_ok": True}), ("upload", "me/net", files)]
     assert exported.record.pushed_to == "https://hub/me/net"
     assert ExportRecord.model_validate_json((tmp_path / "x" / "export.json").read_bytes()) == exported.record
 

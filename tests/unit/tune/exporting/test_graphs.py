@@ -88,9 +88,7 @@ def test_no_place_of_this_machine_is_in_any_file(exports, format):
         with zipfile.ZipFile(folder / "model.pt2") as archive:
             contents |= {name: archive.read(name) for name in archive.namelist()}
     for name, content in contents.items():
-        assert not [word for word in (b"site-packages", b'.py"', b"/src/", b"/home/", b"/tmp/") if word in content], (
-            name
-        )
+        assert not [word for word in (b"site-packages", b'.py"', b"/src/", b"/home/", b"/tmp/") if word in content], name
 
 
 READ_FILE = {"torch": "model.pt2", "onnx": "model.onnx"}

@@ -24,9 +24,7 @@ def test_adapters_alone_give_the_outputs_of_the_model(by_peft, tmp_path, monkeyp
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     exported = export_model(saved(adapted(SmallCnn(), ["block"])), format="peft", out=tmp_path / "out")
     record = exported.record
-    assert {"adapter_config.json", "adapter_model.safetensors", "README.md", "description.json"} <= {
-        f.name for f in record.files
-    }
+    assert {"adapter_config.json", "adapter_model.safetensors", "README.md", "description.json"} <= {f.name for f in record.files}
     assert record.agreement.checked_with.startswith("PEFT" if by_peft else "crossgraft")
     assert record.agreement.largest_logit_difference <= 1e-6
     assert not any("part of the exported weights" in note for note in record.notes)

@@ -142,9 +142,7 @@ def test_lora_becomes_a_part_of_the_weights(tmp_path):
     assert not torch.equal(state["blocks.0.attn.qkv.weight"], vit_classifier().body.blocks[0].attn.qkv.weight)
     assert any("lora" in name for name in model.classifier.state_dict())  # the model itself stays as it was
     images = prepared(model)
-    network = timm.models.VisionTransformer(
-        img_size=32, patch_size=16, embed_dim=16, depth=1, num_heads=2, num_classes=3
-    )
+    network = timm.models.VisionTransformer(img_size=32, patch_size=16, embed_dim=16, depth=1, num_heads=2, num_classes=3)
     network.load_state_dict(state)
     assert close(logits(network.eval(), images), logits(model.classifier, images))
 

@@ -53,9 +53,7 @@ def reading(dataset, read):
 def test_every_bit_is_that_of_prepare_batch(arrays, preprocessing, memory_limit_bytes):
     expected = prepare_batch([arrays[row] for row in ROWS], preprocessing)
     for num_threads in (1, 3):
-        images = TrainingImages(
-            as_dataset(arrays), preprocessing, memory_limit_bytes=memory_limit_bytes, num_threads=num_threads
-        )
+        images = TrainingImages(as_dataset(arrays), preprocessing, memory_limit_bytes=memory_limit_bytes, num_threads=num_threads)
         for _ in range(2):
             unit = images.read(ROWS)
             assert unit.dtype == torch.float32

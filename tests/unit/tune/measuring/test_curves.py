@@ -28,9 +28,7 @@ def test_bins_give_the_calibration_error_again():
 
 def test_the_area_under_a_curve_is_the_auc_and_the_mark_lies_at_the_threshold():
     probabilities, targets = predictions(classes=2)
-    (curve,) = roc_records(
-        probabilities, targets, task=BinaryTask(), class_names=["no", "yes"], thresholds=[0.5], split="test"
-    )
+    (curve,) = roc_records(probabilities, targets, task=BinaryTask(), class_names=["no", "yes"], thresholds=[0.5], split="test")
     assert curve.class_name == "yes"
     x, y = np.array(curve.false_positive_rates), np.array(curve.true_positive_rates)
     assert len(x) <= 200

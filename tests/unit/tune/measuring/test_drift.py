@@ -56,9 +56,7 @@ def test_with_other_statistics_of_batch_norm_three_pairs_are_compared(dataset):
     source, tuned, adapted = build_classifier(), moved(), with_other_statistics()
     found = measured(dataset, Compared(tuned, ROWS, source, adapted))
     images = TrainingImages(dataset.take(ROWS), source.preprocessing)
-    before, after, untouched = (
-        features_of(each, images, batch_size=64, device="cpu") for each in (source, tuned, adapted)
-    )
+    before, after, untouched = (features_of(each, images, batch_size=64, device="cpu") for each in (source, tuned, adapted))
     pairs = {"": (before, after), "_adapted": (untouched, after), "_untouched": (before, untouched)}
     assert found.keys() == {f"{name}{ending}" for name in ("cka", "cka_debiased") for ending in pairs}
     for ending, pair in pairs.items():

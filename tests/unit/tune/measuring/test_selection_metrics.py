@@ -76,9 +76,7 @@ def test_only_one_pass_is_made_each_time(monkeypatch):
     classifier = build_classifier().eval()
     seen = []
     look = type(classifier).features
-    monkeypatch.setattr(
-        type(classifier), "features", lambda self, images: seen.append(len(images)) or look(self, images)
-    )
+    monkeypatch.setattr(type(classifier), "features", lambda self, images: seen.append(len(images)) or look(self, images))
     metrics(classifier)
     first = list(seen)
     assert sum(first) == 24  # the pretrained network and this one

@@ -13,9 +13,7 @@ from crossgraft.tune.measuring.thresholds import fit_thresholds, parse_threshold
 def fitted(probability, truth, rule, **options):
     probability = np.asarray(probability, dtype=float)
     both = np.column_stack([1 - probability, probability])
-    (found,) = fit_thresholds(
-        both, np.asarray(truth), task=BinaryTask(), class_names=["no", "yes"], rule=rule, **options
-    )
+    (found,) = fit_thresholds(both, np.asarray(truth), task=BinaryTask(), class_names=["no", "yes"], rule=rule, **options)
     return found
 
 
@@ -112,9 +110,7 @@ def test_intervals_know_groups():
     assert together.sensitivity.low < apart.sensitivity.low
 
 
-@pytest.mark.parametrize(
-    "text", ["jouden", "sensitivity", "sensitivity:0", "specificity:1.5", "sensitivity:much", "youden:1"]
-)
+@pytest.mark.parametrize("text", ["jouden", "sensitivity", "sensitivity:0", "specificity:1.5", "sensitivity:much", "youden:1"])
 def test_rules_that_cannot_be_read_are_named(text):
     with pytest.raises(UsageError, match="is no rule for thresholds"):
         parse_threshold_rule(text)

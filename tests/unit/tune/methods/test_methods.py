@@ -92,9 +92,7 @@ def test_exactly_the_trained_parameters_move_and_no_statistics_of_frozen_parts(n
     for name in statistics:
         norm = name.rpartition(".")[0]
         assert (name in moved) == (f"{norm}.weight" in selection.trained), name
-    assert {name for name, parameter in classifier.named_parameters() if parameter.grad is not None} == set(
-        selection.trained
-    )
+    assert {name for name, parameter in classifier.named_parameters() if parameter.grad is not None} == set(selection.trained)
 
 
 def test_full_trains_all_in_train_mode():

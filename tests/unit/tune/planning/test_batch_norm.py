@@ -53,9 +53,7 @@ def test_beside_what_keeps_more_by_it_statistics_stay_and_the_plan_says_why(regu
 def test_statistics_are_held_that_would_move_beside_what_keeps_more_by_it_asked_for_or_not(regularizer):
     assert [chosen(asked, regularizer=regularizer)[0].is_held for asked in (None, "frozen")] == [True, True]
     assert [chosen(asked, regularizer=regularizer)[0].is_held for asked in ("train", "adapt")] == [False, False]
-    assert not chosen("frozen", regularizer=f"{regularizer},l2_sp", method="lora:2")[
-        0
-    ].is_held  # LoRA moves none anyway
+    assert not chosen("frozen", regularizer=f"{regularizer},l2_sp", method="lora:2")[0].is_held  # LoRA moves none anyway
     assert not chosen("frozen", regularizer="l2_sp")[0].is_held and not chosen("frozen")[0].is_held
     assert not chosen(regularizer=regularizer, network="plain")[0].is_held
 

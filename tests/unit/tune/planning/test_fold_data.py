@@ -63,11 +63,7 @@ def test_a_feed_follows_seed_sampler_and_batch_size():
 
 @pytest.mark.parametrize(
     ("labels", "task"),
-    [
-        (np.arange(30) % 2, "binary"),
-        (np.arange(30) % 3, "multi-class"),
-        (np.eye(3, dtype=int)[np.arange(30) % 3], "multi-label"),
-    ],
+    [(np.arange(30) % 2, "binary"), (np.arange(30) % 3, "multi-class"), (np.eye(3, dtype=int)[np.arange(30) % 3], "multi-label")],
 )
 def test_the_task_follows_from_the_labels(labels, task):
     data = dataset(labels)

@@ -137,10 +137,7 @@ def fold(*, blackened=None, adapts=True):
         pixels[blackened] = 0
     dataset = dataset_from_arrays(pixels, np.arange(30) % 3)
     plugins = choose_plugins(TuneOptions(model="test_resnet"), MultiClassTask())
-    settings, networks = (
-        TrainerSettings(batch_size=8, device="cpu"),
-        dict.fromkeys(("start", "pretrained"), build_classifier),
-    )
+    settings, networks = (TrainerSettings(batch_size=8, device="cpu"), dict.fromkeys(("start", "pretrained"), build_classifier))
     return make_fold_data(dataset, PARTS, build_classifier(), plugins, settings, 1, **networks, adapts=adapts)
 
 

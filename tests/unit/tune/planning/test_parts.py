@@ -38,8 +38,7 @@ def test_groups_on_both_sides_of_one_fold_are_leakage_and_of_two_folds_are_not()
     shared = rows(WHOLE, groups=np.arange(12) // 4)
     assert shared.num_shared_groups == 1  # the second group is in train and in val
     assert (
-        shared.leakage
-        == "Leakage: of the 3 groups of column groups, 1 have images in more than one part; results are too good."
+        shared.leakage == "Leakage: of the 3 groups of column groups, 1 have images in more than one part; results are too good."
     )
     folds = (parts(range(6), [], range(6, 12), 0), parts(range(6, 12), [], range(6), 1))
     apart = rows(*folds, groups=np.arange(12) // 6, num_folds=2)

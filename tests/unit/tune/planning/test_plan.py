@@ -82,12 +82,7 @@ def classifier():
     module.add_module("body", body[:4])
     module.add_module("fc", body[4])
     backbone = Backbone(
-        module,
-        name="tiny",
-        architecture="tiny",
-        source="factory",
-        preprocessing=Preprocessing(8, 8),
-        family="tiny",
+        module, name="tiny", architecture="tiny", source="factory", preprocessing=Preprocessing(8, 8), family="tiny"
     )
     return make_classifier(backbone, 3, seed=0)
 
@@ -118,10 +113,7 @@ CONTRADICTIONS = {
         "settings": {"log_gradient_norms": True},
         "num_trained_blocks": 0,
     },
-    "learning_rate is given and also varied": {
-        "given": ["learning_rate"],
-        "grid_settings": frozenset({"learning_rate"}),
-    },
+    "learning_rate is given and also varied": {"given": ["learning_rate"], "grid_settings": frozenset({"learning_rate"})},
     "whose own options make them 0": {"regularizer": "repsim:weight=0,hcs:lam=1", "keep": Keep(0.8)},
     "and repsim compares with that": {"regularizer": "repsim", "keep": Keep(0.8), "given": ["adapter"]},
     "whose features have other ones": {"batch_norm": "adapt", "given": ["adapter"]},
@@ -131,10 +123,7 @@ CONTRADICTIONS = {
         "moved_batch_norms": ("body.bn",),
         "settings": {"num_processes": 2},
     },
-    "BatchNorm layers without kept statistics": {
-        "trained_batch_norms": ("body.bn",),
-        "settings": {"num_processes": 2},
-    },
+    "BatchNorm layers without kept statistics": {"trained_batch_norms": ("body.bn",), "settings": {"num_processes": 2}},
     "some would have no image": {"settings": {"num_processes": 8, "batch_size": 4}},
     "micro-batches without an image": {"settings": {"accumulate": 8, "batch_size": 4}},
     "(--accumulate): some would have none": {"settings": {"num_processes": 4, "accumulate": 4, "batch_size": 8}},
@@ -180,9 +169,7 @@ def test_what_compares_images_one_by_one_says_what_that_costs(regularizer):
     """However few they are, as long as there are three."""
     name = regularizer.partition(":")[0]
     for images, augmentation, cost in ((3, "none", "looked up."), (64, "light", "about a third more time per step")):
-        (said,) = notes_on(
-            situation(regularizer=regularizer, augmentation=augmentation, settings={"batch_size": images})
-        )
+        (said,) = notes_on(situation(regularizer=regularizer, augmentation=augmentation, settings={"batch_size": images}))
         assert said.startswith(f"{name}: ") and cost in said
     paper = notes_on(situation(regularizer="repsim:preset=paper,reference=batch", settings={"batch_size": 64}))
     assert len(paper) == 1 and "third more time" in paper[0]
@@ -203,8 +190,7 @@ def test_proportions_of_classes_that_differ_from_those_of_the_reference_are_said
 
 
 @pytest.mark.parametrize(
-    ("regularizer", "says"),
-    [("repsim:mode=procrustes", True), ("hcs", True), ("repsim:reference=batch,normalize=ref", False)],
+    ("regularizer", "says"), [("repsim:mode=procrustes", True), ("hcs", True), ("repsim:reference=batch,normalize=ref", False)]
 )
 def test_any_two_images_are_alike_and_the_plan_says_so(regularizer, says):
     said = " ".join(notes_on(situation(regularizer=regularizer, settings={"batch_size": 2})))
@@ -222,15 +208,9 @@ NOTES = {
     "the last epoch is kept": {"has_val": False},
     "every step sees them all": {"settings": {"batch_size": 128}},
     "will be noisy": {"trained_batch_norms": ("body.bn",), "settings": {"batch_size": 4}},
-    "repsim: the pretrained features of each image are computed once": {
-        "regularizer": "repsim",
-        "augmentation": "none",
-    },
+    "repsim: the pretrained features of each image are computed once": {"regularizer": "repsim", "augmentation": "none"},
     "repsim compares the images of a step with each other": {"regularizer": "repsim", "settings": {"batch_size": 1}},
-    "comes from 8 images at a time": {
-        "regularizer": "repsim:preset=paper",
-        "settings": {"batch_size": 64, "accumulate": 8},
-    },
+    "comes from 8 images at a time": {"regularizer": "repsim:preset=paper", "settings": {"batch_size": 64, "accumulate": 8}},
     "reference=dataset_aug": {"regularizer": "repsim:preset=paper", "augmentation": "light"},
     "which has the adapter (--adapter)": {"method": "lora", "regularizer": "l2_sp", "given": ["adapter"]},
     "also pays for the proportions of the classes": {"regularizer": "repsim:preset=paper", "sampler": "balanced"},
@@ -307,9 +287,7 @@ def test_steps_are_those_of_the_batches(num_train):
 
 def test_batch_norm_over_several_processes_names_the_ways_out():
     moved = {"trained_batch_norms": ("body.bn",), "moved_batch_norms": ("body.bn",)}
-    with pytest.raises(
-        UsageError, match=r"one process, keep their statistics \(--batch-norm frozen\), .*--method linear"
-    ):
+    with pytest.raises(UsageError, match=r"one process, keep their statistics \(--batch-norm frozen\), .*--method linear"):
         refuse_contradictions(situation(**moved, settings={"num_processes": 2}))
 
 
@@ -378,11 +356,7 @@ def test_what_a_regulariser_learns_is_no_part_of_the_trained_share(classifier):
     repsim = "repsim:reference=dataset"
     plain, regularized = (planned(classifier, "linear", regularizer=name) for name in ("none", repsim))
     assert regularized.num_own_parameters > regularized.num_trained
-    assert (
-        trained_in_words(regularized)
-        == trained_in_words(plain)
-        == "15 of 127 parameters trained (12\N{NO-BREAK SPACE}%)"
-    )
+    assert trained_in_words(regularized) == trained_in_words(plain) == "15 of 127 parameters trained (12\N{NO-BREAK SPACE}%)"
     own = f"Regularisers: {regularized.num_own_parameters} parameters of their own, trained too."
     assert own in Plan(regularized).summary().splitlines()
     added = StepCost(seconds_per_image=0.05, added_seconds_per_image=0.01, added_bytes=2**21)
@@ -450,9 +424,7 @@ def test_batch_norm_has_a_line_with_its_reason_where_there_is_some():
 
 def test_the_similarity_that_is_to_be_kept_has_a_line():
     assert words(keep=Keep.of(0.8, adapted=False))["keep"] == "debiased CKA of 0.8 on val, within 0.03"
-    assert words(keep=Keep.of(0.8, adapted=True))["keep"].startswith(
-        "debiased CKA to the adapted network of 0.8 on val"
-    )
+    assert words(keep=Keep.of(0.8, adapted=True))["keep"].startswith("debiased CKA to the adapted network of 0.8 on val")
 
 
 def test_several_plugins_of_a_slot_stand_together():

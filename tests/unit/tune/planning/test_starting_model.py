@@ -30,9 +30,7 @@ def test_one_entry_of_a_zoo_file_is_one_model_whatever_commas_are_in_its_name(tm
 
 def test_from_scratch_needs_no_weights_and_follows_the_seed():
     spec = find_model("test_resnet", None)
-    starts = [
-        load_start(spec, replace(OPTIONS, seed=seed), scratch=True, reporter=Reporter(quiet=True)) for seed in (0, 0, 1)
-    ]
+    starts = [load_start(spec, replace(OPTIONS, seed=seed), scratch=True, reporter=Reporter(quiet=True)) for seed in (0, 0, 1)]
     prints = [start.weights_fingerprint for start in starts]
     assert prints[0] == prints[1] != prints[2]
     assert starts[0].name == "test_resnet"

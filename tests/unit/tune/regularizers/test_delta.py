@@ -46,11 +46,7 @@ def map_of(classifier, layer, images):
 def test_it_is_chosen_by_name():
     assert choose(REGULARIZERS, "delta:0.1,layers=stem+block") == DELTA(alpha=0.1, layers="stem+block")
     assert DELTA().task_weight == 1 and DELTA.keeps_reference
-    for options in (
-        {"alpha": -1.0},
-        {"beta": float("nan")},
-        {"attention": True, "layers": "a+b"},
-    ):
+    for options in ({"alpha": -1.0}, {"beta": float("nan")}, {"attention": True, "layers": "a+b"}):
         with pytest.raises(UsageError):
             DELTA(**options)
     with pytest.raises(UsageError, match="reduction"):
@@ -60,11 +56,7 @@ def test_it_is_chosen_by_name():
 @pytest.mark.parametrize("reduction", ["mean", "tllib"])
 @pytest.mark.parametrize(
     ("name", "layers", "expected"),
-    [
-        ("cnn", "", ["body.block"]),
-        ("cnn", "stem+body.block", ["body.stem", "body.block"]),
-        ("vit", "", ["body.blocks.2"]),
-    ],
+    [("cnn", "", ["body.block"]), ("cnn", "stem+body.block", ["body.stem", "body.block"]), ("vit", "", ["body.blocks.2"])],
 )
 def test_the_terms_are_those_of_the_formula(name, layers, expected, reduction):
     classifier = small_classifier(name).double()
@@ -187,9 +179,7 @@ def test_weighed_maps_are_those_of_the_formula(name):
     layer = start.blocks[-1]
     squares = (map_of(classifier, layer, IMAGES) - map_of(start, layer, IMAGES)) ** 2
     squares = squares if name == "cnn" else squares.transpose(1, 2)
-    literal = sum(
-        len(weights) * weights[c].item() * squares[b, c].mean().item() for b in range(5) for c in range(len(weights))
-    )
+    literal = sum(len(weights) * weights[c].item() * squares[b, c].mean().item() for b in range(5) for c in range(len(weights)))
     assert found == pytest.approx(0.1 * literal / 5, rel=1e-10)
 
 

@@ -17,14 +17,7 @@ from crossgraft.tune.planning.step_cost import measure_step
 from crossgraft.tune.regularizers import DELTA, HCS, REGULARIZERS, StepUpdate
 from support.regularizing import PlainImages, context_of, moved
 from support.small_classifiers import small_classifier
-from support.training import (
-    DoubleFeed,
-    build_classifier,
-    build_feed,
-    everything,
-    same_bits,
-    train_one,
-)
+from support.training import DoubleFeed, build_classifier, build_feed, everything, same_bits, train_one
 
 
 def images_of(count, dtype=torch.float32):

@@ -98,9 +98,7 @@ def test_repsim_looks_at_plain_images_once_and_at_augmented_ones_each_time(folde
     feed, classifier, seen = build_feed(), build_classifier("cnn"), []
     plain, augmented = type(feed).plain_batches, type(feed).training_batches
     monkeypatch.setattr(type(feed), "plain_batches", lambda self: seen.append("plain") or plain(self))
-    monkeypatch.setattr(
-        type(feed), "training_batches", lambda self, passes: seen.append(passes) or augmented(self, passes)
-    )
+    monkeypatch.setattr(type(feed), "training_batches", lambda self, passes: seen.append(passes) or augmented(self, passes))
     for _ in range(2):
         RepSim(preset="paper").attach(classifier, feed)
     assert seen == ["plain"]

@@ -185,10 +185,7 @@ def sgd(regularizers, rate, **changes):
 
 def test_decoupled_is_the_loss_to_first_order_of_the_learning_rate():
     both = {"alpha": 0.5, "beta": 0.3}
-    apart = [
-        largest_difference(sgd([L2SP(**both)], rate), sgd([L2SP(**both, decoupled=True)], rate))
-        for rate in (1e-2, 1e-3)
-    ]
+    apart = [largest_difference(sgd([L2SP(**both)], rate), sgd([L2SP(**both, decoupled=True)], rate)) for rate in (1e-2, 1e-3)]
     plain = largest_difference(sgd([L2SP(**both)], 1e-3), sgd([], 1e-3))
     assert 50 < apart[0] / apart[1] < 200  # of second order: a tenth of the rate, a hundredth of the difference
     assert apart[1] < 0.02 * plain

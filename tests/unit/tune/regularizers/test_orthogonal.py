@@ -82,8 +82,7 @@ def test_an_orthogonal_matrix_with_errors_is_repaired():
 
 
 @pytest.mark.parametrize(
-    ("number_type", "size"),
-    [(torch.float32, 1e9), *((torch.float64, size) for size in (1e60, 1e250, float("nan")))],
+    ("number_type", "size"), [(torch.float32, 1e9), *((torch.float64, size) for size in (1e60, 1e250, float("nan")))]
 )
 def test_a_step_that_is_too_long_for_its_numbers_is_an_error_and_leaves_the_matrix(number_type, size):
     q = OrthogonalMap(4, torch.zeros((), dtype=number_type))

@@ -267,9 +267,7 @@ def test_features_that_are_no_numbers_stop_the_training(options):
 @pytest.mark.parametrize("rate", [1e60, 1e250])
 def test_a_rotation_that_diverges_stops_the_training_by_its_name(rate):
     repsim = RepSim(reference="batch", q_learning_rate=rate)
-    with pytest.raises(
-        DivergedError, match=r"in step \d: the rotation Q of repsim diverged .* smaller q_learning_rate"
-    ):
+    with pytest.raises(DivergedError, match=r"in step \d: the rotation Q of repsim diverged .* smaller q_learning_rate"):
         train_one("plain", feed=DoubleFeed(), precision="64-true", regularizers=[repsim])
 
 

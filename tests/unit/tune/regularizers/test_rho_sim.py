@@ -49,9 +49,7 @@ def test_it_is_chosen_with_its_share_first_and_compares_with_nothing():
         assert spell(choose(REGULARIZERS, spelling)) == spelling
 
 
-@pytest.mark.parametrize(
-    "spelling", ["rho_sim:rho=0", "rho_sim:K=0", "rho_sim:K=none", "rho_sim:blocks=", "rho_sim:weight=-1"]
-)
+@pytest.mark.parametrize("spelling", ["rho_sim:rho=0", "rho_sim:K=0", "rho_sim:K=none", "rho_sim:blocks=", "rho_sim:weight=-1"])
 def test_options_are_checked(spelling):
     with pytest.raises(UsageError):
         choose(REGULARIZERS, spelling)
@@ -76,9 +74,7 @@ def test_blocks_by_name_with_and_without_the_body_and_by_class():
     for blocks in ("blocks.1 + blocks.2", "body.blocks.1+body.blocks.2", "_ConvolutionalBlock"):
         regularizer = SelfIdentityMapping(blocks=blocks)
         regularizer.attach(example_classifier())
-        found.append(
-            sorted(name.partition(".projector")[0] for name in regularizer.state_dict() if "projector.0.w" in name)
-        )
+        found.append(sorted(name.partition(".projector")[0] for name in regularizer.state_dict() if "projector.0.w" in name))
     assert found[0] == found[1] == ["body.blocks.1", "body.blocks.2"]
     assert len(found[2]) == 3
 
@@ -115,12 +111,8 @@ def test_blocks_before_everything_that_is_trained_are_left_out_and_named():
     regularizer = SelfIdentityMapping(blocks="_ConvolutionalBlock")
     with selection_applied(classifier, selection):
         regularizer.attach(classifier)
-    assert regularizer.findings() == [
-        "ρSIM leaves out blocks.0 and blocks.1, each because its output needs no gradient."
-    ]
-    assert {name.rpartition(".projector")[0] for name in regularizer.state_dict() if "projector" in name} == {
-        "body.blocks.2"
-    }
+    assert regularizer.findings() == ["ρSIM leaves out blocks.0 and blocks.1, each because its output needs no gradient."]
+    assert {name.rpartition(".projector")[0] for name in regularizer.state_dict() if "projector" in name} == {"body.blocks.2"}
 
 
 class Noting(SelfIdentityMapping):
@@ -224,12 +216,7 @@ def test_clipping_counts_the_reconstructors(monkeypatch):
     monkeypatch.setattr(Fabric, "clip_gradients", clip)
     for weight in (0.0, 50.0):
         train_one(
-            "vit",
-            epochs=1,
-            clip_norm=1e9,
-            optimizer="sgd",
-            learning_rate=1e-9,
-            regularizers=[SelfIdentityMapping(weight=weight)],
+            "vit", epochs=1, clip_norm=1e9, optimizer="sgd", learning_rate=1e-9, regularizers=[SelfIdentityMapping(weight=weight)]
         )
     (plain, few), (ours, many) = norms[0], norms[len(norms) // 2]
     assert many > few and ours > 2 * plain

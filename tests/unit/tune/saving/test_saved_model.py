@@ -8,14 +8,7 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from crossgraft.errors import (
-    DataError,
-    MissingWeightsError,
-    RunDirectoryError,
-    StorageError,
-    UsageError,
-    WeightsMismatchError,
-)
+from crossgraft.errors import DataError, MissingWeightsError, RunDirectoryError, StorageError, UsageError, WeightsMismatchError
 from crossgraft.models.classifier import make_classifier
 from crossgraft.models.load import load_backbone
 from crossgraft.tune.saving.save_model import describe_saved_model, save_model

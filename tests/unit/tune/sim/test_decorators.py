@@ -50,9 +50,7 @@ def network():
 
 def test_algorithm_1_trains_the_reconstructors_with_the_network():
     model = init_SIM(network(), example=IMAGES, rho=0.5)
-    assert sorted(
-        {name.partition(".sim_reconstructor")[0] for name, _ in model.named_parameters() if "sim" in name}
-    ) == [
+    assert sorted({name.partition(".sim_reconstructor")[0] for name, _ in model.named_parameters() if "sim" in name}) == [
         "blocks.0",
         "blocks.1",
     ]
@@ -66,9 +64,7 @@ def test_algorithm_1_trains_the_reconstructors_with_the_network():
         losses.append(sim_loss.item())
         (task + sim_loss).backward()
         optimizer.step()
-    assert all(
-        not torch.equal(p, before[name]) for name, p in model.named_parameters() if not name.endswith("layer.bias")
-    )
+    assert all(not torch.equal(p, before[name]) for name, p in model.named_parameters() if not name.endswith("layer.bias"))
     assert losses[-1] < losses[0]
 
 
@@ -137,11 +133,7 @@ def test_it_is_neither_pickled_nor_saved(door, tmp_path):
     else:
         init_SIM(model, example=IMAGES)
         model = copy.deepcopy(model) if door == "a copy" else model
-    for write in (
-        pickle.dumps,
-        lambda each: torch.save(each, tmp_path / "file"),
-        lambda each: refuse_unstripped(each, "It"),
-    ):
+    for write in (pickle.dumps, lambda each: torch.save(each, tmp_path / "file"), lambda each: refuse_unstripped(each, "It")):
         with pytest.raises(UsageError, match="come closer to the training images"):
             write(model)
 

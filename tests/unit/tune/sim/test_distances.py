@@ -38,9 +38,7 @@ def by_hand(name, prediction, target):
 @pytest.mark.parametrize("name", DISTANCES)
 def test_a_distance_is_what_its_definition_says_and_a_mean_over_images(name):
     prediction, target = tokens(0), tokens(1)
-    assert DISTANCES[name](prediction, target).item() == pytest.approx(
-        by_hand(name, prediction, target).item(), rel=1e-9
-    )
+    assert DISTANCES[name](prediction, target).item() == pytest.approx(by_hand(name, prediction, target).item(), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", DISTANCES)
@@ -63,9 +61,7 @@ def test_norm_losses_see_neither_scale_nor_shift_of_a_channel():
     prediction, target = tokens(0), tokens(1)
     other = 3 * prediction - 7
     for name in ("norm_l2", "norm_mse"):
-        assert DISTANCES[name](other, target).item() == pytest.approx(
-            DISTANCES[name](prediction, target).item(), rel=1e-4
-        )
+        assert DISTANCES[name](other, target).item() == pytest.approx(DISTANCES[name](prediction, target).item(), rel=1e-4)
     assert DISTANCES["mse"](other, target) != pytest.approx(DISTANCES["mse"](prediction, target), rel=0.1)
 
 

@@ -27,9 +27,7 @@ def literal(model, sim, taken, *, distance, order="code", projected=True):
             continue
         given, target = part.projector(part.adapt(after)), part.projector(before).detach()  # equation 2
         if order == "paper":
-            losses.append(
-                ((part.predictor(standardised(given)) - standardised(target)) ** 2).mean()
-            )  # equations 3 and 4
+            losses.append(((part.predictor(standardised(given)) - standardised(target)) ** 2).mean())  # equations 3 and 4
         else:
             losses.append(l2(standardised(part.predictor(given)), standardised(target)))
     return torch.stack(losses)
@@ -90,9 +88,7 @@ def test_tokens_of_input_and_output_are_at_the_same_place(sampling, stride):
     part.register_parameter("none", nn.Parameter(torch.zeros(())))
     model(taken)
     assert sim.loss().item() == pytest.approx(0, abs=1e-12)
-    placebo = RhoSim(
-        model, blocks="1", sampling=sampling, K=4, loss="mse", projected=False, placebo=True, example=taken
-    )
+    placebo = RhoSim(model, blocks="1", sampling=sampling, K=4, loss="mse", projected=False, placebo=True, example=taken)
     (part,) = placebo.reconstructors.by_block().values()
     part.predictor = nn.Identity()
     part.register_parameter("none", nn.Parameter(torch.zeros(())))

@@ -88,18 +88,12 @@ def test_rows_of_a_block_are_of_images():
     assert [each.tolist() for each in (drawn.rows(2).places, drawn.rows(6).places)] == [[4, 2], [12, 13, 14, 6, 7, 8]]
     assert drawn.rows(2)[1:] == (5, 1) and drawn.rows(6)[1:] == (15, 3)
     unknown = [drawn.rows(3), drawn.rows(1), Drawing(torch.Generator()).rows(3)]  # no whole number of rows per image
-    assert [(rows.places.tolist(), *rows[1:]) for rows in unknown] == [
-        ([0, 1, 2], 3, 1),
-        ([0], 1, 1),
-        ([0, 1, 2], 3, 1),
-    ]
+    assert [(rows.places.tolist(), *rows[1:]) for rows in unknown] == [([0, 1, 2], 3, 1), ([0], 1, 1), ([0, 1, 2], 3, 1)]
 
 
 def test_channels_are_drawn_and_not_the_first_ones():
     given, taken = torch.randn(2, 3, 12), torch.randn(2, 3, 12)
-    drawn = [
-        some_channels(given, taken, lambda count: count // 2, torch.Generator().manual_seed(seed)) for seed in range(3)
-    ]
+    drawn = [some_channels(given, taken, lambda count: count // 2, torch.Generator().manual_seed(seed)) for seed in range(3)]
     columns = [
         [column for column in range(12) if any(torch.equal(given[..., column], part) for part in each[0].unbind(-1))]
         for each in drawn

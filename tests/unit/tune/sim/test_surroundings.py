@@ -26,9 +26,7 @@ def test_evaluation_keeps_nothing_and_a_step_keeps_nothing_behind():
     with pytest.MonkeyPatch.context() as patch:
         given = []
         patch.setattr(
-            model.blocks[1],
-            "forward",
-            lambda maps, forward=model.blocks[1].forward: given.append(forward(maps)) or given[-1],
+            model.blocks[1], "forward", lambda maps, forward=model.blocks[1].forward: given.append(forward(maps)) or given[-1]
         )
         model(taken)
     alive = weakref.ref(given.pop())
@@ -340,9 +338,7 @@ def test_a_compiled_network_gives_the_same(first, monkeypatch):
         compiled = torch.compile(model, backend="eager")
     assert len(resets) == (first == "compile")  # not every version of torch looks for new hooks itself
     (compiled(taken).square().sum() + ours.loss()).backward()
-    for one, two in zip(
-        (*plain.parameters(), *sim.parameters()), (*model.parameters(), *ours.parameters()), strict=True
-    ):
+    for one, two in zip((*plain.parameters(), *sim.parameters()), (*model.parameters(), *ours.parameters()), strict=True):
         torch.testing.assert_close(one.grad, two.grad)
 
 

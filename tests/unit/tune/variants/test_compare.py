@@ -19,9 +19,7 @@ FAST = {"model": "tiny_models:tiny", "epochs": 2, "workers": 1, "device": "cpu",
 
 
 def without_time(record):
-    return json.loads(
-        record.model_dump_json(exclude={"seconds": True}), parse_float=lambda text: round(float(text), 12)
-    ) | {
+    return json.loads(record.model_dump_json(exclude={"seconds": True}), parse_float=lambda text: round(float(text), 12)) | {
         "trainings": [row.model_dump(exclude={"seconds"}) for row in record.trainings],
         "variants": [row.model_dump(exclude={"seconds", "time_ratio"}) for row in record.variants],
         "interpolation": [row.model_dump(exclude={"seconds"}) for row in record.interpolation],
@@ -125,25 +123,18 @@ def test_contradictions_of_the_last_variant_come_before_the_first_training(squar
     ids=["keep", "batch norm"],
 )  # fmt: skip
 def test_an_option_is_for_the_variants_that_it_means_something_to(squares, compare, option, with_it, said):
-    found = compare_fine_tunings(
-        squares, compare=compare, **{**FAST, "model": "normed_models:normed"}, **option, plan=True
-    )
+    found = compare_fine_tunings(squares, compare=compare, **{**FAST, "model": "normed_models:normed"}, **option, plan=True)
     (name,) = option
     settings = {each.variant: each.plan.settings for each in found.plan.variants}
     if name == "keep":
         assert {variant for variant, chosen in settings.items() if "keep" in chosen} == with_it
     else:
-        assert {variant: chosen["batch norm"] for variant, chosen in settings.items()} == {
-            "full": "frozen",
-            "scratch": "train",
-        }
+        assert {variant: chosen["batch norm"] for variant, chosen in settings.items()} == {"full": "frozen", "scratch": "train"}
     assert found.summary().count(said) == 1
 
 
 def test_an_option_that_means_nothing_to_any_variant_is_refused_with_what_to_add(squares):
-    with pytest.raises(
-        UsageError, match=r"full and linear, each of which has no reg.*example --compare full,linear,repsim"
-    ):
+    with pytest.raises(UsageError, match=r"full and linear, each of which has no reg.*example --compare full,linear,repsim"):
         compare_fine_tunings(squares, compare="full,linear", **FAST, keep=0.9, plan=True)
     own = [{"name": "kept", "regularizer": "repsim", "keep": 0.8}, "full"]
     with pytest.raises(UsageError, match="that it is given for: full, which has no regulariser"):
@@ -198,9 +189,7 @@ def test_the_command_line_of_a_run_gives_it_again(squares, tmp_path):
     (tmp_path / "a.yaml").write_text("- {name: small, batch_size: 4}\n")
     compare_fine_tunings(squares, compare=["full", tmp_path / "a.yaml"], seeds=2, **FAST, out=tmp_path / "run")
     run = RunRecord.model_validate_json((tmp_path / "run" / "run.json").read_bytes())
-    assert run.command_line.startswith(
-        "crossgraft.compare_fine_tunings(dataset, model='tiny_models:tiny', compare=['full', '"
-    )
+    assert run.command_line.startswith("crossgraft.compare_fine_tunings(dataset, model='tiny_models:tiny', compare=['full', '")
     assert "a.yaml'], seeds=2, epochs=2" in run.command_line
     assert run.config["compare"][1] == {"name": "small", "batch_size": 4}
     assert not any(str(tmp_path) in path.read_text(errors="ignore") for path in (tmp_path / "run").rglob("*.json"))

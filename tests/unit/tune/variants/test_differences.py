@@ -10,9 +10,7 @@ RNG = np.random.default_rng(0)
 
 def images(n=200, *, groups=None):
     targets = np.arange(n) % 2
-    return MeasuredImages(
-        dataset_from_arrays(np.zeros((n, 4, 4, 3), np.uint8), targets, groups=groups), "balanced_accuracy"
-    )
+    return MeasuredImages(dataset_from_arrays(np.zeros((n, 4, 4, 3), np.uint8), targets, groups=groups), "balanced_accuracy")
 
 
 def answers(measured, share, rng=RNG):

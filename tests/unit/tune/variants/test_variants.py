@@ -22,10 +22,7 @@ def test_a_method_stands_alone_and_a_regulariser_is_added_to_full():
 
 
 def test_options_stay_with_their_plugin():
-    assert settings("l2_sp:alpha=0.1,beta=0.2,full")["l2_sp:alpha=0.1,beta=0.2"] == (
-        "full",
-        ("l2_sp:alpha=0.1,beta=0.2",),
-    )
+    assert settings("l2_sp:alpha=0.1,beta=0.2,full")["l2_sp:alpha=0.1,beta=0.2"] == ("full", ("l2_sp:alpha=0.1,beta=0.2",))
 
 
 @of_hypothesis(deadline=None)  # the first look-up reads entry points
@@ -40,10 +37,7 @@ def test_a_number_repeats_the_plugin_before_it(strengths):
 
 
 def test_a_repeated_plugin_keeps_its_other_options_and_its_method():
-    assert list(settings("partial:2+l2_sp:0.1,beta=0.5,0.2")) == [
-        "partial:2+l2_sp:0.1,beta=0.5",
-        "partial:2+l2_sp:0.2,beta=0.5",
-    ]
+    assert list(settings("partial:2+l2_sp:0.1,beta=0.5,0.2")) == ["partial:2+l2_sp:0.1,beta=0.5", "partial:2+l2_sp:0.2,beta=0.5"]
     assert list(settings("l2_sp:alpha=0.1,beta=0.5,0.2"))[1] == "l2_sp:0.2,beta=0.5"
 
 
@@ -94,9 +88,7 @@ def test_what_is_wrong_with_a_mapping_is_said(entry, kind, said):
 
 
 def test_a_file_may_set_whatever_fine_tune_takes(tmp_path):
-    (tmp_path / "a.yaml").write_text(
-        "- {name: small, batch-size: 4}\n- {name: both, regularizer: [l2_sp], epochs: 3}\n"
-    )
+    (tmp_path / "a.yaml").write_text("- {name: small, batch-size: 4}\n- {name: both, regularizer: [l2_sp], epochs: 3}\n")
     found = read_variants(["full", tmp_path / "a.yaml"])
     assert [each.name for each in found] == ["full", "small", "both"]
     assert found[1].settings == {"batch_size": 4, "method": "full", "regularizer": ()}
