@@ -78,7 +78,7 @@ def full_disk(monkeypatch):
 @pytest.fixture(autouse=True)
 def quick_pages(monkeypatch):
     """Pages are tested elsewhere, and take half the time."""
-    monkeypatch.setattr(finish, "write_report", lambda run: atomic.write_atomically(run / "report.html", A_PAGE))
+    monkeypatch.setattr(finish, "write_report", lambda run, **_: atomic.write_atomically(run / "report.html", A_PAGE))
 
 
 def state(folder):
