@@ -10,13 +10,22 @@ from urllib.parse import quote
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.edit.contact_sheet import change_in_words, faint_edits, scale_in_words, sheets_in_words
 from crossgraft.edit.edits import answer_in_words, edits_and_advice, lost_in_rounding, named
-from crossgraft.edit.record import ContactSheetRow, ContactSheetsRecord, EditedImagesRecord, EditRecord, EditRow, ShownImageRow
+from crossgraft.edit.record import (
+    ContactSheetRow,
+    ContactSheetsRecord,
+    EditedClassRow,
+    EditedImagesRecord,
+    EditedPartRow,
+    EditRecord,
+    EditRow,
+    ShownImageRow,
+)
 from crossgraft.models.available import new_folder, with_models_here
 from crossgraft.options.command import DATA, Flag
 from crossgraft.report.blocks import Block, Facts, Gallery, Heading, Paragraph, Section, Subheading
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, number, table_of, whole, words
+from crossgraft.report.tables import Cell, Column, Table, columns_of, table_of, words
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
@@ -28,10 +37,7 @@ from crossgraft.report.verdict import (
     verdict_blocks,
 )
 from crossgraft.tasks import recorded_task
-from crossgraft.words.formatting import NumberFormat, counted, joined, small_percent
-
-_LEVELS = NumberFormat(decimals=2)
-_DECIBELS = NumberFormat(decimals=1)
+from crossgraft.words.formatting import counted, joined
 
 
 def edits_table(rows: Sequence[EditRow]) -> Table:
@@ -39,12 +45,9 @@ def edits_table(rows: Sequence[EditRow]) -> Table:
     return table_of(
         rows,
         [
-            (Column("Edit"), lambda row: words(row.edit)),
+            *columns_of(EditRow, "edit"),
             (Column("Kind"), lambda row: words("takes cues away" if row.leaf is None else row.leaf)),
-            (Column("Images", numeric=True), lambda row: whole(row.num_images)),
-            (Column("rms", numeric=True), lambda row: number(row.rms, _LEVELS)),
-            (Column("Changed", numeric=True), lambda row: words(small_percent(row.share_changed))),
-            (Column("PSNR, dB", numeric=True), lambda row: number(row.psnr, _DECIBELS)),
+            *columns_of(EditRow, "num_images", "rms", "share_changed", "psnr"),
         ],
         caption="Edits",
         file_name="edits",
@@ -61,11 +64,7 @@ def edited_blocks(edits: EditedImagesRecord | None) -> list[Block]:
         return []
     parts = table_of(
         edits.parts,
-        [
-            (Column("Part"), lambda row: words(row.name)),
-            (Column("Images", numeric=True), lambda row: whole(row.num_images)),
-            (Column("Edited", numeric=True), lambda row: whole(row.num_edited)),
-        ],
+        columns_of(EditedPartRow, "name", "num_images", "num_edited"),
         caption="Edited images of each part",
         file_name="edited-parts",
     )
@@ -140,11 +139,7 @@ def _place_table(source: Source[ContactSheetsRecord], place: str, notes: Sequenc
         [row for row in source.record.sheets if row.place == place],
         [
             (Column("Edit"), edit),
-            (Column("Images", numeric=True), lambda row: whole(row.num_images)),
-            (Column("rms", numeric=True), lambda row: number(row.rms, _LEVELS)),
-            (Column("Changed", numeric=True), lambda row: _share(row.share_changed)),
-            (Column("Mask", numeric=True), lambda row: _share(row.share_touched)),
-            (Column("PSNR, dB", numeric=True), lambda row: number(row.psnr, _DECIBELS)),
+            *columns_of(ContactSheetRow, "num_images", "rms", "share_changed", "share_touched", "psnr"),
             *([(Column("Picture", page_only=True), sheet)] if source.thumbnails else []),
         ],
         caption=_capital(place),
@@ -244,10 +239,6 @@ def _picture_link(source: Source[ContactSheetsRecord], row: ContactSheetRow) -> 
     return quote(row.sheet) if source.is_at_home and row.sheet is not None else None
 
 
-def _share(share: float | None) -> Cell:
-    return words(None) if share is None else Cell(small_percent(share), (share,))
-
-
 def impossible_edits(source: Source[ContactSheetsRecord]) -> Caveat | None:
     """These images cannot carry them."""
     names = [row.edit for row in source.record.sheets if row.num_images < len(source.record.images)]
@@ -330,9 +321,7 @@ def edits_section(source: Source[EditRecord]) -> Section:
     classes = table_of(
         record.classes,
         [
-            (Column("Class"), lambda row: words(row.class_name)),
-            (Column("Images", numeric=True), lambda row: whole(row.num_images)),
-            (Column("Edited", numeric=True), lambda row: whole(row.num_edited)),
+            *columns_of(EditedClassRow, "class_name", "num_images", "num_edited"),
             *([(Column("Merged into"), lambda row: words(row.merged or ""))] if record.classes[0].merged else []),
         ],
         caption="Classes",

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_serializer
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
+from crossgraft.report.tables import Cell, Shown, whole, words
+from crossgraft.words.formatting import NumberFormat, small_percent
+
+
+def _changed(share: float) -> Cell:
+    return words(small_percent(share))
+
+
+def _share(share: float | None) -> Cell:
+    return words(None) if share is None else Cell(small_percent(share), (share,))
+
+
+NumImages = Annotated[Count, Shown("Images", whole)]
+NumEdited = Annotated[Count, Shown("Edited", whole)]
+Rms = Shown("rms", NumberFormat(decimals=2))
+Psnr = Shown("PSNR, dB", NumberFormat(decimals=1))
 
 
 class ShownImageRow(Record):
@@ -29,11 +45,15 @@ class ContactSheetRow(Record):
     sheet: str | None = Field(
         pattern=r"^sheets/[^/\\:]+\.png$", description="Name of its picture in the run directory; the page links to it."
     )
-    num_images: Count = Field(description="Images that it can be put into.")
-    rms: float | None = Field(description="Root mean square of what it changed; None where it can be put into no image.")
-    share_changed: Share | None = Field(description="Share of the samples.")
-    psnr: float | None = Field(description="Peak signal-to-noise ratio in dB.")
-    share_touched: Share | None = Field(description="Share of the pixels in its mask; None for the whole image.")
+    num_images: NumImages = Field(description="Images that it can be put into.")
+    rms: Annotated[float | None, Rms] = Field(
+        description="Root mean square of what it changed; None where it can be put into no image."
+    )
+    share_changed: Annotated[Share | None, Shown("Changed", _share)] = Field(description="Share of the samples.")
+    psnr: Annotated[float | None, Psnr] = Field(description="Peak signal-to-noise ratio in dB.")
+    share_touched: Annotated[Share | None, Shown("Mask", _share)] = Field(
+        description="Share of the pixels in its mask; None for the whole image."
+    )
     limit: float = Field(description="Grey levels of the full colours in the row of changes.")
     problems: list[str] = Field(description="What kept images from being edited, and warnings.")
 
@@ -57,21 +77,21 @@ ALL_PARTS = "all"
 class EditRow(Record):
     """One edit, in grey levels of 8 bits whatever the type of the images."""
 
-    edit: str = Field(description="As it was written, with its options.")
+    edit: Annotated[str, Shown("Edit")] = Field(description="As it was written, with its options.")
     title: str
     leaf: str | None = Field(description="Place in MICCAT; None for an edit that is no confounder.")
-    num_images: Count = Field(description="Different images that it was done to.")
-    rms: float = Field(description="Root mean square of what it changed.")
-    share_changed: Share
-    psnr: float = Field(description="Peak signal-to-noise ratio in dB.")
+    num_images: NumImages = Field(description="Different images that it was done to.")
+    rms: Annotated[float, Rms] = Field(description="Root mean square of what it changed.")
+    share_changed: Annotated[Share, Shown("Changed", _changed)]
+    psnr: Annotated[float, Psnr] = Field(description="Peak signal-to-noise ratio in dB.")
 
 
 class EditedClassRow(Record):
     """Images of one class."""
 
-    class_name: str
-    num_images: Count
-    num_edited: Count
+    class_name: Annotated[str, Shown("Class")]
+    num_images: NumImages
+    num_edited: NumEdited
     merged: str | None = Field(default=None, description="The coarser class; None: classes stay.")
 
 
@@ -96,9 +116,9 @@ class EditRecord(Record):
 class EditedPartRow(Record):
     """Images of one part of the data."""
 
-    name: str = Field(description="train, val or test; with folds 'all'.")
-    num_images: Count
-    num_edited: Count
+    name: Annotated[str, Shown("Part")] = Field(description="train, val or test; with folds 'all'.")
+    num_images: NumImages
+    num_edited: NumEdited
 
 
 class EditedImagesRecord(Record):

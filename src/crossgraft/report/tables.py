@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
+
+from pydantic import BaseModel
 
 from crossgraft.words.formatting import MISSING, NumberFormat, count
 from crossgraft.words.visible import csv_text
@@ -107,6 +109,45 @@ def table_of(
         notes=notes,
         page_only=page_only,
     )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a field of a record shows itself: ``accuracy: Annotated[float, Shown("Accuracy", NumberFormat(3))]``.
+
+    Attributes:
+        title: Heading of its column.
+        as_text: Decimals of a number, or what makes the cell; None: ``yes_or_no`` for a bool, else ``words``.
+        csv_titles: As in ``Column``.
+        page_only: As in ``Column``.
+    """
+
+    title: str
+    as_text: NumberFormat | Callable[[Any], Cell] | None = None
+    csv_titles: tuple[str, ...] = ()
+    page_only: bool = False
+
+    @property
+    def column(self) -> Column:
+        """Its column; numbers stand to the right."""
+        numeric = self.as_text not in (None, words, yes_or_no)
+        return Column(self.title, numeric=numeric, csv_titles=self.csv_titles, page_only=self.page_only)
+
+    def cell(self, value: Any) -> Cell:
+        """The cell of one value."""
+        if isinstance(self.as_text, NumberFormat):
+            return number(value, self.as_text)
+        if self.as_text is not None:
+            return self.as_text(value)
+        return yes_or_no(value) if isinstance(value, bool) else words(value)
+
+
+def columns_of(record_type: type[BaseModel], *fields: str) -> list[tuple[Column, Callable[[Any], Cell]]]:
+    """The columns of ``fields``, as ``table_of`` takes them, by what their annotations say."""
+    told = {name: x for name in fields for x in record_type.model_fields[name].metadata if isinstance(x, Shown)}
+    if untold := [name for name in fields if name not in told]:
+        raise LookupError(f"{record_type.__name__} does not say how to show {', '.join(untold)}.")
+    return [(shown.column, lambda row, name=name, shown=shown: shown.cell(getattr(row, name))) for name, shown in told.items()]
 
 
 def words(text: str | None, *, strong: bool = False, href: str | None = None) -> Cell:
