@@ -1,5 +1,6 @@
 """Every row of docs/errors.md: the case is made, the command is run, exit code and message are compared."""
 
+import contextlib
 import errno
 import gzip
 import itertools
@@ -499,13 +500,16 @@ def nan_features(folder, _):
 
 
 def disk_full(folder, monkeypatch):
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    from crossgraft.features import store
+    from crossgraft.storage import atomic
 
-    from crossgraft.storage import atomic as _atomic_file
+    @contextlib.contextmanager
+    def features_alone(path):
+        with atomic.atomic_file(path) as file:
+            yield file
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    full_disk = types.SimpleNamespace(**{**vars(os), "fsync": full})
-    monkeypatch.setattr(_atomic_file, "os", full_disk)  # only features meet the full disk
+    monkeypatch.setattr(store, "atomic_file", features_alone)
     return PLAIN
 
 
