@@ -189,10 +189,10 @@ def path_section(source: Source[InterpolationPathRecord]) -> Section:
         interpolation_path_figure(record, identifier=f"{source.prefix}interpolation-path{ending}", is_wide=is_wide)
         for ending, is_wide in (("", True), ("-narrow", False))
     )
-    inside, between = len(record.points) - 2, record.between
+    inside, between = len(record.points) - 2, sum(record.between.values())
     answer = (
-        f"Of {counted(inside, 'network')} between {record.start} and {record.end}, {len(between)} "
-        f"{'has' if len(between) == 1 else 'have'} both loss and similarity between those of the two ends."
+        f"Of {counted(inside, 'network')} between {record.start} and {record.end}, {between} "
+        f"{'has' if between == 1 else 'have'} both loss and similarity between those of the two ends."
     )
     gaps = not all(record.is_joined(place) for place in range(len(record.points) - 1))
     caption = (

@@ -116,7 +116,7 @@ def path(ckas=(1.0, 0.9, 0.8), losses=(0.9, 0.6, 0.4), **changes):
     ],
 )
 def test_only_what_may_be_joined_is_joined_and_proposition_8_is_counted(record, num_between, num_lines):
-    assert len(record.between) == num_between
+    assert sum(record.between.values()) == num_between
     assert sum(record.is_joined(place) for place in (0, 1)) == num_lines
     section = path_section(Source(record))
     assert f"Of 1 network between LINEAR and FULL, {num_between} ha" in of_kind(section, Paragraph)[0].text
