@@ -171,44 +171,6 @@ class WeightDistance(Record):
     relative: float | None = Field(description="Over the norm of the reference weights; None where that is 0.")
 
 
-class DistanceRow(Record):
-    """One run."""
-
-    network: str
-    to_start: WeightDistance | None
-    to_centre: WeightDistance | None
-
-
-class CentreTaskRow(Record):
-    """The centre under the head of one task."""
-
-    task: str
-    own: float | None = Field(description="Primary metric of its own network.")
-    own_low: float | None
-    own_high: float | None
-    centre: float | None = Field(description="The same of the centre.")
-    centre_low: float | None
-    centre_high: float | None
-    accuracy_change: float = Field(description="Accuracy at the centre minus that of its own network, image by image.")
-    change_low: float
-    change_high: float
-    no_interval_reason: str | None = None
-
-
-class ParameterDistanceRecord(Record):
-    """Distances of runs to their start and to the mean of their weights."""
-
-    start: str | None = Field(description="Name of what the runs started from; None where it is not here.")
-    num_weights: Count = Field(description="Numbers that are compared.")
-    rows: list[DistanceRow]
-    centre_to_start: WeightDistance | None = None
-    metric: str = Field(default="", description="Name of the primary metric of the tasks.")
-    batch_norm: Literal["estimate", "mix"] | None = Field(
-        default=None, description="Rule for statistics of BatchNorm at the centre; None without tasks."
-    )
-    tasks: list[CentreTaskRow] = []
-
-
 class PathPointRow(Record):
     """One network between two."""
 
