@@ -60,8 +60,8 @@ MOVED: Mapping[str, Mapping[str, str]] = {
         "crossgraft.export.record": "ExportRecord ExportedFileRecord ExportedModelRecord OutputAgreementRecord",
         "crossgraft.fewshot.record": "BoundRecord EpisodeLookRecord EpisodesPart FewshotRecord HeadLookRecord HeadRow SizeRow",
         "crossgraft.geometry.record": (
-            "AttentionRecord AttentionRow CentreTaskRow DistanceRow FeatureMapRecord FilterRow FiltersRecord ForgettingRecord "
-            "InterpolationPathRecord MappedNetworkRow ParameterDistanceRecord PathPointRow ProbeRow SharpnessRecord "
+            "AttentionRecord AttentionRow FeatureMapRecord FilterRow FiltersRecord ForgettingRecord "
+            "InterpolationPathRecord MappedNetworkRow PathPointRow ProbeRow SharpnessRecord "
             "SharpnessRow TsneRecord TsneRow WeightDistance"
         ),
         "crossgraft.interpolate.record": "InterpolationPoint InterpolationRecord",

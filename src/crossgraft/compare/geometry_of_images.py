@@ -21,10 +21,9 @@ from crossgraft.data.opening import open_divided
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, NotApplicable, UsageError
-from crossgraft.geometry import AttentionMaps, attention_map, feature_map, forgetting_of_features, tsne_maps
-from crossgraft.geometry.attention_map import attention_layers
-from crossgraft.geometry.describe import attention_record, feature_map_record, forgetting_record, tsne_record
-from crossgraft.geometry.feature_map import FEWEST_POINTS
+from crossgraft.geometry import AttentionMaps, TsneMap, attention_map, feature_map, forgetting_of_features, tsne_maps
+from crossgraft.geometry.attention_map import attention_layers, attention_record
+from crossgraft.geometry.feature_map import FEWEST_POINTS, feature_map_record, tsne_row
 from crossgraft.geometry.record import AttentionRecord, FeatureMapRecord, ForgettingRecord, TsneRecord
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options.data import DatasetOptions, ImageOptions
@@ -204,12 +203,18 @@ def inside_one_class(subjects: Subjects, say: Say) -> Later:
         wide = {label: seen.features[label][places] for label in subjects.models if seen.features[label].shape[1] > 1}
         if not wide:
             raise NotApplicable("the features are single numbers, which no map is needed for")
-        found = {}
+        found: dict[str, TsneMap] = {}
         with subjects.reporter.stage("Drawing one class", total=len(wide), unit="models") as stage:
             for label, features in wide.items():
                 found |= tsne_maps({label: features}, seed=subjects.seed)
                 stage.advance()
-        return tsne_record(found, class_name=name, num_images=len(places), seed=subjects.seed)
+        return TsneRecord(
+            class_name=name,
+            num_images=len(places),
+            perplexity=next(iter(found.values())).perplexity,
+            seed=subjects.seed,
+            networks=[tsne_row(label, each) for label, each in found.items()],
+        )
 
     return Later(measure)
 
@@ -318,17 +323,17 @@ def what_was_forgotten(subjects: Subjects) -> ForgettingRecord | None:
     looked = look_at(networks, other, np.concatenate([train, test]), reporter=subjects.reporter, title=title)
     features = {label: each.features for label, each in looked.items()}
     try:
-        found = forgetting_of_features(
+        return forgetting_of_features(
             {label: each[: len(train)] for label, each in features.items()},
             {label: each[len(train) :] for label, each in features.items()},
             other.targets[train],
             other.targets[test],
             groups=None if other.groups is None else other.groups[test],
             reference=subjects.reference(list(features)),
+            data=other.name,
         )
     except NotApplicable as error:
         raise DataError(f"--probe {other.name}: {error.reason}. Give other images with more patients.") from error
-    return forgetting_record(found, data=other.name)
 
 
 def refuse_probe(subjects: Subjects) -> None:

@@ -14,18 +14,11 @@ from crossgraft.compare.networks import ComparedNetwork
 from crossgraft.compare.record import WeightsApart
 from crossgraft.data import Dataset
 from crossgraft.errors import NotApplicable, UsageError
-from crossgraft.geometry import (
-    ParameterDistance,
-    Sharpness,
-    first_layer_filters,
-    interpolation_path,
-    parameter_distance,
-    sharpness,
-    with_body_of,
-)
-from crossgraft.geometry.describe import filters_record, path_record, sharpness_record, weight_distance
+from crossgraft.geometry import Sharpness, first_layer_filters, interpolation_path, parameter_distance, sharpness, with_body_of
+from crossgraft.geometry.filters import filter_row
 from crossgraft.geometry.interpolation_path import refuse_other_network
-from crossgraft.geometry.record import FiltersRecord, InterpolationPathRecord, SharpnessRecord
+from crossgraft.geometry.record import FilterRow, FiltersRecord, InterpolationPathRecord, SharpnessRecord, SharpnessRow
+from crossgraft.geometry.sharpness import RHO
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.tasks import recorded_task
 
@@ -50,15 +43,11 @@ def distances(subjects: Subjects, say: Say) -> Later:
         except UsageError as error:
             reasons.append(f"{first} and {second}: {_reason(error)}")
             continue
-        found.append(_apart(first, second, apart))
+        found.append(WeightsApart(first=first, second=second, distance=apart, num_weights=apart.num_weights))
     if not found:
         raise NotApplicable(reasons[0])
     _say_all(reasons, say)
     return Later(lambda _: found)
-
-
-def _apart(first: str, second: str, found: ParameterDistance) -> WeightsApart:
-    return WeightsApart(first=first, second=second, distance=weight_distance(found), num_weights=found.num_weights)
 
 
 def filters(subjects: Subjects, say: Say) -> Later:
@@ -80,11 +69,11 @@ def filters(subjects: Subjects, say: Say) -> Later:
     def measure(_: SeenImages) -> FiltersRecord:
         title = "Fitting Gabor functions to first filters"
         with subjects.reporter.stage(title, total=len(networks), unit="networks") as stage:
-            found = {}
+            rows: list[FilterRow] = []
             for label, network in networks.items():
-                found[label] = first_layer_filters(network.body, seed=subjects.seed)
+                rows.append(filter_row(label, first_layer_filters(network.body, seed=subjects.seed)))
                 stage.advance()
-        return filters_record(found)
+        return FiltersRecord(networks=rows)
 
     return Later(measure)
 
@@ -115,9 +104,25 @@ def sharpnesses(subjects: Subjects, say: Say) -> Later:
             {label: _sharpness(subjects, seen, label, each, steps) for label, each in heads.items()} for steps in (1, STEPS)
         )
         images = subjects.images
-        several_labels = images is not None and not images.task.partitions
-        found = sharpness_record(one, several, batch_size=_BATCH_SIZE, sums_labels=several_labels)
-        return found.model_copy(update={"is_comparable": not others})
+        return SharpnessRecord(
+            rho=RHO,
+            steps=STEPS,
+            batch_size=_BATCH_SIZE,
+            num_images=len(subjects.rows),
+            sums_labels=images is not None and not images.task.partitions,
+            is_comparable=not others,
+            rows=[
+                SharpnessRow(
+                    network=label,
+                    loss=each.loss,
+                    one_step=each.value,
+                    many_steps=several[label].value,
+                    per_batch=None,
+                    first_order=each.first_order,
+                )
+                for label, each in one.items()
+            ],
+        )
 
     return Later(measure, frozenset(each.preprocessing for each in heads.values()))
 
@@ -184,16 +189,16 @@ def _ends(subjects: Subjects, first: str, second: str) -> _PathEnds:
 def _path(subjects: Subjects, ends: _PathEnds, seen: SeenImages) -> InterpolationPathRecord:
     images = subjects.images
     train = None if images is None or len(subjects.train) == 0 else images.take(subjects.train)
-    found = interpolation_path(
+    return interpolation_path(
         ends.start,
         ends.end,
         _kept(seen).of(ends.end.preprocessing),
         _targets(subjects, subjects.networks[ends.label]),
         train_images=train,
         batch_norm="mix" if train is None else "estimate",
+        names=(ends.name, ends.label),
         reporter=subjects.reporter,
     )
-    return path_record(found, start=ends.name, end=ends.label)
 
 
 def _head(subjects: Subjects, label: str) -> Classifier:

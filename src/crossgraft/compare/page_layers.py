@@ -9,14 +9,15 @@ from markupsafe import Markup
 
 from crossgraft.compare.record import LayerGrid, ModelComparisonRecord, ModelGeometry, ModelPair, WeightsApart
 from crossgraft.compare.words import NUMBERS, TITLES, geometry_in_words, pair_in_words
-from crossgraft.geometry.page_features import (
+from crossgraft.geometry.page import (
     attention_section,
     feature_map_section,
     filters_section,
     forgetting_section,
+    path_section,
+    sharpness_section,
     tsne_section,
 )
-from crossgraft.geometry.page_weights import path_section, sharpness_section
 from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section, Subheading
 from crossgraft.report.kinds import SectionBuilder
 from crossgraft.report.plots.layers import LayerCurve, layer_curves_figure, layer_grid_figure

@@ -63,7 +63,8 @@ def forgetting_in_words(record: ForgettingRecord) -> str:
 def path_in_words(record: InterpolationPathRecord) -> str:
     """How many networks between two have both loss and similarity between those of the ends."""
     inside = counted(len(record.points) - 2, "network")
-    have = f"{len(record.between)} {'has' if len(record.between) == 1 else 'have'}"
+    between = sum(record.between.values())
+    have = f"{between} {'has' if between == 1 else 'have'}"
     return f"Of {inside} between {record.start} and {record.end}, {have} loss and CKA between those of the ends."
 
 

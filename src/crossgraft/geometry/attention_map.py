@@ -5,7 +5,7 @@ Source: Figure 5 of RepSim.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,9 @@ from torch.nn import functional
 from crossgraft.errors import DataError, NotApplicable, UsageError
 from crossgraft.features.passes import collect, run_pass, through_taps
 from crossgraft.geometry._inputs import AnyImages, Network, NetworkImages, module_of, weight_of
+from crossgraft.geometry.record import AttentionRecord, AttentionRow, Matrix, drawn_cells
 from crossgraft.models.taps import Tap, named_layer
+from crossgraft.statistics.exact_tests import mean_interval
 
 BATCH_SIZE = 16
 TOP_MASS = 0.2
@@ -110,6 +112,44 @@ def attention_overlap(one: AttentionMaps, other: AttentionMaps, *, mass: float =
         raise UsageError(f"The share of attention that is compared lies above 0 and up to 1; it is {mass:g}.")
     first, second = (_top(each.attention.reshape(len(each.attention), -1), mass) for each in (one, other))
     return (first & second).sum(axis=1) / (first | second).sum(axis=1)
+
+
+def attention_record(found: Mapping[str, AttentionMaps], *, reference: str, images: str, drawn: Sequence[int]) -> AttentionRecord:
+    """Attention of several networks to the same images, of which those at ``drawn`` are shown; overlaps of all of them."""
+    home = found[reference]
+    rows: list[AttentionRow] = []
+    for name, each in found.items():
+        overlaps = attention_overlap(each, home)
+        is_home = name == reference
+        mean, low, high, reason = (None,) * 4 if is_home else mean_interval(overlaps, limits=(0.0, 1.0))
+        rows.append(
+            AttentionRow(
+                network=name,
+                attention=[drawn_cells(_from_0_to_1(each.attention[row])) for row in drawn],
+                overlap=mean,
+                overlap_low=low,
+                overlap_high=high,
+                no_interval_reason=reason,
+                drawn_overlaps=[] if is_home else [float(overlaps[row]) for row in drawn],
+            )
+        )
+    return AttentionRecord(
+        reference=reference,
+        images=images,
+        layer=home.layer,
+        asked=home.asked,
+        is_rollout=home.is_rollout,
+        top_mass=TOP_MASS,
+        num_images=len(home.attention),
+        drawn=list(drawn),
+        networks=rows,
+    )
+
+
+def _from_0_to_1(matrix: Matrix) -> Matrix:
+    """0 everywhere where all is the same."""
+    span = float(matrix.max() - matrix.min())
+    return (matrix - matrix.min()) / (span or 1.0)
 
 
 def attention_layers(module: nn.Module) -> list[str]:

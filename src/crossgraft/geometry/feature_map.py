@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -11,11 +12,13 @@ from scipy import linalg, stats
 
 from crossgraft.errors import DataError, NotApplicable, UsageError
 from crossgraft.geometry._inputs import finite_features
+from crossgraft.geometry.record import FeatureMapRecord, MappedNetworkRow, TsneRow, drawn_cells, drawn_points
 from crossgraft.seeding import derive_seed
 
 Plane = Float64[np.ndarray, "num_images 2"]
 GRID = 128
 """Points of the grid along each axis."""
+_DRAWN_GRID = 48
 _MARGIN = 0.25
 """Share of the span that the grid goes on beyond the outermost points, on either side: densities reach further than points."""
 _LEAST_SHARE = 1e-10
@@ -109,6 +112,18 @@ class TsneMap:
     drawn_gap: float | None
     perplexity: float
     reason: str | None = None
+
+
+def tsne_row(name: str, found: TsneMap) -> TsneRow:
+    """What is drawn and written of one network."""
+    return TsneRow(
+        network=name,
+        points=[] if found.points is None else drawn_points(found.points),
+        trustworthiness=found.trustworthiness,
+        gap=found.gap,
+        drawn_gap=found.drawn_gap,
+        reason=found.reason,
+    )
 
 
 def tsne_maps(features: Mapping[str, Features], *, seed: int = 0) -> dict[str, TsneMap]:
@@ -248,6 +263,30 @@ def feature_map(features: Mapping[str, Features], *, reference: str | None = Non
     return FeatureMap(found, reference, shares)
 
 
+def feature_map_record(found: FeatureMap, *, images: str) -> FeatureMapRecord:
+    """What is drawn and written: some points, and densities on one grid; ``images`` says what the images are."""
+    axes = grid_around(*(each.points for each in found.networks.values()))
+    xs, ys = (np.linspace(axis[0], axis[-1], _DRAWN_GRID) for axis in axes)
+    rows: list[MappedNetworkRow] = []
+    for name, each in found.networks.items():
+        try:
+            density = density_on(each.points, xs, ys)
+            shares = drawn_cells(density / density.max())
+        except NotApplicable:  # said beside the overlap, which has the same reason
+            shares = None
+        written: dict[str, Any] = {**vars(each), "points": drawn_points(each.points), "density": shares}
+        rows.append(MappedNetworkRow(network=name, **written))
+    return FeatureMapRecord(
+        reference=found.reference,
+        num_images=len(next(iter(found.networks.values())).points),
+        images=images,
+        shares=found.shares,
+        x_range=(float(xs[0]), float(xs[-1])),
+        y_range=(float(ys[0]), float(ys[-1])),
+        networks=rows,
+    )
+
+
 def _checked(features: Mapping[str, Features], names: list[str], reference: str | None) -> str:
     if len(names) < 2:
         raise UsageError(f"A map compares two networks or more; there {'is one' if names else 'are none'}.")
@@ -266,7 +305,7 @@ def _checked(features: Mapping[str, Features], names: list[str], reference: str 
 
 def _overlap(points: Plane, reference: Plane, name: str) -> tuple[float | None, str | None]:
     try:
-        return overlap_of_densities(points, reference), None
+        return min(overlap_of_densities(points, reference), 1.0), None
     except NotApplicable as error:
         return None, f"{name}: {error.reason}"
 

@@ -13,6 +13,7 @@ from torch import nn
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.geometry._inputs import Network, module_of
+from crossgraft.geometry.record import FilterRow, drawn_cells
 from crossgraft.seeding import generator
 
 LEAST_SIDE_PIXELS = 7
@@ -23,6 +24,7 @@ _NUM_ANGLES = 8
 _WIDTHS = (0.16, 0.3)  # of the envelope, in shares of the side
 _BEST_STARTS = 2
 _SMALLEST_VARIANCE = 1e-24
+_MOST_DRAWN, _FEWEST_DRAWN, _MOST_CELLS = 24, 6, 1500
 
 Filter = Float64[np.ndarray, "height width"]
 
@@ -95,6 +97,26 @@ def first_layer_filters(network: Network, *, layer: str | None = None, seed: int
         _of_random_filters(height, width, seed),
         int(len(r2) - known.size),
         None if known.size else f"all filters of {name} are flat",
+    )
+
+
+def filter_row(name: str, found: FirstLayerFilters) -> FilterRow:
+    """What is drawn and written of the network called ``name``: its first filters as grey patterns, the likeness of all."""
+    height, width = found.filters.shape[2:]
+    most = max(_FEWEST_DRAWN, min(_MOST_DRAWN, _MOST_CELLS // (height * width)))
+    patterns = [pattern_of(each) for each in found.filters[:most]]
+    return FilterRow(
+        network=name,
+        layer=found.layer,
+        num_filters=len(found.filters),
+        height_pixels=height,
+        width_pixels=width,
+        patterns=[drawn_cells(each / (np.abs(each).max() or 1.0)) for each in patterns],
+        r2=[] if found.r2 is None else [float(each) if math.isfinite(each) else None for each in found.r2[:most]],
+        gabor_likeness=found.gabor_likeness,
+        random_likeness=found.random_likeness,
+        num_flat=found.num_flat,
+        reason=found.reason,
     )
 
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
+from pydantic import Field, InstanceOf
 
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UsageError
 from crossgraft.geometry._inputs import BATCH_SIZE, Network, NetworkImages, features_of, finite_features
+from crossgraft.geometry.record import ForgettingRecord, ProbeRow
 from crossgraft.metrics import Accuracy, accuracy, accuracy_difference
 from crossgraft.progress import Reporter
 from crossgraft.statistics import Estimate
@@ -34,21 +36,10 @@ class ProbedBody:
     difference: Estimate | None
 
 
-@dataclass(frozen=True)
-class Forgetting:
-    """What several bodies know of other images.
+class Forgetting(ForgettingRecord):
+    """What several bodies know of other images, with what no file holds: each probe and the images that it is right about."""
 
-    Attributes:
-        bodies: Name → its probe.
-        reference: Name of the body before fine-tuning.
-        num_train: Images that probes were fitted to.
-        majority: Accuracy of always saying the commonest class.
-    """
-
-    bodies: dict[str, ProbedBody]
-    reference: str
-    num_train: int
-    majority: float
+    bodies: dict[str, InstanceOf[ProbedBody]] = Field(exclude=True, description="Name → its probe.")
 
 
 def forgetting(
@@ -92,7 +83,9 @@ def forgetting(
                 features_of(network, NetworkImages(part, network), batch_size=batch_size) for part in (train, test)
             )
             stage.advance()
-    return forgetting_of_features(fit, seen, train.targets, test.targets, groups=test.groups, reference=reference)
+    return forgetting_of_features(
+        fit, seen, train.targets, test.targets, groups=test.groups, reference=reference, data=train.name
+    )
 
 
 def forgetting_of_features(
@@ -103,8 +96,9 @@ def forgetting_of_features(
     *,
     groups: Groups | None = None,
     reference: str | None = None,
+    data: str = "other images",
 ) -> Forgetting:
-    """``forgetting`` of features that are there already: name → (n, d) of both parts.
+    """``forgetting`` of features that are there already: name → (n, d) of both parts, of images called ``data``.
 
     Raises:
         UsageError: There is none, or the reference is none of them.
@@ -115,21 +109,36 @@ def forgetting_of_features(
     if len(np.unique(train_classes)) < 2:
         raise DataError("A probe needs images of two classes or more to fit to; all have the same.")
     reference = next(iter(train)) if reference is None else reference
-    right = {
-        name: probe_is_right(features, test[name], train_classes, test_classes, name=name) for name, features in train.items()
-    }
     counts = np.unique(train_classes, return_counts=True)
     common = counts[0][counts[1].argmax()]
-    return Forgetting(
-        {
-            name: ProbedBody(
-                accuracy(each, groups), each, None if name == reference else accuracy_difference(each, right[reference], groups)
+    right = {name: probe_is_right(each, test[name], train_classes, test_classes, name=name) for name, each in train.items()}
+    bodies: dict[str, ProbedBody] = {}
+    rows: list[ProbeRow] = []
+    for name, each in right.items():
+        own = accuracy(each, groups)
+        change = None if name == reference else accuracy_difference(each, right[reference], groups)
+        bodies[name] = ProbedBody(own, each, change)
+        difference, _, low, high = change or (None,) * 4
+        rows.append(
+            ProbeRow(
+                network=name,
+                accuracy=own.value,
+                low=own.low,
+                high=own.high,
+                difference=difference,
+                difference_low=low,
+                difference_high=high,
             )
-            for name, each in right.items()
-        },
-        reference,
-        len(train_classes),
-        float((test_classes == common).mean()),
+        )
+    return Forgetting(
+        data=data,
+        reference=reference,
+        num_train=len(train_classes),
+        num_test=len(test_classes),
+        num_groups=bodies[reference].accuracy.num_groups,
+        majority=float((test_classes == common).mean()),
+        rows=rows,
+        bodies=bodies,
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -27,27 +26,12 @@ from crossgraft.geometry._inputs import (
     weight_of,
 )
 from crossgraft.geometry.batch_norm import estimate_statistics, moved_batch_norms
+from crossgraft.geometry.record import BatchNormRule, InterpolationPathRecord, PathPointRow
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.similarity import both_linear_cka
 
-_ROUNDING = 1e-9
-
-
-LARGEST_STEP = 0.25
-"""Largest change of a CKA from one measured network to the next that a line may cross: a quarter of its range."""
-
-
-def may_be_joined(alphas: tuple[float, float], similarities: tuple[float, float], *, has_jumps: bool) -> bool:
-    """Whether a line may join two neighbours on the way: not across a large or unknown change, nor at an end with a jump."""
-    step = abs(similarities[0] - similarities[1])
-    at_an_end = alphas[0] == 0 or alphas[1] == 1
-    return step <= LARGEST_STEP + _ROUNDING and not (has_jumps and at_an_end)
-
-
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
-BatchNormRule = Literal["estimate", "mix"]
-"""What becomes of means and variances of BatchNorm between the ends."""
 
 
 def interpolate(
@@ -145,51 +129,7 @@ def _shape(state: Mapping[str, Tensor], name: str) -> str:
 ALPHAS = tuple(step / 10 for step in range(11))
 
 
-@dataclass(frozen=True)
-class PathPoint:
-    """One network on the line.
-
-    Attributes:
-        alpha: 0 at the start, 1 at the end.
-        loss: Mean over images.
-        cka: Linear CKA of its features to those of the start; None where they do not vary.
-        cka_debiased: The debiased estimate.
-    """
-
-    alpha: float
-    loss: float
-    cka: float | None
-    cka_debiased: float | None
-
-
-@dataclass(frozen=True)
-class InterpolationPath:
-    """Networks on a line, in the order of alpha, and what was done to statistics of BatchNorm between the ends.
-
-    Attributes:
-        points: The networks that were measured.
-        batch_norm: Rule for BatchNorm between the ends.
-        num_batch_norms: Layers with other statistics at the two ends.
-        num_images: Images that loss and similarity are of.
-    """
-
-    points: tuple[PathPoint, ...]
-    batch_norm: BatchNormRule
-    num_batch_norms: int
-    num_images: int
-
-    @property
-    def between(self) -> dict[float, bool]:
-        """Alpha strictly inside → whether both loss and CKA lie strictly between those of the ends, as Proposition 8 has it.
-
-        The proposition promises some path with such networks, not that they lie on the straight line.
-        """
-        first, last = self.points[0], self.points[-1]
-        return {
-            point.alpha: _is_between(point.loss, first.loss, last.loss) and _is_between(point.cka, first.cka, last.cka)
-            for point in self.points
-            if 0 < point.alpha < 1
-        }
+InterpolationPath = InterpolationPathRecord
 
 
 def interpolation_path(
@@ -201,6 +141,7 @@ def interpolation_path(
     alphas: Sequence[float | int] = ALPHAS,
     batch_norm: BatchNormRule = "estimate",
     train_images: AnyImages | None = None,
+    names: tuple[str, str] = ("start", "end"),
     batch_size: int = BATCH_SIZE,
     reporter: Reporter | None = None,
 ) -> InterpolationPath:
@@ -217,6 +158,7 @@ def interpolation_path(
         alphas: In [0, 1]; both ends are added.
         batch_norm: ``estimate`` or ``mix``.
         train_images: Training images; needed where statistics are estimated.
+        names: Names of the two ends.
         batch_size: Images at once.
         reporter: Reporter of progress.
 
@@ -234,7 +176,7 @@ def interpolation_path(
     prepared = NetworkImages(images, end)
     labels = targets_of(images, targets, len(prepared))
     training = None if train_images is None else NetworkImages(train_images, end)
-    points: list[PathPoint] = []
+    points: list[PathPointRow] = []
     reference: np.ndarray | None = None
     stages = reporter or Reporter(quiet=True)
     with stages.stage("Measuring networks between two", total=len(chosen), unit="networks") as stage:
@@ -242,10 +184,17 @@ def interpolation_path(
             network = interpolate(start, end, alpha, images=training, batch_norm=batch_norm)
             features, loss = features_and_loss(network, prepared, labels, batch_size=batch_size)
             reference = features if reference is None else reference
-            points.append(PathPoint(alpha, loss, *_similarity(reference, features)))
+            cka, debiased = _similarity(reference, features)
+            points.append(PathPointRow(alpha=alpha, loss=loss, cka=cka, cka_debiased=debiased))
             stage.advance()
-    moved = moved_batch_norms(start, end)
-    return InterpolationPath(tuple(points), batch_norm, len(moved), len(prepared))
+    return InterpolationPath(
+        start=names[0],
+        end=names[1],
+        num_images=len(prepared),
+        batch_norm=batch_norm,
+        num_batch_norms=len(moved_batch_norms(start, end)),
+        points=points,
+    )
 
 
 def features_and_loss(
@@ -265,7 +214,3 @@ def _similarity(reference: np.ndarray, features: np.ndarray) -> tuple[float | No
     except NotApplicable:  # features that are the same for all images are shown as a gap
         return None, None
     return found.biased, found.debiased
-
-
-def _is_between(value: float | None, one: float | None, other: float | None) -> bool:
-    return value is not None and one is not None and other is not None and min(one, other) < value < max(one, other)

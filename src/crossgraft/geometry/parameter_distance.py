@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from crossgraft.data import Dataset
@@ -20,31 +21,22 @@ from crossgraft.errors import DataError, UsageError, nearest_names
 from crossgraft.features.passes import collect, run_pass
 from crossgraft.geometry._inputs import BATCH_SIZE, Network, NetworkImages, module_of, weight_of
 from crossgraft.geometry.batch_norm import estimate_statistics, moved_batch_norms
-from crossgraft.geometry.interpolation_path import BatchNormRule
+from crossgraft.geometry.record import BatchNormRule, WeightDistance
 from crossgraft.metrics import MetricRow, accuracy_difference, evaluate_predictions
 from crossgraft.models import Backbone
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.penultimate import linear_heads
 from crossgraft.progress import Reporter
+from crossgraft.records.base import Count
 from crossgraft.statistics import Estimate
 
 _NetworkT = TypeVar("_NetworkT", bound=nn.Module)
 
 
-class ParameterDistance(NamedTuple):
-    """How far the weights of one network lie from another point.
+class ParameterDistance(WeightDistance):
+    """How far the weights of one network lie from another point."""
 
-    Attributes:
-        l2: Euclidean distance; grows with the number of weights.
-        rms: Root mean square over weights: l2 / √(number of weights).
-        relative: l2 over the norm of the reference weights; NaN where that is 0.
-        num_weights: Numbers that were compared.
-    """
-
-    l2: float
-    rms: float
-    relative: float
-    num_weights: int
+    num_weights: Count = Field(description="Numbers that were compared.")
 
 
 class CentreDistances(NamedTuple):
@@ -171,7 +163,8 @@ def _distance(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], norm_of:
             f"{', '.join(bad[:1]) or 'A layer'} holds NaN, infinite or huge weights. Train again, or restore the file."
         )
     l2 = float(squares.sqrt())
-    return ParameterDistance(l2, l2 / math.sqrt(number), l2 / norm if norm > 0 else math.nan, number)
+    relative = l2 / norm if norm > 0 else None
+    return ParameterDistance(l2=l2, rms=l2 / math.sqrt(number), relative=relative, num_weights=number)
 
 
 def _is_finite(weights: Tensor) -> bool:

@@ -5,12 +5,43 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+import numpy as np
+from jaxtyping import Float
 from pydantic import Field
 
-from crossgraft.geometry.interpolation_path import may_be_joined
 from crossgraft.records.base import Count, Record, Share
 
 Point = tuple[float, float]
+Matrix = Float[np.ndarray, "rows columns"]
+BatchNormRule = Literal["estimate", "mix"]
+"""What becomes of means and variances of BatchNorm between the ends."""
+MOST_POINTS = 300
+"""Images that are drawn of a map, evenly spread over all of them."""
+_DIGITS = 5
+LARGEST_STEP = 0.25
+"""Largest change of a CKA from one measured network to the next that a line may cross: a quarter of its range."""
+_ROUNDING = 1e-9
+
+
+def drawn_points(points: Matrix) -> list[Point]:
+    """At most ``MOST_POINTS``, with the digits that a figure shows."""
+    chosen = points[np.unique(np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int))]
+    scale = float(np.abs(chosen).max()) or 1.0
+    decimals = _DIGITS - 1 - math.floor(math.log10(scale))
+    return [(round(float(x), decimals), round(float(y), decimals)) for x, y in chosen]
+
+
+def drawn_cells(matrix: Matrix) -> list[list[float]]:
+    """Shares of full colour, row by row."""
+    return [[round(float(value), 3) for value in row] for row in matrix]
+
+
+def may_be_joined(alphas: tuple[float, float], similarities: tuple[float | None, float | None], *, has_jumps: bool) -> bool:
+    """Whether a line may join two neighbours on the way: not across a large or unknown change, nor at an end with a jump."""
+    here, there = similarities
+    if here is None or there is None or (has_jumps and (alphas[0] == 0 or alphas[1] == 1)):
+        return False
+    return abs(here - there) <= LARGEST_STEP + _ROUNDING
 
 
 class MappedNetworkRow(Record):
@@ -140,44 +171,6 @@ class WeightDistance(Record):
     relative: float | None = Field(description="Over the norm of the reference weights; None where that is 0.")
 
 
-class DistanceRow(Record):
-    """One run."""
-
-    network: str
-    to_start: WeightDistance | None
-    to_centre: WeightDistance | None
-
-
-class CentreTaskRow(Record):
-    """The centre under the head of one task."""
-
-    task: str
-    own: float | None = Field(description="Primary metric of its own network.")
-    own_low: float | None
-    own_high: float | None
-    centre: float | None = Field(description="The same of the centre.")
-    centre_low: float | None
-    centre_high: float | None
-    accuracy_change: float = Field(description="Accuracy at the centre minus that of its own network, image by image.")
-    change_low: float
-    change_high: float
-    no_interval_reason: str | None = None
-
-
-class ParameterDistanceRecord(Record):
-    """Distances of runs to their start and to the mean of their weights."""
-
-    start: str | None = Field(description="Name of what the runs started from; None where it is not here.")
-    num_weights: Count = Field(description="Numbers that are compared.")
-    rows: list[DistanceRow]
-    centre_to_start: WeightDistance | None = None
-    metric: str = Field(default="", description="Name of the primary metric of the tasks.")
-    batch_norm: Literal["estimate", "mix"] | None = Field(
-        default=None, description="Rule for statistics of BatchNorm at the centre; None without tasks."
-    )
-    tasks: list[CentreTaskRow] = []
-
-
 class PathPointRow(Record):
     """One network between two."""
 
@@ -193,26 +186,27 @@ class InterpolationPathRecord(Record):
     start: str
     end: str
     num_images: Count
-    batch_norm: Literal["estimate", "mix"]
+    batch_norm: BatchNormRule
     num_batch_norms: Count = Field(description="Layers with other statistics at the two ends.")
     points: list[PathPointRow] = Field(description="In the order of alpha.")
 
     def is_joined(self, place: int) -> bool:
         """Whether a line may join the point at ``place`` (from 0) and the next, as in an ``InterpolationRecord``."""
         here, there = self.points[place : place + 2]
-        values = (_or_nan(here.cka), _or_nan(there.cka))
         has_jumps = self.batch_norm == "estimate" and self.num_batch_norms > 0
-        return may_be_joined((here.alpha, there.alpha), values, has_jumps=has_jumps)
+        return may_be_joined((here.alpha, there.alpha), (here.cka, there.cka), has_jumps=has_jumps)
 
     @property
-    def between(self) -> list[float]:
-        """Alphas inside, at which loss and CKA lie strictly between those of the ends."""
+    def between(self) -> dict[float, bool]:
+        """Alpha strictly inside → whether both loss and CKA lie strictly between those of the ends, as Proposition 8 has it.
+
+        The proposition promises some path with such networks, not that they lie on the straight line.
+        """
         first, last = self.points[0], self.points[-1]
-        return [
-            point.alpha
+        return {
+            point.alpha: _is_between(point.loss, first.loss, last.loss) and _is_between(point.cka, first.cka, last.cka)
             for point in self.points[1:-1]
-            if _is_between(point.loss, first.loss, last.loss) and _is_between(point.cka, first.cka, last.cka)
-        ]
+        }
 
 
 class ProbeRow(Record):
@@ -241,7 +235,3 @@ class ForgettingRecord(Record):
 
 def _is_between(value: float | None, one: float | None, other: float | None) -> bool:
     return value is not None and one is not None and other is not None and min(one, other) < value < max(one, other)
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value

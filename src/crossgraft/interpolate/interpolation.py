@@ -16,10 +16,10 @@ from crossgraft.data.describe import describe_dataset
 from crossgraft.errors import UsageError
 from crossgraft.geometry.batch_norm import batch_norms_of, with_estimated_statistics
 from crossgraft.geometry.batch_norm import moved_batch_norms as moved_batch_norms
-from crossgraft.geometry.interpolation_path import BatchNormRule
 from crossgraft.geometry.interpolation_path import interpolate as interpolate
 from crossgraft.geometry.interpolation_path import with_body_of as with_body_of
 from crossgraft.geometry.parameter_distance import parameter_distance
+from crossgraft.geometry.record import BatchNormRule
 from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord
 from crossgraft.metrics.words import metric_name_in_words
 from crossgraft.models.classifier import Classifier

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 from pydantic import Field
 
 from crossgraft.data.record import DatasetRecord
-from crossgraft.geometry.interpolation_path import may_be_joined
+from crossgraft.geometry.record import may_be_joined
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.records.base import SCHEMA_VERSION, LooksRecord, Record, Reference
 
@@ -70,7 +69,7 @@ class InterpolationRecord(Record):
             kind: Name of a similarity, for example ``cka_debiased``.
         """
         here, there = self.points[place : place + 2]
-        values = (here.similarity.get(kind, math.nan), there.similarity.get(kind, math.nan))
+        values = (here.similarity.get(kind), there.similarity.get(kind))
         has_jumps = self.batch_norm == "estimate" and self.num_batch_norms > 0
         return may_be_joined((here.alpha, there.alpha), values, has_jumps=has_jumps)
 

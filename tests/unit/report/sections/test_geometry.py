@@ -4,33 +4,30 @@ import re
 
 import pytest
 
-from crossgraft.geometry.page_features import (
+from crossgraft.geometry.page import (
     attention_section,
     feature_map_section,
     filters_section,
     forgetting_section,
+    path_section,
+    sharpness_section,
     tsne_section,
 )
-from crossgraft.geometry.page_weights import distance_section, path_section, sharpness_section
 from crossgraft.geometry.record import (
     AttentionRecord,
     AttentionRow,
-    CentreTaskRow,
-    DistanceRow,
     FeatureMapRecord,
     FilterRow,
     FiltersRecord,
     ForgettingRecord,
     InterpolationPathRecord,
     MappedNetworkRow,
-    ParameterDistanceRecord,
     PathPointRow,
     ProbeRow,
     SharpnessRecord,
     SharpnessRow,
     TsneRecord,
     TsneRow,
-    WeightDistance,
 )
 from crossgraft.records.base import Thumbnail
 from crossgraft.report.blocks import Figure, Gallery, Items, Paragraph
@@ -65,37 +62,6 @@ def test_the_flattest_network_is_named_and_names_are_text():
     assert "The loss of <b>a rises" in of_kind(sharpness_section(Source(sharp(0.02))), Paragraph)[0].text
 
 
-def weights(value):
-    return WeightDistance(l2=value, rms=value / 100, relative=value / 10)
-
-
-def test_distances_stand_beside_what_the_centre_is_good_for():
-    tasks = [
-        CentreTaskRow(
-            task="breast", own=0.8, own_low=0.7, own_high=0.9, centre=0.7, centre_low=0.6, centre_high=0.8,
-            accuracy_change=-0.1, change_low=-0.2, change_high=-0.02,
-        )
-    ]  # fmt: skip
-    rows = [
-        DistanceRow(network=name, to_start=weights(value), to_centre=weights(value / 2))
-        for name, value in (("a", 1.0), ("b", 2.0))
-    ]
-    record = ParameterDistanceRecord(
-        start="net", num_weights=10_000, rows=rows, centre_to_start=weights(0.5), metric="balanced_accuracy",
-        batch_norm="estimate", tasks=tasks,
-    )  # fmt: skip
-    section = distance_section(Source(record))
-    distances, centre = of_kind(section, Table)
-    assert [cell.values[0] for cell in distances.rows[1]] == ["b", 1.0, 0.01, 0.1, 2.0, 0.2]
-    assert "Balanced accuracy, own" in [column.title for column in centre.columns]
-    assert len(of_kind(section, Figure)) == 2 and "estimated on the training images" in of_kind(section, Figure)[1].caption
-    alone = record.model_copy(update={"start": None, "tasks": [], "centre_to_start": None})
-    assert len(of_kind(distance_section(Source(alone)), Figure)) == 1
-    bare = tasks[0].model_copy(update={"own_low": None, "own_high": None, "no_interval_reason": "No interval: one group."})
-    (_, centre) = of_kind(distance_section(Source(record.model_copy(update={"tasks": [bare]}))), Table)
-    assert list(centre.notes) == ["No interval: one group."]
-
-
 def path(ckas=(1.0, 0.9, 0.8), losses=(0.9, 0.6, 0.4), **changes):
     points = [
         PathPointRow(alpha=alpha, loss=loss, cka=cka, cka_debiased=cka)
@@ -116,7 +82,7 @@ def path(ckas=(1.0, 0.9, 0.8), losses=(0.9, 0.6, 0.4), **changes):
     ],
 )
 def test_only_what_may_be_joined_is_joined_and_proposition_8_is_counted(record, num_between, num_lines):
-    assert len(record.between) == num_between
+    assert sum(record.between.values()) == num_between
     assert sum(record.is_joined(place) for place in (0, 1)) == num_lines
     section = path_section(Source(record))
     assert f"Of 1 network between LINEAR and FULL, {num_between} ha" in of_kind(section, Paragraph)[0].text

@@ -1,27 +1,131 @@
-"""Features of networks as pictures with numbers: a common plane, one class, and what bodies know of other images."""
+"""Geometry on a page: weights (how sharp, what lies between two) and features (a plane, one class, what a body still knows)."""
 
 from __future__ import annotations
 
-from crossgraft.geometry.plots import MOST_DRAWN_NETWORKS, attention_figure, feature_map_figure, filters_figure, tsne_figure
+from crossgraft.geometry.plots import (
+    MOST_DRAWN_NETWORKS,
+    attention_figure,
+    feature_map_figure,
+    filters_figure,
+    interpolation_path_figure,
+    tsne_figure,
+)
 from crossgraft.geometry.record import (
     AttentionRecord,
-    AttentionRow,
     FeatureMapRecord,
     FiltersRecord,
     ForgettingRecord,
-    MappedNetworkRow,
-    ProbeRow,
+    InterpolationPathRecord,
+    SharpnessRecord,
     TsneRecord,
 )
 from crossgraft.metrics.page import reasons_of_no_interval
 from crossgraft.report.blocks import Block, Figure, Gallery, Items, Paragraph, Section
-from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
+from crossgraft.report.plots.intervals import DotRow, IntervalRow, dot_rows_figure, intervals_figure
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import INTERVAL, Cell, Column, interval, number, table_of, whole, words
+from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
 from crossgraft.words.formatting import NumberFormat, counted, joined, percent
 
-_PICTURES_TWO = NumberFormat(decimals=2)
+_TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)
+_WIDE, _SMALL_SCREEN = 560, 340  # pixels
+
+
+def sharpness_section(source: Source[SharpnessRecord]) -> Section:
+    """The rise of the loss within the ball, after one step and after several."""
+    record = source.record
+    series = ["one step", f"best of {counted(record.steps, 'step')}"]
+    rows = [DotRow(each.network, (each.one_step, each.many_steps)) for each in record.rows]
+    wide, narrow = (
+        dot_rows_figure(
+            rows, series, x_label="Rise of the loss (sharpness)", identifier=f"{source.prefix}sharpness{ending}", width=width
+        )
+        for ending, width in (("", _WIDE), ("-narrow", _SMALL_SCREEN))
+    )
+    flattest = min(record.rows, key=lambda each: each.many_steps)
+    summed = " The loss is summed over labels." if record.sums_labels else ""
+    answer = (
+        f"{flattest.network} is the flattest: its loss rises by {_format(record)(flattest.many_steps)} at most."
+        if len(record.rows) > 1
+        else f"The loss of {flattest.network} rises by {_format(record)(flattest.many_steps)} at most."
+    )
+    caption = (
+        f"Largest rise of the mean loss over {counted(record.num_images, 'image')} when all weights together move by at most "
+        f"{record.rho:g} (Euclidean): along the gradient, and after {record.steps} ascents. Further left is flatter.{summed} The "
+        "value depends on how large weights are: networks of one architecture and one way of training can be compared."
+    )
+    blocks: list[Block] = [Paragraph(answer, tone="lead")] if record.is_comparable else []
+    blocks.append(Figure([wide], caption=caption, narrow=[narrow]))
+    return Section(name="sharpness", title="Sharpness", part="evidence", blocks=[*blocks, _sharpness_table(record)])
+
+
+def _format(record: SharpnessRecord) -> NumberFormat:
+    return NumberFormat.for_column([each.one_step for each in record.rows] + [each.many_steps for each in record.rows])
+
+
+def _sharpness_table(record: SharpnessRecord) -> Table:
+    rises = _format(record)
+    has_batches = any(each.per_batch is not None for each in record.rows)
+    return table_of(
+        record.rows,
+        [
+            (Column("Network"), lambda row: words(row.network)),
+            (Column("Loss", numeric=True), lambda row: number(row.loss, _THREE)),
+            (Column("One step", numeric=True), lambda row: number(row.one_step, rises)),
+            (Column(f"{record.steps} steps", numeric=True), lambda row: number(row.many_steps, rises)),
+            *([(Column("Per batch", numeric=True), lambda row: number(row.per_batch, rises))] if has_batches else []),
+            (Column("ρ · gradient", numeric=True), lambda row: number(row.first_order, rises)),
+        ],
+        caption="Sharpness",
+        file_name="sharpness",
+        notes=[
+            "ρ · gradient: the rise if the loss were a plane. One step far from it means strong curvature.",
+            *([f"Per batch: each {counted(record.batch_size, 'image')} climb by themselves."] if has_batches else []),
+        ],
+    )
+
+
+def path_section(source: Source[InterpolationPathRecord]) -> Section:
+    """Loss and similarity of what was measured between two networks."""
+    record = source.record
+    wide, narrow = (
+        interpolation_path_figure(record, identifier=f"{source.prefix}interpolation-path{ending}", is_wide=is_wide)
+        for ending, is_wide in (("", True), ("-narrow", False))
+    )
+    inside, between = len(record.points) - 2, sum(record.between.values())
+    answer = (
+        f"Of {counted(inside, 'network')} between {record.start} and {record.end}, {between} "
+        f"{'has' if between == 1 else 'have'} both loss and similarity between those of the two ends."
+    )
+    gaps = not all(record.is_joined(place) for place in range(len(record.points) - 1))
+    caption = (
+        f"Each dot is a network that was measured on {counted(record.num_images, 'image')}; thin level lines are the values of "
+        "the ends. Proposition 8 of RepSim promises networks between both pairs of lines on some path, not on this straight one."
+    )
+    if gaps:
+        caption += " Where no line joins two dots, nothing is known of what lies between."
+    if record.num_batch_norms and record.batch_norm == "estimate":
+        caption += (
+            f" The ends have statistics of their own in {counted(record.num_batch_norms, 'BatchNorm layer')}; between them "
+            "statistics are estimated on training images."
+        )
+    table = table_of(
+        record.points,
+        [
+            (Column("Share of the end", numeric=True), lambda row: number(row.alpha, NumberFormat(decimals=2))),
+            (Column("Loss", numeric=True), lambda row: number(row.loss, _THREE)),
+            (Column("CKA", numeric=True), lambda row: number(row.cka, _THREE)),
+            (Column("CKA, debiased", numeric=True), lambda row: number(row.cka_debiased, _THREE)),
+        ],
+        caption="Networks on the line",
+        file_name="interpolation-path",
+    )
+    blocks: list[Block] = [
+        *([Paragraph(answer, tone="lead")] if inside else []),
+        Figure([wide], caption=caption, narrow=[narrow]),
+        table,
+    ]
+    return Section(name="interpolation-path", title="Between the two networks", part="evidence", blocks=blocks)
 
 
 def attention_section(source: Source[AttentionRecord], *, name: str = "attention") -> Section:
@@ -60,8 +164,8 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
             others,
             [
                 (Column("Network"), lambda row: words(row.network)),
-                (Column("Mean overlap", numeric=True), lambda row: number(row.overlap, _PICTURES_TWO)),
-                (INTERVAL, _overlap_interval),
+                (Column("Mean overlap", numeric=True), lambda row: number(row.overlap, _TWO)),
+                (INTERVAL, lambda row: interval(row.overlap_low, row.overlap_high, _TWO)),
             ],
             caption=f"Attention that is shared with {record.reference}",
             file_name=name,
@@ -69,10 +173,6 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
         )
     ]
     return Section(name=name, title=title, part="evidence", blocks=blocks)
-
-
-def _overlap_interval(row: AttentionRow) -> Cell:
-    return interval(row.overlap_low, row.overlap_high, _PICTURES_TWO)
 
 
 def filters_section(source: Source[FiltersRecord]) -> Section:
@@ -92,9 +192,9 @@ def filters_section(source: Source[FiltersRecord]) -> Section:
             (Column("Pixels"), lambda row: words(f"{row.height_pixels}×{row.width_pixels}")),
             (
                 Column("Gabor-likeness", numeric=True),
-                lambda row: words("not assessable") if row.gabor_likeness is None else number(row.gabor_likeness, _PICTURES_TWO),
+                lambda row: words("not assessable") if row.gabor_likeness is None else number(row.gabor_likeness, _TWO),
             ),
-            (Column("Random filters", numeric=True), lambda row: number(row.random_likeness, _PICTURES_TWO)),
+            (Column("Random filters", numeric=True), lambda row: number(row.random_likeness, _TWO)),
         ],
         caption="First-layer filters",
         file_name="filters",
@@ -121,10 +221,6 @@ def filters_section(source: Source[FiltersRecord]) -> Section:
     )
 
 
-_TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)
-_SIGNED = NumberFormat(decimals=3)
-
-
 def feature_map_section(source: Source[FeatureMapRecord]) -> Section:
     """All networks in one plane, each over the reference."""
     record = source.record
@@ -149,7 +245,7 @@ def feature_map_section(source: Source[FeatureMapRecord]) -> Section:
             (Column("Overlap", numeric=True), lambda row: number(row.overlap, _TWO)),
             (Column("Distance in the plane", numeric=True), lambda row: number(row.distance, _TWO)),
             (Column("Distance in all dimensions", numeric=True), lambda row: number(row.relative_distance, _TWO)),
-            *([(Column("Bhattacharyya", numeric=True), _gaussians)] if has_gaussians else []),
+            *([(Column("Bhattacharyya", numeric=True), lambda row: number(row.bhattacharyya, _TWO))] if has_gaussians else []),
         ],
         caption=f"Compared with {record.reference}",
         file_name="feature-map",
@@ -166,10 +262,6 @@ def feature_map_section(source: Source[FeatureMapRecord]) -> Section:
         part="evidence",
         blocks=[*blocks, *([Items(reasons)] if reasons else [])],
     )
-
-
-def _gaussians(row: MappedNetworkRow) -> Cell:
-    return number(row.bhattacharyya, _TWO)
 
 
 def tsne_section(source: Source[TsneRecord]) -> Section:
@@ -242,8 +334,11 @@ def forgetting_section(source: Source[ForgettingRecord]) -> Section:
             (Column("Body"), lambda row: words(row.network)),
             (Column("Accuracy", numeric=True), lambda row: number(row.accuracy, _THREE)),
             (INTERVAL, lambda row: interval(row.low, row.high, _THREE)),
-            (Column(f"Minus {record.reference}", numeric=True), lambda row: number(row.difference, _SIGNED)),
-            (Column("Its interval", numeric=True, csv_titles=("difference_low", "difference_high")), _difference),
+            (Column(f"Minus {record.reference}", numeric=True), lambda row: number(row.difference, _THREE)),
+            (
+                Column("Its interval", numeric=True, csv_titles=("difference_low", "difference_high")),
+                lambda row: interval(row.difference_low, row.difference_high, _THREE),
+            ),
         ],
         caption=f"Linear probes on {record.data}",
         file_name="forgetting",
@@ -254,10 +349,6 @@ def forgetting_section(source: Source[ForgettingRecord]) -> Section:
         ],
     )
     return Section(name="forgetting", title="What was forgotten", part="evidence", blocks=[*blocks, table])
-
-
-def _difference(row: ProbeRow) -> Cell:
-    return interval(row.difference_low, row.difference_high, _SIGNED)
 
 
 def _forgotten(record: ForgettingRecord) -> str:
