@@ -12,8 +12,9 @@ import io
 import logging
 import threading
 import warnings
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import cache
-from types import TracebackType
 from typing import Any, cast
 
 from PIL import Image, features
@@ -22,7 +23,6 @@ from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import TiffImageFile
-from PIL.WebPImagePlugin import WebPImageFile
 
 _LIBRARIES = ("PIL", "tifffile", "pydicom", "nibabel")
 _LOGGERS = (
@@ -31,22 +31,18 @@ _LOGGERS = (
 )  # fmt: skip
 
 
-class _Muffle(logging.Filter):
+class _Muffle(threading.local):
     """Lets nothing of these libraries pass in a thread that is in a quiet block, and everything elsewhere."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.blocks = threading.local()
-
-    def is_on(self) -> bool:
-        return getattr(self.blocks, "open", 0) > 0
+    num_blocks = 0  # in which this thread is
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not self.is_on()
+        """As a filter of logs."""
+        return self.num_blocks == 0
 
     def match(self, module: str) -> bool:
         """As a pattern of ``warnings``: whether the warnings of this module are to be ignored now."""
-        return self.is_on() and module.partition(".")[0] in _LIBRARIES
+        return self.num_blocks > 0 and module.partition(".")[0] in _LIBRARIES
 
 
 _muffle = _Muffle()
@@ -58,56 +54,49 @@ for _name in _LOGGERS:
     logging.getLogger(_name).addFilter(_muffle)
 
 
-class quiet_libraries:  # noqa: N801 - read as `with quiet_libraries():`
+@contextmanager
+def quiet_libraries() -> Generator[None]:
     """Ignore what the libraries that decode remark in this block: warnings and log messages of this thread, lines of libtiff.
 
     Images are decoded in threads, while the list of warning filters belongs to the process: ``warnings.catch_warnings`` in
     several threads would restore the list that another one had saved. So one entry is put into the list, and taken out
     again when no block is open, and that entry asks which thread is speaking.
     """
-
-    def __enter__(self) -> None:
-        """Add the filter, if it is not the first."""
-        global _libtiff_said, _num_blocks
-        _muffle.blocks.open = getattr(_muffle.blocks, "open", 0) + 1
-        with _lock:
-            _num_blocks += 1
-            if _num_blocks == 1:
-                _libtiff_said = _set_libtiff_handler(None)
-            filters = cast("list[Any]", warnings.filters)
-            if filters[:1] != [_IGNORE]:
-                _remove(filters)
-                filters.insert(0, _IGNORE)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Take the filter out, if nobody else needs it."""
-        global _num_blocks
-        _muffle.blocks.open -= 1
+    global _libtiff_said, _num_blocks
+    _muffle.num_blocks += 1
+    with _lock:
+        _num_blocks += 1
+        if _num_blocks == 1:
+            _libtiff_said = _libtiff_setter()(None)
+        if warnings.filters[:1] != [_IGNORE]:
+            _let_warnings_pass()
+            cast("list[Any]", warnings.filters).insert(0, _IGNORE)
+    try:
+        yield
+    finally:
+        _muffle.num_blocks -= 1
         with _lock:
             _num_blocks -= 1
             if _num_blocks == 0:
-                _set_libtiff_handler(_libtiff_said)
-                _remove(cast("list[Any]", warnings.filters))
+                _libtiff_setter()(_libtiff_said)
+                _let_warnings_pass()
 
 
-def _remove(filters: list[Any]) -> None:
-    if _IGNORE in filters:
-        filters.remove(_IGNORE)
-
-
-def _set_libtiff_handler(address: int | None) -> int | None:
-    """What Pillow's libtiff calls to print an error, None for nothing; returns what it was. Pillow raises the error, too."""
-    setter = _libtiff_setter()
-    return None if setter is None else setter(address)
+def _let_warnings_pass() -> None:
+    if _IGNORE in warnings.filters:
+        cast("list[Any]", warnings.filters).remove(_IGNORE)
 
 
 @cache
-def _libtiff_setter() -> Any:
-    """The function of the library that Pillow has loaded; None where it is not to be found (Windows: it is built in)."""
+def _libtiff_setter() -> Callable[[int | None], int | None]:
+    """Sets what Pillow's libtiff calls to print an error, None for nothing; returns what it was. Pillow raises the error, too.
+
+    It does nothing where the function is not to be found in what Pillow has loaded (Windows: it is built in).
+    """
     try:
         setter = ctypes.CDLL(str(getattr(Image.core, "__file__", ""))).TIFFSetErrorHandler
     except (OSError, AttributeError):
-        return None
+        return lambda address: None
     setter.argtypes, setter.restype = [ctypes.c_void_p], ctypes.c_void_p
     return setter
 
@@ -129,6 +118,11 @@ _CONTAINERS = {b"WEBP": "webp", b"avif": "avif", b"avis": "avif"} | dict.fromkey
 )
 """Formats that name themselves from the ninth byte on."""
 _CONTAINER_OF = {".webp": "webp", ".avif": "avif", ".heic": "heif", ".heif": "heif"}
+_CLASS_OF = {
+    "webp": ("PIL.WebPImagePlugin", "WebPImageFile"),
+    "avif": ("PIL.AvifImagePlugin", "AvifImageFile"),
+    "heif": ("pillow_heif", "HeifImageFile"),
+}
 PHOTO_EXTENSIONS = tuple(_CONTAINER_OF)
 """Extensions of formats that Pillow, or an optional package, may or may not read."""
 _GREY_BITS = {"1": 1, "L;2": 2, "L;4": 4, "L": 8}
@@ -169,14 +163,9 @@ def can_read(extension: str) -> bool:
 @cache
 def _class_of(container: str) -> type[ImageFile] | None:
     """Pillow's class for one of the formats of photographs, or that of the package that brings it; None: there is none."""
-    if container == "webp":
-        return WebPImageFile if features.check("webp") else None
-    if container == "avif":
-        return _imported("PIL.AvifImagePlugin", "AvifImageFile") if features.check("avif") else None
-    return _imported("pillow_heif", "HeifImageFile")
-
-
-def _imported(module: str, name: str) -> type[ImageFile] | None:
+    module, name = _CLASS_OF[container]
+    if module.startswith("PIL.") and not features.check(container):
+        return None
     try:
         return getattr(importlib.import_module(module), name)
     except ImportError:

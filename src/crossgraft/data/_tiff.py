@@ -11,7 +11,7 @@ import math
 import sys
 import zlib
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -155,7 +155,7 @@ def _refuse_other_colours(page: Any, layout: TiffLayout) -> None:
         raise UnsupportedLayoutError("its YCbCr colours are subsampled without compression; save it as RGB")
 
 
-def is_right_in_pillow(layout: TiffLayout) -> bool:
+def _is_right_in_pillow(layout: TiffLayout) -> bool:
     """Whether Pillow decodes all samples of this layout, unchanged."""
     unsigned, first_extra = layout.kind == _UNSIGNED, layout.extras[0] if layout.extras else None
     if layout.photometric in (PALETTE, YCBCR):
@@ -180,21 +180,16 @@ def is_right_in_pillow(layout: TiffLayout) -> bool:
     return unsigned and layout.bits == 8 and not layout.in_planes and plain_alpha
 
 
-def refuse_unknown_to_tifffile(layout: TiffLayout) -> None:
-    """Raise for a layout that tifffile alone does not undo either.
-
-    Raises:
-        UnsupportedLayoutError: It needs a decoder that is not here, or its samples have no known black and white.
-    """
+def _why_not_by_tifffile(layout: TiffLayout) -> str | None:
+    """What tifffile alone does not undo: it needs a decoder that is not here, or has no known black and white."""
     wide_alpha = layout.alpha is not None and layout.kind != _FLOAT and (layout.kind == _SIGNED or layout.bits > 16)
     unclear_white = layout.photometric == WHITE_IS_ZERO and layout.kind != _FLOAT and layout.bits > 16
     known = layout.photometric in (WHITE_IS_ZERO, BLACK_IS_ZERO, RGB) and layout.bits in _NUMBERS[layout.kind]
     if not known or wide_alpha or unclear_white or (layout.kind == _SIGNED and layout.photometric == WHITE_IS_ZERO):
-        raise UnsupportedLayoutError(f"{layout.describe()} is not read; save it as 8- or 16-bit grey or RGB PNG")
+        return f"{layout.describe()} is not read; save it as 8- or 16-bit grey or RGB PNG"
     if layout.compression not in _OWN_OF_TIFFFILE or layout.predictor not in (1, 2):
-        raise UnsupportedLayoutError(
-            f"{layout.describe()} is not read in its compression; save it without compression, or as PNG"
-        )
+        return f"{layout.describe()} is not read in its compression; save it without compression, or as PNG"
+    return None
 
 
 _UINT16_MAX = 65535
@@ -252,12 +247,20 @@ def _read(file: OpenFile) -> tuple[TiffLayout, np.ndarray | None]:
             raise UnsupportedLayoutError(f"it holds {len(tiff.pages)} pages; save each page as a file of its own")
         page: Any = tiff.pages[0]
         layout = read_layout(page)
-        segments = _segments(page, layout)
+        segments, unpacked_bytes = _segments(page, layout)
         height, width = int(page.imagelength), int(page.imagewidth)
-        if is_right_in_pillow(layout) and not _is_large_for_pillow(height, width, layout):
+        most = math.inf if Image.MAX_IMAGE_PIXELS is None else 2 * Image.MAX_IMAGE_PIXELS  # above that, Pillow raises
+        in_pillow = _is_right_in_pillow(layout)
+        if in_pillow and height * width <= most:
             return layout, None
-        refuse_unknown_to_tifffile(layout)
-        _refuse_bad_segments(segments, file, layout)
+        if reason := _why_not_by_tifffile(layout):
+            if in_pillow:
+                reason = (
+                    f"it has {height}×{width} pixels, more than the {most:,} that are read of {layout.describe()} in this "
+                    "compression; save it without compression, or shrink it"
+                )
+            raise UnsupportedLayoutError(reason)
+        _refuse_bad_segments(segments, unpacked_bytes, file, layout)
         announced = height * width * layout.samples * layout.bits // 8
         with room_for(announced, f"a picture of {height}×{width} pixels"):
             samples = np.asarray(page.asarray(squeeze=False, maxworkers=1))
@@ -268,41 +271,16 @@ def _read(file: OpenFile) -> tuple[TiffLayout, np.ndarray | None]:
             return layout, np.ascontiguousarray(_known_range(turned, layout))
 
 
-def _is_large_for_pillow(height: int, width: int, layout: TiffLayout) -> bool:
-    """Pillow compares the size of a TIFF with a limit of the process, and raises above twice that.
-
-    Raises:
-        UnsupportedLayoutError: It is larger, and tifffile does not read it either.
-    """
-    limit = Image.MAX_IMAGE_PIXELS
-    if limit is None or height * width <= 2 * limit:
-        return False
-    try:
-        refuse_unknown_to_tifffile(layout)
-    except UnsupportedLayoutError as error:
-        raise UnsupportedLayoutError(
-            f"it has {height}×{width} pixels, more than the {2 * limit:,} that are read of {layout.describe()} in this "
-            "compression; save it without compression, or shrink it"
-        ) from error
-    return True
-
-
-def white_level(layout: TiffLayout) -> int | float:
-    """The sample that means the most light, of a layout in which 0 means none or all of it."""
-    return 1.0 if layout.kind == 3 else 2**layout.bits - 1
-
-
 def _known_range(samples: np.ndarray, layout: TiffLayout) -> np.ndarray:
     """8- and 16-bit samples as they are, wider whole numbers as 16-bit, floats as float32; unspecified samples left out."""
     samples = samples[..., : layout.colours + (layout.alpha == ALPHA)]  # premultiplied colours lie on black already
-    if layout.kind == 3:
+    if layout.kind == _FLOAT:
         samples = _single_precision(samples)
     elif layout.bits > 8:
         samples = unsigned_16_bit(samples)
     if layout.photometric == WHITE_IS_ZERO:
-        grey = samples[..., :1]
-        inverted = np.asarray(white_level(layout), dtype=samples.dtype) - grey
-        samples = np.concatenate([inverted, samples[..., 1:]], axis=-1)
+        white = np.asarray(1 if layout.kind == _FLOAT else 2**layout.bits - 1, dtype=samples.dtype)
+        samples = np.concatenate([white - samples[..., :1], samples[..., 1:]], axis=-1)
     return samples
 
 
@@ -326,16 +304,11 @@ def unsigned_16_bit(samples: np.ndarray) -> np.ndarray:
     return samples.astype(np.uint16)
 
 
-class _Segments(NamedTuple):
-    """The strips or tiles of a page: place and length of each, and the bytes that a whole one unpacks into."""
+def _segments(page: Any, layout: TiffLayout) -> tuple[list[tuple[int, int]], int]:
+    """All strips or tiles that the size of the picture asks for. Where some are missing, Pillow and tifffile leave black rows.
 
-    offsets: tuple[int, ...]
-    lengths: tuple[int, ...]
-    unpacked_bytes: int
-
-
-def _segments(page: Any, layout: TiffLayout) -> _Segments:
-    """All that the size of the picture asks for. Where some are missing, Pillow and tifffile leave black rows.
+    Returns:
+        Place and length of each, and the bytes that a whole one unpacks into.
 
     Raises:
         ValueError: There are fewer.
@@ -348,31 +321,26 @@ def _segments(page: Any, layout: TiffLayout) -> _Segments:
         raise ValueError("strips or tiles without pixels")
     planes = layout.samples if layout.in_planes else 1
     expected = math.ceil(page.imagelength / rows) * math.ceil(page.imagewidth / columns) * planes
-    offsets, lengths = tuple(page.dataoffsets), tuple(page.databytecounts)
-    if min(len(offsets), len(lengths)) < expected:
+    segments = list(zip(page.dataoffsets, page.databytecounts, strict=False))[:expected]
+    if len(segments) < expected:
         raise ValueError("truncated: strips or tiles are missing")
-    unpacked_bytes = rows * columns * (layout.samples // planes) * layout.bits // 8
-    return _Segments(offsets[:expected], lengths[:expected], unpacked_bytes)
+    return segments, rows * columns * (layout.samples // planes) * layout.bits // 8
 
 
-def _refuse_bad_segments(segments: _Segments, file: OpenFile, layout: TiffLayout) -> None:
+def _refuse_bad_segments(segments: list[tuple[int, int]], most: int, file: OpenFile, layout: TiffLayout) -> None:
     """Every strip or tile must lie in the file and must not unpack into more than its place in the picture.
 
     tifffile fills what is missing with zeros, and unpacks whatever is there.
     """
     end = file.seek(0, io.SEEK_END)
-    for offset, length in zip(segments.offsets, segments.lengths, strict=True):
+    for offset, length in segments:
         if offset <= 0 or length <= 0 or offset + length > end:
             raise ValueError("truncated: a strip or tile lies outside the file")
         if layout.compression in DEFLATE:
             file.seek(offset)
-            _refuse_bomb(file.read(length), segments.unpacked_bytes)
-
-
-def _refuse_bomb(packed: bytes, most: int) -> None:
-    stream, unpacked = zlib.decompressobj(), 0
-    while packed and not stream.eof:
-        unpacked += len(stream.decompress(packed, 2**20))
-        packed = stream.unconsumed_tail
-        if unpacked > most:
-            raise ValueError(f"a strip or tile unpacks into more than {most:,} bytes")
+            packed, stream, unpacked = file.read(length), zlib.decompressobj(), 0
+            while packed and not stream.eof:
+                unpacked += len(stream.decompress(packed, 2**20))
+                packed = stream.unconsumed_tail
+                if unpacked > most:
+                    raise ValueError(f"a strip or tile unpacks into more than {most:,} bytes")

@@ -34,18 +34,16 @@ from crossgraft.data._tiff import WHITE_IS_ZERO, UnsupportedLayoutError, layout_
 from crossgraft.errors import OutOfMemoryError, UnreadableImageError
 from crossgraft.paths import why_impossible
 
-# Rawmodes of Pillow that drop the low byte. B and L: big- and little-endian, N: the byte order of this
-# machine.
-_NATIVE = "L" if sys.byteorder == "little" else "B"
-_OTHER_ORDER = {"B": "L", "L": "B", "N": "B" if _NATIVE == "L" else "L"}
+_OTHER_ORDER = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
+"""Big- and little-endian and the byte order of this machine, at the end of rawmodes of Pillow that drop the low byte."""
 
 
-def is_wide_colour(image: Image.Image) -> bool:
+def is_wide_colour(image: ImageFile.ImageFile) -> bool:
     """Whether Pillow would reduce this image (opened, not yet loaded) from 16 to 8 bits per sample."""
-    return any(";16" in raw for raw in _rawmodes(image)) and not image.mode.startswith(("I", "F"))
+    return not image.mode.startswith(("I", "F")) and any(";16" in _rawmode(tile.args) for tile in image.tile)
 
 
-def read_wide_colour(reopen: Callable[[], AbstractContextManager[Image.Image]]) -> np.ndarray:
+def read_wide_colour(reopen: Callable[[], AbstractContextManager[ImageFile.ImageFile]]) -> np.ndarray:
     """Decode all 16 bits.
 
     Args:
@@ -59,49 +57,27 @@ def read_wide_colour(reopen: Callable[[], AbstractContextManager[Image.Image]]) 
         UnsupportedLayoutError: The layout of the samples is one that cannot be read byte by byte.
     """
     with reopen() as image:
-        if image.mode == "LA" or _rawmodes(image) == ["LA;16B"]:
-            return _read_grey_with_alpha(image)
+        if [_rawmode(tile.args) for tile in image.tile] == ["LA;16B"]:
+            # A pixel of 16-bit grey and alpha has the four bytes of an 8-bit RGBA pixel, and is unpacked as one.
+            image._mode = "RGBA"
+            image.tile = [tile._replace(args="RGBA") for tile in image.tile]
+            four_bytes = np.asarray(ImageOps.exif_transpose(image)).astype(np.uint16)
+            return (four_bytes[..., 0::2] << 8) | four_bytes[..., 1::2]
+        high = np.asarray(ImageOps.exif_transpose(image))
     with reopen() as image:
-        high = _transposed(image)
-    with reopen() as image:
-        _set_tiles(image, [tile._replace(args=_low_byte_args(tile.args)) for tile in _tiles(image)])
-        low = _transposed(image)
+        image.tile = [tile._replace(args=_low_byte_args(tile.args)) for tile in image.tile]
+        low = np.asarray(ImageOps.exif_transpose(image))
     return (high.astype(np.uint16) << 8) | low
 
 
-def _read_grey_with_alpha(image: Image.Image) -> np.ndarray:
-    """A 16-bit grey-and-alpha pixel has the four bytes of an 8-bit RGBA pixel, and is unpacked as one."""
-    if image.format != "PNG":
-        raise UnsupportedLayoutError("16-bit grey with alpha is read from PNG only; save it without alpha")
-    image._mode = "RGBA"
-    _set_tiles(image, [tile._replace(args="RGBA") for tile in _tiles(image)])
-    four_bytes = _transposed(image).astype(np.uint16)
-    return (four_bytes[..., 0::2] << 8) | four_bytes[..., 1::2]
-
-
-def _transposed(image: Image.Image) -> np.ndarray:
-    return np.asarray(ImageOps.exif_transpose(image))
-
-
-def _tiles(image: Image.Image) -> list[Any]:
-    """What the decoder still has to do; only an image file that is not loaded yet has any."""
-    return list(image.tile) if isinstance(image, ImageFile.ImageFile) else []
-
-
-def _set_tiles(image: Image.Image, tiles: list[Any]) -> None:
-    if isinstance(image, ImageFile.ImageFile):
-        image.tile = tiles
-
-
-def _rawmodes(image: Image.Image) -> list[str]:
-    """The unpacker of each tile; decoders take it alone or as the first of several arguments."""
-    arguments = [tile.args for tile in _tiles(image)]
-    return [str(args[0] if isinstance(args, tuple) else args) for args in arguments if args]
+def _rawmode(args: Any) -> str:
+    """The unpacker of a tile; decoders take it alone or as the first of several arguments."""
+    return str(args[0] if isinstance(args, tuple) and args else args)
 
 
 def _low_byte_args(args: Any) -> Any:
-    rawmode = args[0] if isinstance(args, tuple) else args
-    stem, _, order = str(rawmode).partition(";16")
+    rawmode = _rawmode(args)
+    stem, _, order = rawmode.partition(";16")
     if stem not in ("RGB", "RGBA") or order not in _OTHER_ORDER:
         raise UnsupportedLayoutError(
             f"its 16-bit samples have the layout {rawmode}, which is not read; save it as 16-bit RGB PNG"
@@ -195,7 +171,8 @@ def decode_file(path: Path, *, name: str | None = None) -> np.ndarray:
         UnreadableImageError: The file is missing, empty, damaged, of several pages, too large, or not an
             image.
     """
-    return _decode_named(path, name if name is not None else path.name)
+    with _named_problems(name if name is not None else path.name, path):
+        return _decode(path)
 
 
 def decode_bytes(content: bytes, *, name: str) -> np.ndarray:
@@ -204,7 +181,9 @@ def decode_bytes(content: bytes, *, name: str) -> np.ndarray:
     Raises:
         UnreadableImageError: As ``decode_file``.
     """
-    return _decode_named(_Content(content), name)
+    source = _Content(content)
+    with _named_problems(name, source):
+        return _decode(source)
 
 
 def decode_picture(picture: Image.Image, *, name: str) -> np.ndarray:
@@ -213,15 +192,10 @@ def decode_picture(picture: Image.Image, *, name: str) -> np.ndarray:
     Raises:
         UnreadableImageError: As ``decode_file``.
     """
-    try:
-        with quiet_libraries():
-            _refuse_animation(picture)
-            key = transparent_key(picture) if getattr(picture, "tile", None) else None  # Pillow knows it, once it is loaded
-            return _to_samples(picture, key, white_is_zero=False)
-    except UnsupportedLayoutError as error:
-        raise UnreadableImageError(name, str(error).removesuffix(".")) from error
-    except _DECODER_ERRORS as error:
-        raise UnreadableImageError(name, _reason(error)) from error
+    with _named_problems(name):
+        _refuse_animation(picture)
+        key = transparent_key(picture) if getattr(picture, "tile", None) else None  # Pillow knows it, once it is loaded
+        return _to_samples(picture, key, white_is_zero=False)
 
 
 def has_unnamed_channels(path: Path) -> bool:
@@ -236,16 +210,16 @@ def has_unnamed_channels(path: Path) -> bool:
         return False
 
 
-def _decode_named(file: Path | _Content, where: str) -> np.ndarray:
+@contextmanager
+def _named_problems(where: str, source: Path | _Content | None = None) -> Generator[None]:
     try:
         with quiet_libraries():
-            return _decode(file)
+            yield
     except (UnsupportedLayoutError, OutOfMemoryError) as error:
         raise UnreadableImageError(where, str(error).removesuffix(".")) from error
-    except Image.UnidentifiedImageError as error:
-        raise UnreadableImageError(where, _why_unidentified(file)) from error
     except _DECODER_ERRORS as error:
-        raise UnreadableImageError(where, _reason(error)) from error
+        unknown = source if isinstance(error, Image.UnidentifiedImageError) else None
+        raise UnreadableImageError(where, _reason(error) if unknown is None else _why_unidentified(unknown)) from error
 
 
 @contextmanager
@@ -278,18 +252,15 @@ def _decode(source: Path | _Content) -> np.ndarray:
                 pixels = composite_on_black(_hide_key(read_wide_colour(lambda: _opened(source)), key))
             else:
                 pixels = _to_samples(image, key, white_is_zero=white_is_zero)
-            if may_lack_rows(image, pixels) and _lacks_rows(source):
-                raise UnsupportedLayoutError("the file is truncated: its last rows are missing")
+            if may_lack_rows(image, pixels):
+                with source.open("rb") as file:
+                    if lacks_rows(file.read()):
+                        raise UnsupportedLayoutError("the file is truncated: its last rows are missing")
             return pixels
 
 
-def _lacks_rows(source: Path | _Content) -> bool:
-    with source.open("rb") as file:
-        return lacks_rows(file.read())
-
-
 @contextmanager
-def _opened(source: Path | _Content) -> Generator[Image.Image]:
+def _opened(source: Path | _Content) -> Generator[ImageFile.ImageFile]:
     """The image, not yet decoded."""
     # Pillow gets a file and not a path: given a path it may map an uncompressed TIFF into memory, and then (seen in
     # Pillow 13.0) it scrambles the rows of one that is to be turned by 90°.
@@ -297,7 +268,7 @@ def _opened(source: Path | _Content) -> Generator[Image.Image]:
         yield image
 
 
-def _announced_bytes(image: Image.Image) -> int:
+def _announced_bytes(image: ImageFile.ImageFile) -> int:
     """Size of the samples, none of which is unpacked yet."""
     return image.width * image.height * max(3, len(image.getbands())) * (2 if is_wide_colour(image) else 1)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from types import TracebackType
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from crossgraft.data._pillow_files import quiet_libraries
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnreadableImageError
@@ -15,28 +16,24 @@ class UnreadableFileError(ValueError):
     """Why a file cannot be read, as the end of the sentence "Cannot read the image …: "."""
 
 
-class named_problems:  # noqa: N801 - read as `with named_problems(where):`
-    """Turn whatever goes wrong in a block into an UnreadableImageError that names the file; remarks are not shown.
+@contextmanager
+def named_problems(where: str) -> Generator[None]:
+    """Turn whatever goes wrong in a block into an UnreadableImageError that names the file.
+
+    Remarks are not shown: what matters of those of pydicom and nibabel is said in a notice or an error of our own.
 
     Args:
         where: Name of the file.
     """
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self._quiet = quiet_libraries()
-
-    def __enter__(self) -> None:
-        """What matters of the remarks of pydicom and nibabel is said in a notice or an error of our own."""
-        self._quiet.__enter__()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Raise the named error, unless all went well or the error is named already."""
-        self._quiet.__exit__(kind, error, traceback)
-        if isinstance(error, OutOfMemoryError):
-            raise UnreadableImageError(self.where, str(error).removesuffix(".")) from error
-        if isinstance(error, Exception) and not isinstance(error, CrossgraftError):
-            raise UnreadableImageError(self.where, _reason(error)) from error
+    try:
+        with quiet_libraries():
+            yield
+    except OutOfMemoryError as error:
+        raise UnreadableImageError(where, str(error).removesuffix(".")) from error
+    except CrossgraftError:
+        raise
+    except Exception as error:
+        raise UnreadableImageError(where, _reason(error)) from error
 
 
 def _reason(error: Exception) -> str:
