@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
 MOST_IN_A_FILE = 5
-PLOTS = "crossgraft.report.plots"
+DRAWING = "crossgraft.report.plots.svg"
+"""Figures of a question stand in its room and take ``draw`` from here."""
 
 
 class Paintings:
@@ -46,7 +47,7 @@ PAINTINGS = Paintings()
 
 def count_paintings():
     """Let modules of figures that are imported by now ask ``PAINTINGS``."""
-    svg = sys.modules.get(f"{PLOTS}.svg")
+    svg = sys.modules.get(DRAWING)
     genuine = getattr(svg, "draw", None)
     if genuine is None or hasattr(genuine, "__wrapped__"):
         return
@@ -55,8 +56,8 @@ def count_paintings():
     def draw(width, height, paint, **others):
         return genuine(width, height, paint if PAINTINGS.is_due(paint) else lambda _: None, **others)
 
-    for module in [module for name, module in sys.modules.items() if name.startswith(PLOTS)]:
-        if getattr(module, "draw", None) is genuine:
+    for module in [module for name, module in sys.modules.items() if name.startswith("crossgraft.")]:
+        if vars(module).get("draw") is genuine:
             module.draw = draw
 
 
