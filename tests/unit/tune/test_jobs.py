@@ -73,14 +73,15 @@ def data(classifier):
 
 def work_of(classifier, data, run=None, *, keep=None, batch_norm="train", **changes):
     slots = {name: changes.pop(name) for name in ("method", "regularizer") if name in changes}
-    plugins = choose_plugins(TuneOptions(model="small", **slots), BinaryTask())
+    options = TuneOptions(model="small", **slots)
+    plugins = choose_plugins(options, BinaryTask())
     prepared = Mock(
         spec=Preparation,
         selection=plugins.method.select(classifier),
         plugins=plugins,
         settings=TrainerSettings(**{"epochs": 2, "batch_size": 8, "device": "cpu", **changes}),
         rule=RULE,
-        request=Mock(options=Mock(seed=0), adapter=None),
+        request=Mock(options=options, adapter=None),
         keep=keep,
         batch_norm=BatchNorm(batch_norm, "", 0),
     )
