@@ -48,6 +48,11 @@ class About:
         instead_of: Name of the option beside which this one means nothing.
         is_separator: Whether blanks alone are a value.
         takes: What a program may give, in words, where the type says only that it may be anything.
+        within: Smallest and largest value that a trainer takes.
+        row: Heading of its row in a table of the settings in force, where it is not the name.
+        has_row: Whether there is such a row; False where another row says it.
+        in_words: What that row says, of all that is in force; None: there is no row now. By default the value, where it is not
+            the default of the option.
     """
 
     help: str
@@ -67,6 +72,10 @@ class About:
     instead_of: str | None = None
     is_separator: bool = False
     takes: str | None = None
+    within: tuple[float, float] | None = None
+    row: str | None = None
+    has_row: bool = True
+    in_words: Callable[[Any], str | None] | None = None
 
 
 class _Said(TypedDict, total=False):
@@ -88,6 +97,10 @@ class _Said(TypedDict, total=False):
     instead_of: str | None
     is_separator: bool
     takes: str | None
+    within: tuple[float, float] | None
+    row: str | None
+    has_row: bool
+    in_words: Callable[[Any], str | None] | None
 
 
 @overload
@@ -112,7 +125,7 @@ class Option:
         type: As a program gives it; one class stands for all objects that only a program has.
         annotation: The same as it is written.
         default: ``MISSING`` where it has to be given.
-        group: Heading under which it is listed.
+        owner: The class that declares it; its group is the heading under which the option is listed.
         about: What is said about it.
     """
 
@@ -120,8 +133,13 @@ class Option:
     type: Any
     annotation: str
     default: object
-    group: str
+    owner: type[Options]
     about: About
+
+    @property
+    def group(self) -> str:
+        """Heading under which it is listed."""
+        return self.owner.group
 
     @property
     def is_required(self) -> bool:
@@ -180,11 +198,11 @@ def options_of(kind: type[Options]) -> dict[str, Option]:
 @cache
 def _options_of(kind: type[Options]) -> dict[str, Option]:
     hints = get_type_hints(kind)
-    groups = {name: base.group for base in reversed(kind.__mro__) if issubclass(base, Options) for name in _own(base)}
+    owners = {name: base for base in reversed(kind.__mro__) if issubclass(base, Options) for name in _own(base)}
     found: dict[str, Option] = {}
     for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]  # every subclass is a dataclass
         about: About = field.metadata[_ABOUT]
-        found[field.name] = Option(field.name, hints[field.name], str(field.type), field.default, groups[field.name], about)
+        found[field.name] = Option(field.name, hints[field.name], str(field.type), field.default, owners[field.name], about)
     return found
 
 

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import safetensors.torch
@@ -29,6 +29,7 @@ from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.trainer import train
 from crossgraft.tune.job_progress import JobProgress
 from crossgraft.tune.planning.choices import KEEP_FACTOR, GridPoint, GridTraining
+from crossgraft.tune.planning.in_force import InForce
 from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.rows import FoldData, make_feed
 from crossgraft.tune.record import EpochRow, GridPointRecord
@@ -247,8 +248,9 @@ class TrainingWork(Work[GridTraining, Trained]):
     def _key(self, point: GridPoint) -> str:
         """Hash of everything that decides the result; where a run computes and how often it saves is not meant to."""
         prepared, plugins, request = self.prepared, self.prepared.plugins, self.prepared.request
-        on_any_machine = {"device": "cpu", "num_processes": 1, "checkpoint_every_steps": None}
+        now = InForce.at(prepared, point)
         decisive = {
+            **now.further(),
             "model": request.spec.describe(),
             "seed": request.options.seed,
             **({} if request.adapter is None else {"adapter": request.adapter.fingerprint}),
@@ -257,7 +259,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             "rule": repr(prepared.rule),
             "sampler": plugins.sampler,
             "flip": plugins.augmentation.flip,
-            "settings": repr(replace(settings_at(prepared, point), **on_any_machine)),
+            "settings": now.settings.first_in_words,
             **({} if prepared.keep is None else {"keep": prepared.keep.target, "keep_factor": point.get(KEEP_FACTOR, 1.0)}),
             **({} if prepared.batch_norm.mode == "train" else {"batch norm": prepared.batch_norm.mode}),
             **{each.name: meaning for each in plugins.regularizers if (meaning := getattr(each, "definition", None))},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from crossgraft.edit.options import EditsBefore
 from crossgraft.errors import UsageError
@@ -13,7 +13,7 @@ from crossgraft.options.command import DATA_HELP, Command, Input, Typed
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Validating, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Terminal, Workers
-from crossgraft.tune.engine.settings import OptimizerName, ScheduleName
+from crossgraft.tune.engine.settings import TrainingSteps, Tuning
 
 if TYPE_CHECKING:
     from crossgraft.losses import Loss
@@ -36,36 +36,64 @@ class StartingModel(Options):
     model: str | Path | ModelSpec = option("Name, checkpoint, zoo.yaml:NAME or package.module:factory.", is_common=True)
 
 
+def _mirroring(now: Any) -> str | None:
+    images = now.plugins.augmentation
+    return None if images.name == "none" else "yes" if images.flip else "no"
+
+
 @options
-class Slots(Options):
+class Slots(Tuning):
     """Plug-ins: what is trained, what is added to the loss, what is done to images."""
 
     group: ClassVar[str] = "Method"
 
     method: str | Mapping[str, object] | Method = option(
-        "What is trained: full, linear, scratch, partial:3, lora, adaptformer.", default="full", is_common=True
+        "What is trained: full, linear, scratch, partial:3, lora, adaptformer.",
+        default="full",
+        is_common=True,
+        in_words=lambda now: now.plugins.in_words("method"),
     )
     regularizer: str | Regularizer | Sequence[str | Regularizer] = option(
-        "Terms added to the loss: l2_sp:alpha=0.1; several with commas or repeated.", default=(), repeats=True, is_common=True
+        "Terms added to the loss: l2_sp:alpha=0.1; several with commas or repeated.",
+        default=(),
+        repeats=True,
+        is_common=True,
+        in_words=lambda now: now.plugins.in_words("regularizer"),
     )
     batch_transform: str | BatchTransform | Sequence[str | BatchTransform] = option(
         "Transforms of a batch: mixup:0.2, cutmix, label_smoothing:0.1; several with commas or repeated.",
         default=(),
         repeats=True,
+        in_words=lambda now: now.plugins.in_words("batch transform"),
     )
     augmentation: str | Mapping[str, object] | Augmentation | None = option(
-        "Augmentation of each image: none, light or thesis.", default=None, default_text="light; none with linear"
+        "Augmentation of each image: none, light or thesis.",
+        default=None,
+        default_text="light; none with linear",
+        in_words=lambda now: now.plugins.in_words("augmentation"),
     )
-    flip: bool = option("Mirror images left to right at random.", default=True, in_protocol=True)
+    flip: bool = option(
+        "Mirror images left to right at random.", default=True, in_protocol=True, row="mirroring", in_words=_mirroring
+    )
     loss: str | Mapping[str, object] | Loss | None = option(
-        "cross_entropy, focal:2 or multi_label.", default=None, default_text="the one that fits the labels"
+        "cross_entropy, focal:2 or multi_label.",
+        default=None,
+        default_text="the one that fits the labels",
+        in_words=lambda now: now.plugins.in_words("loss"),
     )
-    class_weights: str | Sequence[float | int] | None = option("balanced, or one number per class: '1 2.5 1'.", default=None)
-    sampler: str = option("shuffle, or balanced: classes equally often.", default="shuffle", in_protocol=True)
+    class_weights: str | Sequence[float | int] | None = option(
+        "balanced, or one number per class: '1 2.5 1'.", default=None, has_row=False
+    )
+    sampler: str = option(
+        "shuffle, or balanced: classes equally often.",
+        default="shuffle",
+        in_protocol=True,
+        in_words=lambda now: now.plugins.sampler,
+    )
 
 
 @options
-class FirstAdapter(Options):
+class FirstAdapter(Tuning):
     """Adapters that somebody has trained before."""
 
     group: ClassVar[str] = "Method"
@@ -74,82 +102,21 @@ class FirstAdapter(Options):
         "With lora, folder of an adapter saved by PEFT that training continues from. It sets rank, alpha, layers and "
         "dropout; its head is used where it has as many classes.",
         default=None,
+        has_row=False,
     )
 
 
 @options
-class TrainingOptions(Options):
-    """Steps and learning rates."""
+class TrainingOptions(TrainingSteps):
+    """Steps and learning rates, and what training is to leave as it was."""
 
-    group: ClassVar[str] = "Training"
-
-    optimizer: OptimizerName = option("adamw or sgd.", default="adamw", in_protocol=True)
-    learning_rate: float | None = option(
-        "Largest learning rate, after warm-up.",
-        default=None,
-        default_text="by method and network",
-        is_common=True,
-        in_protocol=True,
-    )
-    head_learning_rate: float | None = option(
-        "Largest learning rate of the new head.", default=None, default_text="the learning rate", in_protocol=True
-    )
-    weight_decay: float | None = option(
-        "Decay of weights with two or more dimensions.", default=None, default_text="0.05; 0 with l2_sp", in_protocol=True
-    )
-    momentum: float | None = option("Momentum of SGD.", default=None, default_text="0.9", in_protocol=True)
-    schedule: ScheduleName = option("cosine or constant.", default="cosine", in_protocol=True)
-    epochs: int | None = option(
-        "Largest number of passes over the training images.",
-        default=None,
-        least=1,
-        default_text="about 600 steps, 10 to 50 epochs",
-        is_common=True,
-        in_protocol=True,
-    )
-    warmup_epochs: float | None = option(
-        "Epochs of rising learning rate; fractions are allowed.",
-        default=None,
-        default_text="5, at most a tenth of all",
-        in_protocol=True,
-    )
-    batch_size: int | None = option(
-        "Images per step, over all devices.",
-        default=None,
-        least=1,
-        default_text="8 to 128, by number of images",
-        in_protocol=True,
-    )
-    accumulate: int = option("Number of micro-batches per step, to save memory.", default=1, least=1)
-    layer_decay: float = option(
-        "Factor of the learning rate from one block to the block before it, in (0, 1].", default=1.0, in_protocol=True
-    )
-    clip_norm: float | None = option("Largest norm of the gradient.", default=None, default_text="no clipping", in_protocol=True)
-    patience: int | None = option(
-        "Number of epochs without improvement after which training stops.",
-        default=None,
-        least=1,
-        default_text="all epochs are trained",
-        in_protocol=True,
-    )
-    head_first: bool = option(
-        "Train the head alone until it stops improving, then what the method trains.",
-        default=False,
-        default_text="only below 100 steps beside repsim and hcs with frozen BatchNorm",
-    )
-    head_epochs: int | None = option(
-        "Largest number of epochs of the first phase.", default=None, least=1, default_text="100", in_protocol=True
-    )
-    head_patience: int | None = option(
-        "Patience of the first phase, in epochs.", default=None, least=1, default_text="10", in_protocol=True
-    )
-    precision: str = option("32, bf16, 16 (GPU) or 64.", default="32")
     keep: float | None = option(
         "Debiased CKA on val that training is to end at, in (0, 1): the regulariser becomes as strong as that takes.",
         default=None,
         default_text="the regulariser is as strong as it says",
         only_if_given=True,
         in_protocol=True,
+        in_words=lambda now: None if now.keep is None else now.keep.in_words,
     )
     batch_norm: BatchNormMode | None = option(
         "Means and variances of BatchNorm: train (of each batch, they move), frozen (the pretrained ones), or adapt (first "
@@ -158,11 +125,12 @@ class TrainingOptions(Options):
         default_text="frozen beside repsim and hcs, else train",
         only_if_given=True,
         in_protocol=True,
+        in_words=lambda now: now.batch_norm.in_words if now.batch_norm.num_layers else None,
     )
 
 
 @options
-class Choosing(Options):
+class Choosing(Tuning):
     """How the model is picked."""
 
     group: ClassVar[str] = "Selection and metrics"
@@ -171,14 +139,16 @@ class Choosing(Options):
         "Metric on val that picks the model: auc, loss, balanced_accuracy …",
         default=None,
         default_text="auc, or loss where a class is missing in val",
+        row="picked by",
+        in_words=lambda now: now.rule.name,
     )
     grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None = option(
-        "Settings to try: learning_rate=1e-3,1e-4; repeated for other settings.", default=None, repeats=True
+        "Settings to try: learning_rate=1e-3,1e-4; repeated for other settings.", default=None, repeats=True, has_row=False
     )
 
 
 @options
-class Deciding(Options):
+class Deciding(Tuning):
     """How probabilities become decisions."""
 
     group: ClassVar[str] = "Selection and metrics"
@@ -187,22 +157,23 @@ class Deciding(Options):
         "Decision threshold of two classes or of each label: youden, sensitivity:0.95, specificity:0.9.",
         default=None,
         default_text="youden",
+        has_row=False,
     )
 
 
 @options
-class Subgroups(Options):
+class Subgroups(Tuning):
     """Metrics of parts of the data."""
 
     group: ClassVar[str] = "Selection and metrics"
 
     subgroups: str | Sequence[str] | None = option(
-        "Further columns of a table, each of whose values gets its own metrics.", default=None
+        "Further columns of a table, each of whose values gets its own metrics.", default=None, has_row=False
     )
 
 
 @options
-class Execution(Options):
+class Execution(Tuning):
     """What is done with the result."""
 
     group: ClassVar[str] = "Output"
@@ -215,7 +186,7 @@ class Execution(Options):
 
 
 @options
-class Observing(Options):
+class Observing(Tuning):
     """What is written down about every step."""
 
     group: ClassVar[str] = "Output"
@@ -225,6 +196,7 @@ class Observing(Options):
         "exponential moving average (factor 0.95) and a figure.",
         default=False,
         only_if_given=True,
+        has_row=False,
     )
 
 

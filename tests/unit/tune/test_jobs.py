@@ -73,14 +73,15 @@ def data(classifier):
 
 def work_of(classifier, data, run=None, *, keep=None, batch_norm="train", **changes):
     slots = {name: changes.pop(name) for name in ("method", "regularizer") if name in changes}
-    plugins = choose_plugins(TuneOptions(model="small", **slots), BinaryTask())
+    options = TuneOptions(model="small", **slots)
+    plugins = choose_plugins(options, BinaryTask())
     prepared = Mock(
         spec=Preparation,
         selection=plugins.method.select(classifier),
         plugins=plugins,
         settings=TrainerSettings(**{"epochs": 2, "batch_size": 8, "device": "cpu", **changes}),
         rule=RULE,
-        request=Mock(options=Mock(seed=0), adapter=None),
+        request=Mock(options=options, adapter=None),
         keep=keep,
         batch_norm=BatchNorm(batch_norm, "", 0),
     )
@@ -205,6 +206,35 @@ def test_what_is_kept_is_part_of_what_a_training_is(classifier, data, changes, o
 
     assert key(changes) == key(dict(changes))
     assert key(changes) not in map(key, others)
+
+
+KEYS = {
+    "5c1bbe6c70128dc3ae5d": {},
+    "2a6b07d2435d90a00ad9": {
+        "learning_rate": 0.25,
+        "epochs": 3,
+        "batch_size": 4,
+        "seed": 7,
+        "momentum": 0.5,
+        "precision": "64-true",
+    },
+    "ec707cf183be6e5cd632": {
+        "head_first": True,
+        "head_epochs": 7,
+        "patience": 3,
+        "clip_norm": 1.0,
+        "keep": Keep(0.8),
+        "batch_norm": "frozen",
+    },
+}
+"""Key of a finished training of an earlier version → what it was trained with."""
+MACHINE = {"log_gradient_norms": True, "device": "cuda", "num_processes": 2, "checkpoint_every_steps": 5}
+
+
+@pytest.mark.parametrize(("key", "changes"), KEYS.items())
+def test_what_earlier_versions_have_trained_keeps_its_key(classifier, data, key, changes):
+    for more in ({}, MACHINE):
+        assert work_of(classifier, data, regularizer="repsim", **changes, **more).job({}).key == key
 
 
 def test_a_spelling_that_means_something_else_is_another_training(classifier, data, monkeypatch):

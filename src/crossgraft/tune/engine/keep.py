@@ -9,6 +9,7 @@ from numbers import Real
 
 from crossgraft.errors import UsageError
 from crossgraft.paths import shortened
+from crossgraft.tune.words import compared_in_words
 
 TOLERANCE = 0.03
 """A similarity this near to its target counts as reached."""
@@ -59,6 +60,15 @@ class Keep:
     def is_adapted(self) -> bool:
         """Whether that network has BatchNorm statistics of the training images."""
         return self.metric.endswith("adapted")
+
+    @property
+    def in_words(self) -> str:
+        """For the plan.
+
+        >>> Keep(0.8).in_words
+        'debiased CKA of 0.8 on val, within 0.03'
+        """
+        return f"{compared_in_words(adapted=self.is_adapted)} of {self.target:g} on val, within {TOLERANCE:g}"
 
     def distance(self, metrics: Mapping[str, float]) -> float:
         """From the target; infinite where the similarity is not defined."""

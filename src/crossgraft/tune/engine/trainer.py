@@ -30,9 +30,6 @@ from crossgraft.tune.engine.step import apply_selection, training_batch_norms
 from crossgraft.tune.feed.batches import BatchMaker
 from crossgraft.tune.protocols import Regularizer, Selection, TrainingSet, attach
 
-# Where a run computes and how often it saves is not meant to change a number.
-_MACHINE = ("device", "num_processes", "checkpoint_every_steps")
-
 
 def train(
     classifier: Classifier,
@@ -216,13 +213,8 @@ class _Trainer:
 def _configuration(job: TrainingJob) -> dict[str, Any]:
     """Everything that decides the result, as JSON; the starting weights as a hash."""
     trained = "\n".join(job.selection.trained)
-    settings = {name: value for name, value in asdict(job.settings).items() if name not in _MACHINE}
-    if job.settings.keep_factor == 1:
-        del settings["keep_factor"]  # as in checkpoints from before it was a setting
-    if not job.settings.log_gradient_norms:
-        del settings["log_gradient_norms"]  # the same
     return {
-        **settings,
+        **job.settings.decisive,
         "loss": repr(job.loss),
         "regularizers": [spell(regularizer) for regularizer in job.regularizers],
         "rule": job.rule.name,

@@ -86,6 +86,10 @@ class Plugins:
             for plugin in plugins
         ]
 
+    def in_words(self, kind: str) -> str | None:
+        """Those of one slot, for the plan; None: it is empty."""
+        return " + ".join(each.used for each in self.describe() if each.kind == kind) or None
+
 
 def choose_plugins(options: TuneOptions, task: Task) -> Plugins:
     """Build what was asked for.

@@ -29,7 +29,8 @@ from crossgraft.tune.planning.contradictions import (
     refuse_contradictions,
     warnings_on,
 )
-from crossgraft.tune.planning.plan import Plan, plan_record, plan_rows, settings_in_words
+from crossgraft.tune.planning.in_force import InForce
+from crossgraft.tune.planning.plan import Plan, plan_record, plan_rows
 from crossgraft.tune.planning.preparation import Preparation
 from crossgraft.tune.planning.step_cost import UNKNOWN_COST, StepCost, steps_per_epoch
 from crossgraft.tune.words import trained_in_words
@@ -39,6 +40,7 @@ from crossgraft.words.formatting import duration
 SAID_BY_PLUGINS = {"conflicts": 2, "remarks": 9}
 """Cases of hcs alone, and of hcs (3), repsim (3), both (2) and focal (1)."""
 
+OPTIONS = TuneOptions(model="test_resnet")
 NO_BATCH_NORM = BatchNorm("train", "", 0)
 
 SLOTS = ("method", "regularizer", "batch_transform", "augmentation", "flip", "loss", "class_weights", "sampler")
@@ -324,7 +326,7 @@ def planned(classifier, method, *, points=({},), num_folds=1, notes=(), cost=Non
         rule=SelectionRule(),
         keep=None,
         batch_norm=NO_BATCH_NORM,
-        request=Mock(points=points),
+        request=Mock(points=points, options=OPTIONS),
         rows=Mock(parts=[FoldRows(*map(np.arange, (100, 30, 10)))] * num_folds, edits=None),
     )
     measured = StepCost(seconds_per_image=0.01, peak_bytes=2**20, time_reason="from one timed step")
@@ -405,8 +407,8 @@ def test_losses_of_the_plan_are_those_that_were_asked_for():
 
 
 def words(settings=None, augmentation="none", batch_norm=NO_BATCH_NORM, keep=None, **choices):
-    chosen = plugins(augmentation=augmentation, **choices)
-    return settings_in_words(chosen, TrainerSettings(**(settings or {})), SelectionRule("auc", "max"), batch_norm, keep)
+    chosen, trainer = plugins(augmentation=augmentation, **choices), TrainerSettings(**(settings or {}))
+    return InForce(OPTIONS, chosen, trainer, SelectionRule("auc", "max"), batch_norm, keep).in_words()
 
 
 def test_what_is_off_is_left_out():
