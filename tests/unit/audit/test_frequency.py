@@ -1,5 +1,6 @@
 """Frequencies of networks, edits and images that are known, filters that complete each other, and ranks of risk."""
 
+import importlib
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import ClassVar
@@ -287,7 +288,7 @@ def test_a_draw_keeps_the_shares_of_classes_and_repeats(looking_at_4, images, mo
 
 def test_batches_make_no_difference(looking_at_4, images, monkeypatch):
     whole = frequency_audit(looking_at_4, images, edits=[PoissonImage()])
-    monkeypatch.setattr("crossgraft.audit.learning_priority.AT_ONCE", 7)
+    monkeypatch.setattr(importlib.import_module("crossgraft.audit.learning_priority"), "AT_ONCE", 7)  # a function, too
     parts = frequency_audit(looking_at_4, images, edits=[PoissonImage()])
     np.testing.assert_allclose(parts.priority.psd, whole.priority.psd, atol=1e-6)
     np.testing.assert_array_equal(parts.psd, whole.psd)
