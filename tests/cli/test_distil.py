@@ -69,18 +69,16 @@ def test_the_student_is_what_model_reads(teachers, crossgraft):
 
 def test_a_stopped_run_goes_on_with_the_same_bits(teachers, crossgraft, monkeypatch):
     assert crossgraft(*DISTIL, "--out", "whole").code == 0
-    monkeypatch.setattr(student, "batch_rbf_cka", _stops_after(9, "crossgraft.similarity.batch_rbf_cka"))
-    assert crossgraft(*DISTIL, "--out", "run").code == 130
-    monkeypatch.undo()
-    monkeypatch.chdir(teachers)
-    monkeypatch.syspath_prepend(str(teachers))
+    with monkeypatch.context() as stopping:
+        stopping.setattr(student, "batch_rbf_cka", _stops_after(9))
+        assert crossgraft(*DISTIL, "--out", "run").code == 130
     done = crossgraft(*DISTIL, "--out", "run")
     assert done.code == 0, done.err
     one, other = (record_of(teachers / name) for name in ("whole", "run"))
     assert one.weights_fingerprint == other.weights_fingerprint and one.history == other.history
 
 
-def _stops_after(number, where):
+def _stops_after(number):
     from crossgraft.similarity import batch_rbf_cka
 
     calls = iter(range(number))
