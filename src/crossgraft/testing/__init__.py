@@ -10,20 +10,25 @@ One ``check_…`` a slot raises ``ContractError`` for the first promise that is 
         check_regularizer(MyRegularizer(strength=0.1))
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from crossgraft.testing.adapters import ADAPTER_CONTRACTS as ADAPTER_CONTRACTS
-from crossgraft.testing.augmentations import AUGMENTATION_CONTRACTS as AUGMENTATION_CONTRACTS
-from crossgraft.testing.augmentations import check_augmentation as check_augmentation
-from crossgraft.testing.batch_transforms import BATCH_TRANSFORM_CONTRACTS as BATCH_TRANSFORM_CONTRACTS
-from crossgraft.testing.batch_transforms import check_batch_transform as check_batch_transform
-from crossgraft.testing.contracts import NUM_IMAGES as NUM_IMAGES
-from crossgraft.testing.contracts import SCORE_CONTRACTS as SCORE_CONTRACTS
-from crossgraft.testing.contracts import check_score as check_score
-from crossgraft.testing.losses import LOSS_CONTRACTS as LOSS_CONTRACTS
-from crossgraft.testing.losses import check_loss as check_loss
-from crossgraft.testing.methods import METHOD_CONTRACTS as METHOD_CONTRACTS
-from crossgraft.testing.methods import check_method as check_method
-from crossgraft.testing.promises import ContractError as ContractError
-from crossgraft.testing.regularizers import REGULARIZER_CONTRACTS as REGULARIZER_CONTRACTS
-from crossgraft.testing.regularizers import check_regularizer as check_regularizer
+from crossgraft.faces import lazy_face
+
+if TYPE_CHECKING:
+    from crossgraft.testing.adapters import ADAPTER_CONTRACTS as ADAPTER_CONTRACTS
+    from crossgraft.testing.augmentations import AUGMENTATION_CONTRACTS as AUGMENTATION_CONTRACTS
+    from crossgraft.testing.augmentations import check_augmentation as check_augmentation
+    from crossgraft.testing.batch_transforms import BATCH_TRANSFORM_CONTRACTS as BATCH_TRANSFORM_CONTRACTS
+    from crossgraft.testing.batch_transforms import check_batch_transform as check_batch_transform
+    from crossgraft.testing.contracts import NUM_IMAGES as NUM_IMAGES
+    from crossgraft.testing.contracts import SCORE_CONTRACTS as SCORE_CONTRACTS
+    from crossgraft.testing.contracts import check_score as check_score
+    from crossgraft.testing.losses import LOSS_CONTRACTS as LOSS_CONTRACTS
+    from crossgraft.testing.losses import check_loss as check_loss
+    from crossgraft.testing.methods import METHOD_CONTRACTS as METHOD_CONTRACTS
+    from crossgraft.testing.methods import check_method as check_method
+    from crossgraft.testing.promises import ContractError as ContractError
+    from crossgraft.testing.regularizers import REGULARIZER_CONTRACTS as REGULARIZER_CONTRACTS
+    from crossgraft.testing.regularizers import check_regularizer as check_regularizer
+
+lazy_face(__name__)
