@@ -21,7 +21,7 @@ from crossgraft.models.layers import building_blocks, main_layers, observe_layer
 from crossgraft.models.positions import find_layout, mean_over_positions
 from crossgraft.models.taps import named_layer
 from crossgraft.progress import Reporter
-from crossgraft.similarity import LayerCka, LayerSimilarity, MinibatchCka
+from crossgraft.similarity import LayerCka, MinibatchCka
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import counted
 
@@ -152,16 +152,26 @@ class LayerPairs:
             NotApplicable: There are fewer than four images.
         """
         if self._exact is not None:
-            return grid_of(self._exact.compute(debiased=True), [])
-        self._flush()
-        if self._means is None:
-            raise NotApplicable("CKA of layers needs at least 4 images, found 0.")
-        found = self._means.compute()
-        why = (
-            f"From {counted(self._means.num_batches, 'minibatch', 'minibatches')}: exact sums would take "
-            f"{self._bytes / 2**30:.1f} GiB, more than {self._most_bytes / 2**30:.1f}."
+            found, notes = self._exact.compute(debiased=True), list[str]()
+        else:
+            self._flush()
+            if self._means is None:
+                raise NotApplicable("CKA of layers needs at least 4 images, found 0.")
+            found = self._means.compute()
+            notes = [
+                f"From {counted(self._means.num_batches, 'minibatch', 'minibatches')}: exact sums would take "
+                f"{self._bytes / 2**30:.1f} GiB, more than {self._most_bytes / 2**30:.1f}."
+            ]
+        return LayerGrid(
+            rows=list(found.rows),
+            columns=list(found.columns),
+            values=found.matrix.tolist(),
+            estimator=found.estimator,
+            num_images=found.n,
+            left_out_rows=dict(found.left_out_rows),
+            left_out_columns=dict(found.left_out_columns),
+            notes=[*notes, *found.warnings],
         )
-        return grid_of(found, [why])
 
     def _flush(self) -> None:
         if not self._waiting or self._means is None:
@@ -172,20 +182,6 @@ class LayerPairs:
         ]
         self._waiting.clear()
         self._means.update(*joined)
-
-
-def grid_of(found: LayerSimilarity, notes: list[str]) -> LayerGrid:
-    """The values as they are recorded."""
-    return LayerGrid(
-        rows=list(found.rows),
-        columns=list(found.columns),
-        values=found.matrix.tolist(),
-        estimator=found.estimator,
-        num_images=found.n,
-        left_out_rows=dict(found.left_out_rows),
-        left_out_columns=dict(found.left_out_columns),
-        notes=[*notes, *found.warnings],
-    )
 
 
 MEMORY_LIMIT_BYTES = 2 << 30
