@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -295,7 +295,8 @@ def look_at(
     parts = {key: _Parts() for key in networks}
     kept = watch.kept if watch else None
     with reporter.stage(title, total=len(rows), unit="images") as stage:
-        for places in _batches(len(rows)):
+        for start in range(0, len(rows), AT_ONCE):
+            places: Rows = np.arange(start, min(start + AT_ONCE, len(rows)))
             decoded = [images.read(int(rows[place])) for place in places]
             ways = {network.preprocessing for network in networks.values()} | (kept.ways if kept else frozenset())
             inputs = {preprocessing: prepare_batch(decoded, preprocessing) for preprocessing in ways}
@@ -319,11 +320,6 @@ def look_at(
         key: Looked(np.concatenate(each.features), np.concatenate(each.logits) if each.logits else None)
         for key, each in parts.items()
     }
-
-
-def _batches(num_images: int) -> Iterator[Rows]:
-    for start in range(0, num_images, AT_ONCE):
-        yield np.arange(start, min(start + AT_ONCE, num_images))
 
 
 def _of_layers(key: str, network: ComparedNetwork, found: Mapping[str, Tensor], places: Rows, watch: Watch) -> dict[str, Tensor]:

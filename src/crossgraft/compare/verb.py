@@ -117,7 +117,8 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
             checks = [] if rows.dataset is None else check_rows(rows.dataset, strict=options.strict, reporter=reporter)
             targets = None if rows.dataset is None else rows.dataset.targets
             others = open_others(options, reporter)
-            record = comparison.run(rows.dataset, rows.rows, rows.train, targets, in_words=_images_in_words(rows), others=others)
+            words = rows.in_words if rows.dataset is None else f"test images of {rows.name}"
+            record = comparison.run(rows.dataset, rows.rows, rows.train, targets, in_words=words, others=others)
             record = record.model_copy(
                 update={
                     "models": [_with_start(each, given[each.label].run) for each in record.models],
@@ -271,10 +272,6 @@ def _as_typed(given: object) -> object:
     if isinstance(given, ModelSpec):
         return given.typed
     return str(given) if isinstance(given, str | Path) else type(given).__name__
-
-
-def _images_in_words(rows: ComparedRows) -> str:
-    return rows.in_words if rows.dataset is None else f"test images of {rows.name}"
 
 
 def _finish(
