@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-from crossgraft.compare import ComparedModels, StoredFeatures
-from crossgraft.compare.compared import ComparedRows, Given
+from crossgraft.compare import StoredFeatures
 from crossgraft.compare.geometry import GeometryOfModels
 from crossgraft.compare.geometry_of_images import MapDraws
 from crossgraft.compare.geometry_subjects import Model, OtherImages, Subjects
 from crossgraft.compare.looking import LayerPairs, Layers, Looked, Rows, Watch, choose_layers, look_at, map_shapes
 from crossgraft.compare.measures import Predicted, measure_features, own_predictions, probe_predictions, shared_mistakes
 from crossgraft.compare.networks import ComparedNetwork, untrained
-from crossgraft.compare.options import CompareModelsOptions
 from crossgraft.compare.record import ComparedModel, LayerCca, ModelComparisonRecord, ModelPair, PairOf, SharedMistakes
 from crossgraft.compare.words import HowToCompare
 from crossgraft.data import Dataset
@@ -26,9 +24,7 @@ from crossgraft.data.rows import ImageRows
 from crossgraft.errors import DataError, NotApplicable, UnknownNameError
 from crossgraft.models.trusted_code import TrustedCode
 from crossgraft.progress import Reporter
-from crossgraft.records.base import CheckRecord, Reference
-from crossgraft.report.paths import configuration_without_absolute_paths
-from crossgraft.tune.pretrained_start import start_as_typed
+from crossgraft.records.base import Reference
 from crossgraft.words.formatting import counted
 
 _REFERENCES = (
@@ -43,66 +39,6 @@ _REFERENCES = (
     ("Shared mistakes", "Mania, Miller, Schmidt, Hardt and Recht, Model Similarity Mitigates Test Set Overuse, NeurIPS 2019."),
     ("κ of mistakes", "Geirhos, Meding and Wichmann, Beyond accuracy: quantifying trial-by-trial behaviour, NeurIPS 2020."),
 )
-
-
-def comparison_record(
-    given: Mapping[str, Given],
-    found: ComparedModels,
-    rows: ComparedRows,
-    options: CompareModelsOptions,
-    checks: list[CheckRecord],
-    *,
-    seconds: float,
-) -> ModelComparisonRecord:
-    """Everything that was found of the models, by their label."""
-    return ModelComparisonRecord(
-        models=[_describe(label, each, found, len(rows.train)) for label, each in given.items()],
-        pairs=found.pairs,
-        dataset=None if rows.dataset is None else describe_dataset(rows.dataset),
-        num_images=len(rows.rows),
-        images_in_words=rows.in_words,
-        geometry=found.geometry,
-        pool=options.pool,
-        cca_preset=options.cca_preset,
-        seed=options.seed,
-        checks=checks,
-        notes=[*rows.notes, *found.notes],
-        references=[Reference(key=key, text=text) for key, text in _REFERENCES],
-        seconds=seconds,
-    )
-
-
-def _describe(label: str, given: Given, found: ComparedModels, num_train: int) -> ComparedModel:
-    model = given.model
-    if isinstance(model, StoredFeatures):
-        return ComparedModel(
-            label=label,
-            name=model.name,
-            kind="features",
-            architecture=None,
-            weights_fingerprint=None,
-            start_fingerprint=None,
-            num_features=found.num_features[label],
-            layers=found.layers[label],
-            images_become=None,
-        )
-    return ComparedModel(
-        label=label,
-        name=model.name,
-        kind="pretrained" if model.saved is None else "fine-tuned",
-        architecture=model.architecture,
-        weights_fingerprint=model.weights_fingerprint,
-        start_fingerprint=model.start_fingerprint,
-        started_with={} if given.run is None else _without_places(start_as_typed(given.run)),
-        num_features=found.num_features[label],
-        layers=found.layers[label],
-        images_become=model.preprocessing.describe(),
-        probe_train_images=num_train if label in found.probed else None,
-    )
-
-
-def _without_places(flags: Mapping[str, str]) -> dict[str, str]:
-    return {flag: str(configuration_without_absolute_paths(value)) for flag, value in flags.items()}
 
 
 def layers_frame(record: ModelComparisonRecord) -> pd.DataFrame:
@@ -167,7 +103,7 @@ class Comparison:
         *,
         in_words: str = "images",
         others: OtherImages | None = None,
-    ) -> ComparedModels:
+    ) -> ModelComparisonRecord:
         """Look at the images, and measure.
 
         Args:
@@ -182,6 +118,7 @@ class Comparison:
             UsageError: A measure of geometry that was named applies to none of the models.
             DataError: There are fewer than four images, features on disk are of another number of images, or features are NaN.
         """
+        began = time.perf_counter()
         if len(rows) < FEWEST_IMAGES:
             raise DataError(f"A comparison needs at least {FEWEST_IMAGES} images; there are {len(rows)}.")
         geometry = GeometryOfModels(self._subjects(images, rows, train, in_words, others or OtherImages()), self._how.geometry)
@@ -207,14 +144,44 @@ class Comparison:
         features = {label: np.asarray(each.penultimate[there]) for label, (each, there) in stored.items()}
         features |= {key: each.features for key, each in looked.items()}
         predicted = self._predict(images, train, targets, looked)
-        pairs = [self._measure(link, grids, maps, features, _Mistakes(predicted, rows, targets, images)) for link in self._links]
-        return ComparedModels(
-            pairs,
-            {label: self._layers[label] for label in self._models},
-            {label: features[label].shape[1] for label in self._models},
-            geometry.measure(features),
-            [label for label, each in predicted.items() if each.by_probe],
-            self.notes,
+        classes = np.zeros(len(rows), dtype=np.int64) if targets is None else targets[rows]
+        groups = None if images is None or images.groups is None else images.groups[rows]
+        return ModelComparisonRecord(
+            models=[
+                self._described(label, features[label].shape[1], len(train) if each.by_probe else None)
+                for label, each in predicted.items()
+            ],
+            pairs=[
+                self._measure(
+                    link, grids, maps, features, shared_mistakes(predicted[link[0]], predicted[link[1]], classes, groups)
+                )
+                for link in self._links
+            ],
+            dataset=None if images is None else describe_dataset(images),
+            num_images=len(rows),
+            images_in_words=in_words,
+            geometry=geometry.measure(features),
+            pool=self._how.pool,
+            cca_preset=self._how.cca_preset,
+            seed=self._how.seed,
+            notes=self.notes,
+            references=[Reference(key=key, text=text) for key, text in _REFERENCES],
+            seconds=time.perf_counter() - began,
+        )
+
+    def _described(self, label: str, num_features: int, probe_train_images: int | None) -> ComparedModel:
+        model, network = self._models[label], self._networks.get(label)
+        return ComparedModel(
+            label=label,
+            name=model.name,
+            kind="features" if network is None else "pretrained" if network.saved is None else "fine-tuned",
+            architecture=network and network.architecture,
+            weights_fingerprint=network and network.weights_fingerprint,
+            start_fingerprint=network and network.start_fingerprint,
+            num_features=num_features,
+            layers=self._layers[label],
+            images_become=network and network.preprocessing.describe(),
+            probe_train_images=probe_train_images,
         )
 
     def _subjects(self, images: Dataset | None, rows: Rows, train: Rows, words: str, others: OtherImages) -> Subjects:
@@ -306,12 +273,11 @@ class Comparison:
         grids: Mapping[tuple[str, str], LayerPairs],
         maps: MapDraws,
         features: Mapping[str, np.ndarray],
-        mistakes: _Mistakes,
+        mistakes: tuple[SharedMistakes | None, str | None],
     ) -> ModelPair:
         first, second, of = link
         floor = self._floors[first, second]
         beside = None if floor is None else (features[floor[0]], features[floor[1]])
-        shared, reason = mistakes.of(first, second)
         cca, cca_reason = self._cca(first, second, floor, maps)
         return ModelPair(
             first=first,
@@ -322,8 +288,8 @@ class Comparison:
             features=measure_features(features[first], features[second], beside, seed=self._how.seed),
             cca=cca,
             cca_reason=cca_reason,
-            mistakes=shared,
-            mistakes_reason=reason,
+            mistakes=mistakes[0],
+            mistakes_reason=mistakes[1],
         )
 
     def _cca(self, first: str, second: str, floor: tuple[str, str] | None, maps: MapDraws) -> tuple[list[LayerCca], str | None]:
@@ -333,23 +299,6 @@ class Comparison:
             return maps.values(first, second, floor), None
         except NotApplicable as error:
             return [], str(error)
-
-
-@dataclass(frozen=True, eq=False)
-class _Mistakes:
-    """What is needed to compare predictions."""
-
-    predicted: Mapping[str, Predicted]
-    rows: Rows
-    targets: Targets | None
-    images: ImageRows | None
-
-    def of(self, first: str, second: str) -> tuple[SharedMistakes | None, str | None]:
-        """Shared mistakes of two models, or why there are none."""
-        one, other = self.predicted[first], self.predicted[second]
-        groups = None if self.images is None or self.images.groups is None else self.images.groups[self.rows]
-        targets = np.zeros(len(self.rows), dtype=np.int64) if self.targets is None else self.targets[self.rows]
-        return shared_mistakes(one, other, targets, groups)
 
 
 def _are_the_same(first: Model | None, second: Model | None) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -139,7 +138,10 @@ def open_others(options: CompareModelsOptions, reporter: Reporter) -> OtherImage
         DataError: Data are missing, damaged or unsound.
         UsageError: An option has no meaning for these data.
     """
-    source = None if options.source_images is None else _open_source(options.source_images, options, reporter)
+    source: ImageRows | None = None
+    if options.source_images is not None:
+        how = {name: getattr(options, name) for name in {*_OF_ANY_DATA} & {*options_of(ImageOptions)}}
+        source = open_given(options.source_images, from_mapping(ImageOptions, how), reporter, known_classes=())
     if options.probe is None:
         return OtherImages(source=source)
     named = () if isinstance(options.probe, Dataset) else _OF_ANY_DATA
@@ -147,11 +149,6 @@ def open_others(options: CompareModelsOptions, reporter: Reporter) -> OtherImage
     other = open_divided(options.probe, from_mapping(DatasetOptions, how), use_split=None, reporter=reporter)
     splits = np.full(len(other), "train") if other.splits is None else other.splits
     return OtherImages(other, np.flatnonzero(splits == "train"), np.flatnonzero(splits == "test"), source)
-
-
-def _open_source(folder: str | Path, options: CompareModelsOptions, reporter: Reporter) -> ImageRows:
-    how = {name: getattr(options, name) for name in {*_OF_ANY_DATA} & {*options_of(ImageOptions)}}
-    return open_given(folder, from_mapping(ImageOptions, how), reporter, known_classes=())
 
 
 MOST_DRAWN = 4

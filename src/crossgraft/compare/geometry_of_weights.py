@@ -36,7 +36,7 @@ def distances(subjects: Subjects, say: Say) -> Later:
     networks, found, reasons = subjects.networks, list[WeightsApart](), list[str]()
     for first, second in subjects.links:
         if first not in networks or second not in networks:
-            reasons.append(f"{_missing((first, second), networks)} is features on disk, without weights")
+            reasons.append(f"{second if first in networks else first} is features on disk, without weights")
             continue
         try:
             apart = parameter_distance(networks[second].measured, networks[first].measured)
@@ -231,10 +231,6 @@ def _kept(seen: SeenImages) -> KeptImages:
     if seen.kept is None:
         raise UsageError("A loss needs images.")
     return seen.kept
-
-
-def _missing(labels: tuple[str, str], networks: dict[str, ComparedNetwork]) -> str:
-    return next(label for label in labels if label not in networks)
 
 
 def _reason(error: UsageError) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,7 @@ from crossgraft.models.layers import building_blocks, main_layers, observe_layer
 from crossgraft.models.positions import find_layout, mean_over_positions
 from crossgraft.models.taps import named_layer
 from crossgraft.progress import Reporter
-from crossgraft.similarity import LayerCka, LayerSimilarity, MinibatchCka
+from crossgraft.similarity import LayerCka, MinibatchCka
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import counted
 
@@ -152,16 +152,26 @@ class LayerPairs:
             NotApplicable: There are fewer than four images.
         """
         if self._exact is not None:
-            return grid_of(self._exact.compute(debiased=True), [])
-        self._flush()
-        if self._means is None:
-            raise NotApplicable("CKA of layers needs at least 4 images, found 0.")
-        found = self._means.compute()
-        why = (
-            f"From {counted(self._means.num_batches, 'minibatch', 'minibatches')}: exact sums would take "
-            f"{self._bytes / 2**30:.1f} GiB, more than {self._most_bytes / 2**30:.1f}."
+            found, notes = self._exact.compute(debiased=True), list[str]()
+        else:
+            self._flush()
+            if self._means is None:
+                raise NotApplicable("CKA of layers needs at least 4 images, found 0.")
+            found = self._means.compute()
+            notes = [
+                f"From {counted(self._means.num_batches, 'minibatch', 'minibatches')}: exact sums would take "
+                f"{self._bytes / 2**30:.1f} GiB, more than {self._most_bytes / 2**30:.1f}."
+            ]
+        return LayerGrid(
+            rows=list(found.rows),
+            columns=list(found.columns),
+            values=found.matrix.tolist(),
+            estimator=found.estimator,
+            num_images=found.n,
+            left_out_rows=dict(found.left_out_rows),
+            left_out_columns=dict(found.left_out_columns),
+            notes=[*notes, *found.warnings],
         )
-        return grid_of(found, [why])
 
     def _flush(self) -> None:
         if not self._waiting or self._means is None:
@@ -172,20 +182,6 @@ class LayerPairs:
         ]
         self._waiting.clear()
         self._means.update(*joined)
-
-
-def grid_of(found: LayerSimilarity, notes: list[str]) -> LayerGrid:
-    """The values as they are recorded."""
-    return LayerGrid(
-        rows=list(found.rows),
-        columns=list(found.columns),
-        values=found.matrix.tolist(),
-        estimator=found.estimator,
-        num_images=found.n,
-        left_out_rows=dict(found.left_out_rows),
-        left_out_columns=dict(found.left_out_columns),
-        notes=[*notes, *found.warnings],
-    )
 
 
 MEMORY_LIMIT_BYTES = 2 << 30
@@ -299,7 +295,8 @@ def look_at(
     parts = {key: _Parts() for key in networks}
     kept = watch.kept if watch else None
     with reporter.stage(title, total=len(rows), unit="images") as stage:
-        for places in _batches(len(rows)):
+        for start in range(0, len(rows), AT_ONCE):
+            places: Rows = np.arange(start, min(start + AT_ONCE, len(rows)))
             decoded = [images.read(int(rows[place])) for place in places]
             ways = {network.preprocessing for network in networks.values()} | (kept.ways if kept else frozenset())
             inputs = {preprocessing: prepare_batch(decoded, preprocessing) for preprocessing in ways}
@@ -323,11 +320,6 @@ def look_at(
         key: Looked(np.concatenate(each.features), np.concatenate(each.logits) if each.logits else None)
         for key, each in parts.items()
     }
-
-
-def _batches(num_images: int) -> Iterator[Rows]:
-    for start in range(0, num_images, AT_ONCE):
-        yield np.arange(start, min(start + AT_ONCE, num_images))
 
 
 def _of_layers(key: str, network: ComparedNetwork, found: Mapping[str, Tensor], places: Rows, watch: Watch) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from crossgraft.compare.page_layers import (
     layer_pairs_section,
     layer_text_section,
 )
-from crossgraft.compare.record import ComparedModel, MeasuredFeatures, ModelComparisonRecord, ModelPair, SharedMistakes
+from crossgraft.compare.record import ComparedModel, ModelComparisonRecord, ModelPair
 from crossgraft.compare.words import DISTANCES, MEASURES, NUMBERS, answer_in_words, pair_in_words
 from crossgraft.data.page import data_facts
 from crossgraft.metrics.words import looks_in_words
@@ -192,7 +192,7 @@ def shared_mistakes_section(source: Source[ModelComparisonRecord]) -> Section | 
         rows=[
             [
                 words(pair_in_words(pair) + ("*" if mistakes.by_probe else "")),
-                words(_accuracies(mistakes)),
+                words(f"{NUMBERS(mistakes.accuracy)}, {NUMBERS(mistakes.other_accuracy)}"),
                 number(mistakes.value, NUMBERS),
                 interval(mistakes.low, mistakes.high, NUMBERS),
                 number(mistakes.independent, NUMBERS),
@@ -215,10 +215,6 @@ def shared_mistakes_section(source: Source[ModelComparisonRecord]) -> Section | 
         table,
     ]
     return Section(name="mistakes", title="Shared mistakes", part="evidence", blocks=blocks)
-
-
-def _accuracies(mistakes: SharedMistakes) -> str:
-    return f"{NUMBERS(mistakes.accuracy)}, {NUMBERS(mistakes.other_accuracy)}"
 
 
 _KINDS = {"pretrained": "pretrained", "fine-tuned": "fine-tuned", "features": "features on disk"}
@@ -292,7 +288,7 @@ def compared_data_section(source: Source[ModelComparisonRecord]) -> Section:
 
 def _measures(pair: ModelPair) -> Table:
     has_floor = any(row.untrained is not None for row in pair.features)
-    notes = [f"{MEASURES[row.measure]}: {said}" for row in pair.features for said in (*row.notes, *_reasons(row))]
+    notes = [f"{MEASURES[row.measure]}: {said}" for row in pair.features for said in (*row.notes, row.reason) if said is not None]
     return Table(
         caption=f"Penultimate features: {pair_in_words(pair)}",
         columns=[
@@ -314,10 +310,6 @@ def _measures(pair: ModelPair) -> Table:
         notes=[*(["Untrained: two networks of these architectures with random weights."] if has_floor else []), *_once(notes)],
         page_only=pair.of != "models" and pair.first.endswith("before"),
     )
-
-
-def _reasons(row: MeasuredFeatures) -> list[str]:
-    return [] if row.reason is None else [row.reason]
 
 
 def _once(notes: list[str]) -> list[str]:

@@ -178,6 +178,24 @@ class ModelComparisonRecord(Record):
     references: list[Reference] = []
     seconds: float
 
+    @property
+    def layers(self) -> dict[str, list[str]]:
+        """Layers of each model that were compared, by label."""
+        return {each.label: each.layers for each in self.models}
+
+    @property
+    def num_features(self) -> dict[str, int]:
+        """Width of the penultimate features of each model, by label."""
+        return {each.label: each.num_features for each in self.models}
+
+    @property
+    def probed(self) -> list[str]:
+        """Labels of the models whose predictions are those of a linear probe."""
+        return [each.label for each in self.models if each.probe_train_images is not None]
+
     def model(self, label: str) -> ComparedModel:
         """The model of this label."""
         return next(each for each in self.models if each.label == label)
+
+
+ComparedModels = ModelComparisonRecord

@@ -13,11 +13,11 @@ import pandas as pd
 
 from crossgraft.compare import AskedGeometry, Comparison, HowToCompare, OtherImages, StoredFeatures, read_geometry
 from crossgraft.compare.compared import ComparedRows, Given, Rows, open_compared_rows, open_model
-from crossgraft.compare.comparison import comparison_record, layers_frame
+from crossgraft.compare.comparison import layers_frame
 from crossgraft.compare.geometry_of_images import open_others
 from crossgraft.compare.measures import prepared_alike
 from crossgraft.compare.options import CompareModelsOptions
-from crossgraft.compare.record import ModelComparisonRecord
+from crossgraft.compare.record import ComparedModel, ModelComparisonRecord
 from crossgraft.compare.words import answer_in_words
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset
@@ -33,11 +33,13 @@ from crossgraft.options._values import refuse_given
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.base import LooksRecord, Thumbnail
+from crossgraft.report.paths import configuration_without_absolute_paths
 from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.tune.looks import count_test_look
+from crossgraft.tune.pretrained_start import start_as_typed
 
 _LABELS = ("A", "B", "A before", "B before")
 
@@ -115,12 +117,27 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
             checks = [] if rows.dataset is None else check_rows(rows.dataset, strict=options.strict, reporter=reporter)
             targets = None if rows.dataset is None else rows.dataset.targets
             others = open_others(options, reporter)
-            found = comparison.run(rows.dataset, rows.rows, rows.train, targets, in_words=_images_in_words(rows), others=others)
-            rows = replace(rows, notes=(*prepared, *rows.notes))
-            record = comparison_record(given, found, rows, options, list(checks), seconds=time.perf_counter() - began)
+            words = rows.in_words if rows.dataset is None else f"test images of {rows.name}"
+            record = comparison.run(rows.dataset, rows.rows, rows.train, targets, in_words=words, others=others)
+            record = record.model_copy(
+                update={
+                    "models": [_with_start(each, given[each.label].run) for each in record.models],
+                    "images_in_words": rows.in_words,
+                    "checks": list(checks),
+                    "notes": [*prepared, *rows.notes, *record.notes],
+                    "seconds": time.perf_counter() - began,
+                }
+            )
             if options.ledger:
                 record = _with_looks(record, list(given.values()), rows, others, reporter, has_probes=options.linear_probe)
             return _finish(ModelComparison(record), rows, directory, options, reporter)
+
+
+def _with_start(model: ComparedModel, run: Path | None) -> ComparedModel:
+    """With the flags that named what it was fine-tuned from, without places of this machine."""
+    flags = {} if run is None else start_as_typed(run)
+    typed = {flag: str(configuration_without_absolute_paths(value)) for flag, value in flags.items()}
+    return model.model_copy(update={"started_with": typed})
 
 
 _OF_IMAGES = ("linear_probe", "probe", "strict", *options_of(DatasetOptions))
@@ -255,10 +272,6 @@ def _as_typed(given: object) -> object:
     if isinstance(given, ModelSpec):
         return given.typed
     return str(given) if isinstance(given, str | Path) else type(given).__name__
-
-
-def _images_in_words(rows: ComparedRows) -> str:
-    return rows.in_words if rows.dataset is None else f"test images of {rows.name}"
 
 
 def _finish(

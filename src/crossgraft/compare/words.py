@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Literal, get_args
 
 from crossgraft.compare.record import GeometryName, Measure, ModelComparisonRecord, ModelGeometry, ModelPair, WeightsApart
 from crossgraft.errors import UnknownNameError, UsageError
@@ -174,32 +174,11 @@ class HowToCompare:
 
     layers: Sequence[str] | None = None
     layers_b: Sequence[str] | None = None
-    pool: str = "mean"
-    cca_preset: str = "thesis"
+    pool: Literal["mean", "flatten"] = "mean"
+    cca_preset: Literal["thesis", "released"] = "thesis"
     linear_probe: bool = False
     seed: int = 0
     geometry: AskedGeometry = field(default_factory=AskedGeometry)
-
-
-@dataclass(eq=False)
-class ComparedModels:
-    """What was measured.
-
-    Attributes:
-        pairs: The two models first.
-        layers: Layers of each model that were compared.
-        num_features: Width of the penultimate features of each.
-        probed: Models whose predictions are those of a linear probe.
-        geometry: Where weights and features lie.
-        notes: Sentences on what could not be done.
-    """
-
-    pairs: list[ModelPair]
-    layers: dict[str, list[str]]
-    num_features: dict[str, int]
-    geometry: ModelGeometry | None = None
-    probed: list[str] = field(default_factory=list[str])
-    notes: list[str] = field(default_factory=list[str])
 
 
 NUMBERS = NumberFormat(decimals=3)

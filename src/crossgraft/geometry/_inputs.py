@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sized
+from collections.abc import Callable, Generator, Mapping, Sized
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -96,6 +96,11 @@ class NetworkImages:
 def module_of(network: Network) -> nn.Module:
     """The module itself."""
     return network.module if isinstance(network, Backbone) else network
+
+
+def shape_in_words(weights: Mapping[str, Tensor], name: str) -> str:
+    """As 3×3, or that there is no such tensor."""
+    return "×".join(map(str, weights[name].shape)) or "one number" if name in weights else "missing"
 
 
 def weight_of(network: nn.Module) -> Tensor | None:

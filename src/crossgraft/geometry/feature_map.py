@@ -244,7 +244,7 @@ def feature_map(features: Mapping[str, Features], *, reference: str | None = Non
     reference = _checked(features, names, reference)
     rows = {name: np.asarray(each, dtype=np.float64) for name, each in features.items()}
     home = rows[reference]
-    radius = _radius(home)
+    radius = float(np.sqrt(np.square(home - home.mean(axis=0)).sum(axis=1).mean()))
     if radius <= _LEAST_RADIUS * max(float(np.abs(home).max()), np.finfo(float).tiny):
         raise NotApplicable(f"the features of {reference} are the same for all images, so that nothing can be put beside them")
     mean, axes, shares = _components(np.concatenate(list(rows.values())))
@@ -308,11 +308,6 @@ def _overlap(points: Plane, reference: Plane, name: str) -> tuple[float | None, 
         return min(overlap_of_densities(points, reference), 1.0), None
     except NotApplicable as error:
         return None, f"{name}: {error.reason}"
-
-
-def _radius(rows: Float64[np.ndarray, "num_images num_features"]) -> float:
-    """Root mean square distance to the centroid."""
-    return float(np.sqrt(np.square(rows - rows.mean(axis=0)).sum(axis=1).mean()))
 
 
 def _components(

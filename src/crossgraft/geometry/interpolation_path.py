@@ -21,6 +21,7 @@ from crossgraft.geometry._inputs import (
     NetworkImages,
     PreparedRows,
     finite_loss,
+    shape_in_words,
     targets_of,
     usual_loss,
     weight_of,
@@ -112,18 +113,15 @@ def refuse_other_network(before: Mapping[str, Tensor], after: Mapping[str, Tenso
     Raises:
         UsageError: They do not; the message names the first that differs.
     """
-    differing = [name for name in {**before, **after} if _shape(before, name) != _shape(after, name)]
+    differing = [name for name in {**before, **after} if shape_in_words(before, name) != shape_in_words(after, name)]
     if differing:
         name = differing[0]
+        at_start, at_end = (shape_in_words(each, name) for each in (before, after))
         raise UsageError(
             f"The two networks are not built alike, so there is nothing between them: {name} is "
-            f"{_shape(before, name)} at the start and {_shape(after, name)} at the end ({len(differing)} tensors differ). "
+            f"{at_start} at the start and {at_end} at the end ({len(differing)} tensors differ). "
             "Take two fine-tunings of the same network on the same classes."
         )
-
-
-def _shape(state: Mapping[str, Tensor], name: str) -> str:
-    return "×".join(map(str, state[name].shape)) or "one number" if name in state else "missing"
 
 
 ALPHAS = tuple(step / 10 for step in range(11))

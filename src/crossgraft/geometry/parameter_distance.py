@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError, UsageError, nearest_names
 from crossgraft.features.passes import collect, run_pass
-from crossgraft.geometry._inputs import BATCH_SIZE, Network, NetworkImages, module_of, weight_of
+from crossgraft.geometry._inputs import BATCH_SIZE, Network, NetworkImages, module_of, shape_in_words, weight_of
 from crossgraft.geometry.batch_norm import estimate_statistics, moved_batch_norms
 from crossgraft.geometry.record import BatchNormRule, WeightDistance
 from crossgraft.metrics import MetricRow, accuracy_difference, evaluate_predictions
@@ -172,24 +172,17 @@ def _is_finite(weights: Tensor) -> bool:
 
 
 def _refuse_other_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
-    differing = [name for name in {**ours, **theirs} if _shape(ours, name) != _shape(theirs, name)]
+    differing = [name for name in {**ours, **theirs} if shape_in_words(ours, name) != shape_in_words(theirs, name)]
     if not differing:
         return
     name = differing[0]
-    other: Sequence[str] = nearest_names(name, theirs if name in ours else ours) if _is_missing(name, ours, theirs) else ()
+    other: Sequence[str] = nearest_names(name, theirs if name in ours else ours) if name not in ours or name not in theirs else ()
     near = f" Nearest there: {', '.join(other)}." if other else ""
+    one, another = (shape_in_words(each, name) for each in (ours, theirs))
     raise UsageError(
-        f"The networks are of different architectures: {name} is {_shape(ours, name)} in one and {_shape(theirs, name)} in the "
+        f"The networks are of different architectures: {name} is {one} in one and {another} in the "
         f"other ({len(differing)} weights differ).{near} Compare networks that are built alike."
     )
-
-
-def _is_missing(name: str, ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> bool:
-    return name not in ours or name not in theirs
-
-
-def _shape(body: Mapping[str, Tensor], name: str) -> str:
-    return "×".join(map(str, body[name].shape)) or "one number" if name in body else "missing"
 
 
 @dataclass(frozen=True)

@@ -184,7 +184,8 @@ class _Climb:
                     there, gradient = self._loss_and_gradient(batches)
                     norm = _length(gradient)
                 else:
-                    there = self._loss_alone(batches)
+                    total = sum(float(loss) for loss in self._losses(batches, graph=False))
+                    there = finite_loss(total / batches.num_images)
                 best = max(best, there)
         return _Found(best - loss, loss, first_norm)
 
@@ -199,9 +200,6 @@ class _Climb:
                         already += part / n
                 total += float(loss.detach())
         return finite_loss(total / n), sums
-
-    def _loss_alone(self, batches: _Batches) -> float:
-        return finite_loss(sum(float(loss) for loss in self._losses(batches, graph=False)) / batches.num_images)
 
     def _losses(self, batches: _Batches, *, graph: bool) -> Generator[Tensor]:
         """Sum over the images of each batch, in float64."""

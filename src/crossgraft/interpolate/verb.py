@@ -140,7 +140,10 @@ def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter)
             "--weights-key and --weights-prefix name a place inside the checkpoint of --model. Give --model too, or leave them "
             "out."
         )
-    spec = None if options.model is None else _spec(options.model, options)
+    spec: ModelSpec | None = None
+    if options.model is not None:
+        key, prefix = options.weights_key, options.weights_prefix
+        spec = find_model(options.model, options.weights_dir, options.allow_code, weights_key=key, weights_prefix=prefix)
     code = trusted_code(options.allow_code).and_also(NOTHING if spec is None else spec.code)
     full = load_saved_model(run, allow_code=code)
     _refuse_scratch(full, run)
@@ -155,12 +158,6 @@ def _find_ends(run: str | Path, options: InterpolateOptions, reporter: Reporter)
     _refuse_strangers(full, linear, Path(run), Path(options.linear))
     words = "the pretrained network with the head of the linear probe"
     return _Ends(full, linear.classifier, linear.classifier, words, linear.facts.weights_fingerprint, asked)
-
-
-def _spec(model: str | Path | ModelSpec, options: InterpolateOptions) -> ModelSpec:
-    return find_model(
-        model, options.weights_dir, options.allow_code, weights_key=options.weights_key, weights_prefix=options.weights_prefix
-    )
 
 
 def _as_typed(options: InterpolateOptions) -> dict[str, object]:
