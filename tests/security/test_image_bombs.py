@@ -92,6 +92,13 @@ def test_where_pillow_itself_refuses_a_tiff_its_size_is_named(monkeypatch):
         decode_bytes(encoded("TIFF", compression="tiff_lzw"), name="x")
 
 
+def test_where_pillow_refuses_a_webp_its_size_is_named(monkeypatch):
+    content = encoded("WEBP")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10)
+    with pytest.raises(UnreadableImageError, match="it has more pixels than Pillow reads of its format"):
+        decode_bytes(content, name="x")
+
+
 def test_a_bomb_can_be_skipped(one_megabyte):
     contents = [encoded("PNG"), *(encoded_small() for _ in range(2))]
     inspected = inspect_images(["bomb", "a", "b"], lambda row: decode_bytes(contents[row], name="x"), skip_unreadable=True)

@@ -4,6 +4,7 @@ What must come out is computed here from the samples that were written, by the c
 black is 0 and white the largest sample (1.0 of floats), and transparency is laid over black.
 """
 
+import contextlib
 import io
 import itertools
 import struct
@@ -14,6 +15,7 @@ import pytest
 import tifffile
 from PIL import Image
 
+from crossgraft.data._pillow_files import can_read
 from crossgraft.data.decoding import decode_bytes
 from crossgraft.errors import UnreadableImageError
 
@@ -248,6 +250,33 @@ def test_any_damage_of_a_tiff_is_a_picture_or_a_named_error(seed, capfd):
         else:
             assert pixels.ndim == 3 and pixels.shape[-1] in (1, 3) and pixels.dtype.name in ("uint8", "uint16", "float32")
     assert capfd.readouterr().err == ""  # neither Python's warnings nor lines of libtiff
+
+
+@pytest.mark.parametrize("planes", [0, 3, 25])
+def test_planes_that_tiff_does_not_know_are_no_picture_of_whatever_lay_in_memory(planes):
+    content = bytearray(SEEDS[1])
+    place = content.index(struct.pack(">HHIH", 284, 3, 1, 1))
+    content[place + 8 : place + 10] = struct.pack(">H", planes)
+    with pytest.raises(UnreadableImageError, match=f"its PlanarConfiguration is {planes}, neither 1 nor 2"):
+        decode_bytes(bytes(content), name="x")
+
+
+@pytest.mark.parametrize("extension", ["webp", "avif", "heic"])
+def test_any_damage_of_a_photograph_is_a_picture_or_a_named_error(extension):
+    if not can_read(f".{extension}"):
+        pytest.skip("there is no reader of it here")
+    if extension == "heic":
+        pytest.importorskip("pillow_heif").register_heif_opener()
+    buffer = io.BytesIO()
+    pixels = np.random.default_rng(0).integers(0, 256, (*SIZE, 3)).astype(np.uint8)
+    Image.fromarray(pixels).save(buffer, "HEIF" if extension == "heic" else extension)
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        content = bytearray(buffer.getvalue())
+        for place in rng.integers(12, min(len(content), 400), rng.integers(1, 5)):
+            content[place] = rng.integers(256)
+        with contextlib.suppress(UnreadableImageError):
+            assert decode_bytes(bytes(content), name="x").shape[-1] in (1, 3)
 
 
 FOREIGN = {

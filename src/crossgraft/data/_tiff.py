@@ -94,6 +94,7 @@ def read_layout(page: Any) -> TiffLayout:
 
     Raises:
         UnsupportedLayoutError: Nobody here reads that kind of samples.
+        ValueError: The tags are damaged.
     """
     photometric = int(page.photometric)
     if photometric not in _COLOURS:
@@ -107,6 +108,8 @@ def read_layout(page: Any) -> TiffLayout:
         raise UnsupportedLayoutError("its samples are signed 8-bit numbers; rescale them to 0 … 255")
     if int(getattr(page, "imagedepth", 1)) != 1:
         raise UnsupportedLayoutError("it is a volume; save each slice as a file of its own")
+    if int(page.planarconfig) not in (1, 2) and int(page.samplesperpixel) > 1:  # tifffile would leave memory as it found it
+        raise ValueError(f"its PlanarConfiguration is {int(page.planarconfig)}, neither 1 nor 2")
     layout = TiffLayout(
         photometric=photometric,
         kind=kind,

@@ -139,7 +139,7 @@ _OTHER_FORMATS = {b"GIF8": "GIF", b"\0\0\0\x0cjP": "JPEG 2000", b"%PDF": "PDF", 
 # What Pillow and tifffile are known to raise on damaged files.
 _DECODER_ERRORS = (
     OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, MemoryError,
-    struct.error, zlib.error, NotImplementedError, ZeroDivisionError,
+    struct.error, zlib.error, RuntimeError, ZeroDivisionError, Image.DecompressionBombError,
 )  # fmt: skip
 _MODES_READ_AS_GREY = ("1", "L", "LA", "La")
 _UINT16_MAX = np.uint16(65535)
@@ -353,6 +353,8 @@ def _reason(error: BaseException) -> str:
         return "not enough memory to decode it"
     if isinstance(error, OSError) and error.errno is not None:  # the text of an OSError has the whole path in it
         return why_impossible(error) or f"the system says: {error.strerror}"
+    if isinstance(error, Image.DecompressionBombError):  # that of WebP cannot be switched off
+        return "it has more pixels than Pillow reads of its format; save it as PNG, or shrink it"
     if "truncated" in str(error):
         return "the file is truncated"
     return f"the file is damaged ({str(error).rstrip('.') or type(error).__name__})"

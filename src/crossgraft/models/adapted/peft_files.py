@@ -209,17 +209,15 @@ def _into_groups(A: Tensor, groups: int, name: str) -> Tensor:
     Raises:
         UsageError: There is more in it than these blocks.
     """
-    per_group, channels = len(A) // groups, A.shape[1] // groups
-    blocks = [
-        A[i * per_group : (i + 1) * per_group, i * channels : (i + 1) * channels] for i in range(groups if per_group else 0)
-    ]
-    inside = sum(int(torch.count_nonzero(block)) for block in blocks)
-    if len(A) % groups or inside != int(torch.count_nonzero(A)):
-        raise UsageError(
-            f"The A of {name} mixes its {groups} groups of channels, as PEFT trains it; a convolution in groups cannot hold "
-            "that, so crossgraft does not compute it. Train an adapter without this layer."
-        )
-    return torch.cat(blocks)
+    if len(A) % groups == 0:
+        group = torch.arange(groups)
+        blocks = A.unflatten(0, (groups, -1)).unflatten(2, (groups, -1))[group, :, group].flatten(0, 1)
+        if torch.count_nonzero(blocks) == torch.count_nonzero(A):
+            return blocks
+    raise UsageError(
+        f"The A of {name} mixes its {groups} groups of channels, as PEFT trains it; a convolution in groups cannot hold "
+        "that, so crossgraft does not compute it. Train an adapter without this layer."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,11 +326,10 @@ def _layer(classifier: Classifier, name: str, host: nn.Module, lora: LoraAdapter
 
 def _without_groups(A: Tensor, groups: int) -> Tensor:
     """The same convolution as one that sees all channels; most of its weights are zero."""
-    per_group, channels = len(A) // groups, A.shape[1]
-    whole = A.new_zeros(len(A), groups * channels, *A.shape[2:])
-    for i, part in enumerate(A.split(per_group)):
-        whole[i * per_group : (i + 1) * per_group, i * channels : (i + 1) * channels] = part
-    return whole
+    group = torch.arange(groups)
+    whole = A.new_zeros(groups, len(A) // groups, groups, *A.shape[1:])
+    whole[group, :, group] = A.unflatten(0, (groups, -1))
+    return whole.flatten(2, 3).flatten(0, 1)
 
 
 def _config(model: str, layers: Mapping[str, _Layer], heads: Sequence[str], targets: list[str] | str) -> dict[str, object]:

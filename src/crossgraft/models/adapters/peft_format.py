@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -26,21 +26,14 @@ from crossgraft.paths import shortened
 
 _DEEPEST = 20
 _TOKEN = re.compile(r"\.\*|\.|\\d\+|\\d|\\[^A-Za-z0-9]|\(\?:|[()|^$]|[^\\\[\]{}*+?()|^$.]")
-_QUANTIFIERS = "*+?{"
+_OPENING, _QUANTIFIERS = ("(", "(?:"), "*+?{"
 _READ = r"names, '.', '.*', '\d', '\d+', '|', '^', '$', groups, and a backslash before a sign"
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Alternatives, each a sequence of tokens and groups."""
-
-    alternatives: list[list[str | _Group]]
 
 
 def of_pattern(pattern: Mapping[str, Any], name: str, default: Any) -> Any:
     """The value of the first key that is, as a regular expression, the name or its last words."""
     starts = {0, *(place + 1 for place, letter in enumerate(name) if letter == ".")}
-    return next((value for key, value in pattern.items() if len(name) in _ends(_parsed(key), name, starts)), default)
+    return next((value for key, value in pattern.items() if len(name) in _ends(iter(_tokens(key)), name, starts)), default)
 
 
 def refuse_unread_patterns(pattern: Mapping[str, Any], where: str) -> None:
@@ -55,7 +48,7 @@ def refuse_unread_patterns(pattern: Mapping[str, Any], where: str) -> None:
     """
     for key in pattern:
         try:
-            _parsed(key)
+            _tokens(key)
         except ValueError as error:
             raise DataError(
                 f"{where} holds a pattern that cannot be read: {shortened(key)} ({error}). Write {_READ} only, or the full "
@@ -63,51 +56,42 @@ def refuse_unread_patterns(pattern: Mapping[str, Any], where: str) -> None:
             ) from error
 
 
-def _parsed(key: str) -> _Group:
-    """The pattern as a group; ValueError says what is not read."""
-    whole = _Group([[]])
-    opened = [whole]
-    place = 0
+def _tokens(key: str) -> list[str]:
+    """What the pattern consists of; ValueError says what is not read."""
+    tokens: list[str] = []
+    place = depth = 0
     while place < len(key):
         token = _TOKEN.match(key, place)
         if token is None:
             raise ValueError(f"it has {key[place]} where that is not read")
         place = token.end()
-        _add(token[0], opened)
+        tokens.append(token[0])
+        depth += (token[0] in _OPENING) - (token[0] == ")")
+        if depth > _DEEPEST:
+            raise ValueError("its groups are nested too deeply")
+        if depth < 0:
+            raise ValueError("a group is closed that was not opened")
         if token[0] == ")" and key[place : place + 1] in tuple(_QUANTIFIERS):
             raise ValueError("it repeats a group")
-    if len(opened) > 1:
+    if depth:
         raise ValueError("a group is not closed")
-    return whole
+    return tokens
 
 
-def _add(token: str, opened: list[_Group]) -> None:
-    """Put a token into the innermost group that is open."""
-    if token in ("(", "(?:"):
-        if len(opened) > _DEEPEST:
-            raise ValueError("its groups are nested too deeply")
-        group = _Group([[]])
-        opened[-1].alternatives[-1].append(group)
-        opened.append(group)
-    elif token == ")":
-        if len(opened) == 1:
-            raise ValueError("a group is closed that was not opened")
-        opened.pop()
-    elif token == "|":
-        opened[-1].alternatives.append([])
-    else:
-        opened[-1].alternatives[-1].append(token)
-
-
-def _ends(group: _Group, name: str, starts: set[int]) -> set[int]:
-    """Where a match may end that begins at one of ``starts``."""
+def _ends(tokens: Iterator[str], name: str, starts: set[int]) -> set[int]:
+    """Where a match of the tokens up to the end of their group may end that begins at one of ``starts``."""
     ends: set[int] = set()
-    for parts in group.alternatives:
-        places = starts
-        for part in parts:
-            places = _after(part, name, places) if isinstance(part, str) else _ends(part, name, places)
-        ends |= places
-    return ends
+    places = starts
+    for token in tokens:
+        if token == ")":
+            break
+        if token == "|":
+            ends, places = ends | places, starts
+        elif token in _OPENING:
+            places = _ends(tokens, name, places)
+        else:
+            places = _after(token, name, places)
+    return ends | places
 
 
 def _after(token: str, name: str, places: set[int]) -> set[int]:
@@ -118,17 +102,11 @@ def _after(token: str, name: str, places: set[int]) -> set[int]:
     if token == ".*":
         return set(range(min(places), len(name) + 1)) if places else places
     if token == r"\d+":
-        return _after_digits(name, places)
+        reached: set[int] = set()
+        while not (step := _after(r"\d", name, reached or places)) <= reached:
+            reached |= step
+        return reached
     return {place + 1 for place in places if place < len(name) and _is_one(token, name[place])}
-
-
-def _after_digits(name: str, places: set[int]) -> set[int]:
-    reached: set[int] = set()
-    step = _after(r"\d", name, places)
-    while not step <= reached:
-        reached |= step
-        step = _after(r"\d", name, step)
-    return reached
 
 
 def _is_one(token: str, letter: str) -> bool:
