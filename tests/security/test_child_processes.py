@@ -10,10 +10,10 @@ from crossgraft.compute import nothing_imported_unasked
 from crossgraft.tune.engine import launch
 
 POOL = """
-from crossgraft.running import workers
+from crossgraft.running import jobs
 
-workers.prepare_worker = int  # imports torch otherwise
-with workers.worker_pool(1) as pool:
+jobs.prepare_worker = int  # imports torch otherwise
+with jobs.worker_pool(1) as pool:
     print(pool.run(abs, [-7], told=id))
 """
 
