@@ -47,6 +47,9 @@ IN_LITTLE_TIME = {
 }
 """Flags that the pages leave open; of a flag that is there twice, the last one counts."""
 
+PUBLISHED = "published-tables"
+"""Written by docs/generate.py, which evaluates each of its tables when its freshness is tested."""
+
 OFFLINE = "which-models-can-i-use-offline"
 """The page of what is found without a zoo: all that there is, which is less in a folder of its own."""
 
@@ -123,7 +126,7 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
     runs = documented / "runs"
     if runs.exists():
         runs.rename(documented / f"runs-before-{page.stem}")
-    for command in commands(page):
+    for command in commands(page)[: 1 if page.stem == PUBLISHED else None]:
         arguments = in_little_time(page, command)
         code = main(arguments)
         expected = {FAILS_ON_PURPOSE.get(command, 0), *([EXIT_GATE] if "--fail-on" in arguments else [])}

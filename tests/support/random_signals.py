@@ -130,7 +130,7 @@ class Stage:
     """Folders to run commands in, each a copy of the same one."""
 
     def __init__(self, root, *, forks):
-        self.root, self.forks = root, forks
+        self.root, self.forks, self.start = root, forks, "fork" if forks else "program"
         self.base = root / "base"
         if not (root / "ready").exists():
             shutil.rmtree(self.base, ignore_errors=True)
@@ -145,7 +145,7 @@ class Stage:
 
     def whole(self, name):
         """The command undisturbed: its exit code, what it leaves, and its seconds."""
-        place = self.root / f"whole-{name}"
+        place = self.root / f"whole-{self.start}-{name}"
         note = place.with_suffix(".json")
         if not note.exists():
             shutil.rmtree(place, ignore_errors=True)
@@ -189,7 +189,7 @@ class Stage:
         code_whole, values, seconds = self.whole(name)
         number_sent, to_group = draw.choice(NUMBERS), draw.random() < 0.5
         at = draw.random() * seconds
-        place = self.root / f"trial-{number}"
+        place = self.root / f"trial-{self.start}-{number}"
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(self.base, place)
         code, said, _ = self.run(COMMANDS[name], place, forks=self.forks, strike=(at, number_sent, to_group))
@@ -203,7 +203,7 @@ class Stage:
         else:
             wrong += half_written(place)
         if said and (wrong or code not in (code_whole,)):
-            (self.root / f"said-{number}.txt").write_text(said)
+            (self.root / f"said-{self.start}-{number}.txt").write_text(said)
         again, said_again, _ = self.run(COMMANDS[name], place)
         if code == code_whole and again == EXIT_USAGE and "--overwrite" in said_again:
             pass  # it was done, and says that it replaces nothing unasked
@@ -214,8 +214,8 @@ class Stage:
         wrong += [f"litter {each}" for each in litter(place)]
         if not wrong:
             shutil.rmtree(place)
-        start, to = "fork" if self.forks else "program", "group" if to_group else "one"
-        found = (number, name, start, number_sent.name, to, round(at, 3), round(seconds, 3), code, again)
+        to = "group" if to_group else "one"
+        found = (number, name, self.start, number_sent.name, to, round(at, 3), round(seconds, 3), code, again)
         return dict(zip(COLUMNS, (*found, " | ".join(wrong)[:2000]), strict=True))
 
 
@@ -303,31 +303,32 @@ def rows_of(path):
 def main():
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("folder", type=Path)
-    words.add_argument("--trials", type=int, default=300)
+    words.add_argument("--trials", type=int, nargs="+", default=[300], help="of each way to start")
     words.add_argument("--seed", default="300 signals")
-    words.add_argument("--start", choices=("fork", "program"), default="fork", help="programs import for seconds")
+    words.add_argument("--start", choices=("fork", "program"), nargs="+", default=["fork"], help="programs import for seconds")
     given = words.parse_args()
     root = given.folder.absolute()
     root.mkdir(parents=True, exist_ok=True)
     rows = root / "rows.csv"
-    done = {int(row["trial"]) for row in rows_of(rows)}
+    done = {(row["start"], int(row["trial"])) for row in rows_of(rows)}
     for number in NUMBERS:  # a program that is started in the background may ignore some, and so would the commands
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     for module in PRELOADED:
         importlib.import_module(module)
-    stage = Stage(root, forks=given.start == "fork")
+    stages = [Stage(root, forks=start == "fork") for start in given.start]
     gc.freeze()
     with rows.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         if not done:
             writer.writeheader()
-        for number in range(given.trials):
-            if number in done:
-                continue
-            row = stage.trial(number, given.seed)
-            writer.writerow(row)
-            file.flush()
-            print(row, flush=True)
+        for stage, trials in zip(stages, given.trials, strict=True):
+            for number in range(trials):
+                if (stage.start, number) in done:
+                    continue
+                row = stage.trial(number, given.seed)
+                writer.writerow(row)
+                file.flush()
+                print(row, flush=True)
 
 
 if __name__ == "__main__":

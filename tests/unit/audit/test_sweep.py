@@ -645,17 +645,21 @@ def test_a_tag_below_6_pixels_is_too_small(side, at_input, small):
     tag = confound(rows, Tag(), without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=0.0, seed=0)
     said = tag.too_small(preprocessing(at_input))
     assert (said is not None) == small
-    if small:
-        assert f"{0.0625 * min(side, at_input):.1f} pixels high" in said
-        one, of_test = leaning()
-        outcome = conclude(reliance_of(one, of_test), None, too_small=said)
-        assert outcome == ("undetectable", said)
-        clean, edited = features_of(rows)
-        seen = conclude(reliance_of(one, of_test), detectability(clean, edited), too_small=said)
-        assert seen.outcome == "undetectable" and seen.reason.startswith(f"{said} A probe sees that spot (AUC")
-        assert conclude(reliance_of(one, of_test), detectability(clean, clean), too_small=said) == outcome
+    assert not small or f"{0.0625 * min(side, at_input):.1f} pixels high" in said
     other = confound(rows, Gamma(), without_artefact(rows.dataset, [], seed=0), strength=1.0, negatives=0.0, seed=0)
     assert other.too_small(preprocessing(at_input)) is None
+
+
+def test_what_is_too_small_is_undetectable_though_a_probe_may_see_it():
+    said = "It is too small."
+    one, of_test = leaning()
+    reliance = reliance_of(one, of_test)
+    outcome = conclude(reliance, None, too_small=said)
+    assert outcome == ("undetectable", said)
+    clean, edited = features_of(divide_rows(images(24), None, num_folds=1, seed=0))
+    seen = conclude(reliance, detectability(clean, edited), too_small=said)
+    assert seen.outcome == "undetectable" and seen.reason.startswith(f"{said} A probe sees that spot (AUC")
+    assert conclude(reliance, detectability(clean, clean), too_small=said) == outcome
 
 
 def test_what_is_left_at_the_input():

@@ -8,7 +8,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 import crossgraft
-from crossgraft.audit import audit_trained, subject_of
+from crossgraft.audit import audit_trained, explained, subject_of
 from crossgraft.audit.explained import Start, features_of
 from crossgraft.audit.mitigation import GroupedRows
 from crossgraft.audit.mitigation._mitigation import logistic_scorer
@@ -61,8 +61,20 @@ def subject(function):
     return subject_of(function, class_names=["healthy", "ill"])
 
 
-def test_a_model_that_uses_the_artefact_is_found(data):
-    found = audit_trained(subject(leaning), data, TAG)
+@pytest.fixture(scope="module")
+def leant(data):
+    """What is found of a model that leans on the artefact."""
+    return audit_trained(subject(leaning), data, TAG)
+
+
+@pytest.fixture
+def few_shams(monkeypatch):
+    """For what is not about them; they take most of the time of an audit."""
+    monkeypatch.setattr(explained, "NUM_SHAMS", 2)
+
+
+def test_a_model_that_uses_the_artefact_is_found(data, leant):
+    found = leant
     assert found.outcome == "sensitive" and found.drop.low > 0.1
     assert "--start" in found.start and found.pull.over_start is None  # what it started from is not known
     assert found.ood.value < found.clean.value < found.aligned.value
@@ -98,12 +110,12 @@ def test_an_edit_that_changes_nothing_is_no_pass_of_what_can_only_be_asked(data)
     assert "of each class are needed; there are 10." in conclude_trained(few, positive="ill").reason
 
 
-def test_images_are_asked_about_once_where_it_is_known_what_they_are(data):
+def test_images_are_asked_about_once_where_it_is_known_what_they_are(data, leant):
     asked = []
     counting = subject(lambda images: (asked.append(len(images)), leaning(images))[1])
     before = counting.probabilities(data)
     found = audit_trained(counting, data, TAG, before=before)
-    assert sum(asked) == (2 + NUM_SHAMS) * len(data) and found == audit_trained(subject(leaning), data, TAG)
+    assert sum(asked) == (2 + NUM_SHAMS) * len(data) and found == leant
 
 
 def test_a_model_that_learned_nothing_is_not_assessable(data):
@@ -120,8 +132,9 @@ def test_few_images_leave_it_undecided(data):
     assert unchanged.drop.value == 0 and unchanged.outcome == "undecided"  # 3 of about 15 patients of a class are too many
 
 
-def test_the_other_class_may_be_positive(data):
-    ill, healthy = (audit_trained(subject(leaning), data, TAG, positive=name) for name in ("ill", "healthy"))
+@pytest.mark.usefixtures("few_shams")
+def test_the_other_class_may_be_positive(data, leant):
+    ill, healthy = leant, audit_trained(subject(leaning), data, TAG, positive="healthy")
     assert healthy.clean.value == pytest.approx(ill.clean.value)
     assert healthy.flip_effect_negatives == pytest.approx(-ill.flip_effect_positives)
 
@@ -133,6 +146,7 @@ def tuned(data):
     return crossgraft.fine_tune(data, model=spec, epochs=3, image_size=32, **common)
 
 
+@pytest.mark.usefixtures("few_shams")
 def test_an_edit_that_does_not_reach_the_network_is_not_assessable(tuned, data):
     found = audit_trained(subject_of(tuned), data, LowPass(cutoff=0.7))
     assert found.outcome in ("undetectable", "untrained") and not found.detectability.is_detectable
@@ -141,6 +155,7 @@ def test_an_edit_that_does_not_reach_the_network_is_not_assessable(tuned, data):
     assert seen.detectability.auc.num_groups == 200
 
 
+@pytest.mark.usefixtures("few_shams")
 @pytest.mark.parametrize(("positive", "expected"), [("ill", 0.25), ("healthy", np.nextafter(0.75, 1))])
 def test_groups_are_decided_as_the_model_decides(tuned, data, positive, expected):
     """At its own threshold, and of the other of two classes at what is left of it: 0.75 itself is still ill."""

@@ -2,6 +2,7 @@ import csv
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -127,8 +128,17 @@ def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path, monk
 
 
 SCRIPT = """
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
+sys.path.append({tests!r})
 from crossgraft.demo import run_demo, steps
+from support.few_rounds import leave_out_rounds
+from support.short_demo import few_digits
+
+leave_out_rounds(SimpleNamespace(setattr=setattr))
+digits = few_digits()
+steps.open_dataset = lambda _: digits
 
 steps.FAST = replace(  # what is left out runs in tests of the documentation and of the best model
     steps.FAST,
@@ -145,7 +155,7 @@ print(len(run_demo(fast=True, cache_dir={cache!r}).limits))
 
 @pytest.mark.slow
 def test_a_script_without_a_guard_and_from_stdin_runs_it(tmp_path):
-    script = SCRIPT.format(cache=str(tmp_path))
+    script = SCRIPT.format(cache=str(tmp_path), tests=str(Path(__file__).parents[2]))
     done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) >= 6
