@@ -115,6 +115,11 @@ class Subsets(Options):
 
 
 @options
+class DividedRows(Subsets, Splits, Volumes, ClassOptions, TableOptions):
+    """Which rows of which data, in which part each."""
+
+
+@options
 class SourceOptions(Download, Volumes, TableOptions):
     """What a source of images has to know."""
 

@@ -69,3 +69,8 @@ class InputSize(Options):
     resize_policy: ResizePolicy | None = option(
         "crop, squash or pad.", default=None, default_text="that of the model", in_protocol=True
     )
+
+
+@options
+class Loading(InputSize, CodeOptions, Download, InsideCheckpoints):
+    """How a model that was named is loaded."""

@@ -137,6 +137,11 @@ class Strictness(Options):
 
 
 @options
+class Shown(Looking, Page, Strictness):
+    """What a page shows, and what findings stop a run."""
+
+
+@options
 class Seed(Options):
     """Randomness."""
 
@@ -181,6 +186,11 @@ class Parallel(Options):
     devices: int = option(
         "Number of devices that share each batch; results depend on it only by rounding.", default=1, decides=False, least=1
     )
+
+
+@options
+class Computing(Workers, Device, Parallel, Seed):
+    """Where and how trainings run."""
 
 
 @options

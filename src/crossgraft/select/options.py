@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from crossgraft.edit.options import EditsBefore
 from crossgraft.errors import UsageError
 from crossgraft.models.options import Candidates
 from crossgraft.options import options_of
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, flag_of
-from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Validating, Volumes
-from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
-from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Terminal, Workers
-from crossgraft.tune.options import Choosing, Deciding, Execution, Slots, Subgroups, TrainingOptions
+from crossgraft.options.data import Validating
+from crossgraft.options.models import Loading
+from crossgraft.options.running import Computing, Output, Seed, Shown, Terminal
+from crossgraft.tune.options import EditedRows, Execution, Subgroups, VariantOptions
 
 Prefer = Literal["accurate", "small", "fast"]
 
@@ -68,34 +67,7 @@ class ReplayOptions(Output, Seed, Replaying):
 
 @options
 class SelectOptions(
-    Output,
-    Workers,
-    Device,
-    Parallel,
-    Seed,
-    Execution,
-    Looking,
-    Page,
-    Strictness,
-    InputSize,
-    CodeOptions,
-    Download,
-    InsideCheckpoints,
-    Unreadable,
-    EditsBefore,
-    Subsets,
-    Splits,
-    Volumes,
-    ClassOptions,
-    TableOptions,
-    Subgroups,
-    Validating,
-    Deciding,
-    Choosing,
-    TrainingOptions,
-    Slots,
-    Selecting,
-    Candidates,
+    Output, Computing, Execution, Shown, Loading, EditedRows, Subgroups, Validating, VariantOptions, Selecting, Candidates
 ):
     """Options of ``select_model``."""
 

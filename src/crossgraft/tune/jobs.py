@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +52,7 @@ def epoch_rows(training: GridTraining, history: Sequence[TrainedEpoch], *, metri
             val_cka_debiased=number_or_none(row.metrics.get("cka_debiased")),
             val_cka_adapted=number_or_none(row.metrics.get("cka_adapted")),
             val_cka_debiased_adapted=number_or_none(row.metrics.get("cka_debiased_adapted")),
-            metric_reason=None if number_or_none(row.metrics.get(metric)) is not None else _why_none(row.metrics),
+            metric_reason=None if number_or_none(row.metrics.get(metric)) is not None else _NO_METRIC[bool(row.metrics)],
             is_best=row.phase == "all" and number - num_head - 1 == best_epoch,
             seconds=row.seconds,
         )
@@ -60,13 +60,13 @@ def epoch_rows(training: GridTraining, history: Sequence[TrainedEpoch], *, metri
     ]
 
 
+_NO_METRIC = {True: "not defined on the validation rows", False: "there are no validation rows"}
+"""Whether an epoch has metrics at all → why it has none of the wanted name."""
+
+
 def number_or_none(value: float | None) -> float | None:
     """None for what is not a number."""
     return None if value is None or value != value else float(value)
-
-
-def _why_none(metrics: Mapping[str, float]) -> str:
-    return "not defined on the validation rows" if metrics else "there are no validation rows"
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -176,7 +176,11 @@ class TrainingWork(Work[GridTraining, Trained]):
         Raises:
             CrossgraftError: The training failed.
         """
-        return self._kept(job, *self._train(job))
+        classifier, result, seconds = self._train(job)
+        trained = self._keep(job, self._record(job, result, seconds), classifier, result.gradient_norms)
+        if (folder := self._checkpoint(job)) is not None:
+            shutil.rmtree(folder, ignore_errors=True)  # nothing is left to resume
+        return trained
 
     def _checkpoint(self, job: Job[GridTraining]) -> Path | None:
         return None if self.run is None else self.run.path / _folder(job) / "checkpoint"
@@ -205,12 +209,6 @@ class TrainingWork(Work[GridTraining, Trained]):
             on_epoch=None if self.progress is None else self.progress.on_epoch,
         )
         return classifier, result, time.perf_counter() - start
-
-    def _kept(self, job: Job[GridTraining], classifier: Classifier, result: TrainingResult, seconds: float) -> Trained:
-        trained = self._keep(job, self._record(job, result, seconds), classifier, result.gradient_norms)
-        if (folder := self._checkpoint(job)) is not None:
-            shutil.rmtree(folder, ignore_errors=True)  # nothing is left to resume
-        return trained
 
     def _record(self, job: Job[GridTraining], result: TrainingResult, seconds: float) -> JobRecord:
         main = [row for row in result.history if row.phase == "all"]
@@ -246,7 +244,11 @@ class TrainingWork(Work[GridTraining, Trained]):
         return Trained(job.spec, record, load=lambda: read_weights(path), gradient_norms=norms)
 
     def _key(self, point: GridPoint) -> str:
-        """Hash of everything that decides the result; where a run computes and how often it saves is not meant to."""
+        """Hash of everything that decides the result; where a run computes and how often it saves is not meant to.
+
+        Its bytes are those of earlier versions, whose trainings are read back. So ``settings`` is one text, a plug-in is there
+        where it is not at its default, and an option that came later is there under its own name.
+        """
         prepared, plugins, request = self.prepared, self.prepared.plugins, self.prepared.request
         now = InForce.at(prepared, point)
         decisive = {

@@ -10,9 +10,9 @@ from crossgraft.edit.options import EditsBefore
 from crossgraft.errors import UsageError
 from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import DATA_HELP, Command, Input, Typed
-from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Validating, Volumes
-from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
-from crossgraft.options.running import Device, Looking, Output, Page, Parallel, Seed, Strictness, Terminal, Workers
+from crossgraft.options.data import DividedRows, Unreadable, Validating
+from crossgraft.options.models import Loading
+from crossgraft.options.running import Computing, Output, Shown, Terminal
 from crossgraft.tune.engine.settings import TrainingSteps, Tuning
 
 if TYPE_CHECKING:
@@ -206,53 +206,27 @@ class VariantOptions(Deciding, Choosing, TrainingOptions, Slots):
 
 
 @options
-class FitOptions(
-    Workers,
-    Device,
-    Parallel,
-    Seed,
-    InputSize,
-    CodeOptions,
-    Download,
-    InsideCheckpoints,
-    Validating,
-    Choosing,
-    TrainingOptions,
-    FirstAdapter,
-    Slots,
-    StartingModel,
-):
+class FitOptions(Computing, Loading, Validating, Choosing, TrainingOptions, FirstAdapter, Slots, StartingModel):
     """Options of ``FineTunedClassifier``, which is given arrays that somebody else has split."""
+
+
+@options
+class EditedRows(Unreadable, EditsBefore, DividedRows):
+    """The images that a training sees, and what is done to them first."""
 
 
 @options
 class TuneOptions(
     Output,
-    Workers,
-    Device,
-    Parallel,
-    Seed,
+    Computing,
     Execution,
     Observing,
-    Looking,
-    Page,
-    Strictness,
-    InputSize,
-    CodeOptions,
-    Download,
-    InsideCheckpoints,
-    Unreadable,
-    EditsBefore,
-    Subsets,
-    Splits,
-    Volumes,
-    ClassOptions,
-    TableOptions,
+    Shown,
+    Loading,
+    EditedRows,
     Subgroups,
     Validating,
-    Deciding,
-    Choosing,
-    TrainingOptions,
+    VariantOptions,
     FirstAdapter,
     Slots,
     StartingModel,

@@ -18,7 +18,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.tasks import DEFAULT_THRESHOLD, Decisions, Probabilities, Task, Thresholds, task_of
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.measuring.thresholds import Temperature, Threshold, fit_temperature, fit_thresholds, threshold_values
+from crossgraft.tune.measuring.thresholds import Temperature, fit_temperature, fit_thresholds, threshold_values
 from crossgraft.tune.parts import BATCH_SIZE, FoldRows, logits_of_batches
 from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.tune.record import MistakeRecord, MistakesRecord
@@ -185,7 +185,7 @@ class FoldPredictions:
     val_logits: Logits
     test_logits: Logits
     temperature: Temperature | None
-    thresholds: list[Threshold]
+    thresholds: list[ThresholdRecord]
 
     def test_probabilities(self, task: Task, *, calibrated: bool = True) -> Float[np.ndarray, "num_rows num_classes"]:
         """Probabilities of the test rows."""
@@ -242,7 +242,6 @@ def predict_fold(
             task=task,
             class_names=dataset.class_names,
             rule=threshold_rule or "youden",
-            groups=None if dataset.groups is None else dataset.groups[parts.val],
         )
     images = TrainingImages(dataset.take(parts.test), classifier.preprocessing, num_threads=num_threads)
     test_logits = logits_of(classifier, images, device=device)
@@ -379,27 +378,14 @@ def _threshold_records(folds: Sequence[FoldPredictions]) -> list[ThresholdRecord
     if not fitted:
         return []
     if len(fitted) == 1:
-        return [_threshold_record(threshold) for threshold in fitted[0]]
+        return fitted[0]
     return [
         ThresholdRecord(
             class_name=of_label[0].class_name,
-            threshold=float(np.median([DEFAULT_THRESHOLD if t.value is None else t.value for t in of_label])),
+            threshold=float(np.median([DEFAULT_THRESHOLD if t.threshold is None else t.threshold for t in of_label])),
             rule=of_label[0].rule,
             fitted_on=f"the validation rows of each of {len(fitted)} folds; the median, each fold uses its own",
-            num_positive=sum(threshold.num_positive for threshold in of_label),
+            num_positive=sum(each.num_positive or 0 for each in of_label),
         )
         for of_label in zip(*fitted, strict=True)
     ]
-
-
-def _threshold_record(threshold: Threshold) -> ThresholdRecord:
-    return ThresholdRecord(
-        class_name=threshold.class_name,
-        threshold=threshold.value,
-        rule=threshold.rule,
-        fitted_on=f"{threshold.num_images} validation rows",
-        num_positive=threshold.num_positive,
-        sensitivity=None if threshold.sensitivity is None else threshold.sensitivity.value,
-        specificity=None if threshold.specificity is None else threshold.specificity.value,
-        reason=threshold.reason,
-    )

@@ -12,9 +12,10 @@ from jaxtyping import Float, Int
 from scipy.optimize import root_scalar
 
 from crossgraft.errors import DataError, UsageError
-from crossgraft.metrics import MetricValue, sensitivity, specificity
+from crossgraft.metrics import sensitivity, specificity
+from crossgraft.metrics.record import ThresholdRecord
 from crossgraft.tasks import DEFAULT_THRESHOLD, Probabilities, Task
-from crossgraft.types import Groups, Targets
+from crossgraft.types import Targets
 
 LogitMatrix = Float[np.ndarray, "num_samples num_classes"]
 LOWEST_TEMPERATURE = 0.01
@@ -118,30 +119,6 @@ class ThresholdRule:
         return self.kind if self.target is None else f"{self.kind}:{self.target:g}"
 
 
-class Threshold(NamedTuple):
-    """The threshold of one class or label.
-
-    Attributes:
-        class_name: Decided for where its probability is at least ``value``.
-        rule: As ``ThresholdRule`` writes it.
-        value: In (0, 1]; None where there is none and 0.5 is used.
-        sensitivity: On the rows it was fitted on, which flatters it; None without a threshold.
-        specificity: The same.
-        num_positive: Images with the class among them.
-        num_images: All of them.
-        reason: Reason why there is no threshold, or None.
-    """
-
-    class_name: str
-    rule: str
-    value: float | None
-    sensitivity: MetricValue | None
-    specificity: MetricValue | None
-    num_positive: int
-    num_images: int
-    reason: str | None
-
-
 def parse_threshold_rule(text: str) -> ThresholdRule:
     """Read ``youden``, ``sensitivity:0.95`` or ``specificity:0.9``.
 
@@ -172,8 +149,7 @@ def fit_thresholds(
     task: Task,
     class_names: Sequence[str],
     rule: str | ThresholdRule = "youden",
-    groups: Groups | None = None,
-) -> list[Threshold]:
+) -> list[ThresholdRecord]:
     """Thresholds by ``rule`` on rows that training did not see, after calibration.
 
     A threshold lies halfway between two neighbouring probabilities that occur, so that rounding elsewhere flips no
@@ -186,10 +162,10 @@ def fit_thresholds(
         task: ``binary`` gives one threshold, of the last class; ``multi-label`` one per label.
         class_names: Names of the C classes or labels.
         rule: ``youden``, ``sensitivity:0.95``, ``specificity:0.9`` …
-        groups: Patient of each image, for the intervals.
 
     Returns:
-        One ``Threshold`` (``binary``), or one per label in their order. Pass them through ``threshold_values`` to
+        One threshold in (0, 1] (``binary``), or one per label in their order, None where there is none and 0.5 is used, with
+        what it gives on these rows, which flatters it. Pass them through ``threshold_values`` to
         ``decide`` and ``evaluate_predictions``.
 
     Raises:
@@ -208,31 +184,33 @@ def fit_thresholds(
             f"Thresholds need probabilities in [0, 1] of shape ({len(targets)}, {len(class_names)}); got {probabilities.shape}."
         )
     return [
-        _threshold(probabilities[:, column], truth, chosen, class_names[column], groups)
+        _threshold(probabilities[:, column], truth, chosen, class_names[column])
         for column in columns
         for truth in [task.members(targets, column).astype(np.int64)]
     ]
 
 
-def threshold_values(thresholds: Sequence[Threshold]) -> Float[np.ndarray, " num_labels"]:
+def threshold_values(thresholds: Sequence[ThresholdRecord]) -> Float[np.ndarray, " num_labels"]:
     """The numbers to decide with: 0.5 where there is no threshold."""
-    return np.array([DEFAULT_THRESHOLD if one.value is None else one.value for one in thresholds])
+    return np.array([DEFAULT_THRESHOLD if one.threshold is None else one.threshold for one in thresholds])
 
 
 def _threshold(
-    probability: Float[np.ndarray, " n"],
-    truth: Int[np.ndarray, " n"],
-    rule: ThresholdRule,
-    class_name: str,
-    groups: Groups | None,
-) -> Threshold:
-    num_positive = int(truth.sum())
+    probability: Float[np.ndarray, " n"], truth: Int[np.ndarray, " n"], rule: ThresholdRule, class_name: str
+) -> ThresholdRecord:
     value = _best_cut(probability.astype(np.float64), truth, rule)
-    if isinstance(value, str):
-        return Threshold(class_name, str(rule), None, None, None, num_positive, len(truth), value)
-    decided = (probability >= value).astype(np.int64)
-    found, spared = sensitivity(decided, truth, groups), specificity(decided, truth, groups)
-    return Threshold(class_name, str(rule), value, found, spared, num_positive, len(truth), None)
+    is_fitted = not isinstance(value, str)
+    decided = (probability >= value).astype(np.int64) if is_fitted else None
+    return ThresholdRecord(
+        class_name=class_name,
+        threshold=value if is_fitted else None,
+        rule=str(rule),
+        fitted_on=f"{len(truth)} validation rows",
+        num_positive=int(truth.sum()),
+        sensitivity=None if decided is None else sensitivity(decided, truth).value,
+        specificity=None if decided is None else specificity(decided, truth).value,
+        reason=None if is_fitted else value,
+    )
 
 
 def _best_cut(probability: Float[np.ndarray, " n"], truth: Int[np.ndarray, " n"], rule: ThresholdRule) -> float | str:

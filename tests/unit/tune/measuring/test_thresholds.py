@@ -34,14 +34,14 @@ def test_youden_is_the_best_of_every_cut(rows):
     probability, truth = np.array([p / 8 for p, _ in rows]), np.array([y for _, y in rows])
     found = fitted(probability, truth, "youden")
     best = max(sum(literal(probability, truth, t)) for t in np.unique(probability)[1:])
-    if found.value is None:
+    if found.threshold is None:
         assert best <= 1 + 1e-12 and "better than chance" in found.reason
         return
-    reached = literal(probability, truth, found.value)
+    reached = literal(probability, truth, found.threshold)
     assert sum(reached) == pytest.approx(best)
-    assert (found.sensitivity.value, found.specificity.value) == pytest.approx(reached)
+    assert (found.sensitivity, found.specificity) == pytest.approx(reached)
     # Of equally good ones the lowest: no lower cut is as good.
-    lower = [t for t in np.unique(probability)[1:] if t < found.value and literal(probability, truth, t) != reached]
+    lower = [t for t in np.unique(probability)[1:] if t < found.threshold and literal(probability, truth, t) != reached]
     assert all(sum(literal(probability, truth, t)) < best - 1e-12 for t in lower)
 
 
@@ -53,17 +53,17 @@ def test_a_target_is_reached_at_the_least_cost_of_the_other_side(rows, target, k
     cuts = [literal(probability, truth, t) for t in np.unique(probability)[1:]]
     reaching = [pair for pair in cuts if pair[side] >= target - 1e-9]
     if not reaching:
-        assert found.value is None and f"A {kind} of {target:g} is reached only where" in found.reason
+        assert found.threshold is None and f"A {kind} of {target:g} is reached only where" in found.reason
         return
-    reached = literal(probability, truth, found.value)
+    reached = literal(probability, truth, found.threshold)
     assert reached[side] >= target - 1e-9
     assert reached[1 - side] == pytest.approx(max(pair[1 - side] for pair in reaching))
 
 
 def test_thresholds_lie_halfway_between_probabilities():
-    assert fitted([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1], "youden").value == pytest.approx(0.4)
-    assert fitted([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1], "specificity:0.5").value == pytest.approx(0.15)
-    assert fitted([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1], "sensitivity:0.5").value == pytest.approx(0.75)
+    assert fitted([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1], "youden").threshold == pytest.approx(0.4)
+    assert fitted([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1], "specificity:0.5").threshold == pytest.approx(0.15)
+    assert fitted([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1], "sensitivity:0.5").threshold == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize("low", [0.3, np.nextafter(0.3, 1)])
@@ -71,7 +71,7 @@ def test_neighbouring_floats_are_still_told_apart(low):
     # Halfway between two neighbours rounds to the even one: once down, once up.
     pair = [low, np.nextafter(low, 1)]
     found = fitted(pair, [0, 1], "youden")
-    assert literal(pair, [0, 1], found.value) == (1.0, 1.0)
+    assert literal(pair, [0, 1], found.threshold) == (1.0, 1.0)
 
 
 def test_order_of_the_images_does_not_matter():
@@ -80,7 +80,7 @@ def test_order_of_the_images_does_not_matter():
     truth[probability > 0.7] = 1
     order = rng.permutation(80)
     for rule in ("youden", "sensitivity:0.9", "specificity:0.8"):
-        assert fitted(probability, truth, rule).value == fitted(probability[order], truth[order], rule).value
+        assert fitted(probability, truth, rule).threshold == fitted(probability[order], truth[order], rule).threshold
 
 
 def test_labels_have_thresholds_of_their_own_and_reasons_where_they_have_none():
@@ -89,25 +89,14 @@ def test_labels_have_thresholds_of_their_own_and_reasons_where_they_have_none():
     p = np.column_stack([0.2 * rng.random(50) + 0.5 * truth[:, 0], rng.random(50), np.full(50, 0.25)])
     found = fit_thresholds(p, truth, task=MultiLabelTask(), class_names=["a", "b", "c"], rule="youden")
     assert [one.class_name for one in found] == ["a", "b", "c"]
-    assert found[0].sensitivity.value == found[0].specificity.value == 1.0
+    assert found[0].sensitivity == found[0].specificity == 1.0
     assert found[0].num_positive == truth[:, 0].sum()
-    assert found[1].value is None and "0 of 50 have it" in found[1].reason
-    assert found[2].value is None and "the same probability 0.25" in found[2].reason
+    assert found[1].threshold is None and "0 of 50 have it" in found[1].reason
+    assert found[2].threshold is None and "the same probability 0.25" in found[2].reason
     values = threshold_values(found)
     np.testing.assert_array_equal(values[1:], [0.5, 0.5])
     decided = decide(p, task="multi-label", thresholds=values)
     np.testing.assert_array_equal(decided[:, 0], truth[:, 0])
-
-
-def test_intervals_know_groups():
-    rng = np.random.default_rng(2)
-    groups = np.repeat(np.arange(10), 8)
-    truth = (groups % 2).astype(int)
-    probability = 0.3 * truth + 0.4 * rng.random(10)[groups] + 0.1 * rng.random(80)
-    apart, together = fitted(probability, truth, "youden"), fitted(probability, truth, "youden", groups=groups)
-    assert together.value == apart.value
-    assert together.sensitivity.num_groups == 5
-    assert together.sensitivity.low < apart.sensitivity.low
 
 
 @pytest.mark.parametrize("text", ["jouden", "sensitivity", "sensitivity:0", "specificity:1.5", "sensitivity:much", "youden:1"])
