@@ -130,13 +130,10 @@ def test_fast_leaves_out_an_architecture_and_full_does_not(short, tmp_path, monk
 SCRIPT = """
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 sys.path.append({tests!r})
 from crossgraft.demo import run_demo, steps
-from support.few_rounds import leave_out_rounds
 from support.short_demo import few_digits
 
-leave_out_rounds(SimpleNamespace(setattr=setattr))
 digits = few_digits()
 steps.open_dataset = lambda _: digits
 
