@@ -40,7 +40,6 @@ collect_ignore = ["support/no_network"]
 
 WHOLE_COMMANDS = (
     *("cli", "examples", "security", "unit/demo", "unit/selection", "unit/tune/variants", "unit/verbs"),
-    "unit/audit/test_trained.py",
     *(path.relative_to(TESTS).as_posix() for path in (TESTS / "unit" / "tune").glob("test_*.py")),  # not those of its parts
 )
 """Tests that run whole commands, as a user runs them; checks of shapes, which tests of the parts make, take half their time."""
