@@ -254,7 +254,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "checkpoint_every_steps": (1, _MANY),
     "num_processes": (1, 10**4),
 }
-"""Of settings that are no options."""
+"""Ranges of what is no option."""
 
 _MACHINE: Mapping[str, Any] = {"device": "cpu", "num_processes": 1, "checkpoint_every_steps": None}
 """Where a run computes and how often it saves is not meant to change a number."""
