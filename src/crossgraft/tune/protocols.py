@@ -314,7 +314,7 @@ class Regularizer(Protocol):
     ``decays_weights = True`` is a weight decay of its own.
     One whose spelling has come to mean something else says so by ``definition = 2``, so that no training is gone on with by
     another definition. One of which its options leave nothing says so by ``pulls = False``; one beside which the statistics of
-    BatchNorm had better stay as they came (and few steps be small ones after the head, see ``tune.planning.few_steps``), by
+    BatchNorm had better stay as they came (and few steps be small ones after the head, see ``tune.planning.batch_norm``), by
     ``freezes_batch_norm = True``. One that fills in what was left open says by
     ``in_full`` what that came to. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see
     ``crossgraft.conflicts``). One that watches layers has a method ``before_forward``,

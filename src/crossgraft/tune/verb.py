@@ -29,7 +29,7 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
     What is left open follows from method, network and number of images, see ``tune.planning.defaults.choose_settings``: AdamW, a
     cosine after 5 warm-up epochs (at most a tenth), weight decay 0.05, about 600 steps in 10 to 50 epochs, batches of 8 to
     128 images, and a learning rate between 1e-4 and 3e-3. Beside RepSim or HCS a network with BatchNorm has a smaller one in
-    fewer than 100 steps, and its head is trained first, see ``tune.planning.few_steps``. ``plan=True`` shows the choices without
+    fewer than 100 steps, and its head is trained first, see ``tune.planning.batch_norm``. ``plan=True`` shows the choices without
     a step.
 
     With ``edits``, images are edited before anything else sees them, as ``edit_data`` would; ``predict`` edits nothing.

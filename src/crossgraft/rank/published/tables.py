@@ -17,6 +17,11 @@ from crossgraft.errors import DataError
 from crossgraft.rank.published.benchmark import Benchmark, Results, ScoreColumn
 from crossgraft.rank.published.sources import itm_benchmark, shipped, thesis_architectures
 
+# Names that papers print, and the weights that they mean by the names of timm, torchvision or the Hugging Face hub.
+#
+# ``data/names.json`` has one entry a table, which says why a name means these weights. A name whose weights the publication
+# leaves open is no alias: it stays with its architecture, so its results speak of relatives only.
+
 
 class Names(NamedTuple):
     """Names of one table.

@@ -103,7 +103,7 @@ def choose_batch_norm(
 
     Left open it is ``frozen`` beside a regulariser that keeps more then at the same accuracy (docs/results/repsim.md says of
     which that was measured), however long the training is, and otherwise ``train``. What few steps then are is decided in
-    ``tune.planning.few_steps``.
+    ``tune.planning.batch_norm``.
 
     Raises:
         UnknownNameError: No mode has that name.

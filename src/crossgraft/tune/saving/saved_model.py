@@ -43,6 +43,11 @@ from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.types import AllowedCode, RecordedTask
 
+# Checksums of ``model.json``, so that a changed description of a model is refused by the name of what was changed.
+#
+# They find damage and careless edits. They are no signature: who changes the file on purpose can compute them again, which is
+# why nothing in the file is trusted with code either (see ``models.trusted_code``).
+
 _FIELD = "checksums"
 
 
