@@ -1,7 +1,7 @@
 """A fine-tuned model as a folder: weights, everything about them, and a page for people.
 
 ``model/weights.safetensors`` holds the tensors under their names, ``model/model.json`` everything else (see
-``records.saved_model``), ``model/MODEL_CARD.md`` the same in words. Nothing in it names a path or a patient, so the folder can
+``tune.saving.record``), ``model/MODEL_CARD.md`` the same in words. Nothing in it names a path or a patient, so the folder can
 be moved and passed on.
 """
 
