@@ -24,7 +24,7 @@ from crossgraft.compute import limit_threads
 from crossgraft.rank.expected_order import expected_order, imagenet_top1, publication_of
 from crossgraft.rank.ground_truth import noise_ceiling
 from crossgraft.rank.published import Benchmark, thesis_datasets
-from crossgraft.rank.published.benchmark import fitted, held_out_prior
+from crossgraft.rank.published.contenders import fitted, held_out_prior
 from crossgraft.rank.published.tables import published_table, published_tables
 from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import name_in_table, one_metric, published_results

@@ -12,7 +12,7 @@ from sim_variants import BASELINE
 from studies import Difference, difference_of
 
 from crossgraft.tune.engine.gradient_norms import moving_average
-from crossgraft.tune.measuring.drift import SPIKE
+from crossgraft.tune.measuring.gradients import SPIKE
 
 COMPARED = {"largest_norm": ("Largest norm", 2), "num_spikes": ("Spikes", 2), "roughness": ("Roughness", 3)}
 """Fields of a look → title and digits of the difference to the baseline; a smoother training has less of each."""

@@ -11,7 +11,7 @@ from study_rows import as_csv, read_rows
 
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune import FineTuningResult
-from crossgraft.tune.measuring.drift import SPIKE
+from crossgraft.tune.measuring.gradients import SPIKE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from crossgraft.cli import main
 from crossgraft.cli.commands import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
-HEAVY = ("numpy", "torch", "timm", "sklearn", "torchvision", "matplotlib", "pandas")
+HEAVY = ("numpy", "scipy", "torch", "timm", "sklearn", "torchvision", "matplotlib", "pandas")
 
 
 def imported_by(code):

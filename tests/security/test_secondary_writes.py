@@ -141,7 +141,7 @@ def test_a_store_without_locks_keeps_the_training(workspace, command, monkeypatc
     def acquire(_):
         raise NotImplementedError("FileSystem does not appear to support flock")
 
-    monkeypatch.setattr("crossgraft.running.ledger.FileLock.__enter__", acquire)
+    monkeypatch.setattr("crossgraft.running.json_lines.FileLock.__enter__", acquire)
     outcome = command(*TUNE)
     assert outcome.code == 0, outcome.err
     assert "its file system has no locks" in outcome.err

@@ -47,7 +47,7 @@ def left_open(source: Source[DataCheckRecord]) -> Caveat | None:
 
 
 CHECK_CAVEATS: tuple[CaveatOf[DataCheckRecord], ...] = (worst_finding, left_open)
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_check(source: Source[DataCheckRecord]) -> Following:

@@ -26,6 +26,10 @@ from crossgraft.paths import shortened, why_impossible
 from crossgraft.stopping import AskedToEnd, ask_to_end, asked_to_end, ending_if_asked
 from crossgraft.version import __version__
 
+# SIGTERM and SIGHUP end a command as Ctrl-C does: in order, with what was finished kept.
+#
+# Only the command line sets these handlers; a program that imports crossgraft keeps its own.
+
 STOPPING = ("SIGTERM", "SIGHUP", "SIGINT")  # of job schedulers, containers and systemd; of a terminal that is closed; Ctrl-C
 
 

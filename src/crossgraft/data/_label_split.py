@@ -11,6 +11,17 @@ from jaxtyping import Float64, Int64
 from crossgraft.seeding import generator
 from crossgraft.types import ClassIndices, Groups, LabelMatrix
 
+# Share out images with several labels so that every label is cut at the wanted shares, up to a proven bound.
+#
+# Images (or groups) with the same number of marks on every label are interchangeable, so what is decided is how many units
+# of each *pattern* go to each part. Cutting a pattern exactly at the share leaves a fraction of a unit; these fractions are
+# rounded as in the proof of the Beck–Fiala theorem: while more patterns float than there are labels to watch, some
+# combination of them can be moved without changing any watched label, until one of them becomes whole. A label is no longer
+# watched once so little of it floats that rounding cannot move it farther than the bound.
+#
+# Reference:
+#     Beck and Fiala, Integer-making theorems, Discrete Applied Mathematics 3(1), 1981.
+
 Marks = Float64[np.ndarray, "num_patterns num_marks"]
 """What one unit of each pattern counts: images of each label, and images in all."""
 Units = Int64[np.ndarray, " num_patterns"]
@@ -116,6 +127,11 @@ def _longest_step(values: np.ndarray, direction: np.ndarray) -> float:
     room = np.where(direction > 0, 1 - values, values)[moving]
     return float((room / np.abs(direction[moving])).min())
 
+
+# Improve a cut of images with several labels by moving and exchanging units, never leaving its bound.
+#
+# The rounding that comes before promises the same bound for all labels, which says little about a rare one. Here every label
+# weighs by its rarity, and a part that lacks a label gets one where that is possible.
 
 _MOST_STEPS = 400
 _CANDIDATES = 30  # of the best moves, how many are looked at until one is allowed

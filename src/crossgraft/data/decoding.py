@@ -34,6 +34,13 @@ from crossgraft.data._tiff import WHITE_IS_ZERO, UnsupportedLayoutError, layout_
 from crossgraft.errors import OutOfMemoryError, UnreadableImageError
 from crossgraft.paths import why_impossible
 
+# 16-bit colour images through Pillow, which on its own keeps only the high byte of every sample.
+#
+# Pillow has no 16-bit colour mode: it unpacks such a file into 8 bits and says nothing. Its unpackers come in
+# two byte orders, though, and the wrong one hands over the low byte. So the file is decoded twice, once for
+# each byte, and the two halves are put together. Filters, interlacing and compression stay in the hands of
+# Pillow and libtiff.
+
 _OTHER_ORDER = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
 """Big- and little-endian and the byte order of this machine, at the end of rawmodes of Pillow that drop the low byte."""
 

@@ -217,7 +217,7 @@ DISTILLATION_CAVEATS: tuple[CaveatOf[DistillationRecord], ...] = (
     looked_at_some_before,
     only_known_domains,
 )
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_distillation(source: Source[DistillationRecord]) -> Following:

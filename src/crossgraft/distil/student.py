@@ -20,7 +20,7 @@ from crossgraft.data.transforms import prepare_batch
 from crossgraft.distil.domains import DistillationSettings, DistilledStep, Domain, answers_of, check, new_head, new_map
 from crossgraft.errors import DivergedError
 from crossgraft.models import Backbone
-from crossgraft.models.device import weights_fingerprint
+from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.sources.local_checkpoint import header_text, is_header_of_ours
 from crossgraft.seeding import torch_generator
 from crossgraft.similarity import batch_rbf_cka

@@ -267,7 +267,7 @@ def few_images(source: Source[ContactSheetsRecord]) -> Caveat:
 
 
 SHEET_CAVEATS: tuple[CaveatOf[ContactSheetsRecord], ...] = (impossible_edits, faint_in_these, few_images)
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_sheets(source: Source[ContactSheetsRecord]) -> Following:
@@ -368,7 +368,7 @@ def patients_are_numbers(source: Source[EditRecord]) -> Caveat | None:
 
 
 EDIT_CAVEATS: tuple[CaveatOf[EditRecord], ...] = (nothing_edited, cannot_be_seen, can_be_seen, patients_are_numbers)
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_edit(source: Source[EditRecord]) -> Following:

@@ -14,9 +14,9 @@ from crossgraft.export.source_model import TOLERANCE, SourceModel, example_image
 from crossgraft.losses import activate
 from crossgraft.models.adapters.insertion import why_not_mergeable
 from crossgraft.models.head_place import head_places
+from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.recipe import NetworkRecipe
 from crossgraft.models.sources.libraries import library_of
-from crossgraft.models.surgery import build_seeded
 
 _OTHER_FORMATS = "Use --format torch or onnx, which contain the head as it is, or hand on the folder model of the run."
 

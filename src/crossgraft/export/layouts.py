@@ -24,10 +24,10 @@ from crossgraft.export.graph import library_network, own_network, refuse_adapter
 from crossgraft.export.source_model import SourceModel, logits_of_network, quietly
 from crossgraft.export.written import Format, Written, python_block
 from crossgraft.models.head_place import head_places
+from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.recipe import NetworkRecipe
 from crossgraft.models.sources.torchvision_models import BUILD_ARGUMENTS, split_source
 from crossgraft.models.spec import is_factory_source, library_name
-from crossgraft.models.surgery import build_seeded
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.types import Preprocessing, ResizePolicy
 

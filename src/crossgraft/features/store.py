@@ -53,6 +53,12 @@ class FeatureSet:
         return replace(self, features=np.array(self.features), source_logits=logits)
 
 
+# float32 arrays in one safetensors file: written in pieces, read as a memory map, checked by a sum.
+#
+# The layout is the safetensors standard (8 bytes of header length, a JSON header, the data), so any other tool
+# can open the files. Writing it here allows arrays larger than memory; reading it here gives a map instead of a
+# copy.
+
 FloatArray = NDArray[np.float32]
 
 _DTYPE = np.dtype("<f4")

@@ -106,6 +106,11 @@ def gap_of(instances: Float[Tensor, "rows width"], prototypes: Float[Tensor, "nu
     )
 
 
+# Both sides of the theorems of CoPA, as numbers.
+#
+# Source: Tian, Liu, Zhou, Liu, Zhang and Han, Mind the Gap Between Prototypes and Images in Cross-domain Finetuning,
+# NeurIPS 2024.
+
 Rows = np.ndarray
 
 

@@ -271,7 +271,7 @@ FEWSHOT_CAVEATS: tuple[CaveatOf[FewshotRecord], ...] = (
     few_episodes,
     patients_may_be_in_both,
 )
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_episodes(source: Source[FewshotRecord]) -> Following:

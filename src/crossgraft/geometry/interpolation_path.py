@@ -32,6 +32,10 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.similarity import both_linear_cka
 
+# Networks between two, which cost no training: WiSE-FT.
+#
+# Source: Wortsman et al., *Robust fine-tuning of zero-shot models*, CVPR 2022 (arXiv 2109.01903), eq. 1.
+
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 
 

@@ -124,7 +124,7 @@ INTERPOLATION_CAVEATS: tuple[CaveatOf[InterpolationRecord], ...] = (
     statistics_jump,
     patients_not_known,
 )
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_interpolation(source: Source[InterpolationRecord]) -> Following:

@@ -12,7 +12,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.models.device import explain_missing_operations, move_to_device, structure_fingerprint, weights_fingerprint
+from crossgraft.models.device import explain_missing_operations, move_to_device
+from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.models.layers import count_parameters, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, find_route, read_out
 from crossgraft.models.preprocessing import describe_preprocessing

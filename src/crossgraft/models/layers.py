@@ -9,6 +9,14 @@ from torch import Tensor, nn
 
 from crossgraft.models.taps import watch
 
+# The building blocks of a network, first to last: what "the last three blocks" means.
+#
+# A block is a module of its own class with at least two learned layers: a transformer block, a residual block, a dense
+# layer, a fire module. Containers are opened, and so is a stage: a module whose own class only holds a list of blocks
+# (ConvNeXt, Swin, RegNet). The blocks of all stages stand in one row. A patch embedding, a stem and a merging of patches have
+# one learned layer and are no blocks. A network without such modules (VGG, Conv-4) is a row of convolutions and linear
+# layers, and each of them is a block.
+
 CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
 # A stage holds next to nothing besides its blocks and the step between two stages; a block whose list of equal parts is
 # only one of its branches stays whole.

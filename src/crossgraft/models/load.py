@@ -13,6 +13,7 @@ from crossgraft.errors import MissingWeightsError
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.files_by_name import explain_missing
 from crossgraft.models.preprocessing import resolve_preprocessing
+from crossgraft.models.random_weights import build_random, build_seeded, open_branches
 from crossgraft.models.recipe import network_recipe
 from crossgraft.models.resolve import resolve_spec
 from crossgraft.models.sources.factory import build_from_factory, factory_config, find_factory
@@ -20,7 +21,6 @@ from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.sources.library import ModelLibrary
 from crossgraft.models.sources.local_checkpoint import load_weights, read_state_dict
 from crossgraft.models.spec import PRETRAINED, RANDOM, ModelSpec, family_of
-from crossgraft.models.surgery import build_random, build_seeded, open_branches
 from crossgraft.models.zoo import read_zoo
 from crossgraft.progress import Reporter
 from crossgraft.types import ResizePolicy

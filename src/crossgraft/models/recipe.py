@@ -10,10 +10,10 @@ from typing import cast
 
 from torch import nn
 
+from crossgraft.models.random_weights import build_seeded
 from crossgraft.models.sources.factory import build_from_factory, find_factory
 from crossgraft.models.sources.libraries import library_of
 from crossgraft.models.spec import is_factory_source, without_folders
-from crossgraft.models.surgery import build_seeded
 from crossgraft.models.trusted_code import NOTHING, TrustedCode
 from crossgraft.types import Preprocessing
 

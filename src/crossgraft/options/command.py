@@ -112,7 +112,7 @@ class Command:
         example: A command line, without ``crossgraft``.
         inputs: What is typed without a flag.
         options: Classes whose fields are its flags; what the first of them, that of the verb, needs must be given.
-        verb: ``package.module:function`` of inputs and keywords, made by ``crossgraft.verbs.verb``.
+        verb: ``package.module:function`` of inputs and keywords, made by ``crossgraft.running.verb``.
         action: Does what was typed and returns the exit code, where that is more than to call ``verb`` and show its result.
         notes: What else should be known, as one paragraph.
         place: Its place on the help page: small numbers first.

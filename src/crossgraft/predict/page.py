@@ -143,7 +143,7 @@ PREDICTION_CAVEATS: tuple[CaveatOf[PredictionRecord], ...] = (
     *(_warned, _not_measured, _perhaps_seen, _unreadable),
     *(_not_calibrated, _looked_at_before, _same_images, _other_images),
 )
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_prediction(source: Source[PredictionRecord]) -> Following:

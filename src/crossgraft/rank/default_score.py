@@ -9,7 +9,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from crossgraft.errors import UnknownNameError, UsageError
-from crossgraft.rank.published.benchmark import Benchmark, contenders, held_out_prior
+from crossgraft.rank.published.benchmark import Benchmark
+from crossgraft.rank.published.contenders import contenders, held_out_prior
 from crossgraft.rank.published.evaluate import agreement_by_target
 from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.record import MeanRecord

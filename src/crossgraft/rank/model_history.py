@@ -16,7 +16,7 @@ from crossgraft.models.record import ModelRecord, Role
 from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.rank.published.sources import TARGETS, shipped
-from crossgraft.rank.published.tables import COMPRESSED, compressed, published_tables, weights_called
+from crossgraft.rank.published.tables import COMPRESSED, compressed, weights_called
 from crossgraft.rank.record import STATIC_PRIOR, KnownResult, PairRecord, RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.rank.results_store import (
     PUBLISHED_WEIGHTS,
@@ -124,30 +124,6 @@ def _pair(first: ScoreCell, second: ScoreCell) -> PairRecord:
         high=estimate.high if estimate else None,
         separable=separable(first, second),
     )
-
-
-NUM_VALIDATION = {"shift": 200}
-"""Val images of a target, for each table with results on val."""
-
-
-@cache
-def shared_share(without_group: str | None = None) -> float:
-    """ρ in [0, 0.95], learned without the targets of a group."""
-    groups: dict[str, list[float]] = {}
-    for table in published_tables():
-        if table.validation is None or table.name not in NUM_VALIDATION:
-            continue
-        for val, test, group in zip(table.validation, table.results, table.groups, strict=True):
-            if group != without_group:
-                groups.setdefault(group, []).append(_share(val, test, NUM_VALIDATION[table.name]))
-    return float(np.clip(np.median([np.mean(each) for each in groups.values()]), 0.0, 0.95))
-
-
-def _share(val: np.ndarray, test: np.ndarray, num_val: int) -> float:
-    known = np.isfinite(val) & np.isfinite(test)
-    difference = (val - test)[known]
-    spread = 1.4826 * float(np.median(np.abs(difference - np.median(difference))))
-    return 1 - spread**2 / (float(np.mean(val[known] * (1 - val[known]))) / num_val)
 
 
 _PREFIXES: Mapping[str, str] = {**TARGETS, "chestmnist": "Chest"}

@@ -60,7 +60,7 @@ def _not_assessed(source: Source[RankingRecord]) -> Caveat | None:
 _SAID_BY_THE_ADVICE = ("Random weights", "Shuffled labels")
 _LEAKAGE = "Patient leakage"
 RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (unsound_data, _speaks_against_the_best, _warned, _not_assessed)
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_ranking(source: Source[RankingRecord]) -> Following:

@@ -27,7 +27,7 @@ from crossgraft.rank.published.tables import (
     timm_name,
 )
 from crossgraft.rank.record import KnownResult
-from crossgraft.running.ledger import JsonLines, user_file
+from crossgraft.running.json_lines import JsonLines, user_file
 from crossgraft.types import History
 from crossgraft.words.formatting import counted
 
@@ -112,6 +112,11 @@ def shown_name(table: str, model: str) -> str:
     """How a shipped row calls a network: by the weights where they are certain; as printed in ITM's and in open ones."""
     return model if table == ITM else timm_name(model, table=table) or model
 
+
+# Known results: what fine-tuning gave, kept so that later rankings can start from it.
+#
+# One JSON line a result in a file of the user. No path and no patient id is stored: a target has a name and the fingerprint of
+# its images.
 
 FILE_NAME = "known_results.jsonl"
 _LINES = JsonLines(KnownResult, "the known results", "a known result", key=lambda row: row.key)

@@ -16,7 +16,7 @@ Part = Literal["verdict", "evidence", "checks", "how it was made", "references"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer, the biggest caveat, and what to type next; made by ``sections._verdict``.
+    """The answer, the biggest caveat, and what to type next; made by ``report.verdict``.
 
     Args:
         answer: In one or two sentences.

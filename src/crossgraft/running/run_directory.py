@@ -25,23 +25,17 @@ from crossgraft.errors import DataError, OtherRunError, RunDirectoryError, Stora
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Record, RunRecord, StageRecord
+from crossgraft.running.replaced_run import done_record, is_replaced, let_go, put_back, replace_run, set_one_aside, settle
 from crossgraft.running.written_files import (
     BEFORE,
     RUN_FILE,
     UNFINISHED,
     WRITTEN,
-    done_record,
     is_of_a_beginning,
-    is_replaced,
     is_without_result,
-    let_go,
     no_run,
-    put_back,
     refuse_files_of_others,
     refuse_strange_folder,
-    replace_run,
-    set_one_aside,
-    settle,
     written_files,
 )
 from crossgraft.stopping import ending_if_asked

@@ -62,6 +62,13 @@ class AdamW:
             parameter -= gradient
 
 
+# The triplet margin loss over all triplets of a batch, without ever listing them.
+#
+# max(d_ap − d_an + α, 0) is linear in the distances wherever it is not 0, so the sum over all triplets needs, for each
+# pair, only the number of triplets above 0 that it is part of. Sorting each anchor's distances gives these numbers in
+# O(m² log m) for m images, where the triplets themselves are O(m³).
+
+
 class PairCounts(NamedTuple):
     """How the triplets above 0 weigh the distances.
 

@@ -102,6 +102,12 @@ def unit_variance(features: Features) -> Float32[np.ndarray, "num_samples num_fe
     return points
 
 
+# The checks that every score shares: what a caller may pass, and what a score then receives.
+#
+# Scores never check their arrays themselves. After this front end, features are finite float32 or float64 matrices that
+# share memory with the caller's where they can (and are never written to), and labels are 0 … C−1.
+
+
 class MappedLabels(NamedTuple):
     """Labels as class indices, and the label that each index stands for."""
 

@@ -22,6 +22,11 @@ from crossgraft import seeding
 from crossgraft.scores._moments import DualMoments, PrimalMoments, RowIndices, near_mean, shifted_blocks
 from crossgraft.types import ClassIndices, Features
 
+# A projection for feature matrices that are large in both directions.
+#
+# The d×d and the n×n form are both out of reach when n and d exceed 10 000. A randomised range finder (Halko, Martinsson
+# and Tropp, SIAM Review 2011, algorithm 4.4) keeps the leading directions of X; the scores then see X Q with QᵀQ = I.
+
 LARGE = 10_000
 """Rows and columns above which neither form of the Gram matrix is formed."""
 NUM_DIRECTIONS = 4096
@@ -59,6 +64,12 @@ def _leading_directions(features: np.ndarray, num_directions: int) -> np.ndarray
     _, rotation = np.linalg.eigh(projected.T.astype(np.float64) @ projected)
     return basis @ rotation[:, ::-1][:, :num_directions].astype(features.dtype)
 
+
+# Eigenvalues of a symmetric matrix, and as much of its eigenvectors as is asked for.
+#
+# Both are expensive parts of most scores, and few scores need all vectors. So the matrix is reduced to a tridiagonal one, once:
+# QᵀMQ = T. The eigenvalues of T are cheap; eigenvectors Z of T cost O(size) each, and QZ, those of M, 2·size² each. The
+# products Vᵀ B = Zᵀ (Qᵀ B) with few columns B need no vector of M at all.
 
 Symmetric = Float64[np.ndarray, "size size"]
 

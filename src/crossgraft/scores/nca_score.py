@@ -15,6 +15,15 @@ from crossgraft.errors import UsageError
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.types import ClassIndices, Features, Labels
 
+# Neighbourhood components analysis (Goldberger et al., NeurIPS 2004), with float32 matrix products.
+#
+# p_ij = exp(−‖A x_i − A x_j‖²) / Σ_{k≠i} exp(−‖A x_i − A x_k‖²), p_ii = 0; p_i = Σ_{j of the class of i} p_ij. The objective
+# is Σ_i p_i. Its gradient needs W_ij = p_ij (1[same class] − p_i) only: with the embedding E = X Aᵀ,
+#
+#     ∂/∂A = 2 ((W + Wᵀ) E − diag(column sums of W) E)ᵀ X     (sums of the rows of W are 0).
+#
+# Objective, start and stop rule are those of scikit-learn's ``NeighborhoodComponentsAnalysis``.
+
 _MAX_ITERATIONS = 50
 _TOLERANCE = 1e-5
 _FARTHEST = np.float32(-40)

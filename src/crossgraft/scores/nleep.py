@@ -21,6 +21,17 @@ from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
 from crossgraft.types import Features, Labels
 
+# A Gaussian mixture by expectation–maximisation, made for many components with few rows each.
+#
+# The model is that of scikit-learn's ``GaussianMixture`` (which N-LEEP's published code uses): weights π_k, means μ_k,
+# covariances Σ_k + 1e-6 I, maximum likelihood. Two things make it fast:
+#
+# * **Low rank.** A component that owns m rows of dimension q > 2m has Σ_k = AᵀA + εI with A of m rows, so its distances
+#   need m products instead of q²: ‖·‖²_{Σ⁻¹} = ‖x−μ‖²/ε − ‖W(x−μ)‖².
+# * **Screening.** A few whitened coordinates bound a distance from below, and one matrix product gives them for many
+#   components. A row is left out of a component where the bound puts its density e⁻⁴⁵ below the density that the row has
+#   elsewhere, which no double sees.
+
 CovarianceKind = Literal["full", "diag"]
 Points = Float64[np.ndarray, "num_samples num_dimensions"]
 Posterior = Float64[np.ndarray, "num_samples num_components"]

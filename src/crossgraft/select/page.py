@@ -217,7 +217,7 @@ SELECTION_CAVEATS: tuple[CaveatOf[SelectionRecord], ...] = (
     not_all_were_trained,
     leakage_not_checked,
 )
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_selection(source: Source[SelectionRecord]) -> Following:

@@ -17,7 +17,8 @@ from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options._option import configuration
 from crossgraft.rank.expected_order import ExpectedOrder
-from crossgraft.rank.model_history import look_up_known_results, shared_share
+from crossgraft.rank.model_history import look_up_known_results
+from crossgraft.rank.shared_images import shared_share
 from crossgraft.running.jobs import MAX_WORKERS, Executor, worker_pool
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory

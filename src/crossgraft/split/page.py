@@ -50,7 +50,7 @@ def missing_classes(source: Source[DataSplitRecord]) -> Caveat | None:
 
 
 SPLIT_CAVEATS: tuple[CaveatOf[DataSplitRecord], ...] = (missing_classes, leakage_not_checked)
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_split(source: Source[DataSplitRecord]) -> Following:

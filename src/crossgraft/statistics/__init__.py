@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from crossgraft.statistics.jackknife import Estimate as Estimate
     from crossgraft.statistics.jackknife import jackknife_blocks as jackknife_blocks
     from crossgraft.statistics.jackknife import jackknife_interval as jackknife_interval
-    from crossgraft.statistics.jackknife import skewed_reach as skewed_reach
     from crossgraft.statistics.rank_correlation import kendall as kendall
     from crossgraft.statistics.rank_correlation import spearman as spearman
     from crossgraft.statistics.rank_correlation import weighted_kendall as weighted_kendall
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from crossgraft.statistics.rank_intervals import rank_intervals as rank_intervals
     from crossgraft.statistics.selection_quality import relative_top_k_accuracy as relative_top_k_accuracy
     from crossgraft.statistics.selection_quality import top_1_regret as top_1_regret
+    from crossgraft.statistics.skewed_mean import skewed_reach as skewed_reach
     from crossgraft.statistics.two_sample import Quantity as Quantity
     from crossgraft.statistics.two_sample import TwoSampleTest as TwoSampleTest
     from crossgraft.statistics.two_sample import WithInterval as WithInterval

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from crossgraft.errors import DataError
-from crossgraft.statistics.jackknife import skewed_reach
+from crossgraft.statistics.skewed_mean import skewed_reach
 
 ModelValues = Float[np.ndarray, " num_models"] | Sequence[float]
 Paired = tuple[Float64[np.ndarray, " num_models"], Float64[np.ndarray, " num_models"]]

@@ -19,6 +19,11 @@ import psutil
 
 from crossgraft.errors import RunDirectoryError, StorageError, UsageError
 
+# What is being written has a name that says by whom, so that what a killed process left behind can be removed.
+#
+# A file or folder first lies beside its final place, as ``.NAME.MACHINE-PID-START-TOKEN.tmp``. Whoever writes the same name next,
+# or opens the same run, removes those whose process is gone.
+
 ABANDONED_SECONDS = 24 * 3600
 """Whether a process of another machine is alive cannot be seen; after so long without a change, what it wrote is given up."""
 

@@ -18,7 +18,7 @@ from crossgraft.errors import DataError
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_name_in_words
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.device import weights_fingerprint
+from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.options.data import VAL_SHARE
 from crossgraft.paths import read_whole
@@ -30,8 +30,8 @@ from crossgraft.tasks import Task
 from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.looks import fingerprint_of_tested
-from crossgraft.tune.measuring.drift import describe_gradient_norms
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
+from crossgraft.tune.measuring.gradients import describe_gradient_norms
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import KEEP_FACTOR

@@ -223,7 +223,7 @@ TUNING_CAVEATS: tuple[CaveatOf[TuningRecord], ...] = (
     few_images_of_a_class,
     leakage_not_checked,
 )
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_tuning(source: Source[TuningRecord]) -> Following | None:

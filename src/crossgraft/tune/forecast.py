@@ -10,7 +10,7 @@ from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Piece, Reporter
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tune.jobs import is_trained
-from crossgraft.tune.measuring.drift import MeasuringCost, count_looks, measure_cost, num_looks_after, num_looks_to_adapt
+from crossgraft.tune.measuring.look_cost import MeasuringCost, count_looks, measure_cost, num_looks_after, num_looks_to_adapt
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import GridPoint, GridTraining, first_factor, further_factors
 from crossgraft.tune.planning.preparation import Preparation

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Differences of two variants on the same test images with the same seeds, and how sure they are.
+#
+# Two sources of chance count: which test images there are, by the interval of the metric's difference on the same images (groups
+# stay together), and which seed was drawn, by the spread over seeds. Their variances add up, because a seed says nothing about
+# the test images.
+
+
 @dataclass(frozen=True, eq=False)
 class OnImages:
     """A network on the test images, or something between two in a straight line of their metrics.

@@ -264,7 +264,7 @@ COMPARISON_CAVEATS: tuple[CaveatOf[FineTuningComparisonRecord], ...] = (
     edited_images,
     leakage_not_checked,
 )
-"""The most severe first, in the order of ``sections._verdict``."""
+"""The most severe first, in the order of ``report.verdict``."""
 
 
 def after_comparison(source: Source[FineTuningComparisonRecord]) -> Following | None:

@@ -116,6 +116,15 @@ def _is_of_joining_script(character: str) -> bool:
     return is_letter and any(first <= character <= last for first, last in _JOINING_SCRIPTS)
 
 
+# CSV files that a spreadsheet can open without running what stands in them.
+#
+# A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula, whoever wrote it: a file name is
+# enough. Such text is written with an apostrophe in front, which is taken off again when crossgraft reads the file. Text that
+# begins with apostrophes before one of these gets one more, so that every text comes back as it was. Numbers stay numbers.
+#
+# The characters are those of OWASP (CSV injection: also tab, line breaks and the full-width forms, which spreadsheets of East
+# Asia accept) and of OWASP ASVS (also NUL). White space before them is skipped here as some programs skip it.
+
 _FORMULA = re.compile(r"'*(?:[\t\r\n\0]|\s*[=+\-@＝＋－＠])")
 _QUOTED = re.compile(r'[,"\r\n]')
 

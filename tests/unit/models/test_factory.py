@@ -9,8 +9,8 @@ from torch import nn
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, load_backbone, random_weights_control, read_zoo
+from crossgraft.models.random_weights import build_random
 from crossgraft.models.sources.factory import factory_config
-from crossgraft.models.surgery import build_random
 
 from .conftest import save_checkpoint
 

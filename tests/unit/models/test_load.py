@@ -5,7 +5,7 @@ import torch
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models import ModelSpec, load_backbone, random_weights_control, read_zoo
-from crossgraft.models.surgery import open_branches
+from crossgraft.models.random_weights import open_branches
 
 from .conftest import TINY, save_checkpoint, tiny_timm
 

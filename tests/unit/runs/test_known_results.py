@@ -7,7 +7,7 @@ import pytest
 from crossgraft.errors import DataError, StorageError
 from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import add_known_results, known_results_file, read_known_results
-from crossgraft.running import ledger as module
+from crossgraft.running import json_lines as module
 
 
 def row(model="resnet18", target="mine", value=0.9, **changes):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crossgraft.tune.forecast import training_pieces
-from crossgraft.tune.measuring.drift import MeasuringCost, count_looks, num_looks_after, num_looks_to_adapt
+from crossgraft.tune.measuring.look_cost import MeasuringCost, count_looks, num_looks_after, num_looks_to_adapt
 from crossgraft.tune.parts import FoldRows
 
 ROWS = np.arange(100)

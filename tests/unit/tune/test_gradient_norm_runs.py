@@ -10,7 +10,7 @@ from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import OtherRunError, UsageError
 from crossgraft.tune.engine.gradient_norms import SMOOTHING, GradientNorms
-from crossgraft.tune.measuring.drift import describe_gradient_norms
+from crossgraft.tune.measuring.gradients import describe_gradient_norms
 from crossgraft.tune.record import TuningRecord
 
 pytestmark = pytest.mark.usefixtures("normed_models")

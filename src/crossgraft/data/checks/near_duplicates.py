@@ -87,6 +87,11 @@ def check_pictures_of_two_groups(survey: Survey) -> list[FindingRecord]:
     return [finding("pictures_of_two_groups", title, "unsound", text, advice=advice, images=shared)]
 
 
+# Pairs of bit strings that differ in few places, without comparing all with all.
+#
+# The bits are cut into bands. Two strings that differ in fewer places than there are bands agree in one whole band, so it
+# is enough to compare those that share a band: that pair is found for certain, pairs that differ in more places often.
+
 BAND_BYTES = 2
 """16 bits a band: balanced bits put n strings into 65 536 buckets."""
 BUCKET_CAP = 64
@@ -154,6 +159,12 @@ def _in_large_buckets(sorted_keys: np.ndarray, cap: int) -> np.ndarray:
     _, index, counts = np.unique(sorted_keys, return_inverse=True, return_counts=True)
     return np.flatnonzero(counts[index] > cap + 1)
 
+
+# A bit string of each thumbnail that changes little when a picture is compressed, resized or brightened.
+#
+# Like the usual perceptual hash it takes the signs of low cosine frequencies, with one difference: each frequency is
+# compared with its median over the data set. Pictures of one kind (all chest X-rays, say) agree in most frequencies, and
+# would all be near each other; around the median of their own kind half of them fall on either side.
 
 NUM_BITS = 128
 """The lowest frequencies, without the mean: 8 bands of 16 bits."""

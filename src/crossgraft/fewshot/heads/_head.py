@@ -276,6 +276,10 @@ def _writable(rows: np.ndarray) -> np.ndarray:
     return np.require(rows, requirements=["C", "W"])
 
 
+# Unit-length rows, class means, and the gradients through them that heads share.
+#
+# Notation of URL and CoPA: rows are images, u(Z) = Z / ‖row‖₂, and a linear head W has no bias, Z = X Wᵀ.
+
 Prototypes = Float[Tensor, "num_classes width"]
 Weights = Float[Tensor, "width_out width"]
 

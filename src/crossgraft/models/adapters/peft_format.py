@@ -24,6 +24,11 @@ from crossgraft.errors import DataError, MissingWeightsError, UsageError
 from crossgraft.models.adapters.lora import Convolution, TransposedConvolution
 from crossgraft.paths import shortened
 
+# The keys of ``rank_pattern`` and ``alpha_pattern`` of PEFT: regular expressions, of which only the simple ones are read.
+#
+# A file of somebody else is never compiled as an expression: Python's may take forever. What is here goes along the name once
+# for each part of the pattern, and remembers all places that were reached.
+
 _DEEPEST = 20
 _TOKEN = re.compile(r"\.\*|\.|\\d\+|\\d|\\[^A-Za-z0-9]|\(\?:|[()|^$]|[^\\\[\]{}*+?()|^$.]")
 _OPENING, _QUANTIFIERS = ("(", "(?:"), "*+?{"

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torchvision.models import list_models as list_torchvision_models
 
 from crossgraft.errors import UnknownNameError, UsageError, nearest_names
+from crossgraft.models.building_limits import building_limits
 from crossgraft.models.sources.library import LibraryName, ModelLibrary
 from crossgraft.models.sources.local_checkpoint import check_fit, infer_num_classes, read_state_dict
 from crossgraft.models.sources.pretrained_files import find_pretrained, pretrained_config, require_pretrained
 from crossgraft.models.sources.torchvision_models import TorchvisionLibrary
 from crossgraft.models.spec import TORCHVISION_PREFIX, library_name
-from crossgraft.models.surgery import building_limits
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 

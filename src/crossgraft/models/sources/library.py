@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, UsageError
+from crossgraft.models.building_limits import building_limits, refuse_large_numbers
 from crossgraft.models.sources.architecture_arguments import WRONG_VALUES, refuse_other_arguments
-from crossgraft.models.surgery import building_limits, refuse_large_numbers
 from crossgraft.paths import shortened
 from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from crossgraft.rank.ground_truth import noise_ceiling
-from crossgraft.rank.published.benchmark import PRIOR, Benchmark, Contender, Results, conclusion, contenders, prior_residual
+from crossgraft.rank.published.benchmark import Benchmark, Results
+from crossgraft.rank.published.contenders import PRIOR, Contender, contenders, prior_residual
 from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.record import (
     CitedTable,
@@ -20,6 +21,7 @@ from crossgraft.rank.published.record import (
     ScenarioRecord,
 )
 from crossgraft.rank.published.sources import PUBLISHED_SCORES, TARGETS, TITLES, shipped
+from crossgraft.rank.published.verdict import conclusion
 from crossgraft.statistics import (
     LEAST_REGRETS,
     friedman,

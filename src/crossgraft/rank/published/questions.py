@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from crossgraft.rank.published.benchmark import Benchmark, estimate
+from crossgraft.rank.published.benchmark import Benchmark
 from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.record import AnswerRecord
 from crossgraft.rank.published.sources import shipped
+from crossgraft.rank.published.verdict import estimate
 from crossgraft.rank.static_prior import relative_ranks
 from crossgraft.statistics import spearman
 from crossgraft.words.formatting import NumberFormat, count

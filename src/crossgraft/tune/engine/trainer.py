@@ -17,7 +17,7 @@ from torch import Tensor
 from crossgraft.choice import spell
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.device import weights_fingerprint
+from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.memory_format import channels_last
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
 from crossgraft.tune.engine.contract import Evaluate, Feed, OnEpoch, OnStep, TrainedEpoch, TrainingJob, TrainingResult

@@ -18,7 +18,7 @@ from crossgraft.models.adapted import read_peft_adapter
 from crossgraft.models.adapters import LoraAdapter, adapters_of
 from crossgraft.models.adapters.peft_format import PeftFiles, read_files
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.device import weights_fingerprint
+from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.zoo import is_zoo_entry
 from crossgraft.progress import Reporter
 from crossgraft.tune.feed.images import TrainingImages

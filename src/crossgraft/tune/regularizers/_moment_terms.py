@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from crossgraft.errors import CrossgraftWarning, DataError, DivergedError, StorageError
 from crossgraft.features.store import cache_folder
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.device import structure_fingerprint, weights_fingerprint
+from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.storage.atomic import atomic_file, remove_leftovers
 from crossgraft.tune.protocols import StepContext, TrainingSet
 from crossgraft.tune.regularizers._reference import features_of_batches, has_trained_adapters, starting_network

@@ -12,7 +12,7 @@ import safetensors.torch
 from crossgraft.edit.edits import edited_images_in_words, predicted_unedited
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.device import weights_fingerprint
+from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.storage.atomic import refuse_to_replace_folder, replace_folder
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.record import TunedModelRecord, TuningRecord
@@ -32,6 +32,10 @@ from crossgraft.tune.words import (
 from crossgraft.version import __version__
 from crossgraft.words.formatting import MISSING, NumberFormat, count, counted, short_fingerprint
 from crossgraft.words.visible import visible
+
+# The model card beside the weights, for people: what the model is, on what it was tested, and what it is not for.
+#
+# The headings follow Mitchell et al., Model cards for model reporting (2019). Everything in the card comes from ``model.json``.
 
 NOT_STATED = "not stated"
 _WITH_CROSSGRAFT = "```\ncrossgraft predict FOLDER_OF_THIS_CARD IMAGES\n```"

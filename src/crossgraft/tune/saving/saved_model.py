@@ -1,7 +1,7 @@
 """A fine-tuned model as a folder: weights, everything about them, and a page for people.
 
 ``model/weights.safetensors`` holds the tensors under their names, ``model/model.json`` everything else (see
-``records.saved_model``), ``model/MODEL_CARD.md`` the same in words. Nothing in it names a path or a patient, so the folder can
+``tune.saving.record``), ``model/MODEL_CARD.md`` the same in words. Nothing in it names a path or a patient, so the folder can
 be moved and passed on.
 """
 
@@ -42,6 +42,11 @@ from crossgraft.tune.predictions import NO_LABEL
 from crossgraft.tune.record import TuningRecord
 from crossgraft.tune.saving.record import SavedModelRecord
 from crossgraft.types import AllowedCode, RecordedTask
+
+# Checksums of ``model.json``, so that a changed description of a model is refused by the name of what was changed.
+#
+# They find damage and careless edits. They are no signature: who changes the file on purpose can compute them again, which is
+# why nothing in the file is trusted with code either (see ``models.trusted_code``).
 
 _FIELD = "checksums"
 

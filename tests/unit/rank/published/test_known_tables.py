@@ -7,7 +7,7 @@ from torchvision.models import list_models
 
 from crossgraft.errors import DataError
 from crossgraft.rank.ground_truth import noise_ceiling
-from crossgraft.rank.published.benchmark import held_out_prior
+from crossgraft.rank.published.contenders import held_out_prior
 from crossgraft.rank.published.evaluate import agreement_by_target
 from crossgraft.rank.published.tables import imagenet_results, printed_names, published_table, published_tables, weights_called
 from crossgraft.rank.results_store import full_name, name_in_table

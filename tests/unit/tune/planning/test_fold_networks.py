@@ -8,7 +8,7 @@ import torch
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.models.adapters import without_adapters
-from crossgraft.models.device import weights_fingerprint
+from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.methods import LoRA
