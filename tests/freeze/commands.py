@@ -55,6 +55,9 @@ _RANK = ("rank", "digits", "--limit", "60", "--models", "zoo.yaml", *_CODE, "--i
 _DIGITS = ("tune", "digits", "--limit", "120", "--model", "narrow.yaml", *_CODE, "--epochs", "3")
 _RESIDUAL = (*_TUNE, "residual.yaml", "--image-size", "32", "--epochs", "2")
 
+_NARROW = ("digits", "--limit", "100", "--model", "narrow.yaml", *_CODE)
+_TAGGED = ("--data", "images", "--confounder", "tag", *_CODE)
+
 COMMANDS = (
     Command("rank", (*_RANK, "--ground-truth", "results.csv", *_ONE), is_quick=True, is_sensitive=True),
     Command(
@@ -76,6 +79,35 @@ COMMANDS = (
     Command("export", ("export", "tune-repsim", "--quiet"), needs=("tune-repsim",), is_sensitive=True),
     Command("export-onnx", ("export", "tune-full", *_CODE, "--format", "onnx", "--quiet"), needs=("tune-full",)),
     Command("export-peft", ("export", "tune-lora", "--format", "peft", "--quiet"), needs=("tune-lora",)),
+    Command("split", ("split", "images", "--holdout", "0.2", "--quiet"), is_quick=True),
+    Command("edit", ("edit", "images", "--with", "tag:0.5", "--quiet"), is_quick=True),
+    Command(
+        "compare", ("compare", "tune-full", "tune-linear", "--data", "images", *_CODE, *_ONE), needs=("tune-full", "tune-linear")
+    ),
+    Command("audit", ("audit", "narrow.yaml", *_TAGGED, *_ONE)),
+    Command("audit-tuned", ("audit", "tune-full", *_TAGGED, *_ONE), needs=("tune-full",)),
+    Command("fewshot", ("fewshot", *_NARROW, "--heads", "ncc,copa,logistic", "--episodes", "5", *_ONE)),
+    Command("fewshot-support", ("fewshot", "--support", "images", "--query", "new", *_NARROW[3:], "--head", "ncc", *_ONE)),
+    Command(
+        "distil",
+        (
+            "distil",
+            "tune-full",
+            "tune-linear",
+            "--data",
+            "images,images",
+            "--model",
+            "narrow.yaml",
+            "--steps",
+            "2",
+            *_CODE,
+            *_ONE,
+        ),
+        needs=("tune-full", "tune-linear"),
+    ),
+    Command(
+        "select", ("select", "images", "--models", "narrow.yaml,wide.yaml", *_CODE, "--budget", "20min", "--epochs", "1", *_ONE)
+    ),
     Command("demo", ("demo", "--fast", "--quiet"), is_sensitive=True),
 )
 
