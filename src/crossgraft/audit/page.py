@@ -20,7 +20,7 @@ from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.edit.edits import LEAST_RMS, little_changed
 from crossgraft.metrics.page import reasons_of_no_interval
 from crossgraft.metrics.words import looks_in_words
-from crossgraft.models.available import new_folder
+from crossgraft.models.on_this_machine import new_folder
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.scatter import Interval

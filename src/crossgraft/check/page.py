@@ -8,7 +8,7 @@ from crossgraft.data.checks.record import ColumnRecord, DataCheckRecord, Finding
 from crossgraft.data.describe import describe_classes, describe_groups
 from crossgraft.data.page import split_in_words
 from crossgraft.data.plots import class_balance_figure, split_counts_figure
-from crossgraft.models.available import with_models_here
+from crossgraft.models.on_this_machine import with_models_here
 from crossgraft.options.command import DATA
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind

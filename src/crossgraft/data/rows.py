@@ -14,7 +14,7 @@ from crossgraft.data.edits import Edit, edited_images
 from crossgraft.data.file_counts import NO_FILES, FileCounts
 from crossgraft.data.fingerprint import dataset_fingerprint, listing_fingerprint, training_fingerprint
 from crossgraft.data.inspection import ImageFacts, InspectedImages, summarise_kinds
-from crossgraft.data.transforms import resize_alone
+from crossgraft.data.resizing import resize_alone
 from crossgraft.errors import DataError, UsageError
 from crossgraft.records.base import Record
 from crossgraft.tasks import Task, task_of

@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float64
 from pydantic import Field, ValidationError, model_validator
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from crossgraft.data._label_split import assign_label_sets
 from crossgraft.data._split_rules import (
@@ -341,6 +340,8 @@ def k_folds(
         refuse_rare_classes(targets, None, num_folds, f"each of {num_folds} folds", class_names)
         if groups is not None:
             refuse_few_groups(targets, groups, num_folds, class_names)
+        from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold  # one second, which few commands need
+
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         splitter = kind(num_folds, shuffle=True, random_state=derive_seed(seed, "folds"))
         fold_of_row, how = np.empty(len(targets), dtype=np.int64), stratified_in_words(groups)

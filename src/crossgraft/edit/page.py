@@ -20,7 +20,7 @@ from crossgraft.edit.record import (
     EditRow,
     ShownImageRow,
 )
-from crossgraft.models.available import new_folder, with_models_here
+from crossgraft.models.on_this_machine import new_folder, with_models_here
 from crossgraft.options.command import DATA, Flag
 from crossgraft.report.blocks import Block, Facts, Gallery, Heading, Paragraph, Section, Subheading
 from crossgraft.report.kinds import Kind

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import shlex
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -19,42 +17,9 @@ from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import cached_timm_names, find_pretrained, pretrained_config
 from crossgraft.models.sources.torchvision_models import find_torchvision_weights, torchvision_names, weights_of
 from crossgraft.models.spec import TORCHVISION_PREFIX, family_of
-from crossgraft.models.zoo import DEFAULT_ZOO
-from crossgraft.options.models import SMALL_MODELS, THEIR_SIZE
+from crossgraft.options.models import DEFAULT_ZOO
 from crossgraft.plain_types import AllowedCode
 from crossgraft.progress import Reporter
-from crossgraft.report.verdict import Following
-
-
-def with_models_here(line: str, purpose: str) -> Following:
-    """``line``, which takes the models on this machine; where there are none, with two that it downloads.
-
-    Args:
-        line: A command that names no models.
-        purpose: What it is for, after ``to rank the models on this machine``.
-    """
-    if _are_here():
-        return Following(line, f"to rank the models on this machine {purpose}")
-    consent = "" if "--allow-download" in shlex.split(line) else " --allow-download"
-    here = f"to rank two small models {purpose}, which it downloads ({THEIR_SIZE}), as none is on this machine"
-    return Following(f"{line} --models {SMALL_MODELS}{consent}", here)
-
-
-def new_folder(name: str) -> str:
-    """``name``, or where that is there already the first of ``name-2``, ``name-3`` … that is not."""
-    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    return next(each for each in names if not Path(each).exists())
-
-
-def _are_here() -> bool:
-    from huggingface_hub.constants import HF_HUB_CACHE
-    from torch.hub import get_dir
-
-    if not any(any(place) for place in (Path(HF_HUB_CACHE).glob("models--*"), Path(get_dir(), "checkpoints").glob("*"))):
-        return False  # said without timm, which takes long to import
-    from crossgraft.models.zoo import models_here
-
-    return bool(models_here())
 
 
 @runtime_checkable

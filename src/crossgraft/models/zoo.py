@@ -17,26 +17,10 @@ from crossgraft.models.sources.local_checkpoint import read_header
 from crossgraft.models.sources.pretrained_files import explain_folder, explain_name, find_pretrained
 from crossgraft.models.spec import CHECKPOINT_SUFFIXES, RANDOM, ModelSpec, is_factory_source, spec_from_entry
 from crossgraft.models.trusted_code import NOTHING, TrustedCode, trusted_code
-from crossgraft.options.models import SMALL_MODELS
+from crossgraft.options.models import DEFAULT_ZOO, SMALL_MODELS
 from crossgraft.paths import is_file, is_folder, shortened
 from crossgraft.progress import Reporter
 from crossgraft.types import AllowedCode
-
-DEFAULT_ZOO = (
-    "mobilenetv3_small_100",
-    "mobilenetv2_100",
-    "efficientnet_b0",
-    "resnet18",
-    "resnet50",
-    "regnety_004",
-    "densenet121",
-    "convnext_atto",
-    "convnext_tiny",
-    "vit_tiny_patch16_224",
-    "deit_tiny_patch16_224",
-    "swin_tiny_patch4_window7_224",
-)
-"""Small, well-known networks of several families; each runs on a laptop without a GPU."""
 
 _ZOO_SUFFIXES = (".yaml", ".yml")
 _ENTRY = re.compile(r"(?P<file>.+?\.ya?ml):(?P<name>.+)", re.IGNORECASE)

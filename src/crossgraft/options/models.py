@@ -8,6 +8,22 @@ from typing import ClassVar
 from crossgraft.options._option import Options, option, options
 from crossgraft.plain_types import AllowedCode, ResizePolicy
 
+DEFAULT_ZOO = (
+    "mobilenetv3_small_100",
+    "mobilenetv2_100",
+    "efficientnet_b0",
+    "resnet18",
+    "resnet50",
+    "regnety_004",
+    "densenet121",
+    "convnext_atto",
+    "convnext_tiny",
+    "vit_tiny_patch16_224",
+    "deit_tiny_patch16_224",
+    "swin_tiny_patch4_window7_224",
+)
+"""Small, well-known networks of several families; each runs on a laptop without a GPU."""
+
 SMALL_MODELS, THEIR_SIZE = "mobilenetv3_small_100,resnet18", "57 MB from huggingface.co"
 """Two models of two families to begin with, and what is downloaded for them."""
 

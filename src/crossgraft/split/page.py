@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossgraft.data.record import DataSplitRecord, SplitRow
-from crossgraft.models.available import with_models_here
+from crossgraft.models.on_this_machine import with_models_here
 from crossgraft.options.command import CARRIED
 from crossgraft.options.data import Splits
 from crossgraft.report.blocks import Heading, Section

@@ -10,7 +10,6 @@ the original data, the boundaries give 14 blocks; and the printed order of the d
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from crossgraft.data._groups import NO_GROUPS
 from crossgraft.data.sources._source import DataSource, SourceRequest, SourceRows, refuse_missing_split, refuse_options
@@ -47,6 +46,8 @@ class Digits(DataSource):
             raise UsageError(f"The built-in digits have no column {request.group_column}. Their only group column is writer.")
         if request.use_split not in (None, "train"):
             refuse_missing_split(request.use_split, [], "The built-in digits set")
+        from sklearn.datasets import load_digits  # after what is refused: it imports much
+
         counts, labels = (np.asarray(array) for array in load_digits(return_X_y=True))
         pixels = np.round(counts.reshape(-1, 8, 8, 1) * (255 / _FULL_INK)).astype(np.uint8)
         return SourceRows(

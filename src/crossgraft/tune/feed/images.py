@@ -11,7 +11,8 @@ from jaxtyping import Float32, Int64, Shaped
 from torch import Tensor
 
 from crossgraft.data.dataset import Dataset
-from crossgraft.data.transforms import normalise_images, resize_images
+from crossgraft.data.resizing import resize_images
+from crossgraft.data.transforms import normalise_images
 from crossgraft.errors import UsageError
 from crossgraft.tune.protocols import UnitImages
 from crossgraft.types import Preprocessing

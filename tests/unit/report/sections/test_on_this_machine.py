@@ -3,7 +3,7 @@
 import huggingface_hub.constants
 import pytest
 
-from crossgraft.models.available import new_folder, with_models_here
+from crossgraft.models.on_this_machine import new_folder, with_models_here
 
 DOWNLOADED = "crossgraft rank x --models mobilenetv3_small_100,resnet18 --allow-download"
 

@@ -1,0 +1,48 @@
+"""What to type next, by what is on this machine: whether there are models, and which names are free."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from itertools import count
+from pathlib import Path
+
+from crossgraft.options.models import DEFAULT_ZOO, SMALL_MODELS, THEIR_SIZE
+from crossgraft.report.verdict import Following
+
+
+def with_models_here(line: str, purpose: str) -> Following:
+    """``line``, which takes the models on this machine; where there are none, with two that it downloads.
+
+    Args:
+        line: A command that names no models.
+        purpose: What it is for, after ``to rank the models on this machine``.
+    """
+    if _are_here():
+        return Following(line, f"to rank the models on this machine {purpose}")
+    consent = "" if "--allow-download" in shlex.split(line) else " --allow-download"
+    here = f"to rank two small models {purpose}, which it downloads ({THEIR_SIZE}), as none is on this machine"
+    return Following(f"{line} --models {SMALL_MODELS}{consent}", here)
+
+
+def new_folder(name: str) -> str:
+    """``name``, or where that is there already the first of ``name-2``, ``name-3`` … that is not."""
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(each for each in names if not Path(each).exists())
+
+
+def _are_here() -> bool:
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    hub = (path for name in DEFAULT_ZOO for path in Path(HF_HUB_CACHE).glob(f"models--timm--{name}*"))
+    if not any(any(place) for place in (hub, _torch_cache().glob("*"))):
+        return False  # said without timm, which takes long to import
+    from crossgraft.models.zoo import models_here
+
+    return bool(models_here())
+
+
+def _torch_cache() -> Path:
+    """Where torch keeps checkpoints, found as ``torch.hub.get_dir`` does, without its import."""
+    caches = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return Path(os.environ.get("TORCH_HOME", os.path.join(caches, "torch"))).expanduser() / "hub" / "checkpoints"  # noqa: PTH118
