@@ -137,7 +137,7 @@ class Strictness(Options):
 
 
 @options
-class Shown(Looking, Page, Strictness):
+class Reported(Looking, Page, Strictness):
     """What a page shows, and what findings stop a run."""
 
 

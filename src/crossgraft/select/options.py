@@ -12,7 +12,7 @@ from crossgraft.options._option import Options, option, options
 from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, flag_of
 from crossgraft.options.data import Validating
 from crossgraft.options.models import Loading
-from crossgraft.options.running import Computing, Output, Seed, Shown, Terminal
+from crossgraft.options.running import Computing, Output, Reported, Seed, Terminal
 from crossgraft.tune.options import EditedRows, Execution, Subgroups, VariantOptions
 
 Prefer = Literal["accurate", "small", "fast"]
@@ -67,7 +67,7 @@ class ReplayOptions(Output, Seed, Replaying):
 
 @options
 class SelectOptions(
-    Output, Computing, Execution, Shown, Loading, EditedRows, Subgroups, Validating, VariantOptions, Selecting, Candidates
+    Output, Computing, Execution, Reported, Loading, EditedRows, Subgroups, Validating, VariantOptions, Selecting, Candidates
 ):
     """Options of ``select_model``."""
 

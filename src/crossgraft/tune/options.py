@@ -12,7 +12,7 @@ from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import DATA_HELP, Command, Input, Typed
 from crossgraft.options.data import DividedRows, Unreadable, Validating
 from crossgraft.options.models import Loading
-from crossgraft.options.running import Computing, Output, Shown, Terminal
+from crossgraft.options.running import Computing, Output, Reported, Terminal
 from crossgraft.tune.engine.settings import TrainingSteps, Tuning
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class TuneOptions(
     Computing,
     Execution,
     Observing,
-    Shown,
+    Reported,
     Loading,
     EditedRows,
     Subgroups,
