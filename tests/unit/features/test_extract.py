@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from crossgraft.compute import limit_threads
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.errors import DataError, OutOfMemoryError, StorageError, UsageError
 from crossgraft.features import extract, extract_features
@@ -28,8 +29,7 @@ from .conftest import ROWS, Images, Net, make_backbone, only_folder
 @pytest.fixture(autouse=True)
 def shortest_timing(monkeypatch):
     """The estimate before the start looks at one image four times, also where the clock of a busy machine stands still."""
-    monkeypatch.setattr(cost, "_LEAST_SECONDS", -1.0)
-    monkeypatch.setattr(cost, "_SHARE", -1.0)
+    monkeypatch.setattr(cost, "_MOST_SECONDS", -1.0)
 
 
 def direct(images, backbone, batch_size=4):
@@ -39,7 +39,8 @@ def direct(images, backbone, batch_size=4):
         for first in range(start, min(start + ROWS, len(images)), batch_size):
             last = min(first + batch_size, start + ROWS, len(images))
             pixels = [images.pixels[row] for row in range(first, last)]
-            output = backbone(prepare_batch(pixels, backbone.preprocessing))
+            with limit_threads(1):
+                output = backbone(prepare_batch(pixels, backbone.preprocessing))
             features.append(output.features)
             logits.append(output.source_logits)
     return torch.cat(features).numpy(), None if logits[0] is None else torch.cat(logits).numpy()
