@@ -275,7 +275,6 @@ def cell_in_words(cell: Cell, in_words: str) -> str:
     return f"{'positive' if cell[0] else 'negative'} images {'with' if cell[1] else 'without'} {in_words}"
 
 
-REMARK = "An attribute may carry clinical signal: a gap is not proof of a wrong model."
 TEST_SHARE = 0.25
 
 

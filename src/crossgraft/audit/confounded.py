@@ -11,12 +11,14 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from sklearn.model_selection import GroupShuffleSplit
 
+from crossgraft.audit.record import ConfounderRecord
 from crossgraft.choice import spell
 from crossgraft.data import Dataset, k_folds
 from crossgraft.edit._image_edit import ImageEdit
 from crossgraft.edit.confounders._drawing import Lettering
-from crossgraft.edit.edits import EditFacts, Editing
+from crossgraft.edit.edits import Editing
 from crossgraft.edit.injection import draw_carriers
+from crossgraft.edit.record import EditRow
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.seeding import derive_seed
 from crossgraft.types import Preprocessing
@@ -217,8 +219,13 @@ class Confounded:
     images: Dataset
     clean: Dataset
     edited: Dataset
-    facts: EditFacts
+    facts: EditRow
     absent: Editing | None = None
+
+    @property
+    def record(self) -> ConfounderRecord:
+        """What was put into images."""
+        return ConfounderRecord.of_edit(self.name, self.edit, self.facts)
 
     def too_small(self, preprocessing: Preprocessing) -> str | None:
         """Why it cannot be seen at the input of a network, in words; None where that is not known beforehand."""

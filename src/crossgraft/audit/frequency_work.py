@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,11 +10,30 @@ import numpy as np
 import pandas as pd
 
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.describe import band_record, frequencies_record
-from crossgraft.audit.frequency import MOST_IMAGES, draw_rows, frequency_audit
-from crossgraft.audit.record import AuditEntry, AuditFrequencies, AuditRecord, ModelFrequencies, RiskPoint, RiskRankRecord
+from crossgraft.audit.frequency import MOST_IMAGES, EditFrequencies, FrequencyAudit, NetworkPriority, draw_rows, frequency_audit
+from crossgraft.audit.record import (
+    ArtefactFrequencies,
+    AuditEntry,
+    AuditFrequencies,
+    AuditRecord,
+    BandPoint,
+    BandRecord,
+    ModelFrequencies,
+    PriorityRecord,
+    RiskPoint,
+    RiskRankRecord,
+    WhichNetwork,
+)
 from crossgraft.audit.result import AuditCall
-from crossgraft.audit.spectra import EditSpectrum, band_accuracy, edit_spectrum, risk_rank
+from crossgraft.audit.spectra import (
+    BandAccuracy,
+    EditSpectrum,
+    SpectralOverlap,
+    band_accuracy,
+    edit_spectrum,
+    risk_rank,
+    spectral_overlap,
+)
 from crossgraft.audit.subjects import Subject
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError
@@ -91,6 +111,70 @@ class FrequencySweep:
                     told=stage.advance,
                 )
         return self._known[key]
+
+
+def frequencies_record(name: str, found: FrequencyAudit, network: WhichNetwork) -> ModelFrequencies:
+    """Spectra of one model, what it looks at first, and artefacts beside it."""
+    priorities = [_priority(found.priority, network)]
+    if found.before is not None and found.after is not None:
+        priorities.append(_priority(found.before, "pretrained"))
+        if found.after is not found.priority:
+            priorities.append(_priority(found.after, network))
+    return ModelFrequencies(
+        model=name,
+        num_images=found.num_images,
+        frequencies=_rounded(found.frequencies),
+        images=_rounded(found.psd),
+        priorities=priorities,
+        artefacts=[_artefact(each, found) for each in found.edits],
+    )
+
+
+def _priority(found: NetworkPriority, network: WhichNetwork) -> PriorityRecord:
+    psd = None if found.psd is None else _rounded(found.psd)
+    return PriorityRecord(network=network, objective=found.objective, psd=psd, num_saturated=found.num_saturated)
+
+
+def _artefact(each: EditFrequencies, found: FrequencyAudit) -> ArtefactFrequencies:
+    beside = dict.fromkeys(SpectralOverlap._fields) if each.overlap is None else each.overlap._asdict()
+    return ArtefactFrequencies(
+        confounder=each.edit,
+        scope=each.scope,
+        psd=None if each.psd is None else _rounded(each.psd),
+        num_changed=each.num_changed,
+        input_rms=each.rms,
+        **{name: None if value is None or math.isnan(value) else value for name, value in beside.items()},
+        overlap_before=_overlap_with(each, found.before),
+        overlap_after=_overlap_with(each, found.after),
+        is_informative=each.is_informative,
+        reason=each.reason,
+    )
+
+
+def _overlap_with(each: EditFrequencies, other: NetworkPriority | None) -> float | None:
+    if other is None or other.psd is None or each.psd is None:
+        return None
+    return spectral_overlap(each.psd, other.psd).overlap
+
+
+def band_record(found: BandAccuracy, positive: str) -> BandRecord:
+    """A trained model under filters."""
+    return BandRecord(
+        positive=positive,
+        chance=found.chance,
+        clean=found.clean.value,
+        clean_low=found.clean.low,
+        clean_high=found.clean.high,
+        points=[
+            BandPoint(kind=row.kind, cutoff=row.cutoff, value=row.value.value, low=row.value.low, high=row.value.high)
+            for row in found.rows
+        ],
+    )
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    """Five digits, which is more than a curve shows, and half the size of the file."""
+    return [float(f"{value:.5g}") for value in values]
 
 
 def of_trained(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Integer
 
+from crossgraft.audit.record import AuditCell, AuditMetric
 from crossgraft.errors import DataError
 from crossgraft.metrics import MetricValue, auc, share_of_images
 from crossgraft.tasks import BinaryTask
@@ -28,6 +30,7 @@ def best_threshold(probabilities: Float[np.ndarray, " num_val"], labels: Int[np.
     return float(threshold_values(fit_thresholds(both, labels, task=task, class_names=names, rule="youden"))[0])
 
 
+GAPS = ("true_positive_gap", "false_positive_gap", "positive_gap")
 FEW = 10
 """A cell of fewer images is flagged: its accuracy says little."""
 Flags = Integer[np.ndarray, " num_images"]
@@ -124,6 +127,20 @@ def group_metrics(
         false_positive_gap=_gap(decided, carries, ~truth),
         positive_gap=_gap(decided, carries, np.ones_like(truth)),
     )
+
+
+def gap_metrics(groups: Sequence[GroupMetrics]) -> list[AuditMetric]:
+    """The three gaps, mean over folds; a fold in which a cell is empty has none."""
+    known = {name: [float(gap) for fold in groups if (gap := getattr(fold, name)) is not None] for name in GAPS}
+    return [AuditMetric(name=name, value=float(np.mean(gaps)) if gaps else None) for name, gaps in known.items()]
+
+
+def mean_cells(groups: Sequence[GroupMetrics]) -> list[AuditCell]:
+    """The cells of the first fold, which all folds have, with accuracies that are means over the folds."""
+    of_cells = zip(*(fold.cells for fold in groups), strict=True)
+    means = [float(np.mean([cell.accuracy.value for cell in of_folds])) for of_folds in of_cells]
+    cells = zip(groups[0].cells, means, strict=True)
+    return [AuditCell.model_validate({**cell._asdict(), "accuracy": mean}) for cell, mean in cells]
 
 
 def _cell(right: np.ndarray, rows: np.ndarray, groups: Groups | None, *, positive: bool, artefact: bool) -> GroupCell:

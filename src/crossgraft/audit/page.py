@@ -14,7 +14,7 @@ from crossgraft.audit.page_numbers import (
     with_mitigation,
 )
 from crossgraft.audit.plots import RelianceCurve, reliance_figure
-from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, AuditRecord
+from crossgraft.audit.record import REMARK, AuditEntry, AuditMetric, AuditPoint, AuditRecord
 from crossgraft.audit.result import NUMBERS, OUTCOMES, answer_in_words, headline
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.edit.edits import LEAST_RMS, little_changed
@@ -78,7 +78,7 @@ def may_be_clinical(source: Source[AuditRecord]) -> Caveat | None:
     named = [row.confounder for row in source.record.confounders if row.scope == "attribute"]
     if not any(entry.outcome == "relies" and entry.confounder in named for entry in source.record.entries):
         return None
-    return Caveat("An attribute may carry clinical signal: a gap is not proof of a wrong model.")
+    return Caveat(REMARK)
 
 
 def without_groups(source: Source[AuditRecord]) -> Caveat | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from crossgraft.audit.attribute_sweep import AttributeDesign, sweep_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, Unit
-from crossgraft.audit.describe import impossible_entry
 from crossgraft.audit.detectability import Features, sweep_features
 from crossgraft.audit.fold_scores import FoldScores
 from crossgraft.audit.frozen_features import BothFeatures, both_features, frozen_features
@@ -143,8 +142,7 @@ class QuickSweep:
             ) as stage:
                 scores = sweep_attribute(features, sweep.rows, design, mitigation, seed=sweep.options.seed, told=stage.advance)
         except UsageError as error:
-            refused = impossible_entry(self.model, design.name, str(error), mode="quick")
-            return refused.model_copy(update={"mitigation": title})
+            return AuditEntry.impossible(self.model, design.name, str(error), mode="quick", mitigation=title)
         return sweep.attribute_entry(self.model, design, scores, mitigation=title)
 
     def mitigated(
@@ -175,8 +173,7 @@ class QuickSweep:
                 told=told,
             )
         except UsageError as error:
-            refused = impossible_entry(self.model, confounded.name, str(error), mode="quick")
-            return refused.model_copy(update={"mitigation": title})
+            return AuditEntry.impossible(self.model, confounded.name, str(error), mode="quick", mitigation=title)
         entry = sweep.entry(self.model, confounded, swept.scores, self.backbone, features.reach, mitigation=title)
         beside = sweep.reliance(swept.plain).shortcut_reliance_index
         of_erm = AuditMetric(name="shortcut_reliance_index_of_erm", value=beside.mean, low=beside.low, high=beside.high)

@@ -15,8 +15,9 @@ from crossgraft.audit.subjects import Subject
 from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.edit.confounders.low_pass import LowPass
-from crossgraft.edit.edits import EditFacts, Editing
+from crossgraft.edit.edits import Editing
 from crossgraft.edit.high_pass import HighPass
+from crossgraft.edit.record import EditRow
 from crossgraft.edit.spectrum import normalized_psd, radial_psd
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics import MetricValue, auc, balanced_accuracy
@@ -224,7 +225,7 @@ class BandRow(NamedTuple):
     kind: Band
     cutoff: float
     value: MetricValue
-    edit: EditFacts
+    edit: EditRow
 
 
 class BandAccuracy(NamedTuple):

@@ -10,15 +10,14 @@ import numpy as np
 
 from crossgraft.audit.attribute_sweep import AttributeDesign
 from crossgraft.audit.confounded import AuditFold, AuditRows, Confounded, Mask
-from crossgraft.audit.describe import sweep_entry
 from crossgraft.audit.detectability import realised_share
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
-from crossgraft.audit.group_metrics import best_threshold
+from crossgraft.audit.group_metrics import GAPS, best_threshold
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.model_differences import SweptModel
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import Reach, conclude
-from crossgraft.audit.record import AuditEntry, AuditTrainingRecord
+from crossgraft.audit.outcomes import Concluded, Reach, conclude
+from crossgraft.audit.record import AuditEntry, AuditMetric, AuditMode, AuditTrainingRecord
 from crossgraft.audit.result import IidDraw, Reliance, reliance_of
 from crossgraft.audit.subjects import subject_of
 from crossgraft.data import Dataset
@@ -177,6 +176,48 @@ def _part_names(number: int, parts: FoldRows) -> np.ndarray:
 
 def _file(job: Job[AuditTurn]) -> str:
     return f"{FOLDER}/{job.name}.json"
+
+
+_AT_LARGEST_SHARE = {"iid": "iid_auc", "ood": "ood_auc"} | {
+    name: name for name in ("flip_effect", "flip_effect_positives", "flip_effect_negatives", "worst_group_accuracy", *GAPS)
+}
+"""Metrics of the last point that stand for the entry, too, and their names there."""
+
+
+def sweep_entry(
+    model: str,
+    confounder: str,
+    reliance: Reliance,
+    concluded: Concluded,
+    *,
+    mode: AuditMode,
+    mitigation: str = "erm",
+    reach: Reach | None = None,
+) -> AuditEntry:
+    """One model and one confounder of a sweep."""
+    last = reliance.points[-1]
+    return AuditEntry(
+        model=model,
+        confounder=confounder,
+        mitigation=mitigation,
+        mode=mode,
+        **concluded._asdict(),
+        metrics=[
+            AuditMetric.over_folds("shortcut_reliance_index", reliance.shortcut_reliance_index, reliance.over_patients),
+            AuditMetric.over_folds("ood_drop_area", reliance.ood_drop_area),
+            AuditMetric.over_folds("early_gap", reliance.early_gap),
+            AuditMetric(name="flip_share", value=reliance.flip_share),
+            AuditMetric.over_folds("clean_auc", reliance.clean),
+            *(
+                metric.model_copy(update={"name": name})
+                for of_point, name in _AT_LARGEST_SHARE.items()
+                if (metric := last.metric(of_point)) is not None
+            ),
+        ],
+        points=list(reliance.points),
+        detectability=None if reach is None else AuditMetric.over_patients("detectability", reach.detectability.auc),
+        input_rms=None if reach is None else reach.input_rms,
+    )
 
 
 PLAIN = "erm"

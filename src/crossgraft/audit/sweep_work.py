@@ -12,7 +12,6 @@ import pandas as pd
 from crossgraft.audit.attribute_sweep import AttributeDesign, design_attribute
 from crossgraft.audit.attributes import BinaryAttribute, binary_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, confound, divide_rows, without_artefact
-from crossgraft.audit.describe import attribute_record, confounder_record, edit_record, fact_record, impossible_entry
 from crossgraft.audit.file_facts import fact_attributes, how_telling
 from crossgraft.audit.frequency_work import FrequencySweep
 from crossgraft.audit.full_sweep import FullSweep
@@ -20,7 +19,7 @@ from crossgraft.audit.model_differences import compare_models_of_audit
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions, FullTraining
 from crossgraft.audit.quick_sweep import QuickSweep
-from crossgraft.audit.record import FileFactRow
+from crossgraft.audit.record import AuditEntry, ConfounderRecord, FileFactRow
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.sweep import Sweep
 from crossgraft.choice import spell
@@ -158,11 +157,10 @@ def find_attribute(dataset: Dataset, text: str, options: AuditOptions) -> Binary
 def file_facts(dataset: Dataset, options: AuditOptions, found: Audited) -> list[FileFactRow]:
     """How well facts of the file alone tell the class; where there are too few images to say, a note says so."""
     try:
-        rows = how_telling(dataset, positive=found.positive, root=_root(options), seed=options.seed)
+        return how_telling(dataset, positive=found.positive, root=_root(options), seed=options.seed)
     except DataError as error:
         found.notes.append(f"Facts of the file were not looked at. {error}")
         return []
-    return [fact_record(row) for row in rows]
 
 
 def _root(options: AuditOptions) -> Path | None:
@@ -201,11 +199,11 @@ def _confounded(
                 done.append(
                     confound(rows, edit, without, strength=options.strength, negatives=options.negatives, seed=options.seed)
                 )
-                described = confounder_record(done[-1])
+                described = done[-1].record
             except DataError as error:
-                described = edit_record(name, edit, None)
+                described = ConfounderRecord.of_edit(name, edit, None)
                 reason = without_name(error)
-                found.entries += [impossible_entry(spec.name, name, reason, mode=options.mode) for spec in specs]
+                found.entries += [AuditEntry.impossible(spec.name, name, reason, mode=options.mode) for spec in specs]
                 call.reporter.warn(f"{name} cannot be put into these images: {error}")
             if name not in recorded:
                 found.confounders.append(described)
@@ -218,11 +216,11 @@ def _designs(rows: AuditRows, call: AuditCall, found: Audited, specs: Sequence[M
     options, done = call.options, list[AttributeDesign]()
     for name in call.asked.attributes:
         attribute = find_attribute(rows.dataset, name, options)
-        found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
+        found.confounders.append(ConfounderRecord.of_attribute(name, attribute.in_words, attribute.num_missing))
         try:
             done.append(design_attribute(name, attribute, rows, call.asked.shares, seed=options.seed))
         except DataError as error:
-            found.entries += [impossible_entry(spec.name, name, str(error), mode=options.mode) for spec in specs]
+            found.entries += [AuditEntry.impossible(spec.name, name, str(error), mode=options.mode) for spec in specs]
             call.reporter.warn(f"{name} cannot be audited with these images: {error}")
     return done
 

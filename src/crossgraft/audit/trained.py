@@ -19,7 +19,8 @@ from crossgraft.audit.subjects import Probabilities, Subject
 from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.edit._image_edit import ImageEdit
-from crossgraft.edit.edits import EditFacts, Editing
+from crossgraft.edit.edits import Editing
+from crossgraft.edit.record import EditRow
 from crossgraft.errors import DataError, UsageError
 from crossgraft.features.passes import run_pass
 from crossgraft.metrics import MetricValue, auc, auc_difference
@@ -175,7 +176,7 @@ class TrainedAudit:
     flip_effect_positives: float
     flip_effect_negatives: float
     groups: GroupMetrics
-    edit: EditFacts
+    edit: EditRow
     input_rms: float | None
     detectability: Detectability | None
 

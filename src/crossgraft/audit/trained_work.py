@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crossgraft.audit.attribute_sweep import audit_trained_attribute
+from crossgraft.audit.attribute_sweep import TrainedAttributeAudit, audit_trained_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, positive_class
-from crossgraft.audit.describe import (
-    attribute_record,
-    confounder_record,
-    edit_record,
-    impossible_entry,
-    trained_attribute_entry,
-    trained_entry,
-)
 from crossgraft.audit.explained import Start
 from crossgraft.audit.frequency_work import of_trained
+from crossgraft.audit.group_metrics import gap_metrics, mean_cells
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import conclude_attribute, conclude_trained
+from crossgraft.audit.outcomes import Concluded, conclude_attribute, conclude_trained
+from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, ConfounderRecord
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.subjects import Probabilities, Subject, subject_of
 from crossgraft.audit.sweep_work import file_facts, find_attribute, open_data, pictures
-from crossgraft.audit.trained import audit_trained, named_start, positives_of, start_of
+from crossgraft.audit.trained import TrainedAudit, audit_trained, named_start, positives_of, start_of
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.edits import without_name
 from crossgraft.edit._image_edit import ImageEdit
-from crossgraft.edit.edits import EditFacts, Editing, predicted_unedited
+from crossgraft.edit.edits import Editing, predicted_unedited
+from crossgraft.edit.record import EditRow
 from crossgraft.errors import DataError, UsageError
+from crossgraft.metrics import MetricValue
 from crossgraft.options._values import refuse_given
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord, Reference
@@ -153,18 +150,67 @@ def _one(
             reporter=reporter,
         )
     except DataError as error:
-        found.confounders.append(edit_record(name, edit, None))
-        found.entries.append(impossible_entry(subject.name, name, without_name(error), mode="trained"))
+        found.confounders.append(ConfounderRecord.of_edit(name, edit, None))
+        found.entries.append(AuditEntry.impossible(subject.name, name, without_name(error), mode="trained"))
         reporter.warn(f"{name} cannot be put into these images: {error}")
         return
     shown.append(_confounded(images, edit, result.edit, options))
     too_small = None if subject.model is None else _too_small(subject.model, shown[-1])
     concluded = conclude_trained(result, positive=found.positive, too_small=too_small, strength=options.strength)
-    found.confounders.append(confounder_record(shown[-1]))
+    found.confounders.append(shown[-1].record)
     found.entries.append(trained_entry(subject.name, name, result, concluded))
 
 
-def _confounded(images: Dataset, edit: ImageEdit, facts: EditFacts, options: AuditOptions) -> Confounded:
+def trained_entry(model: str, confounder: str, found: TrainedAudit | TrainedAttributeAudit, concluded: Concluded) -> AuditEntry:
+    """One trained model and one artefact or attribute."""
+    areas = {"clean_auc": found.clean, "aligned_auc": found.aligned, "ood_auc": found.ood, "both_auc": found.both}
+    if isinstance(found, TrainedAttributeAudit):
+        return _entry(model, confounder, found, concluded, {"overall_auc": found.overall, **areas}, {})
+    (positives, negatives), pull = found.decided_otherwise, found.pull
+    shares = {
+        "flip_effect_positives": found.flip_effect_positives,
+        "flip_effect_negatives": found.flip_effect_negatives,
+        "changed_positives": positives,
+        "changed_negatives": negatives,
+    }
+    if pull is not None:
+        pulls = {"pull": pull.of_model, "pull_over_start": pull.over_start, "pull_over_shams": pull.over_shams}
+        areas |= {name: value for name, value in pulls.items() if value is not None}
+        shares = {"pull_positives": pull.of_positives, "pull_negatives": pull.of_negatives, **shares}
+    entry = _entry(model, confounder, found, concluded, {"reverse_drop": found.reverse_drop, **areas}, shares)
+    probe = found.detectability
+    reach = {
+        "detectability": None if probe is None else AuditMetric.over_patients("detectability", probe.auc),
+        "input_rms": found.input_rms,
+    }
+    return entry.model_copy(update={**reach, "start": found.start, "shams": found.shams})
+
+
+def _entry(
+    model: str,
+    confounder: str,
+    found: TrainedAudit | TrainedAttributeAudit,
+    concluded: Concluded,
+    areas: Mapping[str, MetricValue],
+    others: Mapping[str, float],
+) -> AuditEntry:
+    """What artefacts and attributes have in common: areas with intervals, and numbers without."""
+    return AuditEntry(
+        model=model,
+        confounder=confounder,
+        mode="trained",
+        **concluded._asdict(),
+        metrics=[
+            *(AuditMetric.over_patients(name, value) for name, value in {"auc_drop": found.drop, **areas}.items()),
+            *(AuditMetric(name=name, value=value) for name, value in others.items()),
+            AuditMetric.over_patients("worst_group_accuracy", found.groups.worst.accuracy),
+            *gap_metrics([found.groups]),
+        ],
+        points=[AuditPoint(share=1.0, realised=1.0, metrics=[], cells=mean_cells([found.groups]))],
+    )
+
+
+def _confounded(images: Dataset, edit: ImageEdit, facts: EditRow, options: AuditOptions) -> Confounded:
     editing = Editing([edit], strength=options.strength, seed=options.seed)
     return Confounded(spell(edit), edit, editing, images, images, images.edited(editing), facts)
 
@@ -195,17 +241,17 @@ def _as_seen(subject: Subject, images: Dataset, options: AuditOptions) -> Datase
 def _attribute(subject: Subject, images: Dataset, name: str, options: AuditOptions, found: Audited, reporter: Reporter) -> None:
     """One attribute: an entry, whatever comes of it."""
     attribute = find_attribute(images, name, options)
-    found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
+    found.confounders.append(ConfounderRecord.of_attribute(name, attribute.in_words, attribute.num_missing))
     threshold = own_threshold(subject, found.positive)
     try:
         result = audit_trained_attribute(
             subject, images, attribute, positive=found.positive, threshold=threshold, reporter=reporter
         )
     except DataError as error:
-        found.entries.append(impossible_entry(subject.name, name, str(error), mode="trained"))
+        found.entries.append(AuditEntry.impossible(subject.name, name, str(error), mode="trained"))
         reporter.warn(f"{name} cannot be audited with these images: {error}")
         return
-    found.entries.append(trained_attribute_entry(subject.name, name, result, conclude_attribute(result)))
+    found.entries.append(trained_entry(subject.name, name, result, conclude_attribute(result)))
 
 
 def own_threshold(subject: Subject, positive: str) -> float:

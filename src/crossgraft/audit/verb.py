@@ -14,12 +14,11 @@ import pandas as pd
 
 from crossgraft.audit import sweep_work as _audit_sweep
 from crossgraft.audit import trained_work as _audit_trained
-from crossgraft.audit.describe import curves_frame, differences_frame, entries_frame
 from crossgraft.audit.frequency_work import frequency_frame
 from crossgraft.audit.mitigation import MITIGATIONS, EmpiricalRisk, Mitigation
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import Gate, judge, read_gates
-from crossgraft.audit.record import AuditRecord
+from crossgraft.audit.record import AuditMetric, AuditRecord
 from crossgraft.audit.result import Asked, AuditCall, Audited, answer_in_words
 from crossgraft.audit.subjects import Subject
 from crossgraft.choice import choose, pieces, spell
@@ -258,6 +257,50 @@ def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: A
         thumbnails=None if options.no_images else lambda: _pictures(found),
     )
     return replace(result, out=run.path, report=page)
+
+
+def entries_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder and mitigation."""
+    rows: list[dict[str, object]] = []
+    for entry in record.entries:
+        row = entry.model_dump(include={"model", "confounder", "mitigation", "outcome", "reason"})
+        for metric in entry.metrics:
+            row |= _with_ends(metric)
+            if entry.mode != "trained" and metric.patients_low is not None:
+                row |= {f"{metric.name} patients low": metric.patients_low, f"{metric.name} patients high": metric.patients_high}
+        detected = None if entry.detectability is None else entry.detectability.value
+        rows.append({**row, "detectability": detected, "input_rms": entry.input_rms})
+    return pd.DataFrame(rows)
+
+
+def _with_ends(metric: AuditMetric) -> dict[str, float | None]:
+    return {metric.name: metric.value, f"{metric.name} low": metric.low, f"{metric.name} high": metric.high}
+
+
+def curves_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder, mitigation and share."""
+    rows: list[dict[str, object]] = []
+    for entry in record.entries:
+        row = entry.model_dump(include={"model", "confounder", "mitigation"})
+        for point in entry.points:
+            numbers = {name: value for metric in point.metrics for name, value in _with_ends(metric).items()}
+            rows += [{**row, "share": point.share, "realised": point.realised, **numbers}] if numbers else []
+    return pd.DataFrame(rows)
+
+
+def differences_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder and share; without a share, of the whole curve."""
+    rows: list[dict[str, object]] = []
+    for each in record.differences:
+        points = [
+            (point.share, point.ood, {"p": point.p_value, "p holm": point.p_value_holm, "p floor": point.floor})
+            for point in each.points
+        ]
+        for share, metric, tests in [(None, each.reliance, dict[str, float]()), *points]:
+            row = {"model": each.model, "reference": each.reference, "confounder": each.confounder, "quantity": metric.name}
+            ends = {"patients low": metric.patients_low, "patients high": metric.patients_high}
+            rows.append({**row, "share": share, "difference": metric.value, **ends, **tests})
+    return pd.DataFrame(rows)
 
 
 def _pictures(found: Audited) -> list[Thumbnail]:

@@ -122,7 +122,7 @@ def _record(
 ) -> EditRecord:
     return EditRecord(
         dataset=describe_dataset(dataset),
-        edits=edited.rows(),
+        edits=edited.editing.facts(),
         classes=_classes(dataset, carriers, merged),
         num_edited=int(carriers.sum()),
         share=options.share,
@@ -131,7 +131,7 @@ def _record(
         seed=options.seed,
         fingerprint=edited.dataset.fingerprint,
         table=TABLE,
-        references=edited.references(),
+        references=edited.editing.references(),
     )
 
 
