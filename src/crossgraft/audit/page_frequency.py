@@ -132,29 +132,19 @@ def _same_objective(models: Sequence[ModelFrequencies]) -> str:
 def _overlaps(models: Sequence[ModelFrequencies]) -> Table:
     rows = [(model, each) for model in models for each in model.artefacts]
     is_tuned = any(each.overlap_before is not None for _, each in rows)
-    columns = [
-        Column("Model"),
-        Column("Confounder"),
-        Column("Overlap", numeric=True),
-        *([Column("Before", numeric=True), Column("After", numeric=True)] if is_tuned else []),
-        Column("Flat", numeric=True, page_only=True),
-        Column("rms at the input", numeric=True, page_only=True),
-    ]
     both = " Before and after: with the pretrained and the tuned network, gradients of ½‖features‖²." if is_tuned else ""
-    return Table(
-        caption="Overlap of artefacts with the learning priority",
-        columns=columns,
-        rows=[
-            [
-                words(model.model),
-                words(each.confounder),
-                number(each.overlap, NUMBERS),
-                *([number(each.overlap_before, NUMBERS), number(each.overlap_after, NUMBERS)] if is_tuned else []),
-                number(each.flat, NUMBERS),
-                number(each.input_rms, NUMBERS),
-            ]
-            for model, each in rows
+    return table_of(
+        rows,
+        [
+            (Column("Model"), lambda row: words(row[0].model)),
+            (Column("Confounder"), lambda row: words(row[1].confounder)),
+            (Column("Overlap", numeric=True), lambda row: number(row[1].overlap, NUMBERS)),
+            *([(Column("Before", numeric=True), lambda row: number(row[1].overlap_before, NUMBERS))] if is_tuned else []),
+            *([(Column("After", numeric=True), lambda row: number(row[1].overlap_after, NUMBERS))] if is_tuned else []),
+            (Column("Flat", numeric=True, page_only=True), lambda row: number(row[1].flat, NUMBERS)),
+            (Column("rms at the input", numeric=True, page_only=True), lambda row: number(row[1].input_rms, NUMBERS)),
         ],
+        caption="Overlap of artefacts with the learning priority",
         file_name="overlaps",
         notes=[_OVERLAP + both],
     )

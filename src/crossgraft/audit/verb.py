@@ -284,7 +284,8 @@ def curves_frame(record: AuditRecord) -> pd.DataFrame:
         row = entry.model_dump(include={"model", "confounder", "mitigation"})
         for point in entry.points:
             numbers = {name: value for metric in point.metrics for name, value in _with_ends(metric).items()}
-            rows += [{**row, "share": point.share, "realised": point.realised, **numbers}] if numbers else []
+            if numbers:
+                rows.append({**row, "share": point.share, "realised": point.realised, **numbers})
     return pd.DataFrame(rows)
 
 

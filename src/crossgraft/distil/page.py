@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import looks_in_words, metric_format, metric_name_in_words
@@ -11,7 +13,7 @@ from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+from crossgraft.report.tables import Cell, Column, interval, number, table_of, whole, words
 from crossgraft.report.verdict import (
     PREDICT_IMAGES,
     Caveat,
@@ -95,20 +97,18 @@ def domains_section(source: Source[DistillationRecord]) -> Section:
     """Every domain with its teacher, its images and both results."""
     record = source.record
     metric = metric_name_in_words(record.domains[0].primary_metric)
-    table = Table(
-        caption=f"Student and teachers: {metric} on test",
-        columns=[
-            Column("Domain"),
-            Column("Teacher"),
-            Column("Of the teacher", numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("teacher_low", "teacher_high")),
-            Column("Of the student", numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("student_low", "student_high")),
-            Column("Training images", numeric=True),
-            Column("Test images", numeric=True),
-            Column("Weight", numeric=True, page_only=True),
+    table = table_of(
+        record.domains,
+        [
+            (Column("Domain"), lambda row: words(row.name)),
+            (Column("Teacher"), lambda row: words(row.teacher)),
+            *_measured("teacher", lambda row: row.taught),
+            *_measured("student", lambda row: row.student),
+            (Column("Training images", numeric=True), lambda row: whole(row.num_train)),
+            (Column("Test images", numeric=True), lambda row: whole(row.num_test)),
+            (Column("Weight", numeric=True, page_only=True), lambda row: number(row.weight, NumberFormat(decimals=1))),
         ],
-        rows=[_domain_row(domain) for domain in record.domains],
+        caption=f"Student and teachers: {metric} on test",
         file_name="domains",
         notes=[
             "Training and test images are those of the run of the teacher. Weight is that of what is distilled beside the "
@@ -163,14 +163,15 @@ def _interval(found: MetricRecord | None) -> Interval:
     return Interval(None, None, None) if found is None else Interval(found.value, found.low, found.high)
 
 
-def _domain_row(domain: DistilledDomainRecord) -> list[Cell]:
-    cells: list[Cell] = [words(domain.name), words(domain.teacher)]
-    for found in (domain.taught, domain.student):
-        cells += [
-            number(None if found is None else found.value, _NUMBERS),
-            interval(None if found is None else found.low, None if found is None else found.high, _NUMBERS),
-        ]
-    return [*cells, whole(domain.num_train), whole(domain.num_test), number(domain.weight, NumberFormat(decimals=1))]
+def _measured(
+    network: str, metric_of: Callable[[DistilledDomainRecord], MetricRecord | None]
+) -> list[tuple[Column, Callable[[DistilledDomainRecord], Cell]]]:
+    """The columns of one network: its value and both ends."""
+    ends = Column("95 % interval", numeric=True, csv_titles=(f"{network}_low", f"{network}_high"))
+    return [
+        (Column(f"Of the {network}", numeric=True), lambda row: number(_interval(metric_of(row)).value, _NUMBERS)),
+        (ends, lambda row: interval(*_interval(metric_of(row))[1:], _NUMBERS)),
+    ]
 
 
 def below_teachers(source: Source[DistillationRecord]) -> Caveat | None:

@@ -158,12 +158,7 @@ def _row(placed: PlacedEdit, sheet: ContactSheet, name: str | None) -> ContactSh
         options=options_with_units(placed.edit),
         sheet=name,
         num_images=sheet.num_edited,
-        rms=sheet.rms,
-        share_changed=sheet.share_changed,
-        psnr=sheet.psnr,
-        share_touched=sheet.share_touched,
-        limit=sheet.limit,
-        problems=sheet.problems,
+        **{field: value for field, value in sheet._asdict().items() if field != "images"},
     )
 
 

@@ -114,21 +114,7 @@ def gap_of(instances: Float[Tensor, "rows width"], prototypes: Float[Tensor, "nu
 Rows = np.ndarray
 
 
-class Bounds(NamedTuple):
-    """``lower ≤ value ≤ upper``, where the theorem has an upper bound."""
-
-    lower: float
-    value: float
-    upper: float | None = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether the value is between the bounds, up to rounding."""
-        slack = 1e-9 * max(1.0, abs(self.value))
-        return self.lower <= self.value + slack and (self.upper is None or self.value <= self.upper + slack)
-
-
-def theorem_3_1(instances: Features, classes: np.ndarray, *, share: float = 1.0) -> Bounds:
+def theorem_3_1(instances: Features, classes: np.ndarray, *, share: float = 1.0) -> BoundRecord:
     """The NCC loss of unit vectors, cosines not scaled, is at least −mean zᵢ·c + (α/n) Σᵢ Σ_z′ zᵢ·z′.
 
     It follows from Jensen's inequality where the cosines that α leaves out sum to no less than −log N_C; with opposed features of
@@ -146,10 +132,11 @@ def theorem_3_1(instances: Features, classes: np.ndarray, *, share: float = 1.0)
     alpha = share / (len(counts) * counts.max())
     total = unit.sum(axis=0)
     loss = float((_log_sum_exp(logits) - own).mean())
-    return Bounds(float(-own.mean() + alpha * (total @ total) / len(unit)), loss)
+    lower = float(-own.mean() + alpha * (total @ total) / len(unit))
+    return BoundRecord(name="3.1: loss of nearest prototypes", lower=lower, value=loss)
 
 
-def theorem_3_2(features: Features, classes: np.ndarray, weights: Features) -> Bounds:
+def theorem_3_2(features: Features, classes: np.ndarray, weights: Features) -> BoundRecord:
     """The squared gap behind a shared map Θ lies between m and M times ‖Θ‖²_F ‖Δ‖², not normalised, prototypes counted once.
 
     m and M are the smallest and the largest cos²(Δ, column of Θ).
@@ -165,10 +152,15 @@ def theorem_3_2(features: Features, classes: np.ndarray, weights: Features) -> B
     along = (weights @ gap) ** 2
     cosines = along / np.maximum(lengths**2 * squared, np.finfo(np.float64).tiny)
     scale = float((weights**2).sum()) * squared
-    return Bounds(float(cosines.min()) * scale, float(along.sum()), float(cosines.max()) * scale)
+    return BoundRecord(
+        name="3.2: squared gap behind a shared map",
+        lower=float(cosines.min()) * scale,
+        value=float(along.sum()),
+        upper=float(cosines.max()) * scale,
+    )
 
 
-def theorem_5_1(instances: Features, prototypes: Features, classes: np.ndarray) -> Bounds:
+def theorem_5_1(instances: Features, prototypes: Features, classes: np.ndarray) -> BoundRecord:
     """The symmetric loss of unit vectors, cosines not scaled, is at least −(2/n) Σ zᵢ·cᵢ + (2/n) Σᵢ Σ_k (n_k/n) zᵢ·c_k.
 
     Args:
@@ -180,7 +172,8 @@ def theorem_5_1(instances: Features, prototypes: Features, classes: np.ndarray) 
     cosines = images @ centres.T
     own = cosines[np.arange(len(images)), classes].mean()
     pulled = float((cosines @ (counts / counts.sum())).mean())
-    return Bounds(float(2 * (pulled - own)), symmetric_cross_entropy(cosines, classes))
+    loss = symmetric_cross_entropy(cosines, classes)
+    return BoundRecord(name="5.1: symmetric loss", lower=float(2 * (pulled - own)), value=loss)
 
 
 def symmetric_cross_entropy(cosines: Features, classes: np.ndarray, *, scale: float = 1.0) -> float:
@@ -300,12 +293,9 @@ def _look_at_head(name: str, head: Any, support: np.ndarray, classes: np.ndarray
 def _bounds(
     head: Any, support: np.ndarray, instances: np.ndarray, prototypes: np.ndarray, classes: np.ndarray
 ) -> list[BoundRecord]:
-    found: dict[str, Bounds] = {"3.1: loss of nearest prototypes": theorem_3_1(instances, classes)}
-    weights = getattr(head, "weights_", None)
-    if weights is not None:  # one map for both
-        found["3.2: squared gap behind a shared map"] = theorem_3_2(support, classes, np.asarray(weights, np.float64))
-    found["5.1: symmetric loss"] = theorem_5_1(instances, prototypes, classes)
-    return [BoundRecord(name=name, **each._asdict()) for name, each in found.items()]
+    weights = getattr(head, "weights_", None)  # one map for both
+    of_map = [] if weights is None else [theorem_3_2(support, classes, np.asarray(weights, np.float64))]
+    return [theorem_3_1(instances, classes), *of_map, theorem_5_1(instances, prototypes, classes)]
 
 
 def _plane(rows: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
