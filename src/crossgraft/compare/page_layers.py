@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from crossgraft.compare.record import LayerGrid, ModelComparisonRecord, ModelGeometry, ModelPair, WeightsApart
+from crossgraft.compare.record import LayerCca, LayerGrid, ModelComparisonRecord, ModelGeometry, ModelPair, WeightsApart
 from crossgraft.compare.words import NUMBERS, TITLES, geometry_in_words, pair_in_words
 from crossgraft.geometry.page import (
     attention_section,
@@ -229,7 +229,7 @@ def _curves(source: Source[ModelComparisonRecord], pairs: list[ModelPair]) -> li
     if not same:
         return []
     first = same[0]
-    layers = [row.layer if row.layer == row.other_layer else f"{row.layer} | {row.other_layer}" for row in first.cca]
+    layers = [_both_layers(row) for row in first.cca]
     curves = [LayerCurve(pair_in_words(pair), [row.value for row in pair.cca], [row.spread for row in pair.cca]) for pair in same]
     if any(row.untrained is not None for row in first.cca):
         floor = [row.untrained for row in first.cca]
@@ -246,31 +246,23 @@ def _curves(source: Source[ModelComparisonRecord], pairs: list[ModelPair]) -> li
 
 
 def _cca_table(pair: ModelPair) -> Table:
-    notes = [f"{row.layer}: {row.reason}." for row in pair.cca if row.reason]
-    return Table(
+    return table_of(
+        pair.cca,
+        [
+            (Column("Layer"), lambda row: words(_both_layers(row))),
+            (Column("CCA", numeric=True), lambda row: number(row.value, NUMBERS)),
+            (Column("Spread", numeric=True), lambda row: number(row.spread, NUMBERS)),
+            (Column("Untrained", numeric=True), lambda row: number(row.untrained, NUMBERS)),
+            (Column("Channels", numeric=True), lambda row: whole(row.channels)),
+            (Column("Positions", numeric=True), lambda row: whole(row.positions)),
+            (Column("Asked for", numeric=True), lambda row: whole(row.positions_asked_for)),
+        ],
         caption=f"CCA by layer: {pair_in_words(pair)}",
-        columns=[
-            Column("Layer"),
-            Column("CCA", numeric=True),
-            Column("Spread", numeric=True),
-            Column("Untrained", numeric=True),
-            Column("Channels", numeric=True),
-            Column("Positions", numeric=True),
-            Column("Asked for", numeric=True),
-        ],
-        rows=[
-            [
-                words(row.layer if row.layer == row.other_layer else f"{row.layer} | {row.other_layer}"),
-                number(row.value, NUMBERS),
-                number(row.spread, NUMBERS),
-                number(row.untrained, NUMBERS),
-                whole(row.channels),
-                whole(row.positions),
-                whole(row.positions_asked_for),
-            ]
-            for row in pair.cca
-        ],
         file_name=f"cca-{pair.first}-{pair.second}".replace(" ", "-").lower(),
-        notes=notes,
+        notes=[f"{row.layer}: {row.reason}." for row in pair.cca if row.reason],
         page_only=True,
     )
+
+
+def _both_layers(row: LayerCca) -> str:
+    return row.layer if row.layer == row.other_layer else f"{row.layer} | {row.other_layer}"
