@@ -157,11 +157,7 @@ def detectability(
     scores = np.empty(len(rows))
     for train, test in GroupKFold(NUM_FOLDS).split(rows, labels, of_unit):
         probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        scores[test] = _centred(probe.fit(rows[train], labels[train]).decision_function(rows[test]))
+        answers = probe.fit(rows[train], labels[train]).decision_function(rows[test])
+        scores[test] = answers - answers.mean()  # probes of other folds have other offsets
     found = auc(scores, labels, of_unit)
     return Detectability(found, found.value >= LEAST_DETECTABILITY)
-
-
-def _centred(scores: np.ndarray) -> np.ndarray:
-    """Folds have probes of their own, whose scores are compared with those of others only without their offsets."""
-    return scores - scores.mean()

@@ -114,7 +114,9 @@ def group_metrics(
         for with_it in (False, True):
             rows = (truth == positive) & (carries == with_it)
             if rows.any():
-                cells.append(_cell(decided == truth, rows, groups, positive=positive, artefact=with_it))
+                right = (decided == truth)[rows].astype(np.float64)
+                accuracy = share_of_images(right, None if groups is None else np.asarray(groups)[rows])
+                cells.append(GroupCell(positive, with_it, accuracy.num_images, accuracy, accuracy.num_images < FEW))
             else:
                 empty.append(f"{'positive' if positive else 'negative'} {'with' if with_it else 'without'} the artefact")
     return GroupMetrics(
@@ -141,11 +143,6 @@ def mean_cells(groups: Sequence[GroupMetrics]) -> list[AuditCell]:
     means = [float(np.mean([cell.accuracy.value for cell in of_folds])) for of_folds in of_cells]
     cells = zip(groups[0].cells, means, strict=True)
     return [AuditCell.model_validate({**cell._asdict(), "accuracy": mean}) for cell, mean in cells]
-
-
-def _cell(right: np.ndarray, rows: np.ndarray, groups: Groups | None, *, positive: bool, artefact: bool) -> GroupCell:
-    found = share_of_images(right[rows].astype(np.float64), None if groups is None else np.asarray(groups)[rows])
-    return GroupCell(positive, artefact, found.num_images, found, found.num_images < FEW)
 
 
 def _auc(scores: np.ndarray, truth: np.ndarray, rows: np.ndarray, groups: Groups | None) -> MetricValue | None:

@@ -223,7 +223,8 @@ def conclude(
     unseen = _unseen(reach, mode) if strength else None
     if unseen is not None and mode == "quick":
         return unseen
-    ends = _ends(reliance)
+    known = (reliance.shortcut_reliance_index, reliance.over_patients)
+    ends = [(each.low, each.high) for each in known if each.low is not None and each.high is not None]
     if ends and all(low > 0 for low, _ in ends) and not all(high < LARGEST_RELIANCE for _, high in ends):
         return Concluded("relies", f"{_intervals(ends)} of the shortcut reliance index {_lie(ends)} above 0.")
     return unseen or _sound(ends)
@@ -269,11 +270,6 @@ def _lie(ends: Sequence[tuple[float, float]]) -> str:
     return "lie" if len(ends) > 1 else "lies"
 
 
-def _ends(reliance: Reliance) -> Sequence[tuple[float, float]]:
-    known = (reliance.shortcut_reliance_index, reliance.over_patients)
-    return [(each.low, each.high) for each in known if each.low is not None and each.high is not None]
-
-
 def conclude_trained(found: TrainedAudit, *, positive: str, too_small: str | None = None, strength: float = 1.0) -> Concluded:
     """The outcome of an audit of one trained model, with its reason.
 
@@ -285,6 +281,7 @@ def conclude_trained(found: TrainedAudit, *, positive: str, too_small: str | Non
     """
     if found.outcome != "untrained" and strength and too_small is not None:
         return Concluded("undetectable", too_small + _seen_all_the_same(found.detectability))
+    is_above_0 = any(each.low is not None and each.low > 0 for each in (found.drop, found.reverse_drop))
     reasons: dict[AuditOutcome, str] = {
         "untrained": f"Without the artefact the AUC is {found.clean.value:.2f}, below {LEAST_AUC}: a model that learned nothing "
         "looks robust.",
@@ -294,7 +291,7 @@ def conclude_trained(found: TrainedAudit, *, positive: str, too_small: str | Non
         "relies": f"{_moves(found, positive)} {_compared(found)} {_cost(found, positive)}",
         "sensitive": f"{_moves(found, positive)} {_cost(found, positive)} {_compared(found)}",
         "passes": f"What the AUC loses where the artefact goes against the class, or with it, is below {LARGEST_DROP}, all of "
-        "both intervals." + (" It is above 0, but small." if _is_above_0(found) else ""),
+        "both intervals." + (" It is above 0, but small." if is_above_0 else ""),
         "undecided": f"The intervals of what the AUC loses are neither above 0 nor below {LARGEST_DROP}. {_more(found)}"
         if found.drop.value != 0 or found.reverse_drop.value != 0
         else f"No image changed its place, which of so few images says little. {_more(found)}",
@@ -306,10 +303,6 @@ def _more(found: TrainedAudit) -> str:
     """By the drop that is nearer to being undecided."""
     wider = max((found.drop, found.reverse_drop), key=lambda each: each.value)
     return more_images(wider, found.fewest, both_sides=False, what="patients, or images, of each class")
-
-
-def _is_above_0(found: TrainedAudit) -> bool:
-    return any(each.low is not None and each.low > 0 for each in (found.drop, found.reverse_drop))
 
 
 def _moves(found: TrainedAudit, positive: str) -> str:

@@ -75,7 +75,8 @@ class Sham:
         found, mismatch = pixels, np.inf
         for has_signs in (True, False):
             rng = generator(self.seed, name, "sham", self.draw, identity)
-            tried, off = _as_strong(pixels, _drawn(info.residual, self.edit.sham, rng, has_signs=has_signs), info.rms)
+            draw = _scrambled if self.edit.sham == "scrambled" else _shuffled
+            tried, off = _as_strong(pixels, draw(info.residual, rng, has_signs=has_signs), info.rms)
             if off < mismatch:
                 found, mismatch = tried, off
             if mismatch <= LARGEST_MISMATCH:
@@ -107,11 +108,6 @@ def _rectangle(residual: Change) -> tuple[slice, slice]:
     changed = (residual != 0).any(axis=2)
     rows, columns = (np.flatnonzero(changed.any(axis=axis)) for axis in (1, 0))
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
-
-
-def _drawn(residual: Change, kind: ShamKind | None, rng: np.random.Generator, *, has_signs: bool) -> Change:
-    """The change drawn anew, before it is made as strong as the artefact."""
-    return (_scrambled if kind == "scrambled" else _shuffled)(residual, rng, has_signs=has_signs)
 
 
 def _shuffled(residual: Change, rng: np.random.Generator, *, has_signs: bool) -> Change:

@@ -106,25 +106,17 @@ def least_reliant(record: AuditRecord) -> list[str]:
     said: list[str] = []
     for confounder in dict.fromkeys(each.confounder for each in record.differences):
         beside = [each for each in record.differences if each.confounder == confounder]
-        alike = [each.model for each in beside if not _lies_above_0(each)]
+        alike = [each.model for each in beside if (low := each.reliance.patients_low) is None or low <= 0]
         name = beside[0].reference
         if not alike:
-            text = f"{name} relies on {confounder} less than {_every_other(len(beside))}."
+            others = "the other model" if len(beside) == 1 else f"the {len(beside)} other models"
+            text = f"{name} relies on {confounder} less than {others}."
         elif len(alike) == len(beside):
             text = f"{name} has the smallest SRI with {confounder}, but no interval tells another model from it."
         else:
             text = f"{name} relies least on {confounder}. Not told from it: {joined(alike)}."
         said.append(text)
     return said
-
-
-def _every_other(number: int) -> str:
-    return "the other model" if number == 1 else f"the {number} other models"
-
-
-def _lies_above_0(difference: AuditDifference) -> bool:
-    low = difference.reliance.patients_low
-    return low is not None and low > 0
 
 
 def headline(entry: AuditEntry) -> tuple[str, str]:

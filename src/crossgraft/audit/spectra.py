@@ -209,7 +209,6 @@ BandMetric = Literal["auc", "balanced_accuracy"]
 CUTOFFS = (1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2)
 """Cycles per pixel; from about two waves across an image of 224 pixels to the Nyquist frequency."""
 Columns = Integer[np.ndarray, " num_images"]
-_BANDS: tuple[Band, ...] = ("low", "high")
 
 
 class BandRow(NamedTuple):
@@ -280,7 +279,8 @@ def band_accuracy(
     """
     _refuse(subject, cutoffs, metric, positive)
     filters: list[tuple[Band, LowPass | HighPass]] = [
-        (kind, _filter(kind, float(cutoff))) for kind in _BANDS for cutoff in cutoffs
+        *(("low", LowPass(float(cutoff))) for cutoff in cutoffs),
+        *(("high", HighPass(float(cutoff))) for cutoff in cutoffs),
     ]
     truth = _columns(subject, images)
     column = _positive_column(subject, truth, positive) if metric == "auc" else None
@@ -309,10 +309,6 @@ def band_accuracy(
         clean=clean,
         rows=tuple(found),
     )
-
-
-def _filter(kind: Band, cutoff: float) -> LowPass | HighPass:
-    return LowPass(cutoff) if kind == "low" else HighPass(cutoff)
 
 
 def _refuse(subject: Subject, cutoffs: Sequence[float], metric: str, positive: str | None) -> None:

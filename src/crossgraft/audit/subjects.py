@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -165,7 +165,8 @@ def _errors_of_onnxruntime() -> tuple[type[Exception], ...]:
 def _in_batches(ask: Callable[[Any], Any], images: ImageRows, reporter: Reporter, name: str) -> np.ndarray:
     with reporter.stage(f"Asking {name}", total=len(images)) as stage:
         parts: list[np.ndarray] = []
-        for batch in _batches(images):
+        for first in range(0, len(images), AT_ONCE):
+            batch = [images.read(row) for row in range(first, min(first + AT_ONCE, len(images)))]
             parts.append(_one_row_each(ask(batch), len(batch), name))
             stage.advance(len(batch))
     if len({part.shape[1:] for part in parts}) > 1:
@@ -187,8 +188,3 @@ def _one_row_each(answer: object, number: int, name: str) -> np.ndarray:
             "(images,) for the second of two classes."
         )
     return np.column_stack([1 - found, found]) if found.ndim == 1 else found
-
-
-def _batches(images: ImageRows) -> Iterator[list[np.ndarray]]:
-    for first in range(0, len(images), AT_ONCE):
-        yield [images.read(row) for row in range(first, min(first + AT_ONCE, len(images)))]

@@ -29,7 +29,7 @@ from crossgraft.data.describe import thumbnails_of_rows
 from crossgraft.data.edits import without_name
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
+from crossgraft.models import ModelSpec, load_as_asked, read_zoo
 from crossgraft.models.backbone import describe_model
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options._values import refuse_given
@@ -100,7 +100,10 @@ def audit(call: AuditCall) -> Audited:
         if options.stage == "input" and asked.edits:
             confounded = _confounded(rows, call, found, [spec], dataset.resized(backbone.preprocessing))
             shown = shown or confounded
-        of_model = _sweep_of(spec, backbone, sweep, call)
+        is_quick = options.mode == "quick"
+        of_model = (
+            QuickSweep(sweep, spec.name, backbone) if is_quick else FullSweep(sweep, spec, backbone, call.directory, publish)
+        )
         found.entries += of_model.entries(confounded)
         found.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
         if frequencies is not None:
@@ -112,12 +115,6 @@ def audit(call: AuditCall) -> Audited:
     found.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]
     found.pictures = lambda: pictures(shown, rows)
     return found
-
-
-def _sweep_of(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall) -> QuickSweep | FullSweep:
-    if call.options.mode == "quick":
-        return QuickSweep(sweep, spec.name, backbone)
-    return FullSweep(sweep, spec, backbone, call.directory, publish)
 
 
 def open_data(options: AuditOptions, reporter: Reporter, *, default_split: bool = True) -> Dataset:

@@ -29,7 +29,6 @@ from crossgraft.data.checks import check_rows
 from crossgraft.data.edits import without_name
 from crossgraft.edit._image_edit import ImageEdit
 from crossgraft.edit.edits import Editing, predicted_unedited
-from crossgraft.edit.record import EditRow
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics import MetricValue
 from crossgraft.options._values import refuse_given
@@ -38,7 +37,6 @@ from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.tasks import DEFAULT_THRESHOLD
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.rows_of_run import run_directory_of, split_of_run
-from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.words.formatting import counted
 
 _OF_TRAINING = (
@@ -154,8 +152,9 @@ def _one(
         found.entries.append(AuditEntry.impossible(subject.name, name, without_name(error), mode="trained"))
         reporter.warn(f"{name} cannot be put into these images: {error}")
         return
-    shown.append(_confounded(images, edit, result.edit, options))
-    too_small = None if subject.model is None else _too_small(subject.model, shown[-1])
+    editing = Editing([edit], strength=options.strength, seed=options.seed)
+    shown.append(Confounded(name, edit, editing, images, images, images.edited(editing), result.edit))
+    too_small = None if subject.model is None else shown[-1].too_small(subject.model.classifier.preprocessing)
     concluded = conclude_trained(result, positive=found.positive, too_small=too_small, strength=options.strength)
     found.confounders.append(shown[-1].record)
     found.entries.append(trained_entry(subject.name, name, result, concluded))
@@ -210,11 +209,6 @@ def _entry(
     )
 
 
-def _confounded(images: Dataset, edit: ImageEdit, facts: EditRow, options: AuditOptions) -> Confounded:
-    editing = Editing([edit], strength=options.strength, seed=options.seed)
-    return Confounded(spell(edit), edit, editing, images, images, images.edited(editing), facts)
-
-
 def _fingerprint(subject: Subject, found: Audited) -> str:
     """What names the model: its weights; of what can only be asked its name and how well it does."""
     if subject.model is not None:
@@ -263,10 +257,6 @@ def own_threshold(subject: Subject, positive: str) -> float:
         of_other = next((value for value in known.values() if value is not None), None)
         found = None if of_other is None else math.nextafter(1 - of_other, math.inf)
     return DEFAULT_THRESHOLD if found is None else found
-
-
-def _too_small(model: SavedModel, each: Confounded) -> str | None:
-    return each.too_small(model.classifier.preprocessing)
 
 
 def _class_names(model: object, options: AuditOptions) -> list[str] | None:

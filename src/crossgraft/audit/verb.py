@@ -31,7 +31,7 @@ from crossgraft.errors import UsageError
 from crossgraft.options._option import configuration
 from crossgraft.options._values import refuse_given
 from crossgraft.progress import Reporter
-from crossgraft.records.base import LooksRecord, Thumbnail
+from crossgraft.records.base import LooksRecord
 from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
@@ -152,8 +152,8 @@ def _asked(options: AuditOptions) -> Asked:
     if not edits:
         refuse_given(options, _OF_ARTEFACTS, "is about artefacts, and only attributes are named (--attribute)")
     absent = [] if options.absent is None else choose_edits(options.absent)
-    asked_for = _once([_mitigation(each) for each in _texts(options.mitigate)])
-    mitigations = [each for each in asked_for if not isinstance(each, EmpiricalRisk)]  # which is always there
+    chosen = [each if isinstance(each, Mitigation) else choose(MITIGATIONS, each) for each in _texts(options.mitigate)]
+    mitigations = [each for each in _once(chosen) if not isinstance(each, EmpiricalRisk)]  # which is always there
     if mitigations and options.mode == "full":
         raise UsageError("--mitigate works on frozen features. Leave out --mode full.")
     for name, value, most in (("strength", options.strength, np.inf), ("negatives", options.negatives, 1.0)):
@@ -186,15 +186,11 @@ def _shares(given: str | Sequence[float]) -> tuple[float, ...]:
 
 def _texts(given: str | Sequence[Any]) -> list[Any]:
     """Names with options; a piece between commas that is an option belongs to the name before it."""
-    return pieces(given) if isinstance(given, str) else [part for each in given for part in _texts_of(each)]
-
-
-def _texts_of(each: Any) -> list[Any]:
-    return pieces(each) if isinstance(each, str) else [each]
-
-
-def _mitigation(each: Any) -> Mitigation:
-    return each if isinstance(each, Mitigation) else choose(MITIGATIONS, each)
+    return (
+        pieces(given)
+        if isinstance(given, str)
+        else [part for each in given for part in (pieces(each) if isinstance(each, str) else [each])]
+    )
 
 
 def _is_trained(model: object) -> bool:
@@ -254,7 +250,8 @@ def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: A
         reporter,
         tables={name: table for name, table in tables.items() if len(table)},
         split=found.dataset.split,
-        thumbnails=None if options.no_images else lambda: _pictures(found),
+        # where no artefact was drawn, a few of each class
+        thumbnails=None if options.no_images else lambda: (found.pictures and found.pictures()) or make_thumbnails(found.dataset),
     )
     return replace(result, out=run.path, report=page)
 
@@ -302,8 +299,3 @@ def differences_frame(record: AuditRecord) -> pd.DataFrame:
             ends = {"patients low": metric.patients_low, "patients high": metric.patients_high}
             rows.append({**row, "share": share, "difference": metric.value, **ends, **tests})
     return pd.DataFrame(rows)
-
-
-def _pictures(found: Audited) -> list[Thumbnail]:
-    """Images without and with each artefact; where none was drawn, a few of each class."""
-    return (found.pictures() if found.pictures else []) or make_thumbnails(found.dataset)

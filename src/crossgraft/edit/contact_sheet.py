@@ -19,7 +19,7 @@ from matplotlib.transforms import IdentityTransform
 from PIL import Image
 
 from crossgraft.choice import spell
-from crossgraft.edit._image_edit import EditInfo, ImageEdit
+from crossgraft.edit._image_edit import ImageEdit
 from crossgraft.edit.edits import GREY_LEVELS, LEAST_RMS, PlacedEdit, options_with_units
 from crossgraft.edit.record import ContactSheetsRecord
 from crossgraft.errors import CrossgraftError, CrossgraftWarning
@@ -180,7 +180,7 @@ def _edited(edit: ImageEdit, example: Example, seed: int, side: int) -> EditedEx
         without,
         edited=_picture(edited, low, high, side),
         change=_strongest(info.residual * (GREY_LEVELS / white), side),
-        mask=_mask(info, side),
+        mask=None if info.mask is None else _largest(info.mask, side),
         rms=info.rms * GREY_LEVELS / white,
         share_changed=info.share_changed,
         share_touched=None if info.mask is None else float(info.mask.mean()),
@@ -219,10 +219,6 @@ def _strongest(residual: np.ndarray, side: int) -> Change:
     up = _largest(np.maximum(residual.max(axis=2), 0), side)
     down = _largest(np.maximum(-residual.min(axis=2), 0), side)
     return np.where(up >= down, up, -down).astype(np.float32)
-
-
-def _mask(info: EditInfo, side: int) -> Outlined | None:
-    return None if info.mask is None else _largest(info.mask, side)
 
 
 def _largest(values: np.ndarray, side: int) -> np.ndarray:

@@ -223,18 +223,13 @@ def look_at_episode(
     names, classes = np.unique(labels[episode.support], return_inverse=True)
     support = np.asarray(features[episode.support], dtype=np.float64)
     shown = first_of_each(classes, MOST_IMAGES)
-    seen = [
-        _look_at_head(name, head, support, classes, shown) for name, head in list(_with_prototypes(heads).items())[:_MOST_HEADS]
-    ]
+    with_prototypes = [(name, head) for name, head in heads.items() if callable(getattr(head, "clouds", None))]
+    seen = [_look_at_head(name, head, support, classes, shown) for name, head in with_prototypes[:_MOST_HEADS]]
     if not seen:
         return None
     return EpisodeLookRecord(
         number=number, class_names=[str(name) for name in names], classes=classes[shown].tolist(), heads=seen
     )
-
-
-def _with_prototypes(heads: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: head for name, head in heads.items() if callable(getattr(head, "clouds", None))}
 
 
 def first_of_each(classes: np.ndarray, most: int) -> np.ndarray:
