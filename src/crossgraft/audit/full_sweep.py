@@ -13,9 +13,8 @@ import numpy as np
 from crossgraft.audit.attribute_sweep import AttributeDesign, scores_of_turn
 from crossgraft.audit.confounded import AuditFold, Confounded, Without
 from crossgraft.audit.fold_scores import FoldScores
-from crossgraft.audit.frozen_features import both_features
 from crossgraft.audit.record import AuditEntry, AuditTrainingRecord
-from crossgraft.audit.sweep import AuditTrainings, AuditTurn, Sweep, audit_turns, fold_scores
+from crossgraft.audit.sweep import AuditTrainings, AuditTurn, Sweep, audit_turns, both_features, fold_scores
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.running.command_line import portable_name

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crossgraft.audit._area_terms import difference_of_areas, ood_terms, reliance_terms, scores_by_share
-from crossgraft.audit.fold_scores import AuditedImages, FoldScores
+from crossgraft.audit.fold_scores import (
+    AuditedImages,
+    FoldScores,
+    difference_of_areas,
+    ood_terms,
+    reliance_terms,
+    scores_by_share,
+)
 from crossgraft.audit.record import AuditDifference, AuditDifferencePoint, AuditEntry, AuditMetric
 from crossgraft.metrics import MetricValue
 from crossgraft.statistics import holm, two_sample_permutation

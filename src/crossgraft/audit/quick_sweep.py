@@ -9,11 +9,10 @@ from crossgraft.audit.attribute_sweep import AttributeDesign, sweep_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, Unit
 from crossgraft.audit.detectability import Features, sweep_features
 from crossgraft.audit.fold_scores import FoldScores
-from crossgraft.audit.frozen_features import BothFeatures, both_features, frozen_features
 from crossgraft.audit.mitigation import EmpiricalRisk, Mitigation, SourceEditing, suited
 from crossgraft.audit.record import AuditEntry, AuditMetric
 from crossgraft.audit.reliance import LEAST_SHARES
-from crossgraft.audit.sweep import Sweep
+from crossgraft.audit.sweep import BothFeatures, Sweep, both_features, frozen_features
 from crossgraft.choice import spell
 from crossgraft.edit.edits import Editing
 from crossgraft.errors import UsageError

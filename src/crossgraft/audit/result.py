@@ -9,9 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from crossgraft.audit._area_terms import reliance_terms, scores_by_share, sum_of_areas
 from crossgraft.audit.confounded import Unit
-from crossgraft.audit.fold_scores import AuditedImages, FoldScores
+from crossgraft.audit.fold_scores import AuditedImages, FoldScores, reliance_terms, scores_by_share, sum_of_areas
 from crossgraft.audit.group_metrics import GroupMetrics, gap_metrics, group_metrics, mean_cells
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.options import AuditOptions

@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from crossgraft.audit.attribute_sweep import AttributeDesign
 from crossgraft.audit.confounded import AuditFold, AuditRows, Confounded, Mask
-from crossgraft.audit.detectability import realised_share
+from crossgraft.audit.detectability import detectability, realised_share
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
 from crossgraft.audit.group_metrics import GAPS, best_threshold
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.model_differences import SweptModel
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import Concluded, Reach, conclude
+from crossgraft.audit.outcomes import Concluded, Reach, conclude, input_rms
 from crossgraft.audit.record import AuditEntry, AuditMetric, AuditMode, AuditTrainingRecord
 from crossgraft.audit.result import IidDraw, Reliance, reliance_of
 from crossgraft.audit.subjects import subject_of
 from crossgraft.data import Dataset
 from crossgraft.data.edits import Edit
 from crossgraft.data.splits import PARTS
+from crossgraft.edit.edits import Editing
+from crossgraft.features import extract_features
 from crossgraft.models import Backbone
 from crossgraft.progress import Reporter
 from crossgraft.running.jobs import Job, Work
@@ -322,3 +326,61 @@ class Sweep:
         if entry.mitigation == PLAIN:
             self.swept.append(SweptModel(entry, scores, tested))
         return entry
+
+
+class BothFeatures(NamedTuple):
+    """Features without the artefact and with it.
+
+    Attributes:
+        clean: (n, d) of all images as they are.
+        edited: (n, d) with the artefact where it is needed, else as they are.
+        reach: How much of the artefact is left at the input and in the features.
+    """
+
+    clean: Float[np.ndarray, "num_images num_features"]
+    edited: Float[np.ndarray, "num_images num_features"]
+    reach: Reach
+
+
+def both_features(sweep: Sweep, backbone: Backbone, confounded: Confounded, before: Editing | None = None) -> BothFeatures:
+    """Features of all images, and of those that may carry the artefact once more with it.
+
+    Args:
+        sweep: What stays the same from model to model.
+        backbone: The network.
+        confounded: The artefact.
+        before: Edit of every image that comes after the artefact and before the network, such as one that takes cues away.
+
+    Cost: one pass over all images and one over those that may carry the artefact, unless their features are in the cache; the
+    five logistic regressions of the probe.
+    """
+    rows, clean, edited = sweep.rows, confounded.clean, confounded.edited
+    if before is not None:
+        clean, edited = clean.edited(before), edited.edited(before)
+    needed = rows.may_carry(sweep.options.negatives)
+    found = frozen_features(sweep, backbone, clean)
+    changed = found.copy()
+    # the same pixels in another batch may give other last digits, and an edit that changes nothing would be seen
+    differ = np.array([one != other for one, other in zip(clean.image_digests, edited.image_digests, strict=True)])
+    if (needed & differ).any():
+        changed[needed & differ] = frozen_features(sweep, backbone, edited.take(np.flatnonzero(needed & differ)))
+    groups = rows.dataset.groups
+    reach = Reach(
+        detectability(found[needed], changed[needed], None if groups is None else groups[needed]),
+        input_rms(clean.take(rows.test), edited.take(rows.test), backbone.preprocessing),
+    )
+    return BothFeatures(found, changed, reach)
+
+
+def frozen_features(sweep: Sweep, backbone: Backbone, images: Dataset) -> Float[np.ndarray, "num_images num_features"]:
+    """Penultimate features, from the cache where they are there."""
+    options = sweep.options
+    found = extract_features(
+        images,
+        backbone,
+        cache_dir=options.cache_dir,
+        batch_size=options.batch_size,
+        num_threads=sweep.num_threads,
+        reporter=sweep.reporter,
+    )
+    return np.asarray(found.features)

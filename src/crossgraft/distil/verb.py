@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset
@@ -17,8 +18,8 @@ from crossgraft.data.given_images import location_of
 from crossgraft.distil import DistilledStep, Domain, UniversalBackbone, distil_domains
 from crossgraft.distil.domains import REFERENCE, history_frame, metrics_of_student, metrics_of_teacher, seen_elsewhere, summarise
 from crossgraft.distil.options import DistillationSettings, Distilling, DistilOptions
+from crossgraft.distil.page import answer_in_words
 from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord
-from crossgraft.distil.result import Distilled
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models import Backbone, load_as_asked
 from crossgraft.models.available import one_model
@@ -26,6 +27,7 @@ from crossgraft.models.backbone import describe_model
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.options._option import configuration, narrowed, options_of
 from crossgraft.progress import Reporter
+from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
@@ -37,6 +39,45 @@ from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 
 WEIGHTS_FILE = "universal.safetensors"
 """The backbone in the run directory; ``--model`` reads it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Distilled(Result[DistillationRecord]):
+    """Several networks in one: ``record`` holds every number.
+
+    Attributes:
+        student: The network that came out, with a head per domain.
+        weights: File of the backbone, which ``--model`` reads; None where nothing was written.
+    """
+
+    student: UniversalBackbone | None = field(default=None, kw_only=True)
+    weights: Path | None = field(default=None, kw_only=True)
+
+    def summary(self) -> str:
+        """What the student is worth beside its teachers."""
+        return answer_in_words(self.record)
+
+    def places(self) -> Mapping[str, object]:
+        """The weights, and the report."""
+        return {**({} if self.weights is None else {"Weights": self.weights}), **super().places()}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each domain, network and metric on test."""
+        rows = [
+            {
+                "domain": domain.name,
+                "network": network,
+                **{name: getattr(row, name) for name in ("metric", "value", "low", "high", "num_images", "num_groups")},
+            }
+            for domain in self.record.domains
+            for network, found in (("teacher", domain.teacher_metrics), ("student", domain.student_metrics))
+            for row in found
+        ]
+        return pd.DataFrame(rows)
+
+    def _most_important(self) -> pd.DataFrame:
+        frame = self.to_frame()
+        return frame.loc[frame["metric"] == self.record.domains[0].primary_metric]
 
 
 _SAID_ELSEWHERE = ("steps", "batch_size", "checkpoint_every")
