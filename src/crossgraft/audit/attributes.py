@@ -64,11 +64,11 @@ def binary_attribute(
     """
     texts = [_text(value, missing) for value in np.asarray(values).tolist()]
     known = np.array([text is not None for text in texts], dtype=bool)
-    found = [text for text in texts if text is not None]
-    numbers = _numbers(found)
+    known_texts = [text for text in texts if text is not None]
+    numbers = _numbers(known_texts)
     if numbers is not None:
-        found = [_as_text(number) for number in numbers.tolist()]
-    names = sorted(set(found))
+        known_texts = [_as_text(number) for number in numbers.tolist()]
+    names = sorted(set(known_texts))
     if len(names) < 2:
         has = f"one value ({names[0]})" if names else "no value"
         raise DataError(
@@ -78,7 +78,7 @@ def binary_attribute(
     wanted = None if present is None else str(present).strip()
     start = (wanted or " ")[:1]
     if numbers is None or start == "=" or (len(names) == 2 and start not in "<>"):
-        chosen, words = _named(found, numbers, names, wanted, name)
+        chosen, words = _named(known_texts, numbers, names, wanted, name)
     else:
         chosen, words = _cut(numbers, wanted, name)
     flags = np.zeros(len(known), dtype=bool)
@@ -151,8 +151,8 @@ def _number(text: str) -> float | None:
 
 def _numbers(texts: Sequence[str]) -> _Numbers | None:
     """All values as numbers; None if one is not."""
-    found = [_number(text) for text in texts]
-    return None if None in found else np.array(found, dtype=np.float64)
+    numbers = [_number(text) for text in texts]
+    return None if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 Mask = Bool[np.ndarray, " num_images"]

@@ -59,13 +59,13 @@ def sweep_features(
             f"Features are of {clean.shape} and {edited.shape}, and there are {len(rows.dataset)} images: all of them are "
             "needed without and with the artefact."
         )
-    found: list[FoldScores] = []
+    scores: list[FoldScores] = []
     for fold in rows.folds:
         for share in shares:
             carrying = rows.carriers(fold, share, negatives=negatives, unit=unit, seed=seed)
-            found.append(_measure(clean, edited, rows, fold, share, carrying, mitigation, seed))
+            scores.append(_measure(clean, edited, rows, fold, share, carrying, mitigation, seed))
             told()
-    return found
+    return scores
 
 
 def realised_share(carrying: Mask, is_positive: Mask, train: np.ndarray) -> float:
@@ -159,5 +159,5 @@ def detectability(
         probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         answers = probe.fit(rows[train], labels[train]).decision_function(rows[test])
         scores[test] = answers - answers.mean()  # probes of other folds have other offsets
-    found = auc(scores, labels, of_unit)
-    return Detectability(found, found.value >= LEAST_DETECTABILITY)
+    area = auc(scores, labels, of_unit)
+    return Detectability(area, area.value >= LEAST_DETECTABILITY)

@@ -171,13 +171,13 @@ def _borders(low: np.ndarray, high: np.ndarray, allowed: float) -> tuple[int, in
         high: (channels, lines) the largest one.
         allowed: Largest difference.
     """
-    found: list[int] = []
+    thickness: list[int] = []
     for step in (1, -1):
         largest = np.maximum.accumulate(high[:, ::step], axis=1)
         least = np.minimum.accumulate(low[:, ::step], axis=1)
         varied = (largest - least > allowed).any(axis=0)
-        found.append(int(varied.argmax()) if varied.any() else high.shape[1])
-    return found[0], found[1]
+        thickness.append(int(varied.argmax()) if varied.any() else high.shape[1])
+    return thickness[0], thickness[1]
 
 
 def _quality_of(folder: Path, name: str) -> float:

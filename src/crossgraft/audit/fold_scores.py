@@ -181,10 +181,10 @@ class AreaTerm(NamedTuple):
 
 def scores_by_share(scores: Sequence[FoldScores]) -> dict[float, list[FoldScores]]:
     """Shares and folds in their order."""
-    found = dict[float, list[FoldScores]]()
+    by_share = dict[float, list[FoldScores]]()
     for each in sorted(scores, key=lambda one: (one.share, one.fold)):
-        found.setdefault(each.share, []).append(each)
-    return found
+        by_share.setdefault(each.share, []).append(each)
+    return by_share
 
 
 def reliance_terms(by_share: ByShare, tested: AuditedImages) -> list[AreaTerm]:
@@ -199,7 +199,7 @@ def reliance_terms(by_share: ByShare, tested: AuditedImages) -> list[AreaTerm]:
     widths = np.diff(shares)
     weights = (np.r_[widths, 0] + np.r_[0, widths]) / 2
     weights[0] -= widths.sum()
-    positive, found = tested.is_positive, list[AreaTerm]()
+    positive, terms = tested.is_positive, list[AreaTerm]()
     without, with_it = tested.sides
     aligned, clean = np.where(positive, with_it, without), without
     for weight, (share, of_share) in zip(weights.tolist(), by_share.items(), strict=True):
@@ -207,15 +207,15 @@ def reliance_terms(by_share: ByShare, tested: AuditedImages) -> list[AreaTerm]:
         carrying, number = tested.carrying(share)
         for one in of_share:
             # as differences, so that an artefact that changes nothing gives exactly 0
-            found += [
+            terms += [
                 AreaTerm(each * carrying / number, np.where(positive, one.edited, one.clean), aligned),
                 AreaTerm(-each * carrying / number, one.clean, clean),
                 AreaTerm(each, one.clean, clean),
                 AreaTerm(-each, *_against(one, tested)),
             ]
             if tested.negatives:
-                found += _of_negatives(one, tested, each * tested.carrying_negatives, carrying / number)
-    return found
+                terms += _of_negatives(one, tested, each * tested.carrying_negatives, carrying / number)
+    return terms
 
 
 def _of_negatives(one: FoldScores, tested: AuditedImages, weight: float, positives: float) -> list[AreaTerm]:

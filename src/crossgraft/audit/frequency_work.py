@@ -86,7 +86,7 @@ class FrequencySweep:
         """One network, and the pretrained one that it was tuned from; where it cannot be looked at, the reason."""
         preprocessing = (model.classifier if isinstance(model, SavedModel) else model).preprocessing
         try:
-            found = frequency_audit(
+            spectra = frequency_audit(
                 model,
                 self.images,
                 edits=[self._spectrum(each, preprocessing) for each in artefacts],
@@ -96,7 +96,7 @@ class FrequencySweep:
             )
         except DataError as error:
             return ModelFrequencies(model=name, notes=[f"Spectra were not looked at. {error}"])
-        return frequencies_record(name, found, "tuned" if isinstance(model, SavedModel) else "pretrained")
+        return frequencies_record(name, spectra, "tuned" if isinstance(model, SavedModel) else "pretrained")
 
     def _spectrum(self, each: Confounded, preprocessing: Preprocessing) -> EditSpectrum:
         key = (each.name, preprocessing)
@@ -113,61 +113,61 @@ class FrequencySweep:
         return self._known[key]
 
 
-def frequencies_record(name: str, found: FrequencyAudit, network: WhichNetwork) -> ModelFrequencies:
+def frequencies_record(name: str, spectra: FrequencyAudit, network: WhichNetwork) -> ModelFrequencies:
     """Spectra of one model, what it looks at first, and artefacts beside it."""
-    priorities = [_priority(found.priority, network)]
-    if found.before is not None and found.after is not None:
-        priorities.append(_priority(found.before, "pretrained"))
-        if found.after is not found.priority:
-            priorities.append(_priority(found.after, network))
+    priorities = [_priority(spectra.priority, network)]
+    if spectra.before is not None and spectra.after is not None:
+        priorities.append(_priority(spectra.before, "pretrained"))
+        if spectra.after is not spectra.priority:
+            priorities.append(_priority(spectra.after, network))
     return ModelFrequencies(
         model=name,
-        num_images=found.num_images,
-        frequencies=_rounded(found.frequencies),
-        images=_rounded(found.psd),
+        num_images=spectra.num_images,
+        frequencies=_rounded(spectra.frequencies),
+        images=_rounded(spectra.psd),
         priorities=priorities,
-        artefacts=[_artefact(each, found) for each in found.edits],
+        artefacts=[_artefact(each, spectra) for each in spectra.edits],
     )
 
 
-def _priority(found: NetworkPriority, network: WhichNetwork) -> PriorityRecord:
-    psd = None if found.psd is None else _rounded(found.psd)
-    return PriorityRecord(network=network, objective=found.objective, psd=psd, num_saturated=found.num_saturated)
+def _priority(priority: NetworkPriority, network: WhichNetwork) -> PriorityRecord:
+    psd = None if priority.psd is None else _rounded(priority.psd)
+    return PriorityRecord(network=network, objective=priority.objective, psd=psd, num_saturated=priority.num_saturated)
 
 
-def _artefact(each: EditFrequencies, found: FrequencyAudit) -> ArtefactFrequencies:
-    beside = dict.fromkeys(SpectralOverlap._fields) if each.overlap is None else each.overlap._asdict()
+def _artefact(artefact: EditFrequencies, spectra: FrequencyAudit) -> ArtefactFrequencies:
+    beside = dict.fromkeys(SpectralOverlap._fields) if artefact.overlap is None else artefact.overlap._asdict()
     return ArtefactFrequencies(
-        confounder=each.edit,
-        scope=each.scope,
-        psd=None if each.psd is None else _rounded(each.psd),
-        num_changed=each.num_changed,
-        input_rms=each.rms,
+        confounder=artefact.edit,
+        scope=artefact.scope,
+        psd=None if artefact.psd is None else _rounded(artefact.psd),
+        num_changed=artefact.num_changed,
+        input_rms=artefact.rms,
         **{name: None if value is None or math.isnan(value) else value for name, value in beside.items()},
-        overlap_before=_overlap_with(each, found.before),
-        overlap_after=_overlap_with(each, found.after),
-        is_informative=each.is_informative,
-        reason=each.reason,
+        overlap_before=_overlap_with(artefact, spectra.before),
+        overlap_after=_overlap_with(artefact, spectra.after),
+        is_informative=artefact.is_informative,
+        reason=artefact.reason,
     )
 
 
-def _overlap_with(each: EditFrequencies, other: NetworkPriority | None) -> float | None:
-    if other is None or other.psd is None or each.psd is None:
+def _overlap_with(artefact: EditFrequencies, other: NetworkPriority | None) -> float | None:
+    if other is None or other.psd is None or artefact.psd is None:
         return None
-    return spectral_overlap(each.psd, other.psd).overlap
+    return spectral_overlap(artefact.psd, other.psd).overlap
 
 
-def band_record(found: BandAccuracy, positive: str) -> BandRecord:
+def band_record(accuracy: BandAccuracy, positive: str) -> BandRecord:
     """A trained model under filters."""
     return BandRecord(
         positive=positive,
-        chance=found.chance,
-        clean=found.clean.value,
-        clean_low=found.clean.low,
-        clean_high=found.clean.high,
+        chance=accuracy.chance,
+        clean=accuracy.clean.value,
+        clean_low=accuracy.clean.low,
+        clean_high=accuracy.clean.high,
         points=[
             BandPoint(kind=row.kind, cutoff=row.cutoff, value=row.value.value, low=row.value.low, high=row.value.high)
-            for row in found.rows
+            for row in accuracy.rows
         ],
     )
 
@@ -193,20 +193,20 @@ def of_trained(
     """
     if subject.model is None:
         text = "can only be asked: at which frequencies it looks, and what is left of an artefact at its input, is not known."
-        found = ModelFrequencies(model=subject.name, notes=[f"{subject.name} {text}"])
+        frequencies = ModelFrequencies(model=subject.name, notes=[f"{subject.name} {text}"])
     else:
         before = pretrained_start(call.model, subject.model, call.options, call.reporter)
         known = None if isinstance(before, str) else before
         sweep = FrequencySweep.of(images, np.arange(len(images)), call)
-        found = sweep.look(subject.name, subject.model, artefacts, known)
+        frequencies = sweep.look(subject.name, subject.model, artefacts, known)
         if isinstance(before, str):
-            found = found.model_copy(update={"notes": [*found.notes, f"Before fine-tuning: {before}"]})
+            frequencies = frequencies.model_copy(update={"notes": [*frequencies.notes, f"Before fine-tuning: {before}"]})
     try:
         bands = band_accuracy(subject, images, positive=positive, reporter=call.reporter)
     except DataError as error:
-        notes = [*found.notes, f"Frequencies were not taken away. {error}"]
-        return AuditFrequencies(models=[found.model_copy(update={"notes": notes})])
-    return AuditFrequencies(models=[found.model_copy(update={"bands": band_record(bands, positive)})])
+        notes = [*frequencies.notes, f"Frequencies were not taken away. {error}"]
+        return AuditFrequencies(models=[frequencies.model_copy(update={"notes": notes})])
+    return AuditFrequencies(models=[frequencies.model_copy(update={"bands": band_record(bands, positive)})])
 
 
 def rank_risks(entries: Sequence[AuditEntry], models: Sequence[ModelFrequencies], *, seed: int) -> list[RiskRankRecord]:
@@ -217,18 +217,18 @@ def rank_risks(entries: Sequence[AuditEntry], models: Sequence[ModelFrequencies]
         models: Frequencies of the same models.
         seed: Random seed of the permutations.
     """
-    found: list[RiskRankRecord] = []
+    ranks: list[RiskRankRecord] = []
     for name in dict.fromkeys(each.confounder for model in models for each in model.artefacts):
         points = [point for model in models if (point := _risk_point(entries, model, name)) is not None]
         reasons = [each.reason for model in models for each in model.artefacts if each.confounder == name and each.reason]
         if not points and reasons:
-            found.append(RiskRankRecord(confounder=name, points=[], spearman=None, p_value=None, reason=reasons[0]))
+            ranks.append(RiskRankRecord(confounder=name, points=[], spearman=None, p_value=None, reason=reasons[0]))
             continue
         rank = risk_rank([each.overlap for each in points], [each.reliance for each in points], seed=seed)
-        found.append(
+        ranks.append(
             RiskRankRecord(confounder=name, points=points, spearman=rank.spearman, p_value=rank.p_value, reason=rank.reason)
         )
-    return found
+    return ranks
 
 
 def _risk_point(entries: Sequence[AuditEntry], model: ModelFrequencies, confounder: str) -> RiskPoint | None:

@@ -37,8 +37,8 @@ class SweptModel:
     @property
     def reliance(self) -> float | None:
         """Its SRI; None where it says nothing about the model."""
-        found = self.entry.metric("shortcut_reliance_index")
-        return found.value if found is not None and self.entry.is_assessable else None
+        index = self.entry.metric("shortcut_reliance_index")
+        return index.value if index is not None and self.entry.is_assessable else None
 
 
 def model_difference(model: SweptModel, reference: SweptModel) -> AuditDifference:
@@ -79,12 +79,12 @@ def compare_models_of_audit(swept: Sequence[SweptModel]) -> list[AuditDifference
     Args:
         swept: Every model with every confounder.
     """
-    found: list[AuditDifference] = []
+    differences: list[AuditDifference] = []
     for confounder in dict.fromkeys(each.entry.confounder for each in swept):
         known = [(each.reliance, each) for each in swept if each.entry.confounder == confounder and each.reliance is not None]
         ranked = [each for _, each in sorted(known, key=lambda pair: pair[0])]
-        found += [model_difference(each, ranked[0]) for each in ranked[1:]]
-    return _corrected(found)
+        differences += [model_difference(each, ranked[0]) for each in ranked[1:]]
+    return _corrected(differences)
 
 
 def _at_share(
@@ -101,21 +101,21 @@ def _at_share(
     )
 
 
-def _metric(name: str, found: MetricValue) -> AuditMetric:
+def _metric(name: str, difference: MetricValue) -> AuditMetric:
     return AuditMetric(
         name=name,
-        value=found.value,
-        patients_low=found.low,
-        patients_high=found.high,
-        no_interval_reason=found.note if found.low is None else None,
+        value=difference.value,
+        patients_low=difference.low,
+        patients_high=difference.high,
+        no_interval_reason=difference.note if difference.low is None else None,
     )
 
 
-def _corrected(found: Sequence[AuditDifference]) -> list[AuditDifference]:
+def _corrected(differences: Sequence[AuditDifference]) -> list[AuditDifference]:
     """Holm over shares and confounders of each model."""
     adjusted = dict[tuple[str, str], list[float]]()
-    for model in dict.fromkeys(each.model for each in found):
-        of_model = [each for each in found if each.model == model]
+    for model in dict.fromkeys(each.model for each in differences):
+        of_model = [each for each in differences if each.model == model]
         left = iter(holm([point.p_value for each in of_model for point in each.points]))
         adjusted |= {(each.confounder, model): [next(left) for _ in each.points] for each in of_model}
     return [
@@ -127,5 +127,5 @@ def _corrected(found: Sequence[AuditDifference]) -> list[AuditDifference]:
                 ]
             }
         )
-        for each in found
+        for each in differences
     ]

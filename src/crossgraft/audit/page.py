@@ -326,8 +326,8 @@ def _figures(source: Source[AuditRecord]) -> list[Block]:
 
 
 def _interval(point: AuditPoint, name: str) -> Interval:
-    found = point.metric(name)
-    return Interval(None, None, None) if found is None else Interval(found.value, found.low, found.high)
+    metric = point.metric(name)
+    return Interval(None, None, None) if metric is None else Interval(metric.value, metric.low, metric.high)
 
 
 def _place(leaf: str | None) -> str:

@@ -301,15 +301,15 @@ def _by_share(differences: list[AuditDifference], *, several: bool) -> list[Bloc
 
 def _explained(differences: list[AuditDifference], num_folds: int, last: float) -> Paragraph:
     """Columns that the terminal leaves out."""
-    said = f"O.o.d. AUC at the share {last:g}; every share is in differences.csv."
+    text = f"O.o.d. AUC at the share {last:g}; every share is in differences.csv."
     tests = max(
         sum(len(each.points) for each in differences if each.model == model) for model in {each.model for each in differences}
     )
     floor = differences[0].points[-1].floor
     if num_folds > 1:
-        said += (
+        text += (
             f" p: exact permutation test of {num_folds} folds against {num_folds}, at least {NUMBERS(floor)}. "
             f"Holm: adjusted over the {counted(tests, 'test')} of a model, every share and confounder; at least "
             f"{NUMBERS(min(1.0, tests * floor))}."
         )
-    return Paragraph(said, tone="quiet", page_only=True)
+    return Paragraph(text, tone="quiet", page_only=True)

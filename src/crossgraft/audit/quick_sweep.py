@@ -63,12 +63,12 @@ def sweep_mitigated(
     Raises:
         UsageError: It is refused at so many shares that fewer than three are left; the message is that of the refusal.
     """
-    found: list[FoldScores] = []
+    scores: list[FoldScores] = []
     left_out: list[float] = []
     refusal = ""
     for share in sorted({each.share for each in plain}):
         try:
-            found += sweep_features(
+            scores += sweep_features(
                 clean, edited, rows, [share], mitigation, negatives=negatives, unit=unit, seed=seed, told=told
             )
         except UsageError as error:
@@ -76,11 +76,11 @@ def sweep_mitigated(
                 left_out.append(share)
                 refusal = str(error)
             else:  # no positive carries it, so there is nothing to weigh
-                found += [each for each in plain if each.share == 0]
-    kept = {each.share for each in found}
+                scores += [each for each in plain if each.share == 0]
+    kept = {each.share for each in scores}
     if len(kept) < LEAST_SHARES:
         raise UsageError(refusal or f"{mitigation.name} needs at least {LEAST_SHARES} shares.")
-    return MitigatedSweep(found, [each for each in plain if each.share in kept], tuple(left_out))
+    return MitigatedSweep(scores, [each for each in plain if each.share in kept], tuple(left_out))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +121,8 @@ class QuickSweep:
                 seed=options.seed,
                 told=stage.advance,
             )
-            found = [sweep.entry(self.model, confounded, plain, self.backbone, features.reach)]
-            return found + [
+            of_erm = [sweep.entry(self.model, confounded, plain, self.backbone, features.reach)]
+            return of_erm + [
                 self.mitigated(confounded, mitigation, plain, features, stage.advance) for mitigation in sweep.mitigations
             ]
 

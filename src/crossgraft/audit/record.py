@@ -91,8 +91,8 @@ class ModelFrequencies(Record):
 
     def priority(self, network: WhichNetwork, objective: str) -> PriorityRecord | None:
         """The priority of this network with this objective."""
-        found = (each for each in self.priorities if (each.network, each.objective) == (network, objective))
-        return next(found, None)
+        fitting = (each for each in self.priorities if (each.network, each.objective) == (network, objective))
+        return next(fitting, None)
 
 
 class RiskPoint(Record):

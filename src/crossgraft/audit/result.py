@@ -65,16 +65,16 @@ def answer_in_words(record: AuditRecord) -> str:
     if record.needs and not record.entries:
         return _planned(record)
     plain = [entry for entry in record.entries if entry.mitigation == "erm"]
-    said: list[str] = []
+    clauses: list[str] = []
     for outcome in OUTCOMES:
         of_it = [entry for entry in plain if entry.outcome == outcome]
         by_model: dict[str, list[str]] = {}
         for entry in of_it:
             by_model.setdefault(entry.model, []).append(entry.confounder)
         for confounders in dict.fromkeys(map(tuple, by_model.values())):
-            models = [model for model, found in by_model.items() if tuple(found) == confounders]
-            said.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
-    return ("; ".join(said) if said else "Nothing was asked") + "." + _gates_in_words(record)
+            models = [model for model, named in by_model.items() if tuple(named) == confounders]
+            clauses.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
+    return ("; ".join(clauses) if clauses else "Nothing was asked") + "." + _gates_in_words(record)
 
 
 def _planned(record: AuditRecord) -> str:
@@ -87,7 +87,7 @@ def _planned(record: AuditRecord) -> str:
 
 def _gates_in_words(record: AuditRecord) -> str:
     """What ``--fail-on`` found, condition by condition."""
-    said = ""
+    sentences = ""
     for state, one, several in (
         ("failed", "holds", "hold"),
         ("not assessable", "cannot be assessed", "cannot be assessed"),
@@ -96,13 +96,13 @@ def _gates_in_words(record: AuditRecord) -> str:
         gates = [gate for gate in record.gates if gate.state == state]
         if gates:
             what = f"The condition {gates[0].condition}" if len(gates) == 1 else f"{len(gates)} conditions"
-            said += f" {what} of --fail-on {one if len(gates) == 1 else several}."
-    return said
+            sentences += f" {what} of --fail-on {one if len(gates) == 1 else several}."
+    return sentences
 
 
 def least_reliant(record: AuditRecord) -> list[str]:
     """Per confounder, the model that relies least, and those that the test images do not tell from it."""
-    said: list[str] = []
+    sentences: list[str] = []
     for confounder in dict.fromkeys(each.confounder for each in record.differences):
         beside = [each for each in record.differences if each.confounder == confounder]
         alike = [each.model for each in beside if (low := each.reliance.patients_low) is None or low <= 0]
@@ -114,8 +114,8 @@ def least_reliant(record: AuditRecord) -> list[str]:
             text = f"{name} has the smallest SRI with {confounder}, but no interval tells another model from it."
         else:
             text = f"{name} relies least on {confounder}. Not told from it: {joined(alike)}."
-        said.append(text)
-    return said
+        sentences.append(text)
+    return sentences
 
 
 def headline(entry: AuditEntry) -> tuple[str, str]:

@@ -291,7 +291,7 @@ def band_accuracy(
             return balanced_accuracy(probabilities.argmax(axis=1), truth, images.groups, class_names=subject.class_names)
         return auc(probabilities[:, column], (truth == column).astype(np.int64), images.groups)
 
-    found: list[BandRow] = []
+    under_filters: list[BandRow] = []
     with (reporter or Reporter(quiet=True)).stage(
         f"Taking frequencies away from {len(images)} images", total=1 + len(filters), unit="passes"
     ) as stage:
@@ -300,14 +300,14 @@ def band_accuracy(
         for kind, each in filters:
             editing = Editing([each])
             value = measured(images.edited(editing))
-            found.append(BandRow(kind, each.cutoff, value, editing.facts()[0]))
+            under_filters.append(BandRow(kind, each.cutoff, value, editing.facts()[0]))
             stage.advance()
     return BandAccuracy(
         metric=metric,
         positive=None if column is None else subject.class_names[column],
         chance=1 / len(np.unique(truth)) if column is None else 0.5,
         clean=clean,
-        rows=tuple(found),
+        rows=tuple(under_filters),
     )
 
 
@@ -329,10 +329,10 @@ def _columns(subject: Subject, images: Dataset) -> Columns:
     unknown = [name for name in images.class_names if name not in subject.class_names]
     if unknown:
         raise DataError(f"{subject.name} does not know the class {unknown[0]}: its classes are {', '.join(subject.class_names)}.")
-    found = np.array([subject.class_names.index(name) for name in images.class_names])[images.targets]
-    if len(np.unique(found)) < 2:
-        raise DataError(f"Frequency bands need images of two classes; all are of {subject.class_names[found[0]]}.")
-    return found
+    columns = np.array([subject.class_names.index(name) for name in images.class_names])[images.targets]
+    if len(np.unique(columns)) < 2:
+        raise DataError(f"Frequency bands need images of two classes; all are of {subject.class_names[columns[0]]}.")
+    return columns
 
 
 def _positive_column(subject: Subject, truth: Columns, positive: str | None) -> int:

@@ -56,17 +56,17 @@ class Subject:
         Raises:
             DataError: They have another shape, are not in [0, 1], or do not sum to 1.
         """
-        found = np.asarray(self.ask(images, reporter or Reporter(quiet=True)), dtype=np.float64)
+        answers = np.asarray(self.ask(images, reporter or Reporter(quiet=True)), dtype=np.float64)
         expected = (len(images), len(self.class_names))
-        if found.shape != expected:
-            raise DataError(f"{self.name} gave probabilities of shape {found.shape} for {expected}: images × classes.")
-        if not np.isfinite(found).all() or found.min() < -_ROUNDING or found.max() > 1 + _ROUNDING:
+        if answers.shape != expected:
+            raise DataError(f"{self.name} gave probabilities of shape {answers.shape} for {expected}: images × classes.")
+        if not np.isfinite(answers).all() or answers.min() < -_ROUNDING or answers.max() > 1 + _ROUNDING:
             raise DataError(f"{self.name} gave numbers that are no probabilities: they must lie in [0, 1].")
-        if self.partitions and np.abs(found.sum(axis=1) - 1).max() > _ROUNDING:
+        if self.partitions and np.abs(answers.sum(axis=1) - 1).max() > _ROUNDING:
             raise DataError(
                 f"{self.name} gave probabilities that do not sum to 1 for each image. Turn logits into them with a softmax."
             )
-        return np.clip(found, 0, 1)
+        return np.clip(answers, 0, 1)
 
 
 def subject_of(
@@ -177,14 +177,14 @@ def _in_batches(ask: Callable[[Any], Any], images: ImageRows, reporter: Reporter
 def _one_row_each(answer: object, number: int, name: str) -> np.ndarray:
     """What was said of a batch, (number, C)."""
     try:
-        found = np.asarray(answer, dtype=np.float64)
+        rows = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError) as error:  # texts, rows of different lengths, anything
         raise DataError(
             f"{name} gave {type(answer).__name__} that is no array of numbers: one row of probabilities per image is needed."
         ) from error
-    if found.ndim not in (1, 2) or len(found) != number:
+    if rows.ndim not in (1, 2) or len(rows) != number:
         raise DataError(
-            f"{name} gave an answer of shape {found.shape} for a batch of {number} images: (images, classes) is needed, or "
+            f"{name} gave an answer of shape {rows.shape} for a batch of {number} images: (images, classes) is needed, or "
             "(images,) for the second of two classes."
         )
-    return np.column_stack([1 - found, found]) if found.ndim == 1 else found
+    return np.column_stack([1 - rows, rows]) if rows.ndim == 1 else rows

@@ -100,8 +100,8 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
 
     def read_back(self, job: Job[AuditTurn]) -> AuditTrainingRecord | None:
         """What an earlier attempt kept."""
-        found = None if self.run is None else self.run.read_record(_file(job), AuditTrainingRecord)
-        return found if found is not None and found.key == job.key else None
+        kept = None if self.run is None else self.run.read_record(_file(job), AuditTrainingRecord)
+        return kept if kept is not None and kept.key == job.key else None
 
     def do(self, job: Job[AuditTurn]) -> AuditTrainingRecord:
         """Train, and ask about the test images."""
@@ -122,7 +122,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
 
         of_val = np.array(ask(images.take(turn.fold.val)))
         picked = next(point for point in tuned.record.grid if point.picked)
-        found = AuditTrainingRecord(
+        answers = AuditTrainingRecord(
             key=job.key,
             realised=turn.realised,
             threshold=best_threshold(of_val, rows.is_positive[turn.fold.val].astype(np.int64)),
@@ -131,8 +131,8 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
             edited={name: ask(self.edited[name]) for name in turn.confounders},
         )
         if self.run is not None:
-            self.run.write_record(_file(job), found)
-        return found
+            self.run.write_record(_file(job), answers)
+        return answers
 
     def _tune(self, images: Dataset, parts: FoldRows) -> FineTuningResult:
         origins: dict[str, str] = dict.fromkeys(PARTS, "of the audit")
@@ -157,18 +157,18 @@ def audit_turns(
     return turns
 
 
-def fold_scores(turn: AuditTurn, found: AuditTrainingRecord, name: str) -> FoldScores:
+def fold_scores(turn: AuditTurn, answers: AuditTrainingRecord, name: str) -> FoldScores:
     """What the network of a training says, with one of the artefacts."""
-    scores = np.array([found.clean, found.edited[name]])
+    scores = np.array([answers.clean, answers.edited[name]])
     return FoldScores(
         fold=turn.fold.number,
         share=turn.share,
-        realised=found.realised,
+        realised=answers.realised,
         clean=scores[0],
         edited=scores[1],
         decided=scores >= 0.5,
-        decided_by_val=scores >= found.threshold,
-        best_epoch=found.best_epoch,
+        decided_by_val=scores >= answers.threshold,
+        best_epoch=answers.best_epoch,
     )
 
 
@@ -358,24 +358,24 @@ def both_features(sweep: Sweep, backbone: Backbone, confounded: Confounded, befo
     if before is not None:
         clean, edited = clean.edited(before), edited.edited(before)
     needed = rows.may_carry(sweep.options.negatives)
-    found = frozen_features(sweep, backbone, clean)
-    changed = found.copy()
+    unedited = frozen_features(sweep, backbone, clean)
+    changed = unedited.copy()
     # the same pixels in another batch may give other last digits, and an edit that changes nothing would be seen
     differ = np.array([one != other for one, other in zip(clean.image_digests, edited.image_digests, strict=True)])
     if (needed & differ).any():
         changed[needed & differ] = frozen_features(sweep, backbone, edited.take(np.flatnonzero(needed & differ)))
     groups = rows.dataset.groups
     reach = Reach(
-        detectability(found[needed], changed[needed], None if groups is None else groups[needed]),
+        detectability(unedited[needed], changed[needed], None if groups is None else groups[needed]),
         input_rms(clean.take(rows.test), edited.take(rows.test), backbone.preprocessing),
     )
-    return BothFeatures(found, changed, reach)
+    return BothFeatures(unedited, changed, reach)
 
 
 def frozen_features(sweep: Sweep, backbone: Backbone, images: Dataset) -> Float[np.ndarray, "num_images num_features"]:
     """Penultimate features, from the cache where they are there."""
     options = sweep.options
-    found = extract_features(
+    extracted = extract_features(
         images,
         backbone,
         cache_dir=options.cache_dir,
@@ -383,4 +383,4 @@ def frozen_features(sweep: Sweep, backbone: Backbone, images: Dataset) -> Float[
         num_threads=sweep.num_threads,
         reporter=sweep.reporter,
     )
-    return np.asarray(found.features)
+    return np.asarray(extracted.features)

@@ -46,7 +46,7 @@ def named_start(options: AuditOptions, reporter: Reporter) -> ModelSpec | None:
     if options.start is None:
         return None
     several = [options.start] if isinstance(options.start, ModelSpec) else options.start
-    found = read_zoo(
+    specs = read_zoo(
         several,
         weights_dir=options.weights_dir,
         weights_key=options.weights_key,
@@ -54,9 +54,9 @@ def named_start(options: AuditOptions, reporter: Reporter) -> ModelSpec | None:
         allow_code=options.allow_code,
         reporter=reporter,
     )
-    if len(found) != 1:
-        raise UsageError(f"--start is one network, and {options.start} names {len(found)}. Add its name: zoo.yaml:NAME.")
-    return found[0]
+    if len(specs) != 1:
+        raise UsageError(f"--start is one network, and {options.start} names {len(specs)}. Add its name: zoo.yaml:NAME.")
+    return specs[0]
 
 
 def start_of(
@@ -107,10 +107,10 @@ def start_of(
     if any(each.kind == "method" and each.spelling == _ONLY_THE_HEAD for each in saved.facts.plugins):
         in_words = f"{subject.name}, of which only the head was trained,"
         return Start(saved.classifier, in_words, fitting, is_fitting, is_of_model=True)
-    found = pretrained_start(model, saved, options, reporter)
-    if isinstance(found, str):
-        return f"{found} Or name it with --start."
-    return Start(found, f"{subject.name} as it was pretrained", fitting, is_fitting)
+    pretrained = pretrained_start(model, saved, options, reporter)
+    if isinstance(pretrained, str):
+        return f"{pretrained} Or name it with --start."
+    return Start(pretrained, f"{subject.name} as it was pretrained", fitting, is_fitting)
 
 
 def _training_rows(model: Any, subject: Subject, dataset: Dataset) -> np.ndarray:

@@ -112,19 +112,19 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     ):
         if directory:
             directory.describe_machine(reporter, threads=threads, device=device)
-        found = how.audit(AuditCall(model, asked, options, directory, reporter, device, threads))
-        record = _record(found, asked, options, gates, seconds=time.perf_counter() - began)
+        audited = how.audit(AuditCall(model, asked, options, directory, reporter, device, threads))
+        record = _record(audited, asked, options, gates, seconds=time.perf_counter() - began)
         if options.ledger and not options.plan:
-            record = record.model_copy(update={"looks": _count_look(found, reporter)})
-        return _finish(Audit(record), found, directory, reporter, options)
+            record = record.model_copy(update={"looks": _count_look(audited, reporter)})
+        return _finish(Audit(record), audited, directory, reporter, options)
 
 
-def _count_look(found: Audited, reporter: Reporter) -> LooksRecord | None:
+def _count_look(audited: Audited, reporter: Reporter) -> LooksRecord | None:
     """A fine-tuned model is the look of its training; classifiers of a sweep are nothing that anybody picks."""
-    each = [f"{entry.confounder} {entry.mitigation}" for entry in found.entries]
-    measured = [found.fingerprint, *each] if found.training_key is None else [found.training_key]
+    each = [f"{entry.confounder} {entry.mitigation}" for entry in audited.entries]
+    measured = [audited.fingerprint, *each] if audited.training_key is None else [audited.training_key]
     return count_test_look(
-        found.dataset, found.test, measured, None, command="audit", reporter=reporter, is_result=found.mode == "trained"
+        audited.dataset, audited.test, measured, None, command="audit", reporter=reporter, is_result=audited.mode == "trained"
     )
 
 
@@ -201,47 +201,47 @@ def _is_trained(model: object) -> bool:
     return isinstance(model, Subject | SavedModel | FineTuningResult) or callable(model) or hasattr(model, "predict_proba")
 
 
-def _record(found: Audited, asked: Asked, options: AuditOptions, gates: Sequence[Gate], *, seconds: float) -> AuditRecord:
+def _record(audited: Audited, asked: Asked, options: AuditOptions, gates: Sequence[Gate], *, seconds: float) -> AuditRecord:
     return AuditRecord(
-        dataset=describe_dataset(found.dataset, show_names=options.show_names),
-        positive=found.positive,
-        mode=found.mode,
-        models=found.models,
-        confounders=found.confounders,
-        entries=found.entries,
-        differences=found.differences,
-        shares=list(asked.shares) if found.mode != "trained" else [],
-        num_folds=options.audit_folds if found.mode != "trained" else 1,
-        num_test=len(found.test),
-        num_positive_test=int(found.is_positive[found.test].sum()),
+        dataset=describe_dataset(audited.dataset, show_names=options.show_names),
+        positive=audited.positive,
+        mode=audited.mode,
+        models=audited.models,
+        confounders=audited.confounders,
+        entries=audited.entries,
+        differences=audited.differences,
+        shares=list(asked.shares) if audited.mode != "trained" else [],
+        num_folds=options.audit_folds if audited.mode != "trained" else 1,
+        num_test=len(audited.test),
+        num_positive_test=int(audited.is_positive[audited.test].sum()),
         test_mode=options.test_mode,
         unit=options.unit,
         stage=options.stage,
         negatives=options.negatives,
         strength=options.strength,
         seed=options.seed,
-        frequency=found.frequency,
-        file_facts=found.file_facts,
-        needs=found.needs,
-        gates=[] if options.plan else judge(gates, found.entries),
-        checks=found.checks,
-        notes=found.notes,
-        references=found.references,
+        frequency=audited.frequency,
+        file_facts=audited.file_facts,
+        needs=audited.needs,
+        gates=[] if options.plan else judge(gates, audited.entries),
+        checks=audited.checks,
+        notes=audited.notes,
+        references=audited.references,
         seconds=seconds,
     )
 
 
-def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: Any, options: AuditOptions) -> Audit:
+def _finish(result: Audit, audited: Audited, run: RunDirectory | None, reporter: Any, options: AuditOptions) -> Audit:
     if run is None:
         return result
-    run.describe_data(found.dataset.fingerprint)
+    run.describe_data(audited.dataset.fingerprint)
     run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in result.record.models})
     tables = {
         "audit.csv": result.to_frame(),
         "curves.csv": curves_frame(result.record),
         "differences.csv": differences_frame(result.record),
-        "manifest.csv": found.manifest,
-        "attribute_rows.csv": found.attribute_rows,
+        "manifest.csv": audited.manifest,
+        "attribute_rows.csv": audited.attribute_rows,
         "frequency.csv": frequency_frame(result.record),
     }
     page = publish(
@@ -249,9 +249,11 @@ def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: A
         result.record,
         reporter,
         tables={name: table for name, table in tables.items() if len(table)},
-        split=found.dataset.split,
+        split=audited.dataset.split,
         # where no artefact was drawn, a few of each class
-        thumbnails=None if options.no_images else lambda: (found.pictures and found.pictures()) or make_thumbnails(found.dataset),
+        thumbnails=None
+        if options.no_images
+        else lambda: (audited.pictures and audited.pictures()) or make_thumbnails(audited.dataset),
     )
     return replace(result, out=run.path, report=page)
 

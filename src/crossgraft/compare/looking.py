@@ -68,9 +68,9 @@ def map_shapes(network: ComparedNetwork, layers: Sequence[str]) -> dict[str, tup
 
     Cost: a forward pass of one image.
     """
-    [(_, found)] = run_pass(network.module, [network.probe()], read=network.reader(list(layers)), like=network.weight)
+    [(_, maps)] = run_pass(network.module, [network.probe()], read=network.reader(list(layers)), like=network.weight)
     shapes: dict[str, tuple[int, int, int]] = {}
-    for name, output in found.items():
+    for name, output in maps.items():
         channels, height, width = (int(size) for size in as_maps(output, network.body).shape[1:])
         shapes[name] = channels, height, width
     return shapes
@@ -152,25 +152,25 @@ class LayerPairs:
             NotApplicable: There are fewer than four images.
         """
         if self._exact is not None:
-            found, notes = self._exact.compute(debiased=True), list[str]()
+            similarity, notes = self._exact.compute(debiased=True), list[str]()
         else:
             self._flush()
             if self._means is None:
                 raise NotApplicable("CKA of layers needs at least 4 images, found 0.")
-            found = self._means.compute()
+            similarity = self._means.compute()
             notes = [
                 f"From {counted(self._means.num_batches, 'minibatch', 'minibatches')}: exact sums would take "
                 f"{self._bytes / 2**30:.1f} GiB, more than {self._most_bytes / 2**30:.1f}."
             ]
         return LayerGrid(
-            rows=list(found.rows),
-            columns=list(found.columns),
-            values=found.matrix.tolist(),
-            estimator=found.estimator,
-            num_images=found.n,
-            left_out_rows=dict(found.left_out_rows),
-            left_out_columns=dict(found.left_out_columns),
-            notes=[*notes, *found.warnings],
+            rows=list(similarity.rows),
+            columns=list(similarity.columns),
+            values=similarity.matrix.tolist(),
+            estimator=similarity.estimator,
+            num_images=similarity.n,
+            left_out_rows=dict(similarity.left_out_rows),
+            left_out_columns=dict(similarity.left_out_columns),
+            notes=[*notes, *similarity.warnings],
         )
 
     def _flush(self) -> None:
@@ -322,9 +322,9 @@ def look_at(
     }
 
 
-def _of_layers(key: str, network: ComparedNetwork, found: Mapping[str, Tensor], places: Rows, watch: Watch) -> dict[str, Tensor]:
+def _of_layers(key: str, network: ComparedNetwork, maps: Mapping[str, Tensor], places: Rows, watch: Watch) -> dict[str, Tensor]:
     given: dict[str, Tensor] = {}
-    for name, output in found.items():
+    for name, output in maps.items():
         if watch.on_maps is not None:
             watch.on_maps(key, name, places, as_maps(output, network.body))
         if watch.on_batch is not None:

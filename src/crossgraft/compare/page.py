@@ -41,8 +41,8 @@ _FEW_IMAGES = 50
 
 def may_have_learned(source: Source[ModelComparisonRecord]) -> Caveat | None:
     """Images of which nobody knows whether a fine-tuned model learned from them."""
-    said = [note for note in source.record.notes if note.startswith("A fine-tuned model may have learned")]
-    return Caveat(said[0]) if said else None
+    notes = [note for note in source.record.notes if note.startswith("A fine-tuned model may have learned")]
+    return Caveat(notes[0]) if notes else None
 
 
 def prepared_otherwise(source: Source[ModelComparisonRecord]) -> Caveat | None:
@@ -60,8 +60,8 @@ def prepared_otherwise(source: Source[ModelComparisonRecord]) -> Caveat | None:
 
 def no_more_than_untrained(source: Source[ModelComparisonRecord]) -> Caveat | None:
     """Untrained networks are as alike."""
-    found = source.record.pairs[0].measured("cka_debiased")
-    if found is None or found.value is None or found.untrained is None or found.untrained < found.value:
+    cka = source.record.pairs[0].measured("cka_debiased")
+    if cka is None or cka.value is None or cka.untrained is None or cka.untrained < cka.value:
         return None
     return Caveat("Two untrained networks of these architectures are at least as alike, so the value says little by itself.")
 
@@ -139,8 +139,8 @@ def _between(typed: TypedCommand) -> Following:
 
 def _named_in(models: Sequence[ComparedModel]) -> list[Flag]:
     """Flags that the names of their starts need beside them."""
-    found = {flag: value for each in models for flag, value in each.started_with.items() if flag != "--model"}
-    return list(found.items())
+    flags = {flag: value for each in models for flag, value in each.started_with.items() if flag != "--model"}
+    return list(flags.items())
 
 
 MODEL_COMPARISON_CAVEATS: tuple[CaveatOf[ModelComparisonRecord], ...] = (
@@ -278,7 +278,12 @@ def compared_data_section(source: Source[ModelComparisonRecord]) -> Section:
 
 def _measures(pair: ModelPair) -> Table:
     has_floor = any(row.untrained is not None for row in pair.features)
-    notes = [f"{MEASURES[row.measure]}: {said}" for row in pair.features for said in (*row.notes, row.reason) if said is not None]
+    notes = [
+        f"{MEASURES[row.measure]}: {sentence}"
+        for row in pair.features
+        for sentence in (*row.notes, row.reason)
+        if sentence is not None
+    ]
     return table_of(
         pair.features,
         [

@@ -70,10 +70,10 @@ def _made(source: Comparison, record: ModelGeometry, name: str) -> Section | Non
 
 def _source_attention(source: Comparison, record: ModelGeometry) -> Section | None:
     """Without pictures: thumbnails are those of the images that the models are compared on."""
-    found = record.source_attention
-    if found is None:
+    maps = record.source_attention
+    if maps is None:
         return None
-    made = attention_section(replace(source.showing(found), thumbnails=()), name="attention-source")
+    made = attention_section(replace(source.showing(maps), thumbnails=()), name="attention-source")
     return replace(made, title=TITLES["source_attention"])
 
 
@@ -183,12 +183,12 @@ def _caption(grid: LayerGrid) -> str:
 
 
 def _left_out(grid: LayerGrid, pair: ModelPair) -> list[Block]:
-    said = [
+    sentences = [
         f"{label}: the layer {layer} is left out, because {reason}."
         for label, layers in ((pair.first, grid.left_out_rows), (pair.second, grid.left_out_columns))
         for layer, reason in layers.items()
     ]
-    return [Items(said)] if said else []
+    return [Items(sentences)] if sentences else []
 
 
 def _nearest(pair: ModelPair, grid: LayerGrid) -> Table:

@@ -34,9 +34,9 @@ def answer_in_words(record: DistillationRecord) -> str:
     metric = metric_name_in_words(record.domains[0].primary_metric)
     measured = [row for domain in record.domains for row in (domain.student, domain.taught) if row is not None]
     as_text = metric_format(measured)
-    said = joined([f"{_beside(domain, as_text)} on {domain.name}" for domain in record.domains])
+    values = joined([f"{_beside(domain, as_text)} on {domain.name}" for domain in record.domains])
     teachers = counted(len(record.domains), "network")
-    return f"{record.model.name} learned from {teachers}. Its {metric} on held-out images is {said}."
+    return f"{record.model.name} learned from {teachers}. Its {metric} on held-out images is {values}."
 
 
 def _beside(domain: DistilledDomainRecord, as_text: NumberFormat) -> str:
@@ -81,9 +81,9 @@ def distillation_verdict_section(source: Source[DistillationRecord]) -> Section:
     record = source.record
     blocks = verdict_blocks(answer_in_words(record), caveats_of(source, DISTILLATION_CAVEATS), after_distillation(source))
     rows = [
-        IntervalRow(f"{domain.name}, {network}", _interval(found), is_overall=network == "student")
+        IntervalRow(f"{domain.name}, {network}", _interval(metric_of_network), is_overall=network == "student")
         for domain in record.domains
-        for network, found in (("teacher", domain.taught), ("student", domain.student))
+        for network, metric_of_network in (("teacher", domain.taught), ("student", domain.student))
     ]
     metric = metric_name_in_words(record.domains[0].primary_metric)
     figure = intervals_figure(
@@ -159,8 +159,8 @@ def student_section(source: Source[DistillationRecord]) -> Section:
     return Section(name="student", title="Student", part="checks", blocks=[facts, settings])
 
 
-def _interval(found: MetricRecord | None) -> Interval:
-    return Interval(None, None, None) if found is None else Interval(found.value, found.low, found.high)
+def _interval(metric: MetricRecord | None) -> Interval:
+    return Interval(None, None, None) if metric is None else Interval(metric.value, metric.low, metric.high)
 
 
 def _measured(
@@ -190,18 +190,18 @@ def left_out(source: Source[DistillationRecord]) -> Caveat | None:
     domains = [domain for domain in source.record.domains if domain.num_left_out]
     if not domains:
         return None
-    said = joined([f"{counted(domain.num_left_out, 'test image')} of {domain.name}" for domain in domains])
+    which = joined([f"{counted(domain.num_left_out, 'test image')} of {domain.name}" for domain in domains])
     return Caveat(
-        f"{said} are training images of another run, or of a patient there, and were left out. Use the same --split for runs on "
+        f"{which} are training images of another run, or of a patient there, and were left out. Use the same --split for runs on "
         "the same data."
     )
 
 
 def looked_at_some_before(source: Source[DistillationRecord]) -> Caveat | None:
     """The same test images were looked at by other commands."""
-    found = [(domain.name, looks_in_words(domain.looks, domain.primary_metric)) for domain in source.record.domains]
-    said = [f"{name}: {text}" for name, text in found if text is not None]
-    return Caveat(" ".join(said)) if said else None
+    looks = [(domain.name, looks_in_words(domain.looks, domain.primary_metric)) for domain in source.record.domains]
+    sentences = [f"{name}: {text}" for name, text in looks if text is not None]
+    return Caveat(" ".join(sentences)) if sentences else None
 
 
 def only_known_domains(_: Source[DistillationRecord]) -> Caveat:

@@ -207,20 +207,20 @@ class PlacedEdit(NamedTuple):
 
 def edits_by_place() -> list[PlacedEdit]:
     """Every edit that is installed, leaf by leaf."""
-    found = [PlacedEdit(f"{each.level} › {each.leaf}", _scope(each.scope), name, each) for name, each in CONFOUNDERS]
-    ordered = sorted(found, key=lambda row: _LEAVES.index(row.edit.leaf))
+    confounders = [PlacedEdit(f"{each.level} › {each.leaf}", _scope(each.scope), name, each) for name, each in CONFOUNDERS]
+    ordered = sorted(confounders, key=lambda row: _LEAVES.index(row.edit.leaf))
     return [*ordered, *(PlacedEdit(ELSEWHERE, _scope("global"), name, each) for name, each in SOURCE_EDITS)]
 
 
 def options_with_units(edit: type[Any]) -> str:
     """Options with defaults and units, the first one first: it may stand without its name."""
-    said = [
+    options = [
         f"{each.name}={each.default!r} ({each.metadata['unit']})"
         if each.metadata.get("unit")
         else f"{each.name}={each.default!r}"
         for each in option_fields(edit)
     ]
-    return ", ".join(said)
+    return ", ".join(options)
 
 
 def _scope(scope: str) -> str:
@@ -320,14 +320,14 @@ class AskedEdits:
         shown: set[str] = set()
         with reporter.stage("Editing images", total=int(carriers.sum())) as stage:
 
-            def told(pixels: np.ndarray, identity: str) -> np.ndarray:
+            def edit_and_advance(pixels: np.ndarray, identity: str) -> np.ndarray:
                 edited = editing(pixels, identity)
                 if identity not in shown:
                     shown.add(identity)
                     stage.advance()
                 return edited
 
-            changed = dataset.edited(told, carriers) if carriers.any() else dataset
+            changed = dataset.edited(edit_and_advance, carriers) if carriers.any() else dataset
         return EditedImages(changed, editing)
 
 

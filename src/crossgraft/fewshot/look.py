@@ -72,28 +72,28 @@ def gap(instances: Features, prototypes: Features, labels: np.ndarray, *, weight
 def _cloud(values: Any, what: str) -> Float[Tensor, "rows width"]:
     """From any array or table: half precision is too coarse for means, and torch takes no reversed views."""
     try:
-        found = np.require(values, np.float64, ["C", "W"])
+        rows = np.require(values, np.float64, ["C", "W"])
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be numbers of shape (rows, width): {error}") from error
-    if found.ndim != 2 or not found.size:
-        raise DataError(f"{what} must have the shape (rows, width) and at least one row, found {found.shape}.")
-    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    if rows.ndim != 2 or not rows.size:
+        raise DataError(f"{what} must have the shape (rows, width) and at least one row, found {rows.shape}.")
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
         raise DataError(f"Row {bad[0]} of {what} holds NaN or infinite values, the first of {len(bad)}.")
-    return torch.from_numpy(found)
+    return torch.from_numpy(rows)
 
 
 def _rows_of_prototypes(labels: Any, *, num_images: int, num_classes: int) -> Tensor:
-    found = np.asarray(labels)
-    if found.shape != (num_images,) or found.dtype.kind not in "iu":
+    numbers = np.asarray(labels)
+    if numbers.shape != (num_images,) or numbers.dtype.kind not in "iu":
         raise DataError(
-            f"labels must be {num_images} whole numbers, the row of prototypes of each image; found {found.dtype} of shape "
-            f"{found.shape}."
+            f"labels must be {num_images} whole numbers, the row of prototypes of each image; found {numbers.dtype} of shape "
+            f"{numbers.shape}."
         )
-    wrong = np.flatnonzero((found < 0) | (found >= num_classes))
+    wrong = np.flatnonzero((numbers < 0) | (numbers >= num_classes))
     if len(wrong):
-        raise DataError(f"Label {found[wrong[0]]} of row {wrong[0]} is no row of prototypes; there are 0 to {num_classes - 1}.")
-    return torch.from_numpy(found.astype(np.int64))
+        raise DataError(f"Label {numbers[wrong[0]]} of row {wrong[0]} is no row of prototypes; there are 0 to {num_classes - 1}.")
+    return torch.from_numpy(numbers.astype(np.int64))
 
 
 def gap_of(instances: Float[Tensor, "rows width"], prototypes: Float[Tensor, "num_classes width"], classes: Tensor) -> Gap:

@@ -146,8 +146,8 @@ def heads_section(source: Source[FewshotRecord]) -> Section:
             *(f"{name} is left out of all heads: it {why}." for name, why in record.left_out.items()),
         ],
     )
-    said = [f"{row.head}: {text} ({counted(n, 'episode')})" for row in record.heads for text, n in row.warnings.items()]
-    warned: list[Block] = [Folded(counted(len(said), "warning"), [Items(said)])] if said else []
+    warnings = [f"{row.head}: {text} ({counted(n, 'episode')})" for row in record.heads for text, n in row.warnings.items()]
+    warned: list[Block] = [Folded(counted(len(warnings), "warning"), [Items(warnings)])] if warnings else []
     return Section(name="heads", title="Heads", part="evidence", blocks=[table, *warned])
 
 

@@ -200,10 +200,10 @@ def _one_head(named: Any) -> tuple[str, Any]:
     Raises:
         UsageError: There are several, it needs classes to learn on first, or it has no probabilities.
     """
-    found = choose_heads(named if isinstance(named, str) else [named])
-    if len(found) > 1:
-        raise UsageError(f"One task has one head; {', '.join(found)} are {len(found)}. To compare heads, use --heads.")
-    ((name, head),) = found.items()
+    heads = choose_heads(named if isinstance(named, str) else [named])
+    if len(heads) > 1:
+        raise UsageError(f"One task has one head; {', '.join(heads)} are {len(heads)}. To compare heads, use --heads.")
+    ((name, head),) = heads.items()
     if hasattr(head, "meta_fit") and head.adapter_weights is None:
         raise UsageError(f"{name} has to learn on base classes first, which one task has not. Choose another head.")
     if not hasattr(head, "predict_proba"):

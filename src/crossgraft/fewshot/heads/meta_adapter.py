@@ -140,7 +140,7 @@ class MetaAdapterHead(Head):
             UsageError: An option is out of its range.
         """
         self.check()
-        found, labels = self._checked(X, y)
+        rows, labels = self._checked(X, y)
         names, numbers = np.unique(labels, return_inverse=True)
         counts = np.bincount(numbers)
         if len(names) < 2 or int(counts.min()) < 3:
@@ -150,7 +150,7 @@ class MetaAdapterHead(Head):
                 f"{len(names)} classes."
             )
         with gradients_on():
-            base = _BaseTraining(self, torch.from_numpy(found), torch.from_numpy(numbers))
+            base = _BaseTraining(self, torch.from_numpy(rows), torch.from_numpy(numbers))
             self.adapter_weights = base.run(class_weights_of(class_weights, names, base.prototypes))
         return self
 
