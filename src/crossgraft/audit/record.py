@@ -267,8 +267,8 @@ class ConfounderRecord(Record):
     def of_attribute(cls, name: str, in_words: str, num_missing: int) -> ConfounderRecord:
         """An attribute of the images, which cannot be put into them."""
         missing = f" Of {counted(num_missing, 'image')} it is not known; they are left out." if num_missing else ""
-        said = f"{in_words}.{missing} {REMARK}"
-        return cls(confounder=name, title=in_words, leaf=None, scope="attribute", said=said)
+        sentence = f"{in_words}.{missing} {REMARK}"
+        return cls(confounder=name, title=in_words, leaf=None, scope="attribute", said=sentence)
 
 
 class ImagesNeeded(Record):

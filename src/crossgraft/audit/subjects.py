@@ -128,8 +128,8 @@ def _onnx(path: Path) -> Subject:
         raise DataError(f"{path} is a folder, a pipe or a device, not a file. Give the .onnx file itself.")
     try:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        said = session.get_modelmeta().custom_metadata_map[METADATA_KEY]
-        facts = ExportedModelRecord.model_validate_json(said)
+        description = session.get_modelmeta().custom_metadata_map[METADATA_KEY]
+        facts = ExportedModelRecord.model_validate_json(description)
     except (OSError, KeyError, ValidationError, RuntimeError) as error:
         raise DataError(f"{path.name} is no graph that crossgraft export wrote. Give a function of images instead.") from error
     except _errors_of_onnxruntime() as error:

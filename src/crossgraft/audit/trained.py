@@ -295,10 +295,10 @@ def _reach(model: SavedModel, images: Dataset, edited: Dataset) -> tuple[float, 
         squares += float((pair[1] - pair[0]).double().square().sum())
         samples += pair[0].numel()
         weight = model.classifier.head.weight
-        for kept, said in zip(
+        for kept, answers in zip(
             features, run_pass(model.classifier, pair, read=model.classifier.features, like=weight), strict=True
         ):
-            kept.append(said.float().cpu().numpy())
+            kept.append(answers.float().cpu().numpy())
     before, after = (np.concatenate(parts) for parts in features)
     return float(np.sqrt(squares / samples)), detectability(before, after, images.groups)
 

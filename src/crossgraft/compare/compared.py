@@ -177,12 +177,12 @@ def _rows_of_run(run: Path, options: CompareModelsOptions, reporter: Reporter) -
             opened = rows_of_run(options.data, asked, run, reporter, allow_outside=options.allow_outside)
         except OtherImagesError as error:
             raise DataError(f"{error} {_ALLOW}") from error
-        parts, said = opened.parts[0], "test rows of the run"
+        parts, in_words = opened.parts[0], "test rows of the run"
     else:
         opened = rows_of_fold(options.data, asked, fold, reporter, allow_outside=options.allow_outside)
-        parts, said = opened.parts[fold.number], f"test rows of fold {fold.number}"
+        parts, in_words = opened.parts[fold.number], f"test rows of fold {fold.number}"
     rows, train = np.sort(parts.test), np.sort(parts.train)
-    return ComparedRows(opened.dataset, rows, train, f"{len(rows)} {said}", as_they_came=opened.as_they_came)
+    return ComparedRows(opened.dataset, rows, train, f"{len(rows)} {in_words}", as_they_came=opened.as_they_came)
 
 
 def _refuse_other_split(run: Path, other: Path) -> None:

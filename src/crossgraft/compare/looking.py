@@ -305,14 +305,14 @@ def look_at(
             given: dict[str, dict[str, Tensor]] = {}
             for key, network in networks.items():
                 batch = inputs[network.preprocessing]
-                [(output, found)] = run_pass(network.module, [batch], read=readers[key], like=network.weight)
+                [(output, maps)] = run_pass(network.module, [batch], read=readers[key], like=network.weight)
                 features = output.features.float().cpu().numpy()
                 _refuse_not_finite(network, features, places, rows)
                 parts[key].features.append(features)
                 if output.source_logits is not None:
                     parts[key].logits.append(output.source_logits.float().cpu().numpy())
                 if watch is not None:
-                    given[key] = _of_layers(key, network, found, places, watch)
+                    given[key] = _of_layers(key, network, maps, places, watch)
             if watch is not None:
                 watch.say(places, given)
             stage.advance(len(places))

@@ -53,7 +53,7 @@ def weights_section(source: Source[ModelComparisonRecord], rows: list[WeightsApa
     return Section(name="weight-distances", title=TITLES["parameter_distance"], part="evidence", blocks=[table])
 
 
-def _made(source: Comparison, record: ModelGeometry, name: str) -> Section | None:
+def _section_of_measure(source: Comparison, record: ModelGeometry, name: str) -> Section | None:
     """The section of one measure; None where it has no numbers."""
     makers: dict[str, Callable[[], Section | None]] = {
         "feature_map": lambda: record.feature_map and feature_map_section(source.showing(record.feature_map)),
@@ -82,7 +82,7 @@ def _section_of(name: str) -> SectionBuilder:
         record = source.record.geometry
         if record is None:
             return None
-        made, notes = _made(source, record, name), record.notes.get(name, [])
+        made, notes = _section_of_measure(source, record, name), record.notes.get(name, [])
         if made is None:
             if not notes:
                 return None

@@ -116,8 +116,8 @@ def read_stored_features(given: str | Path) -> StoredFeatures:
     if not lengths:
         raise DataError(f"{path} holds no array.")
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise DataError(f"The arrays in {path} are not of the same images: {said} rows.")
+        numbers_of_rows = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise DataError(f"The arrays in {path} are not of the same images: {numbers_of_rows} rows.")
     return StoredFeatures(path.stem, layers)
 
 

@@ -34,7 +34,7 @@ TITLES = {
 
 def geometry_in_words(record: ModelGeometry) -> list[str]:
     """A sentence per measure, in the order of the page."""
-    said = [
+    sentences = [
         *([] if record.feature_map is None else _plane(record.feature_map)),
         *(_apart(each) for each in record.parameter_distance),
         *([] if record.interpolation_path is None else [path_in_words(record.interpolation_path)]),
@@ -44,7 +44,7 @@ def geometry_in_words(record: ModelGeometry) -> list[str]:
         *([] if record.tsne is None else [_inside(record.tsne)]),
     ]
     notes = [f"{TITLES[name]}: {note}" for name, several in record.notes.items() for note in several]
-    return [*said, *notes]
+    return [*sentences, *notes]
 
 
 def forgetting_in_words(record: ForgettingRecord) -> str:

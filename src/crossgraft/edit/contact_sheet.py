@@ -175,7 +175,7 @@ def _edited(edit: ImageEdit, example: Example, seed: int, side: int) -> EditedEx
     except CrossgraftError as error:
         return EditedExample(without, problem=str(error))
     white = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
-    said = [str(each.message) for each in warned if issubclass(each.category, CrossgraftWarning)]
+    cautions = [str(each.message) for each in warned if issubclass(each.category, CrossgraftWarning)]
     return EditedExample(
         without,
         edited=_picture(edited, low, high, side),
@@ -185,7 +185,7 @@ def _edited(edit: ImageEdit, example: Example, seed: int, side: int) -> EditedEx
         share_changed=info.share_changed,
         share_touched=None if info.mask is None else float(info.mask.mean()),
         num_samples=pixels.size,
-        problem=" ".join(dict.fromkeys(said)),
+        problem=" ".join(dict.fromkeys(cautions)),
     )
 
 
@@ -321,13 +321,13 @@ class _Drawing:
     def _lines(self, placed: PlacedEdit, sheet: ContactSheet) -> list[tuple[str, str]]:
         """Place and scope, options with units, what changed, and what went wrong."""
         options = options_with_units(placed.edit)
-        said = [
+        texts = [
             (f"{placed.place}, touches {placed.scope}", _QUIET),
             (f"Default options: {options}" if options else "No options", _QUIET),
             (change_in_words(sheet.rms, sheet.share_changed, sheet.psnr, sheet.share_touched), _INK),
             *((problem, OKABE_ITO[1]) for problem in sheet.problems),
         ]
-        return [(line, colour) for text, colour in said for line in self._wrapped(text, _TEXT)]
+        return [(line, colour) for text, colour in texts for line in self._wrapped(text, _TEXT)]
 
     def _wrapped(self, text: str, size: int) -> list[str]:
         return textwrap.wrap(text, int((self.width - 2 * _EDGE) / (size * _CHARACTER)))

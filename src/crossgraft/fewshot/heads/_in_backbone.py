@@ -83,13 +83,13 @@ def _in_blocks(usable: Mapping[str, nn.Module], blocks: Sequence[str]) -> list[s
 
 
 def _named(usable: Mapping[str, nn.Module], layers: str) -> list[str]:
-    found: dict[str, None] = {}
+    picked: dict[str, None] = {}
     for target in (part.strip() for part in layers.split(BETWEEN_TARGETS)):
         fitting = [name for name, layer in usable.items() if fits_target(name, layer, target)]
         if not fitting:
             raise UnknownNameError("layer", target, {*usable, *(type(layer).__name__ for layer in usable.values())})
-        found |= dict.fromkeys(fitting)
-    return list(found)
+        picked |= dict.fromkeys(fitting)
+    return list(picked)
 
 
 Images = Float[Tensor, "num_samples *shape"]

@@ -200,8 +200,8 @@ def _load(adapter: MetaAdapter, state: dict[str, Tensor], width: int) -> None:
     expected = {name: tuple(value.shape) for name, value in adapter.state_dict().items()}
     shapes = {name: tuple(value.shape) for name, value in state.items()}
     if shapes.keys() != expected.keys() or any(len(shapes[name]) != len(shape) for name, shape in expected.items()):
-        found, wanted = (joined([f"{name} {shape}" for name, shape in each.items()]) for each in (shapes, expected))
-        raise DataError(f"adapter_weights of meta_adapter are not of meta_fit: they have {found}, and should have {wanted}.")
+        there, wanted = (joined([f"{name} {shape}" for name, shape in each.items()]) for each in (shapes, expected))
+        raise DataError(f"adapter_weights of meta_adapter are not of meta_fit: they have {there}, and should have {wanted}.")
     if shapes != expected:
         raise DataError(
             f"meta_fit has seen features of width {shapes['q_proj.weight'][1]}, and these have {width}. Use one network for both."
