@@ -105,7 +105,7 @@ def group_metrics(
     Hardt, Price and Srebro, Equality of Opportunity in Supervised Learning, NeurIPS 2016.
     """
     scores = np.asarray(probabilities, dtype=np.float64)
-    truth, carries = _flags(labels, "labels"), _flags(artefact, "artefact")
+    truth, carries = flags_of(labels, "labels"), flags_of(artefact, "artefact")
     _refuse(scores, truth, carries, groups)
     decided = scores >= threshold if decided is None else decided
     cells: list[GroupCell] = []
@@ -157,7 +157,12 @@ def _gap(decided: np.ndarray, carries: np.ndarray, among: np.ndarray) -> float |
     return float(with_it.mean() - without.mean()) if len(with_it) and len(without) else None
 
 
-def _flags(values: np.ndarray, name: str) -> np.ndarray:
+def flags_of(values: np.ndarray, name: str) -> Bool[np.ndarray, " num_images"]:
+    """0 and 1 as truth values.
+
+    Raises:
+        DataError: A value is something else.
+    """
     known = np.asarray(values)
     if not np.isin(known, (0, 1)).all():
         raise DataError(f"{name} must be 0 or 1 for each image.")
