@@ -88,12 +88,10 @@ def test_what_does_not_change_an_image_is_not_relied_on(study, audit):
 
 def test_one_look_with_and_one_without_the_artefact_serve_every_share(study, monkeypatch):
     """Exact mode: images are shown to the network once, and once more where they may carry it, however many shares there are."""
-    from crossgraft.audit import frozen_features
+    from crossgraft.audit import sweep
 
-    shown, extract = [], frozen_features.extract_features
-    monkeypatch.setattr(
-        frozen_features, "extract_features", lambda images, *a, **k: shown.append(len(images)) or extract(images, *a, **k)
-    )
+    shown, extract = [], sweep.extract_features
+    monkeypatch.setattr(sweep, "extract_features", lambda images, *a, **k: shown.append(len(images)) or extract(images, *a, **k))
     several = []
     for shares in ("0,0.5,1", "0,0.1,0.2,0.4,0.6,0.8,1"):
         found = package.audit_model("tiny_models:tiny", **OPTIONS, shares=shares)

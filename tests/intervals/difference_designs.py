@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from crossgraft.audit._area_terms import difference_of_areas, reliance_terms, scores_by_share, sum_of_areas
-from crossgraft.audit.fold_scores import AuditedImages, FoldScores
+from crossgraft.audit.fold_scores import (
+    AuditedImages,
+    FoldScores,
+    difference_of_areas,
+    reliance_terms,
+    scores_by_share,
+    sum_of_areas,
+)
 from crossgraft.data import dataset_from_arrays
 from crossgraft.fewshot.evaluate import EpisodeTable
 from crossgraft.metrics import (

@@ -216,23 +216,23 @@ def sweep_attribute(
         train, val = (_grouped(features, rows, flags, numbers) for numbers in (turn.train, turn.val))
         fitted = mitigation.fit(train, val, seed=seed)
         threshold = best_threshold(fitted.probabilities(val.features), val.labels)
-        said = fitted.probabilities(tested_features)
+        probabilities = fitted.probabilities(tested_features)
         decided = fitted.decide(tested_features, flags[design.test].astype(np.int64))
-        scores.append(scores_of_turn(turn, said, decided, said >= threshold))
+        scores.append(scores_of_turn(turn, probabilities, decided, probabilities >= threshold))
         told()
     return scores
 
 
 def scores_of_turn(
-    turn: AttributeTurn, said: Probabilities, decided: Flags, decided_by_val: Flags, best_epoch: int | None = None
+    turn: AttributeTurn, probabilities: Probabilities, decided: Flags, decided_by_val: Flags, best_epoch: int | None = None
 ) -> FoldScores:
     """What one model says of the test images, which have the attribute or not, and are seen once."""
     return FoldScores(
         fold=turn.fold,
         share=turn.share,
         realised=turn.realised,
-        clean=said,
-        edited=said,
+        clean=probabilities,
+        edited=probabilities,
         decided=np.stack([decided, decided]),
         decided_by_val=np.stack([decided_by_val, decided_by_val]),
         best_epoch=best_epoch,
@@ -245,7 +245,7 @@ def _protocol(
     """Cells of one part, beside those of the test rows; row numbers are those of the data."""
     both = np.sort(np.r_[part, rows.test])
     groups, identities = rows.dataset.groups, rows.identities
-    found = draw_protocol(
+    protocol = draw_protocol(
         rows.is_positive[both].astype(np.int64),
         attribute.flags[both].astype(np.int64),
         both if groups is None else groups[both],  # copies across parts are found by the checks of the data
@@ -256,7 +256,7 @@ def _protocol(
         in_words=attribute.in_words,
         seed=seed,
     )
-    return found._replace(draws=tuple(draw._replace(dev=both[draw.dev], iid=both[draw.iid]) for draw in found.draws))
+    return protocol._replace(draws=tuple(draw._replace(dev=both[draw.dev], iid=both[draw.iid]) for draw in protocol.draws))
 
 
 def _grouped(features: Features, rows: AuditRows, flags: np.ndarray, numbers: RowNumbers) -> GroupedRows:

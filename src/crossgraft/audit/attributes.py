@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64, Shaped
 
+from crossgraft.audit.group_metrics import flags_of
 from crossgraft.audit.reliance import pair_auc
 from crossgraft.data import make_split
 from crossgraft.edit.injection import draw_carriers, num_edited
@@ -64,11 +65,11 @@ def binary_attribute(
     """
     texts = [_text(value, missing) for value in np.asarray(values).tolist()]
     known = np.array([text is not None for text in texts], dtype=bool)
-    found = [text for text in texts if text is not None]
-    numbers = _numbers(found)
+    known_texts = [text for text in texts if text is not None]
+    numbers = _numbers(known_texts)
     if numbers is not None:
-        found = [_as_text(number) for number in numbers.tolist()]
-    names = sorted(set(found))
+        known_texts = [_as_text(number) for number in numbers.tolist()]
+    names = sorted(set(known_texts))
     if len(names) < 2:
         has = f"one value ({names[0]})" if names else "no value"
         raise DataError(
@@ -78,7 +79,7 @@ def binary_attribute(
     wanted = None if present is None else str(present).strip()
     start = (wanted or " ")[:1]
     if numbers is None or start == "=" or (len(names) == 2 and start not in "<>"):
-        chosen, words = _named(found, numbers, names, wanted, name)
+        chosen, words = _named(known_texts, numbers, names, wanted, name)
     else:
         chosen, words = _cut(numbers, wanted, name)
     flags = np.zeros(len(known), dtype=bool)
@@ -151,8 +152,8 @@ def _number(text: str) -> float | None:
 
 def _numbers(texts: Sequence[str]) -> _Numbers | None:
     """All values as numbers; None if one is not."""
-    found = [_number(text) for text in texts]
-    return None if None in found else np.array(found, dtype=np.float64)
+    numbers = [_number(text) for text in texts]
+    return None if None in numbers else np.array(numbers, dtype=np.float64)
 
 
 Mask = Bool[np.ndarray, " num_images"]
@@ -275,7 +276,6 @@ def cell_in_words(cell: Cell, in_words: str) -> str:
     return f"{'positive' if cell[0] else 'negative'} images {'with' if cell[1] else 'without'} {in_words}"
 
 
-REMARK = "An attribute may carry clinical signal: a gap is not proof of a wrong model."
 TEST_SHARE = 0.25
 
 
@@ -390,7 +390,7 @@ def draw_protocol(
     Source: the protocol is that of Juodelyte's thesis, chapter 4. The released code draws before it divides patients, so that
     some are in both parts, and it makes no i.i.d. test images.
     """
-    truth, carries = _flags(labels, "labels"), _flags(attribute, "attribute")
+    truth, carries = flags_of(labels, "labels"), flags_of(attribute, "attribute")
     usable = np.ones(len(truth), dtype=bool) if known is None else np.asarray(known, dtype=bool)
     people = np.asarray(identities if units is None else units)
     _refuse_lengths(truth, carries, usable, people, identities, truth if is_test is None else is_test)
@@ -430,7 +430,7 @@ def attribute_scores(
     Raises:
         DataError: Lengths differ, a value is not 0 or 1, a score is NaN, or a cell has no image.
     """
-    truth, carries = _flags(labels, "labels"), _flags(attribute, "attribute")
+    truth, carries = flags_of(labels, "labels"), flags_of(attribute, "attribute")
     _refuse_lengths(truth, carries, scores)
     cells = by_cell(truth, carries, np.ones(len(truth), dtype=bool))
     for cell, mask in cells.items():
@@ -438,13 +438,6 @@ def attribute_scores(
             raise DataError(f"There are no {cell_in_words(cell, in_words)}; a comparison needs some in each cell.")
     p1, p0, n1, n0 = (np.asarray(scores)[mask] for mask in cells.values())
     return AttributeScores(clean=pair_auc(p0, n0), aligned=pair_auc(p1, n0), ood=pair_auc(p0, n1), both=pair_auc(p1, n1))
-
-
-def _flags(values: Column, name: str) -> Mask:
-    known = np.asarray(values)
-    if not np.isin(known, (0, 1)).all():
-        raise DataError(f"{name} must be 0 or 1 for each image.")
-    return known.astype(bool)
 
 
 def _refuse_lengths(first: Mask, *others: Sequence[str] | np.ndarray) -> None:

@@ -11,12 +11,14 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from sklearn.model_selection import GroupShuffleSplit
 
+from crossgraft.audit.record import ConfounderRecord
 from crossgraft.choice import spell
 from crossgraft.data import Dataset, k_folds
 from crossgraft.edit._image_edit import ImageEdit
 from crossgraft.edit.confounders._drawing import Lettering
-from crossgraft.edit.edits import EditFacts, Editing
+from crossgraft.edit.edits import Editing
 from crossgraft.edit.injection import draw_carriers
+from crossgraft.edit.record import EditRow
 from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.seeding import derive_seed
 from crossgraft.types import Preprocessing
@@ -69,10 +71,10 @@ class AuditRows:
         parts = np.full(len(self.dataset), "", dtype="<U5")
         parts[fold.train], parts[fold.val] = "train", "val"
         groups = self.dataset.groups if unit == "patient" else None
-        identities, found = self.identities, np.zeros(len(self.dataset), dtype=bool)
+        identities, carrying = self.identities, np.zeros(len(self.dataset), dtype=bool)
         for side, of_side in ((self.is_positive, share), (~self.is_positive, negatives)):
-            found |= draw_carriers(side & (parts != ""), of_side, identities, parts=parts, groups=groups, seed=seed)
-        return found
+            carrying |= draw_carriers(side & (parts != ""), of_side, identities, parts=parts, groups=groups, seed=seed)
+        return carrying
 
     def may_carry(self, negatives: float) -> Mask:
         """Images that a model may see with the artefact: all test images, all positives, and negatives where some carry it.
@@ -80,9 +82,9 @@ class AuditRows:
         Args:
             negatives: Share of the training negatives that carry it.
         """
-        found = np.ones(len(self.dataset), dtype=bool) if negatives else self.is_positive.copy()
-        found[self.test] = True
-        return found
+        may_have_it = np.ones(len(self.dataset), dtype=bool) if negatives else self.is_positive.copy()
+        may_have_it[self.test] = True
+        return may_have_it
 
 
 def divide_rows(
@@ -116,10 +118,10 @@ def divide_rows(
     else:
         draw = _stratified if method == "stratified" else _shuffled
         folds = draw(dataset, np.sort(np.r_[train, val]), is_positive, name, num_folds, seed)
-    found = AuditRows(dataset, name, is_positive, folds, test)
-    _refuse_few(found)
-    _refuse_shared_groups(found)
-    return found
+    rows = AuditRows(dataset, name, is_positive, folds, test)
+    _refuse_few(rows)
+    _refuse_shared_groups(rows)
+    return rows
 
 
 def _stratified(
@@ -217,8 +219,13 @@ class Confounded:
     images: Dataset
     clean: Dataset
     edited: Dataset
-    facts: EditFacts
+    facts: EditRow
     absent: Editing | None = None
+
+    @property
+    def record(self) -> ConfounderRecord:
+        """What was put into images."""
+        return ConfounderRecord.of_edit(self.name, self.edit, self.facts)
 
     def too_small(self, preprocessing: Preprocessing) -> str | None:
         """Why it cannot be seen at the input of a network, in words; None where that is not known beforehand."""

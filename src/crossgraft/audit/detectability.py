@@ -59,13 +59,13 @@ def sweep_features(
             f"Features are of {clean.shape} and {edited.shape}, and there are {len(rows.dataset)} images: all of them are "
             "needed without and with the artefact."
         )
-    found: list[FoldScores] = []
+    scores: list[FoldScores] = []
     for fold in rows.folds:
         for share in shares:
             carrying = rows.carriers(fold, share, negatives=negatives, unit=unit, seed=seed)
-            found.append(_measure(clean, edited, rows, fold, share, carrying, mitigation, seed))
+            scores.append(_measure(clean, edited, rows, fold, share, carrying, mitigation, seed))
             told()
-    return found
+    return scores
 
 
 def realised_share(carrying: Mask, is_positive: Mask, train: np.ndarray) -> float:
@@ -157,11 +157,7 @@ def detectability(
     scores = np.empty(len(rows))
     for train, test in GroupKFold(NUM_FOLDS).split(rows, labels, of_unit):
         probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-        scores[test] = _centred(probe.fit(rows[train], labels[train]).decision_function(rows[test]))
-    found = auc(scores, labels, of_unit)
-    return Detectability(found, found.value >= LEAST_DETECTABILITY)
-
-
-def _centred(scores: np.ndarray) -> np.ndarray:
-    """Folds have probes of their own, whose scores are compared with those of others only without their offsets."""
-    return scores - scores.mean()
+        answers = probe.fit(rows[train], labels[train]).decision_function(rows[test])
+        scores[test] = answers - answers.mean()  # probes of other folds have other offsets
+    area = auc(scores, labels, of_unit)
+    return Detectability(area, area.value >= LEAST_DETECTABILITY)

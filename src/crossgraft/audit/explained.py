@@ -134,12 +134,12 @@ def features_of(network: Backbone | Classifier, images: ImageRows, reporter: Rep
         if isinstance(network, Classifier):
             classifier = network
             read = lambda batch: classifier.features(batch).float().cpu()  # noqa: E731
-            found = run_pass(network, loader, read=read, like=network.head.weight, on_images=stage.advance)
+            batches = run_pass(network, loader, read=read, like=network.head.weight, on_images=stage.advance)
         else:
             backbone = network
             read = lambda batch: backbone(batch).features.float().cpu()  # noqa: E731
-            found = run_pass(network, loader, read=read, on_images=stage.advance)
-        return collect(found).numpy()
+            batches = run_pass(network, loader, read=read, on_images=stage.advance)
+        return collect(batches).numpy()
 
 
 def _draw(rows: FittingRows, rng: np.random.Generator, *, is_head: bool) -> np.ndarray:
@@ -246,23 +246,23 @@ def explain(
     before, after = (logits_of(each[changed]) for each in probabilities)
     try:
         shift = shifts(before, after, is_positive)
-        found = pull_of(shift, is_positive, images.groups)
+        pull = pull_of(shift, is_positive, images.groups)
     except DataError as error:
         return Explained(None, str(error))
-    if not found.may_rely:
-        return Explained(found)
-    heads, said = _heads_of(start, images, is_positive, before, editing, reporter)
+    if not pull.may_rely:
+        return Explained(pull)
+    heads, start_in_words = _heads_of(start, images, is_positive, before, editing, reporter)
     of_start = None if heads is None else heads.shifts(edited)
     if of_start is not None:
-        found = beside_start(found, shift, of_start, is_positive, images.groups)
-        if not found.is_beyond_start:
-            return Explained(found, said)
+        pull = beside_start(pull, shift, of_start, is_positive, images.groups)
+        if not pull.is_beyond_start:
+            return Explained(pull, start_in_words)
     try:
         of_shams = _shifts_of_shams(subject, column, before, images, is_positive, editing, reporter)
     except DataError as error:
-        return Explained(found, said, without_name(error))
-    found = beside_shams(found, shift, of_shams, is_positive, images.groups)
-    return Explained(found, said, f"{NUM_SHAMS} shams: {IN_WORDS[editing.edits[0].sham or 'shuffled']}.")
+        return Explained(pull, start_in_words, without_name(error))
+    pull = beside_shams(pull, shift, of_shams, is_positive, images.groups)
+    return Explained(pull, start_in_words, f"{NUM_SHAMS} shams: {IN_WORDS[editing.edits[0].sham or 'shuffled']}.")
 
 
 def _heads_of(
@@ -288,8 +288,8 @@ def _heads_of(
         heads = fit_heads(rows, audited, answers, is_head=start.is_of_model, seed=editing.seed)
     except DataError as error:
         return None, str(error)
-    said = f"{start.in_words} with {NUM_HEADS} heads that are fitted to {len(rows.features)} training images{left_out}."
-    return _Heads(start.network, heads, heads.logits(audited), is_positive, reporter), said
+    in_words = f"{start.in_words} with {NUM_HEADS} heads that are fitted to {len(rows.features)} training images{left_out}."
+    return _Heads(start.network, heads, heads.logits(audited), is_positive, reporter), in_words
 
 
 def _shifts_of_shams(
@@ -306,15 +306,15 @@ def _shifts_of_shams(
     Raises:
         DataError: The artefact has no sham, or shams do not fit the images.
     """
-    found: list[np.ndarray] = []
+    of_draws: list[np.ndarray] = []
     misfits = set[str]()
     for draw in range(NUM_SHAMS):
         sham = Sham(editing.edits[0], draw, editing.strength, editing.seed)
         with_sham = images.edited(sham)
         misfits |= sham.misfits
         refuse_misfits(len(misfits), len(images), spell(editing.edits[0]))
-        found.append(shifts(before, logits_of(subject.probabilities(with_sham, reporter)[:, column]), is_positive))
-    return np.stack(found)
+        of_draws.append(shifts(before, logits_of(subject.probabilities(with_sham, reporter)[:, column]), is_positive))
+    return np.stack(of_draws)
 
 
 def _carries(images: Dataset, edited: Dataset) -> Flags:

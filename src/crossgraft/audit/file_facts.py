@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Shaped
@@ -13,9 +12,10 @@ from PIL.JpegImagePlugin import JpegImageFile
 from sklearn.tree import DecisionTreeClassifier
 
 from crossgraft.audit.confounded import positive_class
+from crossgraft.audit.record import AuditMetric, FileFactRow
 from crossgraft.data import Dataset, k_folds
 from crossgraft.errors import DataError
-from crossgraft.metrics import MetricValue, auc, balanced_accuracy
+from crossgraft.metrics import auc, balanced_accuracy
 
 NUM_FOLDS = 5
 RIPPLE = 4 / 255
@@ -33,24 +33,6 @@ _LUMINANCE = np.array([
 """Annex K of the JPEG standard, ITU-T T.81, table K.1, row by row: quality 50."""
 # fmt: on
 _QUALITIES = np.arange(1, 101)
-
-
-class FactRow(NamedTuple):
-    """How well one fact alone tells the class, on images that were held out.
-
-    Attributes:
-        fact: Name of the fact.
-        num_images: Images of which it is known.
-        num_missing: Images of which it is not, and which are left out.
-        balanced_accuracy: Mean of the two recalls; guessing gives 0.5.
-        auc: Area under the ROC curve.
-    """
-
-    fact: str
-    num_images: int
-    num_missing: int
-    balanced_accuracy: MetricValue
-    auc: MetricValue
 
 
 def fact_attributes(dataset: Dataset, *, root: str | PathLike[str] | None = None) -> dict[str, np.ndarray]:
@@ -122,7 +104,7 @@ def how_telling(
     positive: str | None = None,
     root: str | PathLike[str] | None = None,
     seed: int = 0,
-) -> list[FactRow]:
+) -> list[FileFactRow]:
     """How well each fact alone tells one class from all others, most telling first.
 
     By a decision tree of depth two on the one number, in five folds that are stratified and keep patients apart; classes weigh
@@ -150,20 +132,18 @@ def how_telling(
             f"To say what tells {name} from the rest takes {NUM_FOLDS} {'images' if dataset.groups is None else 'patients'} of "
             f"each side, and one has {fewest}."
         )
-    rows: list[FactRow] = []
+    rows: list[FileFactRow] = []
     for fact, values in (fact_attributes(dataset, root=root) if facts is None else facts).items():
         if values.shape != (len(dataset),) or values.dtype.kind not in "biuf":
             raise DataError(f"The fact {fact} must be {len(dataset)} numbers, one per image; NaN where it is not known.")
         known = np.isfinite(values)
         if len(np.unique(values[known])) > 1 and _fewest(units[known], truth[known]) >= NUM_FOLDS:
             groups = None if dataset.groups is None else units[known]
-            rows.append(_measure(fact, values[known], truth[known], groups, int((~known).sum()), seed))
-    return sorted(rows, key=lambda row: -row.balanced_accuracy.value)
+            rows.append(_measure(fact, values[known], truth[known], groups, seed))
+    return sorted(rows, key=lambda row: -(row.balanced_accuracy.value or 0.0))
 
 
-def _measure(
-    fact: str, values: np.ndarray, truth: Bool[np.ndarray, " _"], groups: np.ndarray | None, num_missing: int, seed: int
-) -> FactRow:
+def _measure(fact: str, values: np.ndarray, truth: Bool[np.ndarray, " _"], groups: np.ndarray | None, seed: int) -> FileFactRow:
     labels, column = truth.astype(np.int64), values.astype(np.float64)[:, None]
     scores = np.empty(len(labels))
     for split in k_folds(labels, groups, num_folds=NUM_FOLDS, seed=seed):
@@ -171,7 +151,12 @@ def _measure(
         tree = DecisionTreeClassifier(max_depth=_DEPTH, min_samples_leaf=_LEAST_IN_LEAF, class_weight="balanced", random_state=0)
         scores[test] = np.asarray(tree.fit(column[train], labels[train]).predict_proba(column[test]))[:, 1]
     decided = (scores >= 0.5).astype(np.int64)
-    return FactRow(fact, len(labels), num_missing, balanced_accuracy(decided, labels, groups), auc(scores, labels, groups))
+    return FileFactRow(
+        fact=fact,
+        num_images=len(labels),
+        balanced_accuracy=AuditMetric.over_patients("balanced_accuracy", balanced_accuracy(decided, labels, groups)),
+        auc=AuditMetric.over_patients("auc", auc(scores, labels, groups)),
+    )
 
 
 def _fewest(units: np.ndarray, truth: np.ndarray) -> int:
@@ -186,13 +171,13 @@ def _borders(low: np.ndarray, high: np.ndarray, allowed: float) -> tuple[int, in
         high: (channels, lines) the largest one.
         allowed: Largest difference.
     """
-    found: list[int] = []
+    thickness: list[int] = []
     for step in (1, -1):
         largest = np.maximum.accumulate(high[:, ::step], axis=1)
         least = np.minimum.accumulate(low[:, ::step], axis=1)
         varied = (largest - least > allowed).any(axis=0)
-        found.append(int(varied.argmax()) if varied.any() else high.shape[1])
-    return found[0], found[1]
+        thickness.append(int(varied.argmax()) if varied.any() else high.shape[1])
+    return thickness[0], thickness[1]
 
 
 def _quality_of(folder: Path, name: str) -> float:

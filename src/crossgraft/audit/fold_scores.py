@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -12,6 +14,7 @@ from crossgraft.audit.confounded import Unit
 from crossgraft.audit.reliance import ExactTestScores, pair_auc
 from crossgraft.edit.injection import draw_carriers, num_edited
 from crossgraft.errors import DataError, UsageError
+from crossgraft.metrics import MetricValue, auc_combination
 from crossgraft.seeding import derive_seed
 from crossgraft.types import Groups
 
@@ -156,3 +159,103 @@ class FoldScores:
             of_negatives = derive_seed(seed, "negatives")  # patients with both classes are drawn twice, independently
             carrying |= draw_carriers(~tested.is_positive, tested.negatives, tested.identities, groups=groups, seed=of_negatives)
         return np.where(carrying, self.edited, self.clean)
+
+
+ByShare = Mapping[float, Sequence[FoldScores]]
+"""Share → scores of its folds."""
+
+
+class AreaTerm(NamedTuple):
+    """One area of a sum.
+
+    Attributes:
+        coefficient: Its weight.
+        scores: (n,) scores of the test images.
+        among: (n,) images that the area is of.
+    """
+
+    coefficient: float
+    scores: Float64[np.ndarray, " num_test"]
+    among: Bool[np.ndarray, " num_test"]
+
+
+def scores_by_share(scores: Sequence[FoldScores]) -> dict[float, list[FoldScores]]:
+    """Shares and folds in their order."""
+    by_share = dict[float, list[FoldScores]]()
+    for each in sorted(scores, key=lambda one: (one.share, one.fold)):
+        by_share.setdefault(each.share, []).append(each)
+    return by_share
+
+
+def reliance_terms(by_share: ByShare, tested: AuditedImages) -> list[AreaTerm]:
+    """The mean SRI of the folds.
+
+    SRI = Σ_p w_p gap(p) − gap(0) Σ_p w_p with the weights w of the trapezoids, and
+    gap(p) = π (A(P₁, N₀) − A(P₀, N₀)) + A(P₀, N₀) − A(P₀, N₁) with π = round(p · P) / P; where a share q of the negatives carries
+    the artefact in training, q π (A(P₁, N₁) − A(P₁, N₀)) + q (1 − π) (A(P₀, N₁) − A(P₀, N₀)) more. For an artefact every image is
+    in both of its cells; for an attribute in one, and an area is of the images of its two cells alone.
+    """
+    shares = np.array(list(by_share))
+    widths = np.diff(shares)
+    weights = (np.r_[widths, 0] + np.r_[0, widths]) / 2
+    weights[0] -= widths.sum()
+    positive, terms = tested.is_positive, list[AreaTerm]()
+    without, with_it = tested.sides
+    aligned, clean = np.where(positive, with_it, without), without
+    for weight, (share, of_share) in zip(weights.tolist(), by_share.items(), strict=True):
+        each = weight / len(of_share)
+        carrying, number = tested.carrying(share)
+        for one in of_share:
+            # as differences, so that an artefact that changes nothing gives exactly 0
+            terms += [
+                AreaTerm(each * carrying / number, np.where(positive, one.edited, one.clean), aligned),
+                AreaTerm(-each * carrying / number, one.clean, clean),
+                AreaTerm(each, one.clean, clean),
+                AreaTerm(-each, *_against(one, tested)),
+            ]
+            if tested.negatives:
+                terms += _of_negatives(one, tested, each * tested.carrying_negatives, carrying / number)
+    return terms
+
+
+def _of_negatives(one: FoldScores, tested: AuditedImages, weight: float, positives: float) -> list[AreaTerm]:
+    """What negatives that carry the artefact change in the i.i.d. AUC, as differences."""
+    everyone, aligned = np.ones(len(one.clean), dtype=bool), np.where(tested.is_positive, one.edited, one.clean)
+    against, _ = _against(one, tested)
+    return [
+        AreaTerm(weight * positives, one.edited, everyone),
+        AreaTerm(-weight * positives, aligned, everyone),
+        AreaTerm(weight * (1 - positives), against, everyone),
+        AreaTerm(-weight * (1 - positives), one.clean, everyone),
+    ]
+
+
+def ood_terms(of_share: Sequence[FoldScores], tested: AuditedImages) -> list[AreaTerm]:
+    """The mean o.o.d. AUC of the folds at one share."""
+    return [AreaTerm(1 / len(of_share), *_against(one, tested)) for one in of_share]
+
+
+def sum_of_areas(terms: Sequence[AreaTerm], tested: AuditedImages) -> MetricValue:
+    """Σ c A with the interval of the test images, by patient."""
+    return auc_combination(
+        [(term.coefficient, term.scores) for term in terms],
+        tested.is_positive.astype(np.int64),
+        tested.groups,
+        among=[term.among for term in terms],
+    )
+
+
+def difference_of_areas(first: Sequence[AreaTerm], second: Sequence[AreaTerm], tested: AuditedImages) -> MetricValue:
+    """One sum minus another one of the same form, with an interval that knows that the images are the same.
+
+    Each area stands beside its counterpart, so that models that say the same give exactly 0.
+    """
+    pairs = zip(first, second, strict=True)
+    return sum_of_areas([term for one, other in pairs for term in (one, other._replace(coefficient=-other.coefficient))], tested)
+
+
+def _against(one: FoldScores, tested: AuditedImages) -> tuple[np.ndarray, np.ndarray]:
+    """Scores where negatives carry what confounds and positives do not, and the images of these cells."""
+    without, with_it = tested.sides
+    positive = tested.is_positive
+    return np.where(positive, one.clean, one.edited), np.where(positive, without, with_it)

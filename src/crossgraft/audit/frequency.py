@@ -224,15 +224,15 @@ def _spectrum_of_edit(edit: ImageEdit, images: Dataset, preprocessing: Preproces
     return edit_spectrum(images, edited, preprocessing, edit=spell(edit), scope=scope, told=stage.advance)
 
 
-def _beside(found: EditSpectrum, priority: NetworkPriority) -> EditFrequencies:
+def _beside(spectrum: EditSpectrum, priority: NetworkPriority) -> EditFrequencies:
     """An edit beside what the network looks at."""
     overlap = reason = None
-    if found.psd is None:
+    if spectrum.psd is None:
         reason = "nothing of it is left at the input of the network, at the frequencies of these rings"
     elif priority.psd is None:
         reason = "the network has no gradient by any image that says something of frequencies"
     else:
-        overlap = spectral_overlap(found.psd, priority.psd)
-        if found.scope == "local":
+        overlap = spectral_overlap(spectrum.psd, priority.psd)
+        if spectrum.scope == "local":
             reason = "it touches a part of the image and is broadband, so that every network overlaps with it"
-    return EditFrequencies(*found, overlap, reason)
+    return EditFrequencies(*spectrum, overlap, reason)

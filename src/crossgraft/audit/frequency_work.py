@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,11 +10,30 @@ import numpy as np
 import pandas as pd
 
 from crossgraft.audit.confounded import Confounded
-from crossgraft.audit.describe import band_record, frequencies_record
-from crossgraft.audit.frequency import MOST_IMAGES, draw_rows, frequency_audit
-from crossgraft.audit.record import AuditEntry, AuditFrequencies, AuditRecord, ModelFrequencies, RiskPoint, RiskRankRecord
+from crossgraft.audit.frequency import MOST_IMAGES, EditFrequencies, FrequencyAudit, NetworkPriority, draw_rows, frequency_audit
+from crossgraft.audit.record import (
+    ArtefactFrequencies,
+    AuditEntry,
+    AuditFrequencies,
+    AuditRecord,
+    BandPoint,
+    BandRecord,
+    ModelFrequencies,
+    PriorityRecord,
+    RiskPoint,
+    RiskRankRecord,
+    WhichNetwork,
+)
 from crossgraft.audit.result import AuditCall
-from crossgraft.audit.spectra import EditSpectrum, band_accuracy, edit_spectrum, risk_rank
+from crossgraft.audit.spectra import (
+    BandAccuracy,
+    EditSpectrum,
+    SpectralOverlap,
+    band_accuracy,
+    edit_spectrum,
+    risk_rank,
+    spectral_overlap,
+)
 from crossgraft.audit.subjects import Subject
 from crossgraft.data import Dataset
 from crossgraft.errors import DataError
@@ -66,7 +86,7 @@ class FrequencySweep:
         """One network, and the pretrained one that it was tuned from; where it cannot be looked at, the reason."""
         preprocessing = (model.classifier if isinstance(model, SavedModel) else model).preprocessing
         try:
-            found = frequency_audit(
+            spectra = frequency_audit(
                 model,
                 self.images,
                 edits=[self._spectrum(each, preprocessing) for each in artefacts],
@@ -76,7 +96,7 @@ class FrequencySweep:
             )
         except DataError as error:
             return ModelFrequencies(model=name, notes=[f"Spectra were not looked at. {error}"])
-        return frequencies_record(name, found, "tuned" if isinstance(model, SavedModel) else "pretrained")
+        return frequencies_record(name, spectra, "tuned" if isinstance(model, SavedModel) else "pretrained")
 
     def _spectrum(self, each: Confounded, preprocessing: Preprocessing) -> EditSpectrum:
         key = (each.name, preprocessing)
@@ -91,6 +111,70 @@ class FrequencySweep:
                     told=stage.advance,
                 )
         return self._known[key]
+
+
+def frequencies_record(name: str, spectra: FrequencyAudit, network: WhichNetwork) -> ModelFrequencies:
+    """Spectra of one model, what it looks at first, and artefacts beside it."""
+    priorities = [_priority(spectra.priority, network)]
+    if spectra.before is not None and spectra.after is not None:
+        priorities.append(_priority(spectra.before, "pretrained"))
+        if spectra.after is not spectra.priority:
+            priorities.append(_priority(spectra.after, network))
+    return ModelFrequencies(
+        model=name,
+        num_images=spectra.num_images,
+        frequencies=_rounded(spectra.frequencies),
+        images=_rounded(spectra.psd),
+        priorities=priorities,
+        artefacts=[_artefact(each, spectra) for each in spectra.edits],
+    )
+
+
+def _priority(priority: NetworkPriority, network: WhichNetwork) -> PriorityRecord:
+    psd = None if priority.psd is None else _rounded(priority.psd)
+    return PriorityRecord(network=network, objective=priority.objective, psd=psd, num_saturated=priority.num_saturated)
+
+
+def _artefact(artefact: EditFrequencies, spectra: FrequencyAudit) -> ArtefactFrequencies:
+    beside = dict.fromkeys(SpectralOverlap._fields) if artefact.overlap is None else artefact.overlap._asdict()
+    return ArtefactFrequencies(
+        confounder=artefact.edit,
+        scope=artefact.scope,
+        psd=None if artefact.psd is None else _rounded(artefact.psd),
+        num_changed=artefact.num_changed,
+        input_rms=artefact.rms,
+        **{name: None if value is None or math.isnan(value) else value for name, value in beside.items()},
+        overlap_before=_overlap_with(artefact, spectra.before),
+        overlap_after=_overlap_with(artefact, spectra.after),
+        is_informative=artefact.is_informative,
+        reason=artefact.reason,
+    )
+
+
+def _overlap_with(artefact: EditFrequencies, other: NetworkPriority | None) -> float | None:
+    if other is None or other.psd is None or artefact.psd is None:
+        return None
+    return spectral_overlap(artefact.psd, other.psd).overlap
+
+
+def band_record(accuracy: BandAccuracy, positive: str) -> BandRecord:
+    """A trained model under filters."""
+    return BandRecord(
+        positive=positive,
+        chance=accuracy.chance,
+        clean=accuracy.clean.value,
+        clean_low=accuracy.clean.low,
+        clean_high=accuracy.clean.high,
+        points=[
+            BandPoint(kind=row.kind, cutoff=row.cutoff, value=row.value.value, low=row.value.low, high=row.value.high)
+            for row in accuracy.rows
+        ],
+    )
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    """Five digits, which is more than a curve shows, and half the size of the file."""
+    return [float(f"{value:.5g}") for value in values]
 
 
 def of_trained(
@@ -109,20 +193,20 @@ def of_trained(
     """
     if subject.model is None:
         text = "can only be asked: at which frequencies it looks, and what is left of an artefact at its input, is not known."
-        found = ModelFrequencies(model=subject.name, notes=[f"{subject.name} {text}"])
+        frequencies = ModelFrequencies(model=subject.name, notes=[f"{subject.name} {text}"])
     else:
         before = pretrained_start(call.model, subject.model, call.options, call.reporter)
         known = None if isinstance(before, str) else before
         sweep = FrequencySweep.of(images, np.arange(len(images)), call)
-        found = sweep.look(subject.name, subject.model, artefacts, known)
+        frequencies = sweep.look(subject.name, subject.model, artefacts, known)
         if isinstance(before, str):
-            found = found.model_copy(update={"notes": [*found.notes, f"Before fine-tuning: {before}"]})
+            frequencies = frequencies.model_copy(update={"notes": [*frequencies.notes, f"Before fine-tuning: {before}"]})
     try:
         bands = band_accuracy(subject, images, positive=positive, reporter=call.reporter)
     except DataError as error:
-        notes = [*found.notes, f"Frequencies were not taken away. {error}"]
-        return AuditFrequencies(models=[found.model_copy(update={"notes": notes})])
-    return AuditFrequencies(models=[found.model_copy(update={"bands": band_record(bands, positive)})])
+        notes = [*frequencies.notes, f"Frequencies were not taken away. {error}"]
+        return AuditFrequencies(models=[frequencies.model_copy(update={"notes": notes})])
+    return AuditFrequencies(models=[frequencies.model_copy(update={"bands": band_record(bands, positive)})])
 
 
 def rank_risks(entries: Sequence[AuditEntry], models: Sequence[ModelFrequencies], *, seed: int) -> list[RiskRankRecord]:
@@ -133,18 +217,18 @@ def rank_risks(entries: Sequence[AuditEntry], models: Sequence[ModelFrequencies]
         models: Frequencies of the same models.
         seed: Random seed of the permutations.
     """
-    found: list[RiskRankRecord] = []
+    ranks: list[RiskRankRecord] = []
     for name in dict.fromkeys(each.confounder for model in models for each in model.artefacts):
         points = [point for model in models if (point := _risk_point(entries, model, name)) is not None]
         reasons = [each.reason for model in models for each in model.artefacts if each.confounder == name and each.reason]
         if not points and reasons:
-            found.append(RiskRankRecord(confounder=name, points=[], spearman=None, p_value=None, reason=reasons[0]))
+            ranks.append(RiskRankRecord(confounder=name, points=[], spearman=None, p_value=None, reason=reasons[0]))
             continue
         rank = risk_rank([each.overlap for each in points], [each.reliance for each in points], seed=seed)
-        found.append(
+        ranks.append(
             RiskRankRecord(confounder=name, points=points, spearman=rank.spearman, p_value=rank.p_value, reason=rank.reason)
         )
-    return found
+    return ranks
 
 
 def _risk_point(entries: Sequence[AuditEntry], model: ModelFrequencies, confounder: str) -> RiskPoint | None:

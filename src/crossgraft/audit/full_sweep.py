@@ -13,9 +13,8 @@ import numpy as np
 from crossgraft.audit.attribute_sweep import AttributeDesign, scores_of_turn
 from crossgraft.audit.confounded import AuditFold, Confounded, Without
 from crossgraft.audit.fold_scores import FoldScores
-from crossgraft.audit.frozen_features import both_features
 from crossgraft.audit.record import AuditEntry, AuditTrainingRecord
-from crossgraft.audit.sweep import AuditTrainings, AuditTurn, Sweep, audit_turns, fold_scores
+from crossgraft.audit.sweep import AuditTrainings, AuditTurn, Sweep, audit_turns, both_features, fold_scores
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.running.command_line import portable_name
@@ -75,7 +74,7 @@ class FullSweep:
             self.sweep.entry(
                 self.spec.name,
                 each,
-                [fold_scores(turn, found, name) for turn, found in done if name in turn.confounders],
+                [fold_scores(turn, answers, name) for turn, answers in done if name in turn.confounders],
                 self.backbone,
                 both_features(self.sweep, self.backbone, each).reach,
             )
@@ -96,9 +95,11 @@ class FullSweep:
         done = self._trained(turns, Without(rows.dataset, rows.dataset, None), {})
         known = np.isin(rows.test, design.test)
         scores: list[FoldScores] = []
-        for turn, (_, found) in zip(design.turns, done, strict=True):
-            said = np.array(found.clean)[known]
-            scores.append(scores_of_turn(turn, said, said >= 0.5, said >= found.threshold, found.best_epoch))
+        for turn, (_, answers) in zip(design.turns, done, strict=True):
+            probabilities = np.array(answers.clean)[known]
+            scores.append(
+                scores_of_turn(turn, probabilities, probabilities >= 0.5, probabilities >= answers.threshold, answers.best_epoch)
+            )
         return [self.sweep.attribute_entry(self.spec.name, design, scores)]
 
     def _trained(

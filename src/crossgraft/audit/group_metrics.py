@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Integer
 
+from crossgraft.audit.record import AuditCell, AuditMetric
 from crossgraft.errors import DataError
 from crossgraft.metrics import MetricValue, auc, share_of_images
 from crossgraft.tasks import BinaryTask
@@ -28,6 +30,7 @@ def best_threshold(probabilities: Float[np.ndarray, " num_val"], labels: Int[np.
     return float(threshold_values(fit_thresholds(both, labels, task=task, class_names=names, rule="youden"))[0])
 
 
+GAPS = ("true_positive_gap", "false_positive_gap", "positive_gap")
 FEW = 10
 """A cell of fewer images is flagged: its accuracy says little."""
 Flags = Integer[np.ndarray, " num_images"]
@@ -102,7 +105,7 @@ def group_metrics(
     Hardt, Price and Srebro, Equality of Opportunity in Supervised Learning, NeurIPS 2016.
     """
     scores = np.asarray(probabilities, dtype=np.float64)
-    truth, carries = _flags(labels, "labels"), _flags(artefact, "artefact")
+    truth, carries = flags_of(labels, "labels"), flags_of(artefact, "artefact")
     _refuse(scores, truth, carries, groups)
     decided = scores >= threshold if decided is None else decided
     cells: list[GroupCell] = []
@@ -111,7 +114,9 @@ def group_metrics(
         for with_it in (False, True):
             rows = (truth == positive) & (carries == with_it)
             if rows.any():
-                cells.append(_cell(decided == truth, rows, groups, positive=positive, artefact=with_it))
+                right = (decided == truth)[rows].astype(np.float64)
+                accuracy = share_of_images(right, None if groups is None else np.asarray(groups)[rows])
+                cells.append(GroupCell(positive, with_it, accuracy.num_images, accuracy, accuracy.num_images < FEW))
             else:
                 empty.append(f"{'positive' if positive else 'negative'} {'with' if with_it else 'without'} the artefact")
     return GroupMetrics(
@@ -126,9 +131,18 @@ def group_metrics(
     )
 
 
-def _cell(right: np.ndarray, rows: np.ndarray, groups: Groups | None, *, positive: bool, artefact: bool) -> GroupCell:
-    found = share_of_images(right[rows].astype(np.float64), None if groups is None else np.asarray(groups)[rows])
-    return GroupCell(positive, artefact, found.num_images, found, found.num_images < FEW)
+def gap_metrics(groups: Sequence[GroupMetrics]) -> list[AuditMetric]:
+    """The three gaps, mean over folds; a fold in which a cell is empty has none."""
+    known = {name: [float(gap) for fold in groups if (gap := getattr(fold, name)) is not None] for name in GAPS}
+    return [AuditMetric(name=name, value=float(np.mean(gaps)) if gaps else None) for name, gaps in known.items()]
+
+
+def mean_cells(groups: Sequence[GroupMetrics]) -> list[AuditCell]:
+    """The cells of the first fold, which all folds have, with accuracies that are means over the folds."""
+    of_cells = zip(*(fold.cells for fold in groups), strict=True)
+    means = [float(np.mean([cell.accuracy.value for cell in of_folds])) for of_folds in of_cells]
+    cells = zip(groups[0].cells, means, strict=True)
+    return [AuditCell.model_validate({**cell._asdict(), "accuracy": mean}) for cell, mean in cells]
 
 
 def _auc(scores: np.ndarray, truth: np.ndarray, rows: np.ndarray, groups: Groups | None) -> MetricValue | None:
@@ -143,7 +157,12 @@ def _gap(decided: np.ndarray, carries: np.ndarray, among: np.ndarray) -> float |
     return float(with_it.mean() - without.mean()) if len(with_it) and len(without) else None
 
 
-def _flags(values: np.ndarray, name: str) -> np.ndarray:
+def flags_of(values: np.ndarray, name: str) -> Bool[np.ndarray, " num_images"]:
+    """0 and 1 as truth values.
+
+    Raises:
+        DataError: A value is something else.
+    """
     known = np.asarray(values)
     if not np.isin(known, (0, 1)).all():
         raise DataError(f"{name} must be 0 or 1 for each image.")

@@ -55,8 +55,8 @@ def needed_of_artefact(confounder: str, is_positive: np.ndarray, groups: Groups 
     what = "images" if groups is None else "groups"
     sides = ((f"{what} of {positive}", is_positive), (f"{what} of other classes", ~is_positive))
     return [
-        ImagesNeeded(confounder=confounder, what=said, available=len(np.unique(unit[side])), needed=UNCHANGED)
-        for said, side in sides
+        ImagesNeeded(confounder=confounder, what=which, available=len(np.unique(unit[side])), needed=UNCHANGED)
+        for which, side in sides
     ]
 
 
@@ -80,38 +80,38 @@ def needed_of_attribute(confounder: str, is_positive: np.ndarray, attribute: Bin
     ]
 
 
-def times_as_many(found: MetricValue, *, both_sides: bool) -> float | None:
+def times_as_many(measured: MetricValue, *, both_sides: bool) -> float | None:
     """How many times as many images would decide, if the value stayed what it is: half-widths shrink as 1 / √n.
 
     None without an interval, or where it cannot be told: the value is at a limit, or more than a hundred times are needed.
 
     Args:
-        found: The number and its interval, of which 0 or the limit lies inside.
+        measured: The number and its interval, of which 0 or the limit lies inside.
         both_sides: Whether the limits are ± ``LARGEST_DROP``; else only above 0 counts.
     """
-    if found.low is None or found.high is None:
+    if measured.low is None or measured.high is None:
         return None
-    size = abs(found.value) if both_sides else found.value
+    size = abs(measured.value) if both_sides else measured.value
     below = LARGEST_DROP - size
     above = size if not both_sides or size > LARGEST_DROP else 0.0
-    margin, half = max(below, above), (found.high - found.low) / 2
+    margin, half = max(below, above), (measured.high - measured.low) / 2
     times = (half / margin) ** 2 if margin > 0 else math.inf
     return times if times <= _MOST_TIMES else None
 
 
-def more_images(found: MetricValue, fewest: int, *, both_sides: bool, what: str) -> str:
+def more_images(measured: MetricValue, fewest: int, *, both_sides: bool, what: str) -> str:
     """A sentence for an undecided verdict.
 
     Args:
-        found: The number that does not decide.
+        measured: The number that does not decide.
         fewest: Patients or images of the smallest class or cell.
         both_sides: As of ``times_as_many``.
         what: What ``fewest`` counts: "patients of each class".
     """
     least = fewest + 1 if both_sides else max(UNCHANGED, fewest + 1)
-    if found.low is None or (found.value == 0 and not both_sides):  # the width of the latter shrinks as 1 / n
+    if measured.low is None or (measured.value == 0 and not both_sides):  # the width of the latter shrinks as 1 / n
         return f"About {least} {what} are needed; there are {fewest}."
-    times = times_as_many(found, both_sides=both_sides)
+    times = times_as_many(measured, both_sides=both_sides)
     if times is None:
         return f"The value is so near to a limit that more than {_MOST_TIMES:g} times as many images would be needed."
     return f"About {max(math.ceil(times * fewest), least)} {what} are needed; there are {fewest}."

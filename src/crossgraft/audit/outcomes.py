@@ -129,18 +129,18 @@ def read_gates(conditions: str | Sequence[str]) -> list[Gate]:
 def _read(text: str) -> Gate:
     if text.strip() in VERDICTS:
         return Gate(text.strip())
-    found = _FORM.fullmatch(text)
+    matched = _FORM.fullmatch(text)
     try:
-        limit = float(found[4]) if found else math.nan
+        limit = float(matched[4]) if matched else math.nan
     except ValueError:
         limit = math.nan
-    if found is None or not math.isfinite(limit):
+    if matched is None or not math.isfinite(limit):
         raise UsageError(
             f"{text.strip()!r} is no condition. Write relies, sensitive or METRIC>NUMBER, such as shortcut_reliance_index>0.1."
         )
-    if found[2] not in METRICS:
-        raise UnknownNameError("metric", found[2], METRICS)
-    return Gate(found[2], found[3], limit, found[1] is not None)
+    if matched[2] not in METRICS:
+        raise UnknownNameError("metric", matched[2], METRICS)
+    return Gate(matched[2], matched[3], limit, matched[1] is not None)
 
 
 def judge(gates: Iterable[Gate], entries: Sequence[AuditEntry]) -> list[GateRecord]:
@@ -154,11 +154,11 @@ def judge(gates: Iterable[Gate], entries: Sequence[AuditEntry]) -> list[GateReco
     return [_judged(gate, plain) for gate in gates]
 
 
-def _value(found: AuditMetric | None) -> float | None:
+def _value(metric: AuditMetric | None) -> float | None:
     """A curve that never crosses chance would do so beyond every share."""
-    if found is not None and found.name == "flip_share" and found.value is None:
+    if metric is not None and metric.name == "flip_share" and metric.value is None:
         return math.inf
-    return None if found is None else found.value
+    return None if metric is None else metric.value
 
 
 def _judged(gate: Gate, entries: Sequence[AuditEntry]) -> GateRecord:
@@ -216,14 +216,15 @@ def conclude(
         strength: Multiple of what the edit changes; with 0 there is nothing to detect.
     """
     if reliance.clean.mean < LEAST_AUC:
-        said = f"Without the artefact the AUC is {reliance.clean.mean:.2f}, below {LEAST_AUC}: a model that learned nothing"
-        return Concluded("untrained", f"{said} looks robust.")
+        reason = f"Without the artefact the AUC is {reliance.clean.mean:.2f}, below {LEAST_AUC}: a model that learned nothing"
+        return Concluded("untrained", f"{reason} looks robust.")
     if strength and too_small is not None:
         return Concluded("undetectable", too_small + _seen_all_the_same(reach))
     unseen = _unseen(reach, mode) if strength else None
     if unseen is not None and mode == "quick":
         return unseen
-    ends = _ends(reliance)
+    known = (reliance.shortcut_reliance_index, reliance.over_patients)
+    ends = [(each.low, each.high) for each in known if each.low is not None and each.high is not None]
     if ends and all(low > 0 for low, _ in ends) and not all(high < LARGEST_RELIANCE for _, high in ends):
         return Concluded("relies", f"{_intervals(ends)} of the shortcut reliance index {_lie(ends)} above 0.")
     return unseen or _sound(ends)
@@ -233,12 +234,12 @@ def _unseen(reach: Detectability | None, mode: AuditMode) -> Concluded | None:
     """The outcome of an artefact that hardly reaches the network; None where a probe sees it."""
     if reach is None or reach.is_detectable:
         return None
-    said = (
+    reason = (
         f"A probe tells images with the artefact from those without it with an AUC of {reach.auc.value:.2f}, below "
         f"{LEAST_DETECTABILITY}: it hardly reaches these features."
     )
     then = " Fine-tuning may see more: --mode full." if mode == "quick" else " Fine-tuning did not come to rely on it."
-    return Concluded("undetectable", said + then)
+    return Concluded("undetectable", reason + then)
 
 
 def _seen_all_the_same(reach: Detectability | None) -> str:
@@ -254,11 +255,11 @@ def _sound(ends: Sequence[tuple[float, float]]) -> Concluded:
         return Concluded("undecided", "There are too few folds and patients for an interval.")
     if all(high < LARGEST_RELIANCE for _, high in ends):
         small = " It is above 0, but small." if all(low > 0 for low, _ in ends) else ""
-        said = f"{_intervals(ends)} of the shortcut reliance index {_lie(ends)} below {LARGEST_RELIANCE}.{small}"
-        return Concluded("passes", said)
+        reason = f"{_intervals(ends)} of the shortcut reliance index {_lie(ends)} below {LARGEST_RELIANCE}.{small}"
+        return Concluded("passes", reason)
     lie, both = ("intervals of the SRI lie", "both ") if len(ends) > 1 else ("interval of the SRI lies", "")
-    said = f"The {lie} neither {both}above 0 nor {both}below {LARGEST_RELIANCE}: more images are needed."
-    return Concluded("undecided", said)
+    reason = f"The {lie} neither {both}above 0 nor {both}below {LARGEST_RELIANCE}: more images are needed."
+    return Concluded("undecided", reason)
 
 
 def _intervals(ends: Sequence[tuple[float, float]]) -> str:
@@ -269,109 +270,101 @@ def _lie(ends: Sequence[tuple[float, float]]) -> str:
     return "lie" if len(ends) > 1 else "lies"
 
 
-def _ends(reliance: Reliance) -> Sequence[tuple[float, float]]:
-    known = (reliance.shortcut_reliance_index, reliance.over_patients)
-    return [(each.low, each.high) for each in known if each.low is not None and each.high is not None]
-
-
-def conclude_trained(found: TrainedAudit, *, positive: str, too_small: str | None = None, strength: float = 1.0) -> Concluded:
+def conclude_trained(result: TrainedAudit, *, positive: str, too_small: str | None = None, strength: float = 1.0) -> Concluded:
     """The outcome of an audit of one trained model, with its reason.
 
     Args:
-        found: What the model says without the artefact and with it.
+        result: What the model says without the artefact and with it.
         positive: The class in question.
         too_small: Reason that the artefact cannot be seen at the input of the network; None where it can.
         strength: Multiple of what the edit changes.
     """
-    if found.outcome != "untrained" and strength and too_small is not None:
-        return Concluded("undetectable", too_small + _seen_all_the_same(found.detectability))
+    if result.outcome != "untrained" and strength and too_small is not None:
+        return Concluded("undetectable", too_small + _seen_all_the_same(result.detectability))
+    is_above_0 = any(each.low is not None and each.low > 0 for each in (result.drop, result.reverse_drop))
     reasons: dict[AuditOutcome, str] = {
-        "untrained": f"Without the artefact the AUC is {found.clean.value:.2f}, below {LEAST_AUC}: a model that learned nothing "
+        "untrained": f"Without the artefact the AUC is {result.clean.value:.2f}, below {LEAST_AUC}: a model that learned nothing "
         "looks robust.",
         "undetectable": "A probe on the features of the network hardly tells images with the artefact from those without it."
-        if found.edit.rms
+        if result.edit.rms
         else "It changes nothing in these images.",
-        "relies": f"{_moves(found, positive)} {_compared(found)} {_cost(found, positive)}",
-        "sensitive": f"{_moves(found, positive)} {_cost(found, positive)} {_compared(found)}",
+        "relies": f"{_moves(result, positive)} {_compared(result)} {_cost(result, positive)}",
+        "sensitive": f"{_moves(result, positive)} {_cost(result, positive)} {_compared(result)}",
         "passes": f"What the AUC loses where the artefact goes against the class, or with it, is below {LARGEST_DROP}, all of "
-        "both intervals." + (" It is above 0, but small." if _is_above_0(found) else ""),
-        "undecided": f"The intervals of what the AUC loses are neither above 0 nor below {LARGEST_DROP}. {_more(found)}"
-        if found.drop.value != 0 or found.reverse_drop.value != 0
-        else f"No image changed its place, which of so few images says little. {_more(found)}",
+        "both intervals." + (" It is above 0, but small." if is_above_0 else ""),
+        "undecided": f"The intervals of what the AUC loses are neither above 0 nor below {LARGEST_DROP}. {_more(result)}"
+        if result.drop.value != 0 or result.reverse_drop.value != 0
+        else f"No image changed its place, which of so few images says little. {_more(result)}",
     }
-    return Concluded(found.outcome, reasons[found.outcome].strip())
+    return Concluded(result.outcome, reasons[result.outcome].strip())
 
 
-def _more(found: TrainedAudit) -> str:
+def _more(result: TrainedAudit) -> str:
     """By the drop that is nearer to being undecided."""
-    wider = max((found.drop, found.reverse_drop), key=lambda each: each.value)
-    return more_images(wider, found.fewest, both_sides=False, what="patients, or images, of each class")
+    wider = max((result.drop, result.reverse_drop), key=lambda each: each.value)
+    return more_images(wider, result.fewest, both_sides=False, what="patients, or images, of each class")
 
 
-def _is_above_0(found: TrainedAudit) -> bool:
-    return any(each.low is not None and each.low > 0 for each in (found.drop, found.reverse_drop))
-
-
-def _moves(found: TrainedAudit, positive: str) -> str:
+def _moves(result: TrainedAudit, positive: str) -> str:
     """How far, and for whom."""
-    positives, negatives = found.decided_otherwise
-    said = f"It changes the decision of {positives:.0%} of the positives and {negatives:.0%} of the negatives"
-    if found.pull is None:
-        return f"{said}."
-    side = "towards" if found.pull.direction > 0 else "away from"
+    positives, negatives = result.decided_otherwise
+    decisions = f"It changes the decision of {positives:.0%} of the positives and {negatives:.0%} of the negatives"
+    if result.pull is None:
+        return f"{decisions}."
+    side = "towards" if result.pull.direction > 0 else "away from"
     return (
-        f"It moves answers {side} {positive} by {abs(found.pull.of_model.value):.2f} standard deviations (positives "
-        f"{found.pull.of_positives:+.2f}, negatives {found.pull.of_negatives:+.2f}); {said[0].lower()}{said[1:]}."
+        f"It moves answers {side} {positive} by {abs(result.pull.of_model.value):.2f} standard deviations (positives "
+        f"{result.pull.of_positives:+.2f}, negatives {result.pull.of_negatives:+.2f}); {decisions[0].lower()}{decisions[1:]}."
     )
 
 
-def _cost(found: TrainedAudit, positive: str) -> str:
+def _cost(result: TrainedAudit, positive: str) -> str:
     """What it would cost if the artefact went with a class."""
     worse, where = max(
-        (found.drop, f"images without {positive} alone carry it"), (found.reverse_drop, f"images of {positive} alone carry it")
+        (result.drop, f"images without {positive} alone carry it"), (result.reverse_drop, f"images of {positive} alone carry it")
     )
     return f"The AUC is {worse.value:.2f} lower where {where}."
 
 
-def _compared(found: TrainedAudit) -> str:
+def _compared(result: TrainedAudit) -> str:
     """Whether the starting network or shams do the same."""
-    pull = found.pull
+    pull = result.pull
     if pull is None or not pull.may_rely:
         return ""
     if pull.over_start is None:
         beyond = pull.over_shams
         beside = "" if beyond is None else f" Beyond shams it is {_with_ends(beyond)}, which does not tell."
-        return f"Whether it learned the artefact cannot be told. {found.start}{beside}"
+        return f"Whether it learned the artefact cannot be told. {result.start}{beside}"
     than = _with_ends(pull.over_start)
     if not pull.is_beyond_start:
         return f"Heads on the network that it started from do so, too (difference {than})."
-    said = f"That is beyond heads on the network that it started from ({than})"
+    sentence = f"That is beyond heads on the network that it started from ({than})"
     if pull.over_shams is None:
-        return f"{said}, but whether shams do the same cannot be told. {found.shams}"
+        return f"{sentence}, but whether shams do the same cannot be told. {result.shams}"
     if pull.relies:
-        return f"{said}, and beyond shams ({_with_ends(pull.over_shams)})."
-    return f"{said}, but shams do so, too (difference {_with_ends(pull.over_shams)})."
+        return f"{sentence}, and beyond shams ({_with_ends(pull.over_shams)})."
+    return f"{sentence}, but shams do so, too (difference {_with_ends(pull.over_shams)})."
 
 
-def _with_ends(found: MetricValue) -> str:
-    if found.low is None or found.high is None:
-        return f"{found.value:+.2f}"
-    return f"{found.value:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+def _with_ends(difference: MetricValue) -> str:
+    if difference.low is None or difference.high is None:
+        return f"{difference.value:+.2f}"
+    return f"{difference.value:+.2f} [{difference.low:+.2f}, {difference.high:+.2f}]"
 
 
-def conclude_attribute(found: TrainedAttributeAudit) -> Concluded:
+def conclude_attribute(result: TrainedAttributeAudit) -> Concluded:
     """The outcome of an audit of one trained model and one attribute, with its reason."""
-    side = "positive" if found.drop.value > 0 else "negative"
-    fewest = min(cell.num_images for cell in found.groups.cells)
+    side = "positive" if result.drop.value > 0 else "negative"
+    fewest = min(cell.num_images for cell in result.groups.cells)
     reasons: dict[AuditOutcome, str] = {
-        "untrained": f"The AUC of all images is {found.overall.value:.2f}, below {LEAST_AUC}: a model that learned nothing looks "
-        "robust.",
-        "sensitive": f"The attribute goes with answers for the {side} class: the AUC is {found.aligned.value:.2f} where it goes "
-        f"with the class and {found.ood.value:.2f} where it goes against it. It may be clinical signal: the same people without "
+        "untrained": f"The AUC of all images is {result.overall.value:.2f}, below {LEAST_AUC}: a model that learned nothing "
+        "looks robust.",
+        "sensitive": f"The attribute goes with answers for the {side} class: the AUC is {result.aligned.value:.2f} where it goes "
+        f"with the class and {result.ood.value:.2f} where it goes against it. It may be clinical signal: the same people without "
         "it do not exist, so that nobody can tell whether the model relies on it.",
         "passes": f"Half the difference of the AUC where the attribute goes with the class and against it is within "
         f"±{LARGEST_DROP}, all of its interval.",
         "undecided": f"The interval of half the difference of both AUCs reaches beyond ±{LARGEST_DROP}, or the difference is "
-        f"small. {more_images(found.drop, fewest, both_sides=True, what='images of each class with and without it')}",
+        f"small. {more_images(result.drop, fewest, both_sides=True, what='images of each class with and without it')}",
     }
-    return Concluded(found.outcome, reasons[found.outcome])
+    return Concluded(result.outcome, reasons[result.outcome])

@@ -5,17 +5,21 @@ from __future__ import annotations
 from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
 from crossgraft.audit.page_numbers import (
     differences_section,
+    ends_cell,
     groups_section,
     has_several_models,
     metric_cell,
+    metric_column,
+    model_column,
     named_entry,
     numbers_section,
+    patients_cell,
     reach_blocks,
     with_mitigation,
 )
 from crossgraft.audit.plots import RelianceCurve, reliance_figure
-from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, AuditRecord
-from crossgraft.audit.result import NUMBERS, OUTCOMES, answer_in_words, headline
+from crossgraft.audit.record import REMARK, AuditEntry, AuditMetric, AuditPoint, AuditRecord
+from crossgraft.audit.result import OUTCOMES, answer_in_words, headline
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.edit.edits import LEAST_RMS, little_changed
 from crossgraft.metrics.page import reasons_of_no_interval
@@ -25,7 +29,7 @@ from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Item
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, interval, number, table_of, whole, words
+from crossgraft.report.tables import INTERVAL, Column, number, table_of, whole, words
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
@@ -78,7 +82,7 @@ def may_be_clinical(source: Source[AuditRecord]) -> Caveat | None:
     named = [row.confounder for row in source.record.confounders if row.scope == "attribute"]
     if not any(entry.outcome == "relies" and entry.confounder in named for entry in source.record.entries):
         return None
-    return Caveat("An attribute may carry clinical signal: a gap is not proof of a wrong model.")
+    return Caveat(REMARK)
 
 
 def without_groups(source: Source[AuditRecord]) -> Caveat | None:
@@ -167,25 +171,22 @@ def outcomes_section(source: Source[AuditRecord]) -> Section | None:
         return None
     title = headline(record.entries[0])[0] if record.entries else "SRI"
     has_mitigation = any(entry.mitigation != "erm" for entry in record.entries)
-    several = has_several_models(record)
-    table = Table(
+    over_patients = (_OVER_PATIENTS, lambda entry: patients_cell(_headline_metric(entry)))
+    table = table_of(
+        record.entries,
+        [
+            *model_column(record),
+            (Column("Confounder"), lambda entry: words(entry.confounder)),
+            *([(Column("Training"), lambda entry: words(entry.mitigation))] if has_mitigation else []),
+            (Column("Outcome"), lambda entry: words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies")),
+            (Column(title, numeric=True), lambda entry: metric_cell(_headline_metric(entry))),
+            (INTERVAL, lambda entry: ends_cell(_headline_metric(entry))),
+            metric_column("Pull", "pull") if record.mode == "trained" else over_patients,
+            metric_column("Clean AUC", "clean_auc"),
+            metric_column("O.o.d. AUC", "ood_auc"),
+            (Column("Detectability", numeric=True), lambda entry: metric_cell(entry.detectability)),
+        ],
         caption="Outcomes",
-        columns=[
-            *([Column("Model")] if several else []),
-            Column("Confounder"),
-            *([Column("Training")] if has_mitigation else []),
-            Column("Outcome"),
-            Column(title, numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-            *([Column("Pull", numeric=True)] if record.mode == "trained" else [_OVER_PATIENTS]),
-            Column("Clean AUC", numeric=True),
-            Column("O.o.d. AUC", numeric=True),
-            Column("Detectability", numeric=True),
-        ],
-        rows=[
-            [*([words(entry.model)] if several else []), *_outcome_row(entry, has_mitigation=has_mitigation)]
-            for entry in record.entries
-        ],
         file_name="outcomes",
         notes=[_explained(record)],
     )
@@ -252,10 +253,7 @@ def confounders_section(source: Source[AuditRecord]) -> Section:
                 (Column("Fact of the file"), lambda row: words(row.fact)),
                 (Column("Images", numeric=True), lambda row: whole(row.num_images)),
                 (Column("Balanced accuracy", numeric=True), lambda row: metric_cell(row.balanced_accuracy)),
-                (
-                    Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-                    lambda row: interval(row.balanced_accuracy.low, row.balanced_accuracy.high, NUMBERS),
-                ),
+                (INTERVAL, lambda row: ends_cell(row.balanced_accuracy)),
             ],
             caption="How well a fact of the file alone tells the class",
             file_name="file_facts",
@@ -298,30 +296,13 @@ def _speaks_for_itself(entry: AuditEntry) -> bool:
     """Whether the number beside the outcome shows why it is so."""
     if entry.outcome == "passes":
         return True
-    found = entry.metric(headline(entry)[1])
+    metric = _headline_metric(entry)
     swept = entry.outcome == "relies" and entry.mode != "trained"
-    return swept and found is not None and found.value is not None and found.value > 0
+    return swept and metric is not None and metric.value is not None and metric.value > 0
 
 
-def _outcome_row(entry: AuditEntry, *, has_mitigation: bool) -> list[Cell]:
-    found = entry.metric(headline(entry)[1])
-    detected = entry.detectability
-    return [
-        words(entry.confounder),
-        *([words(entry.mitigation)] if has_mitigation else []),
-        words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies"),
-        metric_cell(found),
-        interval(None if found is None else found.low, None if found is None else found.high, NUMBERS),
-        metric_cell(entry.metric("pull")) if entry.mode == "trained" else _over_patients(found),
-        metric_cell(entry.metric("clean_auc")),
-        metric_cell(entry.metric("ood_auc")),
-        metric_cell(detected),
-    ]
-
-
-def _over_patients(found: AuditMetric | None) -> Cell:
-    """Patients give the only interval of a trained model."""
-    return interval(None if found is None else found.patients_low, None if found is None else found.patients_high, NUMBERS)
+def _headline_metric(entry: AuditEntry) -> AuditMetric | None:
+    return entry.metric(headline(entry)[1])
 
 
 def _figures(source: Source[AuditRecord]) -> list[Block]:
@@ -345,8 +326,8 @@ def _figures(source: Source[AuditRecord]) -> list[Block]:
 
 
 def _interval(point: AuditPoint, name: str) -> Interval:
-    found = point.metric(name)
-    return Interval(None, None, None) if found is None else Interval(found.value, found.low, found.high)
+    metric = point.metric(name)
+    return Interval(None, None, None) if metric is None else Interval(metric.value, metric.low, metric.high)
 
 
 def _place(leaf: str | None) -> str:

@@ -47,37 +47,37 @@ _RANKS = (
 
 def frequency_section(source: Source[AuditRecord]) -> Section | None:
     """Spectra, overlaps, and either AUC by cutoff or ranks of models; None where nothing was asked."""
-    found = source.record.frequency
-    if found is None:
+    frequencies = source.record.frequency
+    if frequencies is None:
         return None
-    blocks: list[Block] = [*_spectra(source, found.models), *_overlap_blocks(found)]
-    for model in found.models:
+    blocks: list[Block] = [*_spectra(source, frequencies.models), *_overlap_blocks(frequencies)]
+    for model in frequencies.models:
         if model.bands is not None:
             blocks += [_band_figure(source, model.model, model.bands), _band_table(model.bands)]
-    blocks += [*_rank_blocks(found), *_rank_figures(source, found.ranks), *_notes(found)]
+    blocks += [*_rank_blocks(frequencies), *_rank_figures(source, frequencies.ranks), *_notes(frequencies)]
     return Section(name="frequency", title="Frequencies", part="evidence", blocks=blocks)
 
 
 def frequency_text_section(source: Source[AuditRecord]) -> Section | None:
     """The same without figures, for the terminal."""
-    found = source.record.frequency
-    if found is None:
+    frequencies = source.record.frequency
+    if frequencies is None:
         return None
-    bands = [_band_table(model.bands) for model in found.models if model.bands is not None]
-    blocks: list[Block] = [*_overlap_blocks(found), *bands, *_rank_blocks(found), *_notes(found)]
+    bands = [_band_table(model.bands) for model in frequencies.models if model.bands is not None]
+    blocks: list[Block] = [*_overlap_blocks(frequencies), *bands, *_rank_blocks(frequencies), *_notes(frequencies)]
     return Section(name="frequency", title="Frequencies", part="evidence", blocks=blocks)
 
 
-def _overlap_blocks(found: AuditFrequencies) -> list[Block]:
+def _overlap_blocks(frequencies: AuditFrequencies) -> list[Block]:
     """The table, and what cannot be compared; once for each artefact and reason."""
-    if not any(model.artefacts for model in found.models):
+    if not any(model.artefacts for model in frequencies.models):
         return []
-    reasons = [f"{each.confounder}: {each.reason}." for model in found.models for each in model.artefacts if each.reason]
-    return [_overlaps(found.models), *([Items(list(dict.fromkeys(reasons)))] if reasons else [])]
+    reasons = [f"{each.confounder}: {each.reason}." for model in frequencies.models for each in model.artefacts if each.reason]
+    return [_overlaps(frequencies.models), *([Items(list(dict.fromkeys(reasons)))] if reasons else [])]
 
 
-def _notes(found: AuditFrequencies) -> list[Block]:
-    notes = [note for model in found.models for note in model.notes]
+def _notes(frequencies: AuditFrequencies) -> list[Block]:
+    notes = [note for model in frequencies.models for note in model.notes]
     return [Items(list(dict.fromkeys(notes)))] if notes else []
 
 
@@ -125,36 +125,26 @@ def _same_objective(models: Sequence[ModelFrequencies]) -> str:
     if any(before is not None for before, _ in map(_before_and_now, models)):
         return " Before and after fine-tuning the gradient is that of ½‖features‖², the only one that both networks have."
     objectives = dict.fromkeys(model.priorities[0].objective for model in models if model.priorities)
-    said = {"features": "½‖features‖², because a pretrained head knows other classes"}
-    return "".join(f" The gradient is that of {said.get(each, f'the loss with {each}')}." for each in objectives)
+    in_words = {"features": "½‖features‖², because a pretrained head knows other classes"}
+    return "".join(f" The gradient is that of {in_words.get(each, f'the loss with {each}')}." for each in objectives)
 
 
 def _overlaps(models: Sequence[ModelFrequencies]) -> Table:
     rows = [(model, each) for model in models for each in model.artefacts]
     is_tuned = any(each.overlap_before is not None for _, each in rows)
-    columns = [
-        Column("Model"),
-        Column("Confounder"),
-        Column("Overlap", numeric=True),
-        *([Column("Before", numeric=True), Column("After", numeric=True)] if is_tuned else []),
-        Column("Flat", numeric=True, page_only=True),
-        Column("rms at the input", numeric=True, page_only=True),
-    ]
     both = " Before and after: with the pretrained and the tuned network, gradients of ½‖features‖²." if is_tuned else ""
-    return Table(
-        caption="Overlap of artefacts with the learning priority",
-        columns=columns,
-        rows=[
-            [
-                words(model.model),
-                words(each.confounder),
-                number(each.overlap, NUMBERS),
-                *([number(each.overlap_before, NUMBERS), number(each.overlap_after, NUMBERS)] if is_tuned else []),
-                number(each.flat, NUMBERS),
-                number(each.input_rms, NUMBERS),
-            ]
-            for model, each in rows
+    return table_of(
+        rows,
+        [
+            (Column("Model"), lambda row: words(row[0].model)),
+            (Column("Confounder"), lambda row: words(row[1].confounder)),
+            (Column("Overlap", numeric=True), lambda row: number(row[1].overlap, NUMBERS)),
+            *([(Column("Before", numeric=True), lambda row: number(row[1].overlap_before, NUMBERS))] if is_tuned else []),
+            *([(Column("After", numeric=True), lambda row: number(row[1].overlap_after, NUMBERS))] if is_tuned else []),
+            (Column("Flat", numeric=True, page_only=True), lambda row: number(row[1].flat, NUMBERS)),
+            (Column("rms at the input", numeric=True, page_only=True), lambda row: number(row[1].input_rms, NUMBERS)),
         ],
+        caption="Overlap of artefacts with the learning priority",
         file_name="overlaps",
         notes=[_OVERLAP + both],
     )
@@ -176,13 +166,13 @@ def _band_figure(source: Source[AuditRecord], model: str, bands: BandRecord) -> 
 def _band_table(bands: BandRecord) -> Table:
     """One row per cutoff, low-pass and high-pass beside each other."""
     cutoffs = list(dict.fromkeys(point.cutoff for point in bands.points))
-    found = {(point.kind, point.cutoff): point for point in bands.points}
+    by_filter = {(point.kind, point.cutoff): point for point in bands.points}
 
     def value(kind: Band) -> Callable[[float], Cell]:
-        return lambda cutoff: number(found[kind, cutoff].value, NUMBERS)
+        return lambda cutoff: number(by_filter[kind, cutoff].value, NUMBERS)
 
     def ends(kind: Band) -> Callable[[float], Cell]:
-        return lambda cutoff: interval(found[kind, cutoff].low, found[kind, cutoff].high, NUMBERS)
+        return lambda cutoff: interval(by_filter[kind, cutoff].low, by_filter[kind, cutoff].high, NUMBERS)
 
     return table_of(
         cutoffs,
@@ -201,14 +191,16 @@ def _band_table(bands: BandRecord) -> Table:
     )
 
 
-def _rank_blocks(found: AuditFrequencies) -> list[Block]:
+def _rank_blocks(frequencies: AuditFrequencies) -> list[Block]:
     """The table; of few models, why there are no ranks."""
-    if not found.ranks:
+    if not frequencies.ranks:
         return []
-    said = {each.reason for model in found.models for each in model.artefacts}
-    reasons = [f"{each.confounder}: {each.reason}" for each in found.ranks if each.reason and each.reason not in said]
+    known_reasons = {each.reason for model in frequencies.models for each in model.artefacts}
+    reasons = [
+        f"{each.confounder}: {each.reason}" for each in frequencies.ranks if each.reason and each.reason not in known_reasons
+    ]
     table = table_of(
-        found.ranks,
+        frequencies.ranks,
         [
             (Column("Confounder"), lambda row: words(row.confounder)),
             (Column("Models", numeric=True), lambda row: whole(len(row.points))),

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from crossgraft.audit.record import (
-    AuditCell,
-    AuditDifference,
-    AuditDifferencePoint,
-    AuditEntry,
-    AuditMetric,
-    AuditPoint,
-    AuditRecord,
-)
+from crossgraft.audit.record import AuditDifference, AuditEntry, AuditMetric, AuditPoint, AuditRecord
 from crossgraft.audit.result import NUMBERS, least_reliant
 from crossgraft.report.blocks import Block, Folded, Items, Paragraph, Section
 from crossgraft.report.source import Source
-from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, words
+from crossgraft.report.tables import INTERVAL, Cell, Column, interval, number, table_of, words
 from crossgraft.words.formatting import NumberFormat, counted
 
 _SWEPT = {
@@ -38,9 +30,8 @@ _TRAINED = {
     "flip_effect_negatives": "Logit, negatives",
 }
 _GAPS = {"true_positive_gap": "True positives", "false_positive_gap": "False positives", "positive_gap": "Called positive"}
-_CELLS = ((False, False), (False, True), (True, False), (True, True))
-"""(positive, artefact), in the order of the columns."""
 _LOGITS = NumberFormat(decimals=2)
+EntryColumn = tuple[Column, Callable[[AuditEntry], Cell]]
 
 
 def named_entry(entry: AuditEntry) -> str:
@@ -63,6 +54,27 @@ def metric_cell(metric: AuditMetric | None) -> Cell:
     return number(None if metric is None else metric.value, NUMBERS)
 
 
+def ends_cell(metric: AuditMetric | None) -> Cell:
+    """Both ends over folds; of a trained model over patients."""
+    return interval(None if metric is None else metric.low, None if metric is None else metric.high, NUMBERS)
+
+
+def patients_cell(metric: AuditMetric | None) -> Cell:
+    """Both ends over patients."""
+    low, high = (None, None) if metric is None else (metric.patients_low, metric.patients_high)
+    return interval(low, high, NUMBERS)
+
+
+def model_column(record: AuditRecord) -> list[EntryColumn]:
+    """The model of each entry, where there are several."""
+    return [(Column("Model"), lambda entry: words(entry.model))] if has_several_models(record) else []
+
+
+def metric_column(title: str, name: str) -> EntryColumn:
+    """A metric of each entry, without its interval."""
+    return Column(title, numeric=True), lambda entry: metric_cell(entry.metric(name))
+
+
 def numbers_section(source: Source[AuditRecord]) -> Section | None:
     """What the curves of a sweep sum up to, or what a trained model does with the artefact; None where nothing was measured."""
     entries = [entry for entry in source.record.entries if entry.metrics]
@@ -70,24 +82,19 @@ def numbers_section(source: Source[AuditRecord]) -> Section | None:
         return None
     is_trained = source.record.mode == "trained"
     titles = _TRAINED if is_trained else _SWEPT
-    has_epochs = any(_last(entry, "best_epoch") is not None for entry in entries)
-    first, several = next(iter(titles)), has_several_models(source.record)
-    table = Table(
+    has_epochs = any(_epoch_kept(entry) is not None for entry in entries)
+    (first, title), *others = titles.items()
+    table = table_of(
+        entries,
+        [
+            *model_column(source.record),
+            (Column("Confounder"), lambda entry: words(with_mitigation(entry))),
+            metric_column(title, first),
+            (INTERVAL, lambda entry: ends_cell(entry.metric(first))),
+            *(_behind_the_outcome(title, name) for name, title in others),
+            *([(Column("Epoch kept", numeric=True), lambda entry: metric_cell(_epoch_kept(entry)))] if has_epochs else []),
+        ],
         caption="Behind the outcomes",
-        columns=[
-            *([Column("Model")] if several else []),
-            Column("Confounder"),
-            *(
-                column
-                for name, title in titles.items()
-                for column in (Column(title, numeric=True), *([INTERVAL] if name == first else []))
-            ),
-            *([Column("Epoch kept", numeric=True)] if has_epochs else []),
-        ],
-        rows=[
-            [*([words(entry.model)] if several else []), *_numbers_row(entry, list(titles), has_epochs=has_epochs)]
-            for entry in entries
-        ],
         file_name="behind_the_outcomes",
         notes=[_of_trained() if is_trained else _of_sweeps(has_epochs)],
         page_only=True,
@@ -95,41 +102,40 @@ def numbers_section(source: Source[AuditRecord]) -> Section | None:
     return Section(name="numbers", title="Numbers", part="evidence", blocks=[table])
 
 
+def _behind_the_outcome(title: str, name: str) -> EntryColumn:
+    """Changes of logits have fewer decimals, and a curve that never crosses chance has no share where it does."""
+
+    def cell(entry: AuditEntry) -> Cell:
+        metric = entry.metric(name)
+        if name == "flip_share" and metric is not None and metric.value is None:
+            return Cell("never", (None,))
+        return number(None if metric is None else metric.value, _LOGITS if name.startswith("flip") else NUMBERS)
+
+    return Column(title, numeric=True), cell
+
+
 def groups_section(source: Source[AuditRecord]) -> Section | None:
     """Accuracy of the four groups and gaps between images with the artefact and without; None where nothing was measured."""
-    rows = [(entry, entry.points[-1]) for entry in source.record.entries if entry.points and entry.points[-1].cells]
-    if not rows:
+    entries = [entry for entry in source.record.entries if entry.points and entry.points[-1].cells]
+    if not entries:
         return None
-    several = has_several_models(source.record)
     is_swept = source.record.mode != "trained"  # a trained model picks nothing by val
-    table = Table(
+    by_val = (
+        Column("Worst, val's threshold", numeric=True),
+        lambda entry: metric_cell(_last(entry, "worst_group_accuracy_by_val")),
+    )
+    table = table_of(
+        entries,
+        [
+            *model_column(source.record),
+            (Column("Confounder"), lambda entry: words(with_mitigation(entry))),
+            *(_group_column(positive, artefact) for positive in (False, True) for artefact in (False, True)),
+            *([by_val] if is_swept else []),
+            *(metric_column(title, name) for name, title in _GAPS.items()),
+        ],
         caption="Accuracy by class and artefact",
-        columns=[
-            *([Column("Model")] if several else []),
-            Column("Confounder"),
-            *(
-                Column(
-                    f"{'Positive' if positive else 'Negative'} {'with' if artefact else 'without'}",
-                    numeric=True,
-                    csv_titles=_fields(positive, artefact),
-                )
-                for positive, artefact in _CELLS
-            ),
-            *([Column("Worst, val's threshold", numeric=True)] if is_swept else []),
-            *(Column(title, numeric=True) for title in _GAPS.values()),
-        ],
-        rows=[
-            [
-                *([words(entry.model)] if several else []),
-                words(with_mitigation(entry)),
-                *_cells(point.cells),
-                *([metric_cell(point.metric("worst_group_accuracy_by_val"))] if is_swept else []),
-                *(metric_cell(entry.metric(name)) for name in _GAPS),
-            ]
-            for entry, point in rows
-        ],
         file_name="groups",
-        notes=[_groups_explained(source.record, [point for _, point in rows])],
+        notes=[_groups_explained(source.record, [entry.points[-1] for entry in entries])],
     )
     return Section(name="groups", title="Groups", part="evidence", blocks=[table])
 
@@ -140,28 +146,17 @@ def reach_blocks(record: AuditRecord) -> list[Block]:
     seen = [entry for entry in record.entries if entry.mitigation == "erm" and entry.input_rms is not None]
     if not seen:
         return []
-    several = has_several_models(record)
-    table = Table(
+    table = table_of(
+        seen,
+        [
+            *model_column(record),
+            (Column("Confounder"), lambda entry: words(entry.confounder)),
+            (Column("rms, grey levels", numeric=True), lambda entry: number(native.get(entry.confounder), _LOGITS)),
+            (Column("rms at the input", numeric=True), lambda entry: number(entry.input_rms, NUMBERS)),
+            (Column("Detectability", numeric=True), lambda entry: metric_cell(entry.detectability)),
+            (INTERVAL, lambda entry: ends_cell(entry.detectability)),
+        ],
         caption="What of it reaches the network",
-        columns=[
-            *([Column("Model")] if several else []),
-            Column("Confounder"),
-            Column("rms, grey levels", numeric=True),
-            Column("rms at the input", numeric=True),
-            Column("Detectability", numeric=True),
-            INTERVAL,
-        ],
-        rows=[
-            [
-                *([words(entry.model)] if several else []),
-                words(entry.confounder),
-                number(native.get(entry.confounder), _LOGITS),
-                number(entry.input_rms, NUMBERS),
-                metric_cell(entry.detectability),
-                _ends(entry.detectability),
-            ]
-            for entry in seen
-        ],
         file_name="reach",
         notes=[
             "At the input: after resizing and normalisation, in standard deviations of the input. Detectability below 0.6 is not "
@@ -171,25 +166,8 @@ def reach_blocks(record: AuditRecord) -> list[Block]:
     return [table]
 
 
-def _numbers_row(entry: AuditEntry, names: Sequence[str], *, has_epochs: bool) -> list[Cell]:
-    cells = [words(with_mitigation(entry))]
-    for place, name in enumerate(names):
-        found = entry.metric(name)
-        cells.append(_shown(name, found))
-        if place == 0:
-            cells.append(_ends(found))
-    return [*cells, metric_cell(_last(entry, "best_epoch"))] if has_epochs else cells
-
-
-def _shown(name: str, found: AuditMetric | None) -> Cell:
-    value = None if found is None else found.value
-    if name == "flip_share" and found is not None and value is None:
-        return Cell("never", (None,))
-    return number(value, _LOGITS if name.startswith("flip") else NUMBERS)
-
-
-def _ends(found: AuditMetric | None) -> Cell:
-    return interval(None if found is None else found.low, None if found is None else found.high, NUMBERS)
+def _epoch_kept(entry: AuditEntry) -> AuditMetric | None:
+    return _last(entry, "best_epoch")
 
 
 def _last(entry: AuditEntry, name: str) -> AuditMetric | None:
@@ -197,24 +175,21 @@ def _last(entry: AuditEntry, name: str) -> AuditMetric | None:
     return entry.points[-1].metric(name) if entry.points else None
 
 
-def _cells(cells: Sequence[AuditCell]) -> list[Cell]:
-    """One per group, the worst one strong; those that a model was not asked about stay empty."""
-    found = {(cell.positive, cell.artefact): cell for cell in cells}
-    worst = min(cell.accuracy for cell in cells)
-    shown: list[Cell] = []
-    for place in _CELLS:
-        cell = found.get(place)
-        if cell is None:
-            shown.append(Cell("", (None, 0)))
-            continue
-        text = NUMBERS(cell.accuracy) + (f" (of {cell.num_images})" if cell.is_small else "")
-        shown.append(Cell(text, (cell.accuracy, cell.num_images), strong=cell.accuracy == worst))
-    return shown
+def _group_column(positive: bool, artefact: bool) -> EntryColumn:
+    """Accuracy of one group, strong where it is the worst; one that a model was not asked about stays empty."""
+    title = f"{'Positive' if positive else 'Negative'} {'with' if artefact else 'without'}"
+    field = title.lower().replace(" ", "_")
 
+    def cell(entry: AuditEntry) -> Cell:
+        groups = entry.points[-1].cells
+        group = next((each for each in groups if (each.positive, each.artefact) == (positive, artefact)), None)
+        if group is None:
+            return Cell("", (None, 0))
+        text = NUMBERS(group.accuracy) + (f" (of {group.num_images})" if group.is_small else "")
+        is_worst = group.accuracy == min(each.accuracy for each in groups)
+        return Cell(text, (group.accuracy, group.num_images), strong=is_worst)
 
-def _fields(positive: bool, artefact: bool) -> tuple[str, str]:
-    name = f"{'positive' if positive else 'negative'}_{'with' if artefact else 'without'}"
-    return name, f"{name}_images"
+    return Column(title, numeric=True, csv_titles=(field, f"{field}_images")), cell
 
 
 def _groups_explained(record: AuditRecord, points: Sequence[AuditPoint]) -> str:
@@ -262,18 +237,21 @@ def differences_section(source: Source[AuditRecord]) -> Section | None:
         return None
     last = record.differences[0].points[-1].share
     several = len({each.confounder for each in record.differences}) > 1
-    table = Table(
-        caption="Differences to the model that relies least",
-        columns=[
-            *([Column("Confounder")] if several else []),
-            Column("Model", csv_titles=("model", "compared_with")),
-            Column("SRI difference", numeric=True),
-            _OVER_PATIENTS,
-            Column("O.o.d. AUC difference", numeric=True, page_only=True),
-            Column("Its interval", numeric=True, csv_titles=("ood_low", "ood_high"), page_only=True),
-            Column("p, Holm", numeric=True, page_only=True, csv_titles=("p_holm", "p_over_folds")),
+    table = table_of(
+        record.differences,
+        [
+            *([(Column("Confounder"), lambda row: words(row.confounder))] if several else []),
+            (Column("Model", csv_titles=("model", "compared_with")), lambda row: Cell(row.model, (row.model, row.reference))),
+            (Column("SRI difference", numeric=True), lambda row: metric_cell(row.reliance)),
+            (_OVER_PATIENTS, lambda row: patients_cell(row.reliance)),
+            (Column("O.o.d. AUC difference", numeric=True, page_only=True), lambda row: metric_cell(row.points[-1].ood)),
+            (
+                Column("Its interval", numeric=True, csv_titles=("ood_low", "ood_high"), page_only=True),
+                lambda row: patients_cell(row.points[-1].ood),
+            ),
+            (Column("p, Holm", numeric=True, page_only=True, csv_titles=("p_holm", "p_over_folds")), _p_of_last),
         ],
-        rows=[[*([words(each.confounder)] if several else []), *_difference_row(each)] for each in record.differences],
+        caption="Differences to the model that relies least",
         file_name="differences",
         row_heading=1 if several else 0,
         notes=[
@@ -292,23 +270,28 @@ def differences_section(source: Source[AuditRecord]) -> Section | None:
     return Section(name="differences", title="Models beside each other", part="evidence", blocks=blocks)
 
 
+def _p_of_last(row: AuditDifference) -> Cell:
+    last = row.points[-1]
+    return Cell(NUMBERS(last.p_value_holm), (last.p_value_holm, last.p_value))
+
+
 def _by_share(differences: list[AuditDifference], *, several: bool) -> list[Block]:
     """The o.o.d. AUC share by share, folded away; very long tables are in differences.csv alone."""
     rows = [(each, point) for each in differences for point in each.points]
     if len(rows) > _MOST_ROWS:
         return []
-    table = Table(
-        caption="Differences share by share",
-        columns=[
-            *([Column("Confounder")] if several else []),
-            Column("Model"),
-            Column("Share", numeric=True),
-            Column("O.o.d. AUC difference", numeric=True),
-            _OVER_PATIENTS,
-            Column("p over folds", numeric=True),
-            Column("p, Holm", numeric=True),
+    table = table_of(
+        rows,
+        [
+            *([(Column("Confounder"), lambda row: words(row[0].confounder))] if several else []),
+            (Column("Model"), lambda row: words(row[0].model)),
+            (Column("Share", numeric=True), lambda row: Cell(f"{row[1].share:g}", (row[1].share,))),
+            (Column("O.o.d. AUC difference", numeric=True), lambda row: metric_cell(row[1].ood)),
+            (_OVER_PATIENTS, lambda row: patients_cell(row[1].ood)),
+            (Column("p over folds", numeric=True), lambda row: number(row[1].p_value, NUMBERS)),
+            (Column("p, Holm", numeric=True), lambda row: number(row[1].p_value_holm, NUMBERS)),
         ],
-        rows=[[*([words(each.confounder)] if several else []), words(each.model), *_point_row(point)] for each, point in rows],
+        caption="Differences share by share",
         file_name="differences_by_share",
         row_heading=1 if several else 0,
         page_only=True,
@@ -316,42 +299,17 @@ def _by_share(differences: list[AuditDifference], *, several: bool) -> list[Bloc
     return [Folded("Share by share", [table])]
 
 
-def _difference_row(difference: AuditDifference) -> list[Cell]:
-    last, summed = difference.points[-1], difference.reliance
-    return [
-        Cell(difference.model, (difference.model, difference.reference)),
-        metric_cell(summed),
-        _differences_ends(summed),
-        metric_cell(last.ood),
-        _differences_ends(last.ood),
-        Cell(NUMBERS(last.p_value_holm), (last.p_value_holm, last.p_value)),
-    ]
-
-
-def _point_row(point: AuditDifferencePoint) -> list[Cell]:
-    share = Cell(f"{point.share:g}", (point.share,))
-    return [share, metric_cell(point.ood), _differences_ends(point.ood), _p(point.p_value), _p(point.p_value_holm)]
-
-
-def _differences_ends(found: AuditMetric) -> Cell:
-    return interval(found.patients_low, found.patients_high, NUMBERS)
-
-
-def _p(value: float) -> Cell:
-    return number(value, NUMBERS)
-
-
 def _explained(differences: list[AuditDifference], num_folds: int, last: float) -> Paragraph:
     """Columns that the terminal leaves out."""
-    said = f"O.o.d. AUC at the share {last:g}; every share is in differences.csv."
+    text = f"O.o.d. AUC at the share {last:g}; every share is in differences.csv."
     tests = max(
         sum(len(each.points) for each in differences if each.model == model) for model in {each.model for each in differences}
     )
     floor = differences[0].points[-1].floor
     if num_folds > 1:
-        said += (
+        text += (
             f" p: exact permutation test of {num_folds} folds against {num_folds}, at least {NUMBERS(floor)}. "
             f"Holm: adjusted over the {counted(tests, 'test')} of a model, every share and confounder; at least "
             f"{NUMBERS(min(1.0, tests * floor))}."
         )
-    return Paragraph(said, tone="quiet", page_only=True)
+    return Paragraph(text, tone="quiet", page_only=True)

@@ -71,13 +71,13 @@ def reliance_figure(curve: RelianceCurve, *, identifier: str, width: float = 330
             )
 
     last = [intervals[-1].value for intervals in (curve.iid, curve.ood)]
-    said = ", ".join("unknown" if value is None else f"{value:.2f}" for value in last)
+    ends_in_words = ", ".join("unknown" if value is None else f"{value:.2f}" for value in last)
     return draw(
         width,
         height,
         paint,
         identifier=identifier,
-        label=f"{curve.name}: AUC by share; at the largest share i.i.d. and o.o.d. {said}.",
+        label=f"{curve.name}: AUC by share; at the largest share i.i.d. and o.o.d. {ends_in_words}.",
     )
 
 

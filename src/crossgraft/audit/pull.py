@@ -72,16 +72,17 @@ class Sham:
         _, info = self.edit(pixels, generator(self.seed, name, identity), strength=self.strength)
         if info.rms == 0:
             return pixels
-        found, mismatch = pixels, np.inf
+        nearest, mismatch = pixels, np.inf
         for has_signs in (True, False):
             rng = generator(self.seed, name, "sham", self.draw, identity)
-            tried, off = _as_strong(pixels, _drawn(info.residual, self.edit.sham, rng, has_signs=has_signs), info.rms)
+            draw = _scrambled if self.edit.sham == "scrambled" else _shuffled
+            tried, off = _as_strong(pixels, draw(info.residual, rng, has_signs=has_signs), info.rms)
             if off < mismatch:
-                found, mismatch = tried, off
+                nearest, mismatch = tried, off
             if mismatch <= LARGEST_MISMATCH:
-                return found
+                return nearest
         self.misfits.add(identity)
-        return found
+        return nearest
 
 
 def refuse_misfits(misfits: int, num_images: int, name: str) -> None:
@@ -109,18 +110,13 @@ def _rectangle(residual: Change) -> tuple[slice, slice]:
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
-def _drawn(residual: Change, kind: ShamKind | None, rng: np.random.Generator, *, has_signs: bool) -> Change:
-    """The change drawn anew, before it is made as strong as the artefact."""
-    return (_scrambled if kind == "scrambled" else _shuffled)(residual, rng, has_signs=has_signs)
-
-
 def _shuffled(residual: Change, rng: np.random.Generator, *, has_signs: bool) -> Change:
-    box, found = _rectangle(residual), np.zeros_like(residual)
+    box, shuffled = _rectangle(residual), np.zeros_like(residual)
     inside = residual[box]
     pixels = inside.reshape(-1, inside.shape[2])[rng.permutation(inside.shape[0] * inside.shape[1])]
     signs = rng.choice([-1.0, 1.0], (len(pixels), 1)) if has_signs else 1.0
-    found[box] = (signs * pixels).reshape(inside.shape)
-    return found
+    shuffled[box] = (signs * pixels).reshape(inside.shape)
+    return shuffled
 
 
 def _scrambled(residual: Change, rng: np.random.Generator, *, has_signs: bool) -> Change:
@@ -152,9 +148,9 @@ def _as_strong(pixels: np.ndarray, change: Change, rms: float) -> tuple[np.ndarr
         tried.append(with_gain(middle))
         low, top = (middle, top) if tried[-1][1] < 1 else (low, middle)
     best, reached = min(tried, key=lambda one: abs(one[1] - 1))
-    found = pixels.copy()
-    found[box] = best.astype(pixels.dtype)
-    return found, abs(reached - 1)
+    changed = pixels.copy()
+    changed[box] = best.astype(pixels.dtype)
+    return changed, abs(reached - 1)
 
 
 Shifts = Float64[np.ndarray, " num_images"]
@@ -241,34 +237,34 @@ def pull_of(shift: Shifts, is_positive: Positive, groups: Groups | None = None) 
         DataError: A class has fewer than two images.
     """
     positives, negatives = _classes(is_positive)
-    found = _mean(shift, None, is_positive, groups)
-    return Pull(found, float(shift[positives].mean()), float(shift[negatives].mean()))
+    mean_shift = _mean(shift, None, is_positive, groups)
+    return Pull(mean_shift, float(shift[positives].mean()), float(shift[negatives].mean()))
 
 
-def beside_start(found: Pull, shift: Shifts, of_heads: Draws, is_positive: Positive, groups: Groups | None = None) -> Pull:
+def beside_start(pull: Pull, shift: Shifts, of_heads: Draws, is_positive: Positive, groups: Groups | None = None) -> Pull:
     """The pull beside that of heads on the starting network.
 
     Args:
-        found: From ``pull_of``.
+        pull: From ``pull_of``.
         shift: (n,) of the model.
         of_heads: (heads, n) shifts of the heads, each by its own standard deviation.
         is_positive: (n,).
         groups: Patient of each image.
     """
-    return found._replace(over_start=excess(shift, of_heads, is_positive, groups, of_one_more=True))
+    return pull._replace(over_start=excess(shift, of_heads, is_positive, groups, of_one_more=True))
 
 
-def beside_shams(found: Pull, shift: Shifts, of_shams: Draws, is_positive: Positive, groups: Groups | None = None) -> Pull:
+def beside_shams(pull: Pull, shift: Shifts, of_shams: Draws, is_positive: Positive, groups: Groups | None = None) -> Pull:
     """The pull beside that of shams.
 
     Args:
-        found: From ``pull_of`` or ``beside_start``.
+        pull: From ``pull_of`` or ``beside_start``.
         shift: (n,) of the model.
         of_shams: (draws, n) shifts of the model by shams.
         is_positive: (n,).
         groups: Patient of each image.
     """
-    return found._replace(over_shams=excess(shift, of_shams, is_positive, groups, of_one_more=False))
+    return pull._replace(over_shams=excess(shift, of_shams, is_positive, groups, of_one_more=False))
 
 
 def excess(
@@ -332,7 +328,7 @@ def _weights(is_positive: Int[np.ndarray, " n"] | Positive) -> Float64[np.ndarra
     return np.where(positives, 0.5 / positives.sum(), 0.5 / negatives.sum())
 
 
-def _beyond(found: MetricValue, direction: int) -> bool:
+def _beyond(measured: MetricValue, direction: int) -> bool:
     """Whether the whole interval lies on this side of 0; without an interval, no."""
-    end = found.low if direction > 0 else found.high
+    end = measured.low if direction > 0 else measured.high
     return end is not None and direction * end > 0

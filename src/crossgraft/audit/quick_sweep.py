@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from crossgraft.audit.attribute_sweep import AttributeDesign, sweep_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, Unit
-from crossgraft.audit.describe import impossible_entry
 from crossgraft.audit.detectability import Features, sweep_features
 from crossgraft.audit.fold_scores import FoldScores
-from crossgraft.audit.frozen_features import BothFeatures, both_features, frozen_features
 from crossgraft.audit.mitigation import EmpiricalRisk, Mitigation, SourceEditing, suited
 from crossgraft.audit.record import AuditEntry, AuditMetric
 from crossgraft.audit.reliance import LEAST_SHARES
-from crossgraft.audit.sweep import Sweep
+from crossgraft.audit.sweep import BothFeatures, Sweep, both_features, frozen_features
 from crossgraft.choice import spell
 from crossgraft.edit.edits import Editing
 from crossgraft.errors import UsageError
@@ -65,12 +63,12 @@ def sweep_mitigated(
     Raises:
         UsageError: It is refused at so many shares that fewer than three are left; the message is that of the refusal.
     """
-    found: list[FoldScores] = []
+    scores: list[FoldScores] = []
     left_out: list[float] = []
     refusal = ""
     for share in sorted({each.share for each in plain}):
         try:
-            found += sweep_features(
+            scores += sweep_features(
                 clean, edited, rows, [share], mitigation, negatives=negatives, unit=unit, seed=seed, told=told
             )
         except UsageError as error:
@@ -78,11 +76,11 @@ def sweep_mitigated(
                 left_out.append(share)
                 refusal = str(error)
             else:  # no positive carries it, so there is nothing to weigh
-                found += [each for each in plain if each.share == 0]
-    kept = {each.share for each in found}
+                scores += [each for each in plain if each.share == 0]
+    kept = {each.share for each in scores}
     if len(kept) < LEAST_SHARES:
         raise UsageError(refusal or f"{mitigation.name} needs at least {LEAST_SHARES} shares.")
-    return MitigatedSweep(found, [each for each in plain if each.share in kept], tuple(left_out))
+    return MitigatedSweep(scores, [each for each in plain if each.share in kept], tuple(left_out))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +121,8 @@ class QuickSweep:
                 seed=options.seed,
                 told=stage.advance,
             )
-            found = [sweep.entry(self.model, confounded, plain, self.backbone, features.reach)]
-            return found + [
+            of_erm = [sweep.entry(self.model, confounded, plain, self.backbone, features.reach)]
+            return of_erm + [
                 self.mitigated(confounded, mitigation, plain, features, stage.advance) for mitigation in sweep.mitigations
             ]
 
@@ -143,8 +141,7 @@ class QuickSweep:
             ) as stage:
                 scores = sweep_attribute(features, sweep.rows, design, mitigation, seed=sweep.options.seed, told=stage.advance)
         except UsageError as error:
-            refused = impossible_entry(self.model, design.name, str(error), mode="quick")
-            return refused.model_copy(update={"mitigation": title})
+            return AuditEntry.impossible(self.model, design.name, str(error), mode="quick", mitigation=title)
         return sweep.attribute_entry(self.model, design, scores, mitigation=title)
 
     def mitigated(
@@ -175,8 +172,7 @@ class QuickSweep:
                 told=told,
             )
         except UsageError as error:
-            refused = impossible_entry(self.model, confounded.name, str(error), mode="quick")
-            return refused.model_copy(update={"mitigation": title})
+            return AuditEntry.impossible(self.model, confounded.name, str(error), mode="quick", mitigation=title)
         entry = sweep.entry(self.model, confounded, swept.scores, self.backbone, features.reach, mitigation=title)
         beside = sweep.reliance(swept.plain).shortcut_reliance_index
         of_erm = AuditMetric(name="shortcut_reliance_index_of_erm", value=beside.mean, low=beside.low, high=beside.high)

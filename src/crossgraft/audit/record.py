@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
 
 from crossgraft.data.record import DatasetRecord
+from crossgraft.edit.record import EditRow
+from crossgraft.metrics import MetricValue
 from crossgraft.models.record import ModelRecord
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share
+from crossgraft.statistics import MeanInterval
+from crossgraft.words.formatting import counted
+
+REMARK = "An attribute may carry clinical signal: a gap is not proof of a wrong model."
+_BOUNDED = frozenset(
+    {"clean_auc", "iid_auc", "ood_auc", "iid", "ood", "clean", "aligned", "worst_group_accuracy"}
+    | {"worst_group_accuracy_by_val", "iid_micro_auc", "ood_micro_auc"}
+)
+"""Student's t knows nothing of 0 and 1."""
 
 Band = Literal["low", "high"]
 WhichNetwork = Literal["pretrained", "tuned"]
@@ -79,8 +91,8 @@ class ModelFrequencies(Record):
 
     def priority(self, network: WhichNetwork, objective: str) -> PriorityRecord | None:
         """The priority of this network with this objective."""
-        found = (each for each in self.priorities if (each.network, each.objective) == (network, objective))
-        return next(found, None)
+        fitting = (each for each in self.priorities if (each.network, each.objective) == (network, objective))
+        return next(fitting, None)
 
 
 class RiskPoint(Record):
@@ -126,6 +138,26 @@ class AuditMetric(Record):
     patients_high: float | None = None
     no_interval_reason: str | None = None
 
+    @classmethod
+    def over_folds(cls, name: str, mean: MeanInterval, patients: MetricValue | None = None) -> AuditMetric:
+        """A mean over folds, and perhaps the interval of the same number over the patients of the test part."""
+        return cls(
+            name=name,
+            value=mean.mean,
+            low=mean.low if mean.low is None or name not in _BOUNDED else max(mean.low, 0.0),
+            high=mean.high if mean.high is None or name not in _BOUNDED else min(mean.high, 1.0),
+            patients_low=None if patients is None else patients.low,
+            patients_high=None if patients is None else patients.high,
+            no_interval_reason=mean.reason or (patients.note if patients is not None and patients.low is None else None),
+        )
+
+    @classmethod
+    def over_patients(cls, name: str, value: MetricValue) -> AuditMetric:
+        """A number of one model, which has one interval."""
+        low, high, reason = value.low, value.high, value.note if value.low is None else None
+        ends = {"low": low, "high": high, "patients_low": low, "patients_high": high}
+        return cls(name=name, value=value.value, **ends, no_interval_reason=reason)
+
 
 class AuditCell(Record):
     """Images of one class, with what confounds or without, mean over folds."""
@@ -166,6 +198,13 @@ class AuditEntry(Record):
     start: str = Field(default="", description="What stands for the starting network of a trained model, or why nothing does.")
     shams: str = Field(default="", description="Which shams were asked, or why none were.")
     overlap: float | None = Field(default=None, description="Of its spectrum with the learning priority of the model.")
+
+    @classmethod
+    def impossible(cls, model: str, confounder: str, reason: str, *, mode: AuditMode, mitigation: str = "erm") -> AuditEntry:
+        """What could not be looked at, and why."""
+        return cls(
+            model=model, confounder=confounder, mitigation=mitigation, mode=mode, outcome="impossible", reason=reason, metrics=[]
+        )
 
     def metric(self, name: str) -> AuditMetric | None:
         """The metric of this name."""
@@ -208,6 +247,28 @@ class ConfounderRecord(Record):
     rms: float | None = None
     share_changed: Share | None = None
     psnr: float | None = Field(default=None, description="Peak signal-to-noise ratio in dB.")
+
+    @classmethod
+    def of_edit(cls, name: str, edit: object, done: EditRow | None) -> ConfounderRecord:
+        """What an edit is, and what it changed where it could be done."""
+        first = (type(edit).__doc__ or "").strip().splitlines()
+        return cls(
+            confounder=name,
+            title=str(getattr(edit, "title", name)),
+            leaf=getattr(edit, "leaf", None),
+            scope=getattr(edit, "scope", None),
+            said=first[0] if first else "",
+            rms=None if done is None else done.rms,
+            share_changed=None if done is None else done.share_changed,
+            psnr=None if done is None or not math.isfinite(done.psnr) else done.psnr,
+        )
+
+    @classmethod
+    def of_attribute(cls, name: str, in_words: str, num_missing: int) -> ConfounderRecord:
+        """An attribute of the images, which cannot be put into them."""
+        missing = f" Of {counted(num_missing, 'image')} it is not known; they are left out." if num_missing else ""
+        sentence = f"{in_words}.{missing} {REMARK}"
+        return cls(confounder=name, title=in_words, leaf=None, scope="attribute", said=sentence)
 
 
 class ImagesNeeded(Record):

@@ -86,11 +86,11 @@ class ExactTestScores(NamedTuple):
         number = len(self.positives) if number is None else number
         carrying = num_edited(number, share) / number
         # as differences, so that an artefact that changes nothing gives exactly the clean AUC
-        found = self.clean + carrying * (self.aligned - self.clean)
+        area = self.clean + carrying * (self.aligned - self.clean)
         if not negatives:
-            return found
+            return area
         with_clean_positives, with_edited_ones = self.ood - self.clean, self.both - self.aligned
-        return found + negatives * ((1 - carrying) * with_clean_positives + carrying * with_edited_ones)
+        return area + negatives * ((1 - carrying) * with_clean_positives + carrying * with_edited_ones)
 
 
 def pair_auc(positives: Scores, negatives: Scores) -> float:
@@ -189,13 +189,13 @@ def logits_of(probabilities: Num[np.ndarray, "*shape"]) -> Float64[np.ndarray, "
 
 def checked_curves(shares: Shares, iid: Shares, ood: Shares) -> Curves:
     """Curves whose summaries are defined; raises as ``shortcut_reliance_index``."""
-    found = Curves(*(np.asarray(each, dtype=np.float64) for each in (shares, iid, ood)))
-    if not found.shares.shape == found.iid.shape == found.ood.shape or found.shares.ndim != 1:
+    curves = Curves(*(np.asarray(each, dtype=np.float64) for each in (shares, iid, ood)))
+    if not curves.shares.shape == curves.iid.shape == curves.ood.shape or curves.shares.ndim != 1:
         raise DataError("Shares, i.i.d. and o.o.d. values must be as many.")
-    if not all(np.isfinite(each).all() for each in found):
+    if not all(np.isfinite(each).all() for each in curves):
         raise DataError("A curve has values that are not finite. Leave out shares without a result.")
-    if len(found.shares) < LEAST_SHARES or (np.diff(found.shares) <= 0).any() or found.shares.max(initial=0) > 1:
-        raise DataError(f"A curve needs at least {LEAST_SHARES} ascending shares in [0, 1], got {found.shares.tolist()}.")
-    if found.shares[0] != 0:
+    if len(curves.shares) < LEAST_SHARES or (np.diff(curves.shares) <= 0).any() or curves.shares.max(initial=0) > 1:
+        raise DataError(f"A curve needs at least {LEAST_SHARES} ascending shares in [0, 1], got {curves.shares.tolist()}.")
+    if curves.shares[0] != 0:
         raise DataError("The share 0 is missing: what a model does without the artefact is not known.")
-    return found
+    return curves

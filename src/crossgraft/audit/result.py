@@ -9,32 +9,25 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from crossgraft.audit._area_terms import reliance_terms, scores_by_share, sum_of_areas
 from crossgraft.audit.confounded import Unit
-from crossgraft.audit.fold_scores import AuditedImages, FoldScores
-from crossgraft.audit.group_metrics import GroupMetrics, group_metrics
+from crossgraft.audit.fold_scores import AuditedImages, FoldScores, reliance_terms, scores_by_share, sum_of_areas
+from crossgraft.audit.group_metrics import GroupMetrics, gap_metrics, group_metrics, mean_cells
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.record import (
     AuditDifference,
     AuditEntry,
     AuditFrequencies,
+    AuditMetric,
     AuditMode,
     AuditOutcome,
+    AuditPoint,
     AuditRecord,
     ConfounderRecord,
     FileFactRow,
     ImagesNeeded,
 )
-from crossgraft.audit.reliance import (
-    Curves,
-    ExactTestScores,
-    early_gap,
-    flip_effect,
-    flip_share,
-    ood_drop_area,
-    shortcut_reliance_index,
-)
+from crossgraft.audit.reliance import Curves, early_gap, flip_effect, flip_share, ood_drop_area, shortcut_reliance_index
 from crossgraft.data import Dataset
 from crossgraft.edit._image_edit import ImageEdit
 from crossgraft.metrics import MetricValue
@@ -72,16 +65,16 @@ def answer_in_words(record: AuditRecord) -> str:
     if record.needs and not record.entries:
         return _planned(record)
     plain = [entry for entry in record.entries if entry.mitigation == "erm"]
-    said: list[str] = []
+    clauses: list[str] = []
     for outcome in OUTCOMES:
         of_it = [entry for entry in plain if entry.outcome == outcome]
         by_model: dict[str, list[str]] = {}
         for entry in of_it:
             by_model.setdefault(entry.model, []).append(entry.confounder)
         for confounders in dict.fromkeys(map(tuple, by_model.values())):
-            models = [model for model, found in by_model.items() if tuple(found) == confounders]
-            said.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
-    return ("; ".join(said) if said else "Nothing was asked") + "." + _gates_in_words(record)
+            models = [model for model, named in by_model.items() if tuple(named) == confounders]
+            clauses.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
+    return ("; ".join(clauses) if clauses else "Nothing was asked") + "." + _gates_in_words(record)
 
 
 def _planned(record: AuditRecord) -> str:
@@ -94,7 +87,7 @@ def _planned(record: AuditRecord) -> str:
 
 def _gates_in_words(record: AuditRecord) -> str:
     """What ``--fail-on`` found, condition by condition."""
-    said = ""
+    sentences = ""
     for state, one, several in (
         ("failed", "holds", "hold"),
         ("not assessable", "cannot be assessed", "cannot be assessed"),
@@ -103,34 +96,26 @@ def _gates_in_words(record: AuditRecord) -> str:
         gates = [gate for gate in record.gates if gate.state == state]
         if gates:
             what = f"The condition {gates[0].condition}" if len(gates) == 1 else f"{len(gates)} conditions"
-            said += f" {what} of --fail-on {one if len(gates) == 1 else several}."
-    return said
+            sentences += f" {what} of --fail-on {one if len(gates) == 1 else several}."
+    return sentences
 
 
 def least_reliant(record: AuditRecord) -> list[str]:
     """Per confounder, the model that relies least, and those that the test images do not tell from it."""
-    said: list[str] = []
+    sentences: list[str] = []
     for confounder in dict.fromkeys(each.confounder for each in record.differences):
         beside = [each for each in record.differences if each.confounder == confounder]
-        alike = [each.model for each in beside if not _lies_above_0(each)]
+        alike = [each.model for each in beside if (low := each.reliance.patients_low) is None or low <= 0]
         name = beside[0].reference
         if not alike:
-            text = f"{name} relies on {confounder} less than {_every_other(len(beside))}."
+            others = "the other model" if len(beside) == 1 else f"the {len(beside)} other models"
+            text = f"{name} relies on {confounder} less than {others}."
         elif len(alike) == len(beside):
             text = f"{name} has the smallest SRI with {confounder}, but no interval tells another model from it."
         else:
             text = f"{name} relies least on {confounder}. Not told from it: {joined(alike)}."
-        said.append(text)
-    return said
-
-
-def _every_other(number: int) -> str:
-    return "the other model" if number == 1 else f"the {number} other models"
-
-
-def _lies_above_0(difference: AuditDifference) -> bool:
-    low = difference.reliance.patients_low
-    return low is not None and low > 0
+        sentences.append(text)
+    return sentences
 
 
 def headline(entry: AuditEntry) -> tuple[str, str]:
@@ -141,40 +126,6 @@ def headline(entry: AuditEntry) -> tuple[str, str]:
 
 
 TestMode = Literal["exact", "sampled"]
-
-
-class SharePoint(NamedTuple):
-    """All folds at one share.
-
-    Attributes:
-        share: p_art.
-        realised: Mean share of the training positives that carry the artefact.
-        iid: AUC on test images like those of training.
-        ood: AUC where negatives carry it and positives do not.
-        clean: AUC where nobody carries it.
-        aligned: AUC where all positives carry it and no negative.
-        flip_effect: Mean change of the logit of an image that gets it; None for an attribute.
-        flip_effects: The same of negatives and of positives.
-        groups: Results by class and artefact, of each fold, at a threshold of 0.5.
-        worst: Accuracy of the worst cell at 0.5.
-        worst_by_val: The same at the threshold that val picks.
-        best_epoch: Mean epoch that was kept, where networks were trained.
-        micro_aucs: I.i.d. and o.o.d. as published curves have them, where that was asked for.
-    """
-
-    share: float
-    realised: float
-    iid: MeanInterval
-    ood: MeanInterval
-    clean: MeanInterval
-    aligned: MeanInterval
-    flip_effect: MeanInterval | None
-    groups: tuple[GroupMetrics, ...]
-    worst: MeanInterval
-    worst_by_val: MeanInterval
-    best_epoch: MeanInterval | None
-    micro_aucs: tuple[MeanInterval, MeanInterval] | None = None
-    flip_effects: tuple[MeanInterval, MeanInterval] | None = None
 
 
 class Reliance(NamedTuple):
@@ -197,7 +148,7 @@ class Reliance(NamedTuple):
     early_gap: MeanInterval
     flip_share: float | None
     clean: MeanInterval
-    points: tuple[SharePoint, ...]
+    points: tuple[AuditPoint, ...]
     curves: tuple[Curves, ...]
 
 
@@ -232,7 +183,6 @@ def reliance_of(scores: Sequence[FoldScores], tested: AuditedImages, draw: IidDr
     Source: SRI and its relatives are this project's; i.i.d. and o.o.d. are those of Juodelyte's thesis, chapter 4.
     """
     draw, by_share = draw or IidDraw(), scores_by_share(scores)
-    points = tuple(_point(of_share, tested, draw) for of_share in by_share.values())
     shares = np.array(list(by_share))
     curves = tuple(
         Curves(shares, iid, ood)
@@ -248,8 +198,8 @@ def reliance_of(scores: Sequence[FoldScores], tested: AuditedImages, draw: IidDr
         ood_drop_area=_over(curves, ood_drop_area),
         early_gap=_over(curves, early_gap),
         flip_share=flip_share(shares, np.mean([curve.ood for curve in curves], axis=0)),
-        clean=points[0].clean,
-        points=points,
+        clean=mean_interval(np.array([one.cells(tested).clean for one in next(iter(by_share.values()))]), limits=(0.0, 1.0)),
+        points=tuple(_point(of_share, tested, draw) for of_share in by_share.values()),
         curves=curves,
     )
 
@@ -258,41 +208,42 @@ def _over(curves: Sequence[Curves], what: Callable[[np.ndarray, np.ndarray, np.n
     return mean_interval(np.array([what(*curve) for curve in curves]))
 
 
-def _point(of_share: Sequence[FoldScores], tested: AuditedImages, draw: IidDraw) -> SharePoint:
+def _point(of_share: Sequence[FoldScores], tested: AuditedImages, draw: IidDraw) -> AuditPoint:
+    """All folds at one share; of an attribute there is no image without it to compare answers with."""
     cells = [one.cells(tested) for one in of_share]
-    groups = tuple(_groups(one, tested, one.decided) for one in of_share)
+    groups = [_groups(one, tested, one.decided) for one in of_share]
     by_val = [_groups(one, tested, one.decided_by_val) for one in of_share]
-    epochs = [float(one.best_epoch) for one in of_share if one.best_epoch is not None]
-    micro = [one.micro_aucs(tested, one.share, unit=draw.unit, seed=draw.seed) for one in of_share if draw.micro]
-    flips = [flip_effect(one.clean, one.edited) for one in of_share] if tested.attribute is None else []
-
-    def mean(read: Callable[[ExactTestScores], float]) -> MeanInterval:
-        return mean_interval(np.array([read(each) for each in cells]), limits=(0.0, 1.0))
-
-    return SharePoint(
+    positive = tested.is_positive
+    shares = {
+        "iid": [_iid(one, tested, draw) for one in of_share],
+        "ood": [each.ood for each in cells],
+        "clean": [each.clean for each in cells],
+        "aligned": [each.aligned for each in cells],
+        "worst_group_accuracy": [fold.worst.accuracy.value for fold in groups],
+        "worst_group_accuracy_by_val": [fold.worst.accuracy.value for fold in by_val],
+    }
+    others: dict[str, Sequence[float]] = {}
+    if tested.attribute is None:
+        sides = {"": np.ones_like(positive), "_positives": positive, "_negatives": ~positive}
+        for side, rows in sides.items():
+            others[f"flip_effect{side}"] = [flip_effect(one.clean[rows], one.edited[rows]) for one in of_share]
+    others["best_epoch"] = [float(one.best_epoch) for one in of_share if one.best_epoch is not None]
+    if draw.micro:
+        micro = [one.micro_aucs(tested, one.share, unit=draw.unit, seed=draw.seed) for one in of_share]
+        others |= {"iid_micro_auc": [iid for iid, _ in micro], "ood_micro_auc": [ood for _, ood in micro]}
+    return AuditPoint(
         share=of_share[0].share,
         realised=float(np.mean([one.realised for one in of_share])),
-        iid=mean_interval(np.array([_iid(one, tested, draw) for one in of_share]), limits=(0.0, 1.0)),
-        ood=mean(lambda each: each.ood),
-        clean=mean(lambda each: each.clean),
-        aligned=mean(lambda each: each.aligned),
-        flip_effect=mean_interval(np.array(flips)) if flips else None,
-        groups=groups,
-        worst=mean_interval(np.array([each.worst.accuracy.value for each in groups]), limits=(0.0, 1.0)),
-        worst_by_val=mean_interval(np.array([each.worst.accuracy.value for each in by_val]), limits=(0.0, 1.0)),
-        best_epoch=mean_interval(np.array(epochs)) if epochs else None,
-        flip_effects=None if tested.attribute is not None else _by_class(of_share, tested),
-        micro_aucs=(mean_interval(np.array(micro)[:, 0]), mean_interval(np.array(micro)[:, 1])) if micro else None,
+        metrics=[
+            *(
+                AuditMetric.over_folds(name, mean_interval(np.array(values), limits=(0.0, 1.0)))
+                for name, values in shares.items()
+            ),
+            *(AuditMetric.over_folds(name, mean_interval(np.array(values))) for name, values in others.items() if values),
+            *gap_metrics(groups),
+        ],
+        cells=mean_cells(groups),
     )
-
-
-def _by_class(of_share: Sequence[FoldScores], tested: AuditedImages) -> tuple[MeanInterval, MeanInterval]:
-    """Flip effects of negatives and of positives."""
-    of_negatives, of_positives = (
-        mean_interval(np.array([flip_effect(one.clean[rows], one.edited[rows]) for one in of_share]))
-        for rows in (~tested.is_positive, tested.is_positive)
-    )
-    return of_negatives, of_positives
 
 
 def _iid(one: FoldScores, tested: AuditedImages, draw: IidDraw) -> float:

@@ -15,8 +15,9 @@ from crossgraft.audit.subjects import Subject
 from crossgraft.data import Dataset
 from crossgraft.data.rows import ImageRows
 from crossgraft.edit.confounders.low_pass import LowPass
-from crossgraft.edit.edits import EditFacts, Editing
+from crossgraft.edit.edits import Editing
 from crossgraft.edit.high_pass import HighPass
+from crossgraft.edit.record import EditRow
 from crossgraft.edit.spectrum import normalized_psd, radial_psd
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics import MetricValue, auc, balanced_accuracy
@@ -208,7 +209,6 @@ BandMetric = Literal["auc", "balanced_accuracy"]
 CUTOFFS = (1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 3 / 8, 1 / 2)
 """Cycles per pixel; from about two waves across an image of 224 pixels to the Nyquist frequency."""
 Columns = Integer[np.ndarray, " num_images"]
-_BANDS: tuple[Band, ...] = ("low", "high")
 
 
 class BandRow(NamedTuple):
@@ -224,7 +224,7 @@ class BandRow(NamedTuple):
     kind: Band
     cutoff: float
     value: MetricValue
-    edit: EditFacts
+    edit: EditRow
 
 
 class BandAccuracy(NamedTuple):
@@ -279,7 +279,8 @@ def band_accuracy(
     """
     _refuse(subject, cutoffs, metric, positive)
     filters: list[tuple[Band, LowPass | HighPass]] = [
-        (kind, _filter(kind, float(cutoff))) for kind in _BANDS for cutoff in cutoffs
+        *(("low", LowPass(float(cutoff))) for cutoff in cutoffs),
+        *(("high", HighPass(float(cutoff))) for cutoff in cutoffs),
     ]
     truth = _columns(subject, images)
     column = _positive_column(subject, truth, positive) if metric == "auc" else None
@@ -290,7 +291,7 @@ def band_accuracy(
             return balanced_accuracy(probabilities.argmax(axis=1), truth, images.groups, class_names=subject.class_names)
         return auc(probabilities[:, column], (truth == column).astype(np.int64), images.groups)
 
-    found: list[BandRow] = []
+    under_filters: list[BandRow] = []
     with (reporter or Reporter(quiet=True)).stage(
         f"Taking frequencies away from {len(images)} images", total=1 + len(filters), unit="passes"
     ) as stage:
@@ -299,19 +300,15 @@ def band_accuracy(
         for kind, each in filters:
             editing = Editing([each])
             value = measured(images.edited(editing))
-            found.append(BandRow(kind, each.cutoff, value, editing.facts()[0]))
+            under_filters.append(BandRow(kind, each.cutoff, value, editing.facts()[0]))
             stage.advance()
     return BandAccuracy(
         metric=metric,
         positive=None if column is None else subject.class_names[column],
         chance=1 / len(np.unique(truth)) if column is None else 0.5,
         clean=clean,
-        rows=tuple(found),
+        rows=tuple(under_filters),
     )
-
-
-def _filter(kind: Band, cutoff: float) -> LowPass | HighPass:
-    return LowPass(cutoff) if kind == "low" else HighPass(cutoff)
 
 
 def _refuse(subject: Subject, cutoffs: Sequence[float], metric: str, positive: str | None) -> None:
@@ -332,10 +329,10 @@ def _columns(subject: Subject, images: Dataset) -> Columns:
     unknown = [name for name in images.class_names if name not in subject.class_names]
     if unknown:
         raise DataError(f"{subject.name} does not know the class {unknown[0]}: its classes are {', '.join(subject.class_names)}.")
-    found = np.array([subject.class_names.index(name) for name in images.class_names])[images.targets]
-    if len(np.unique(found)) < 2:
-        raise DataError(f"Frequency bands need images of two classes; all are of {subject.class_names[found[0]]}.")
-    return found
+    columns = np.array([subject.class_names.index(name) for name in images.class_names])[images.targets]
+    if len(np.unique(columns)) < 2:
+        raise DataError(f"Frequency bands need images of two classes; all are of {subject.class_names[columns[0]]}.")
+    return columns
 
 
 def _positive_column(subject: Subject, truth: Columns, positive: str | None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -56,17 +56,17 @@ class Subject:
         Raises:
             DataError: They have another shape, are not in [0, 1], or do not sum to 1.
         """
-        found = np.asarray(self.ask(images, reporter or Reporter(quiet=True)), dtype=np.float64)
+        answers = np.asarray(self.ask(images, reporter or Reporter(quiet=True)), dtype=np.float64)
         expected = (len(images), len(self.class_names))
-        if found.shape != expected:
-            raise DataError(f"{self.name} gave probabilities of shape {found.shape} for {expected}: images × classes.")
-        if not np.isfinite(found).all() or found.min() < -_ROUNDING or found.max() > 1 + _ROUNDING:
+        if answers.shape != expected:
+            raise DataError(f"{self.name} gave probabilities of shape {answers.shape} for {expected}: images × classes.")
+        if not np.isfinite(answers).all() or answers.min() < -_ROUNDING or answers.max() > 1 + _ROUNDING:
             raise DataError(f"{self.name} gave numbers that are no probabilities: they must lie in [0, 1].")
-        if self.partitions and np.abs(found.sum(axis=1) - 1).max() > _ROUNDING:
+        if self.partitions and np.abs(answers.sum(axis=1) - 1).max() > _ROUNDING:
             raise DataError(
                 f"{self.name} gave probabilities that do not sum to 1 for each image. Turn logits into them with a softmax."
             )
-        return np.clip(found, 0, 1)
+        return np.clip(answers, 0, 1)
 
 
 def subject_of(
@@ -128,8 +128,8 @@ def _onnx(path: Path) -> Subject:
         raise DataError(f"{path} is a folder, a pipe or a device, not a file. Give the .onnx file itself.")
     try:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        said = session.get_modelmeta().custom_metadata_map[METADATA_KEY]
-        facts = ExportedModelRecord.model_validate_json(said)
+        description = session.get_modelmeta().custom_metadata_map[METADATA_KEY]
+        facts = ExportedModelRecord.model_validate_json(description)
     except (OSError, KeyError, ValidationError, RuntimeError) as error:
         raise DataError(f"{path.name} is no graph that crossgraft export wrote. Give a function of images instead.") from error
     except _errors_of_onnxruntime() as error:
@@ -165,7 +165,8 @@ def _errors_of_onnxruntime() -> tuple[type[Exception], ...]:
 def _in_batches(ask: Callable[[Any], Any], images: ImageRows, reporter: Reporter, name: str) -> np.ndarray:
     with reporter.stage(f"Asking {name}", total=len(images)) as stage:
         parts: list[np.ndarray] = []
-        for batch in _batches(images):
+        for first in range(0, len(images), AT_ONCE):
+            batch = [images.read(row) for row in range(first, min(first + AT_ONCE, len(images)))]
             parts.append(_one_row_each(ask(batch), len(batch), name))
             stage.advance(len(batch))
     if len({part.shape[1:] for part in parts}) > 1:
@@ -176,19 +177,14 @@ def _in_batches(ask: Callable[[Any], Any], images: ImageRows, reporter: Reporter
 def _one_row_each(answer: object, number: int, name: str) -> np.ndarray:
     """What was said of a batch, (number, C)."""
     try:
-        found = np.asarray(answer, dtype=np.float64)
+        rows = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError) as error:  # texts, rows of different lengths, anything
         raise DataError(
             f"{name} gave {type(answer).__name__} that is no array of numbers: one row of probabilities per image is needed."
         ) from error
-    if found.ndim not in (1, 2) or len(found) != number:
+    if rows.ndim not in (1, 2) or len(rows) != number:
         raise DataError(
-            f"{name} gave an answer of shape {found.shape} for a batch of {number} images: (images, classes) is needed, or "
+            f"{name} gave an answer of shape {rows.shape} for a batch of {number} images: (images, classes) is needed, or "
             "(images,) for the second of two classes."
         )
-    return np.column_stack([1 - found, found]) if found.ndim == 1 else found
-
-
-def _batches(images: ImageRows) -> Iterator[list[np.ndarray]]:
-    for first in range(0, len(images), AT_ONCE):
-        yield [images.read(row) for row in range(first, min(first + AT_ONCE, len(images)))]
+    return np.column_stack([1 - rows, rows]) if rows.ndim == 1 else rows

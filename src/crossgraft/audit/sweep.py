@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from crossgraft.audit.attribute_sweep import AttributeDesign
 from crossgraft.audit.confounded import AuditFold, AuditRows, Confounded, Mask
-from crossgraft.audit.describe import sweep_entry
-from crossgraft.audit.detectability import realised_share
+from crossgraft.audit.detectability import detectability, realised_share
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores
-from crossgraft.audit.group_metrics import best_threshold
+from crossgraft.audit.group_metrics import GAPS, best_threshold
 from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.model_differences import SweptModel
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import Reach, conclude
-from crossgraft.audit.record import AuditEntry, AuditTrainingRecord
+from crossgraft.audit.outcomes import Concluded, Reach, conclude, input_rms
+from crossgraft.audit.record import AuditEntry, AuditMetric, AuditMode, AuditTrainingRecord
 from crossgraft.audit.result import IidDraw, Reliance, reliance_of
 from crossgraft.audit.subjects import subject_of
 from crossgraft.data import Dataset
 from crossgraft.data.edits import Edit
 from crossgraft.data.splits import PARTS
+from crossgraft.edit.edits import Editing
+from crossgraft.features import extract_features
 from crossgraft.models import Backbone
 from crossgraft.progress import Reporter
 from crossgraft.running.jobs import Job, Work
@@ -97,8 +100,8 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
 
     def read_back(self, job: Job[AuditTurn]) -> AuditTrainingRecord | None:
         """What an earlier attempt kept."""
-        found = None if self.run is None else self.run.read_record(_file(job), AuditTrainingRecord)
-        return found if found is not None and found.key == job.key else None
+        kept = None if self.run is None else self.run.read_record(_file(job), AuditTrainingRecord)
+        return kept if kept is not None and kept.key == job.key else None
 
     def do(self, job: Job[AuditTurn]) -> AuditTrainingRecord:
         """Train, and ask about the test images."""
@@ -119,7 +122,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
 
         of_val = np.array(ask(images.take(turn.fold.val)))
         picked = next(point for point in tuned.record.grid if point.picked)
-        found = AuditTrainingRecord(
+        answers = AuditTrainingRecord(
             key=job.key,
             realised=turn.realised,
             threshold=best_threshold(of_val, rows.is_positive[turn.fold.val].astype(np.int64)),
@@ -128,8 +131,8 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
             edited={name: ask(self.edited[name]) for name in turn.confounders},
         )
         if self.run is not None:
-            self.run.write_record(_file(job), found)
-        return found
+            self.run.write_record(_file(job), answers)
+        return answers
 
     def _tune(self, images: Dataset, parts: FoldRows) -> FineTuningResult:
         origins: dict[str, str] = dict.fromkeys(PARTS, "of the audit")
@@ -154,18 +157,18 @@ def audit_turns(
     return turns
 
 
-def fold_scores(turn: AuditTurn, found: AuditTrainingRecord, name: str) -> FoldScores:
+def fold_scores(turn: AuditTurn, answers: AuditTrainingRecord, name: str) -> FoldScores:
     """What the network of a training says, with one of the artefacts."""
-    scores = np.array([found.clean, found.edited[name]])
+    scores = np.array([answers.clean, answers.edited[name]])
     return FoldScores(
         fold=turn.fold.number,
         share=turn.share,
-        realised=found.realised,
+        realised=answers.realised,
         clean=scores[0],
         edited=scores[1],
         decided=scores >= 0.5,
-        decided_by_val=scores >= found.threshold,
-        best_epoch=found.best_epoch,
+        decided_by_val=scores >= answers.threshold,
+        best_epoch=answers.best_epoch,
     )
 
 
@@ -177,6 +180,48 @@ def _part_names(number: int, parts: FoldRows) -> np.ndarray:
 
 def _file(job: Job[AuditTurn]) -> str:
     return f"{FOLDER}/{job.name}.json"
+
+
+_AT_LARGEST_SHARE = {"iid": "iid_auc", "ood": "ood_auc"} | {
+    name: name for name in ("flip_effect", "flip_effect_positives", "flip_effect_negatives", "worst_group_accuracy", *GAPS)
+}
+"""Metrics of the last point that stand for the entry, too, and their names there."""
+
+
+def sweep_entry(
+    model: str,
+    confounder: str,
+    reliance: Reliance,
+    concluded: Concluded,
+    *,
+    mode: AuditMode,
+    mitigation: str = "erm",
+    reach: Reach | None = None,
+) -> AuditEntry:
+    """One model and one confounder of a sweep."""
+    last = reliance.points[-1]
+    return AuditEntry(
+        model=model,
+        confounder=confounder,
+        mitigation=mitigation,
+        mode=mode,
+        **concluded._asdict(),
+        metrics=[
+            AuditMetric.over_folds("shortcut_reliance_index", reliance.shortcut_reliance_index, reliance.over_patients),
+            AuditMetric.over_folds("ood_drop_area", reliance.ood_drop_area),
+            AuditMetric.over_folds("early_gap", reliance.early_gap),
+            AuditMetric(name="flip_share", value=reliance.flip_share),
+            AuditMetric.over_folds("clean_auc", reliance.clean),
+            *(
+                metric.model_copy(update={"name": name})
+                for of_point, name in _AT_LARGEST_SHARE.items()
+                if (metric := last.metric(of_point)) is not None
+            ),
+        ],
+        points=list(reliance.points),
+        detectability=None if reach is None else AuditMetric.over_patients("detectability", reach.detectability.auc),
+        input_rms=None if reach is None else reach.input_rms,
+    )
 
 
 PLAIN = "erm"
@@ -281,3 +326,61 @@ class Sweep:
         if entry.mitigation == PLAIN:
             self.swept.append(SweptModel(entry, scores, tested))
         return entry
+
+
+class BothFeatures(NamedTuple):
+    """Features without the artefact and with it.
+
+    Attributes:
+        clean: (n, d) of all images as they are.
+        edited: (n, d) with the artefact where it is needed, else as they are.
+        reach: How much of the artefact is left at the input and in the features.
+    """
+
+    clean: Float[np.ndarray, "num_images num_features"]
+    edited: Float[np.ndarray, "num_images num_features"]
+    reach: Reach
+
+
+def both_features(sweep: Sweep, backbone: Backbone, confounded: Confounded, before: Editing | None = None) -> BothFeatures:
+    """Features of all images, and of those that may carry the artefact once more with it.
+
+    Args:
+        sweep: What stays the same from model to model.
+        backbone: The network.
+        confounded: The artefact.
+        before: Edit of every image that comes after the artefact and before the network, such as one that takes cues away.
+
+    Cost: one pass over all images and one over those that may carry the artefact, unless their features are in the cache; the
+    five logistic regressions of the probe.
+    """
+    rows, clean, edited = sweep.rows, confounded.clean, confounded.edited
+    if before is not None:
+        clean, edited = clean.edited(before), edited.edited(before)
+    needed = rows.may_carry(sweep.options.negatives)
+    unedited = frozen_features(sweep, backbone, clean)
+    changed = unedited.copy()
+    # the same pixels in another batch may give other last digits, and an edit that changes nothing would be seen
+    differ = np.array([one != other for one, other in zip(clean.image_digests, edited.image_digests, strict=True)])
+    if (needed & differ).any():
+        changed[needed & differ] = frozen_features(sweep, backbone, edited.take(np.flatnonzero(needed & differ)))
+    groups = rows.dataset.groups
+    reach = Reach(
+        detectability(unedited[needed], changed[needed], None if groups is None else groups[needed]),
+        input_rms(clean.take(rows.test), edited.take(rows.test), backbone.preprocessing),
+    )
+    return BothFeatures(unedited, changed, reach)
+
+
+def frozen_features(sweep: Sweep, backbone: Backbone, images: Dataset) -> Float[np.ndarray, "num_images num_features"]:
+    """Penultimate features, from the cache where they are there."""
+    options = sweep.options
+    extracted = extract_features(
+        images,
+        backbone,
+        cache_dir=options.cache_dir,
+        batch_size=options.batch_size,
+        num_threads=sweep.num_threads,
+        reporter=sweep.reporter,
+    )
+    return np.asarray(extracted.features)

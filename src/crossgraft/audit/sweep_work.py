@@ -12,7 +12,6 @@ import pandas as pd
 from crossgraft.audit.attribute_sweep import AttributeDesign, design_attribute
 from crossgraft.audit.attributes import BinaryAttribute, binary_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, confound, divide_rows, without_artefact
-from crossgraft.audit.describe import attribute_record, confounder_record, edit_record, fact_record, impossible_entry
 from crossgraft.audit.file_facts import fact_attributes, how_telling
 from crossgraft.audit.frequency_work import FrequencySweep
 from crossgraft.audit.full_sweep import FullSweep
@@ -20,7 +19,7 @@ from crossgraft.audit.model_differences import compare_models_of_audit
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions, FullTraining
 from crossgraft.audit.quick_sweep import QuickSweep
-from crossgraft.audit.record import FileFactRow
+from crossgraft.audit.record import AuditEntry, ConfounderRecord, FileFactRow
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.sweep import Sweep
 from crossgraft.choice import spell
@@ -30,7 +29,7 @@ from crossgraft.data.describe import thumbnails_of_rows
 from crossgraft.data.edits import without_name
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
+from crossgraft.models import ModelSpec, load_as_asked, read_zoo
 from crossgraft.models.backbone import describe_model
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options._values import refuse_given
@@ -73,52 +72,49 @@ def audit(call: AuditCall) -> Audited:
     if options.unit == "patient" and dataset.groups is None:
         raise UsageError("--unit patient draws patients, and these images have none. Name their column: --group-column.")
     rows = divide_rows(dataset, options.positive, num_folds=options.audit_folds, seed=options.seed, method=options.fold_method)
-    found = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
-    found.notes += _notes(rows, asked.shares, options.negatives)
+    audited = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
+    audited.notes += _notes(rows, asked.shares, options.negatives)
     tested = dataset.take(rows.test)
     for edit in asked.edits:
-        found.needs += needed_of_artefact(spell(edit), rows.is_positive[rows.test], tested.groups, rows.positive)
+        audited.needs += needed_of_artefact(spell(edit), rows.is_positive[rows.test], tested.groups, rows.positive)
     for name in asked.attributes:
         of_all = find_attribute(dataset, name, options)  # a test part may have one value alone
         of_test = of_all._replace(flags=of_all.flags[rows.test], known=of_all.known[rows.test])
-        found.needs += needed_of_attribute(name, rows.is_positive[rows.test], of_test)
+        audited.needs += needed_of_attribute(name, rows.is_positive[rows.test], of_test)
     if options.plan:
-        return found
-    found.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()
-    native = _confounded(rows, call, found, specs, dataset) if options.stage == "native" else []
-    designs = _designs(rows, call, found, specs)
-    found.attribute_rows = _attribute_rows(rows, designs)
-    found.file_facts += file_facts(dataset, options, found)
+        return audited
+    audited.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()
+    native = _confounded(rows, call, audited, specs, dataset) if options.stage == "native" else []
+    designs = _designs(rows, call, audited, specs)
+    audited.attribute_rows = _attribute_rows(rows, designs)
+    audited.file_facts += file_facts(dataset, options, audited)
     sweep = Sweep(rows, asked.shares, asked.mitigations, options, call.num_threads, reporter)
     frequencies = FrequencySweep.of(dataset, rows.test, call) if options.frequency else None
     shown: list[Confounded] = [*native]
     if options.stage == "input" and len(specs) > 1 and asked.edits:
-        found.notes.append(f"What artefacts change is given for the inputs of {specs[0].name}; pictures show these, too.")
+        audited.notes.append(f"What artefacts change is given for the inputs of {specs[0].name}; pictures show these, too.")
     for spec in specs:
         backbone = load_as_asked(spec, options, device=call.device)
-        found.models.append(describe_model(backbone, "candidate"))
+        audited.models.append(describe_model(backbone, "candidate"))
         confounded = native
         if options.stage == "input" and asked.edits:
-            confounded = _confounded(rows, call, found, [spec], dataset.resized(backbone.preprocessing))
+            confounded = _confounded(rows, call, audited, [spec], dataset.resized(backbone.preprocessing))
             shown = shown or confounded
-        of_model = _sweep_of(spec, backbone, sweep, call)
-        found.entries += of_model.entries(confounded)
-        found.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
+        is_quick = options.mode == "quick"
+        of_model = (
+            QuickSweep(sweep, spec.name, backbone) if is_quick else FullSweep(sweep, spec, backbone, call.directory, publish)
+        )
+        audited.entries += of_model.entries(confounded)
+        audited.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
         if frequencies is not None:
             frequencies.of_backbone(spec.name, backbone, confounded)
-    found.differences = compare_models_of_audit(sweep.swept)
-    found.frequency = None if frequencies is None else frequencies.record(found.entries)
-    found.fingerprint = " ".join(each.weights_fingerprint for each in found.models)
-    found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
-    found.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]
-    found.pictures = lambda: pictures(shown, rows)
-    return found
-
-
-def _sweep_of(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall) -> QuickSweep | FullSweep:
-    if call.options.mode == "quick":
-        return QuickSweep(sweep, spec.name, backbone)
-    return FullSweep(sweep, spec, backbone, call.directory, publish)
+    audited.differences = compare_models_of_audit(sweep.swept)
+    audited.frequency = None if frequencies is None else frequencies.record(audited.entries)
+    audited.fingerprint = " ".join(each.weights_fingerprint for each in audited.models)
+    audited.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
+    audited.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]
+    audited.pictures = lambda: pictures(shown, rows)
+    return audited
 
 
 def open_data(options: AuditOptions, reporter: Reporter, *, default_split: bool = True) -> Dataset:
@@ -155,14 +151,13 @@ def find_attribute(dataset: Dataset, text: str, options: AuditOptions) -> Binary
     return binary_attribute(columns[name], present or None, name=name, missing=_SAY_NOTHING)
 
 
-def file_facts(dataset: Dataset, options: AuditOptions, found: Audited) -> list[FileFactRow]:
+def file_facts(dataset: Dataset, options: AuditOptions, audited: Audited) -> list[FileFactRow]:
     """How well facts of the file alone tell the class; where there are too few images to say, a note says so."""
     try:
-        rows = how_telling(dataset, positive=found.positive, root=_root(options), seed=options.seed)
+        return how_telling(dataset, positive=audited.positive, root=_root(options), seed=options.seed)
     except DataError as error:
-        found.notes.append(f"Facts of the file were not looked at. {error}")
+        audited.notes.append(f"Facts of the file were not looked at. {error}")
         return []
-    return [fact_record(row) for row in rows]
 
 
 def _root(options: AuditOptions) -> Path | None:
@@ -188,12 +183,12 @@ def _notes(rows: AuditRows, shares: Sequence[float], negatives: float) -> list[s
 
 
 def _confounded(
-    rows: AuditRows, call: AuditCall, found: Audited, specs: Sequence[ModelSpec], images: Dataset
+    rows: AuditRows, call: AuditCall, audited: Audited, specs: Sequence[ModelSpec], images: Dataset
 ) -> list[Confounded]:
     """The artefacts that can be put into these images; the others become entries with a reason."""
     options, done = call.options, list[Confounded]()
     without = without_artefact(images, call.asked.absent, seed=options.seed)
-    recorded = {each.confounder for each in found.confounders}
+    recorded = {each.confounder for each in audited.confounders}
     with call.reporter.stage("Putting artefacts into images", total=len(call.asked.edits)) as stage:
         for edit in call.asked.edits:
             name = spell(edit)
@@ -201,28 +196,28 @@ def _confounded(
                 done.append(
                     confound(rows, edit, without, strength=options.strength, negatives=options.negatives, seed=options.seed)
                 )
-                described = confounder_record(done[-1])
+                described = done[-1].record
             except DataError as error:
-                described = edit_record(name, edit, None)
+                described = ConfounderRecord.of_edit(name, edit, None)
                 reason = without_name(error)
-                found.entries += [impossible_entry(spec.name, name, reason, mode=options.mode) for spec in specs]
+                audited.entries += [AuditEntry.impossible(spec.name, name, reason, mode=options.mode) for spec in specs]
                 call.reporter.warn(f"{name} cannot be put into these images: {error}")
             if name not in recorded:
-                found.confounders.append(described)
+                audited.confounders.append(described)
             stage.advance()
     return done
 
 
-def _designs(rows: AuditRows, call: AuditCall, found: Audited, specs: Sequence[ModelSpec]) -> list[AttributeDesign]:
+def _designs(rows: AuditRows, call: AuditCall, audited: Audited, specs: Sequence[ModelSpec]) -> list[AttributeDesign]:
     """The attributes that enough images of each cell are there for; the others become entries with a reason."""
     options, done = call.options, list[AttributeDesign]()
     for name in call.asked.attributes:
         attribute = find_attribute(rows.dataset, name, options)
-        found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
+        audited.confounders.append(ConfounderRecord.of_attribute(name, attribute.in_words, attribute.num_missing))
         try:
             done.append(design_attribute(name, attribute, rows, call.asked.shares, seed=options.seed))
         except DataError as error:
-            found.entries += [impossible_entry(spec.name, name, str(error), mode=options.mode) for spec in specs]
+            audited.entries += [AuditEntry.impossible(spec.name, name, str(error), mode=options.mode) for spec in specs]
             call.reporter.warn(f"{name} cannot be audited with these images: {error}")
     return done
 

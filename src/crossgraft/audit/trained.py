@@ -19,7 +19,8 @@ from crossgraft.audit.subjects import Probabilities, Subject
 from crossgraft.data import Dataset
 from crossgraft.data.transforms import prepare_batch
 from crossgraft.edit._image_edit import ImageEdit
-from crossgraft.edit.edits import EditFacts, Editing
+from crossgraft.edit.edits import Editing
+from crossgraft.edit.record import EditRow
 from crossgraft.errors import DataError, UsageError
 from crossgraft.features.passes import run_pass
 from crossgraft.metrics import MetricValue, auc, auc_difference
@@ -45,7 +46,7 @@ def named_start(options: AuditOptions, reporter: Reporter) -> ModelSpec | None:
     if options.start is None:
         return None
     several = [options.start] if isinstance(options.start, ModelSpec) else options.start
-    found = read_zoo(
+    specs = read_zoo(
         several,
         weights_dir=options.weights_dir,
         weights_key=options.weights_key,
@@ -53,9 +54,9 @@ def named_start(options: AuditOptions, reporter: Reporter) -> ModelSpec | None:
         allow_code=options.allow_code,
         reporter=reporter,
     )
-    if len(found) != 1:
-        raise UsageError(f"--start is one network, and {options.start} names {len(found)}. Add its name: zoo.yaml:NAME.")
-    return found[0]
+    if len(specs) != 1:
+        raise UsageError(f"--start is one network, and {options.start} names {len(specs)}. Add its name: zoo.yaml:NAME.")
+    return specs[0]
 
 
 def start_of(
@@ -106,10 +107,10 @@ def start_of(
     if any(each.kind == "method" and each.spelling == _ONLY_THE_HEAD for each in saved.facts.plugins):
         in_words = f"{subject.name}, of which only the head was trained,"
         return Start(saved.classifier, in_words, fitting, is_fitting, is_of_model=True)
-    found = pretrained_start(model, saved, options, reporter)
-    if isinstance(found, str):
-        return f"{found} Or name it with --start."
-    return Start(found, f"{subject.name} as it was pretrained", fitting, is_fitting)
+    pretrained = pretrained_start(model, saved, options, reporter)
+    if isinstance(pretrained, str):
+        return f"{pretrained} Or name it with --start."
+    return Start(pretrained, f"{subject.name} as it was pretrained", fitting, is_fitting)
 
 
 def _training_rows(model: Any, subject: Subject, dataset: Dataset) -> np.ndarray:
@@ -175,7 +176,7 @@ class TrainedAudit:
     flip_effect_positives: float
     flip_effect_negatives: float
     groups: GroupMetrics
-    edit: EditFacts
+    edit: EditRow
     input_rms: float | None
     detectability: Detectability | None
 
@@ -294,10 +295,10 @@ def _reach(model: SavedModel, images: Dataset, edited: Dataset) -> tuple[float, 
         squares += float((pair[1] - pair[0]).double().square().sum())
         samples += pair[0].numel()
         weight = model.classifier.head.weight
-        for kept, said in zip(
+        for kept, answers in zip(
             features, run_pass(model.classifier, pair, read=model.classifier.features, like=weight), strict=True
         ):
-            kept.append(said.float().cpu().numpy())
+            kept.append(answers.float().cpu().numpy())
     before, after = (np.concatenate(parts) for parts in features)
     return float(np.sqrt(squares / samples)), detectability(before, after, images.groups)
 

@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crossgraft.audit.attribute_sweep import audit_trained_attribute
+from crossgraft.audit.attribute_sweep import TrainedAttributeAudit, audit_trained_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, positive_class
-from crossgraft.audit.describe import (
-    attribute_record,
-    confounder_record,
-    edit_record,
-    impossible_entry,
-    trained_attribute_entry,
-    trained_entry,
-)
 from crossgraft.audit.explained import Start
 from crossgraft.audit.frequency_work import of_trained
+from crossgraft.audit.group_metrics import gap_metrics, mean_cells
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions
-from crossgraft.audit.outcomes import conclude_attribute, conclude_trained
+from crossgraft.audit.outcomes import Concluded, conclude_attribute, conclude_trained
+from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, ConfounderRecord
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.subjects import Probabilities, Subject, subject_of
 from crossgraft.audit.sweep_work import file_facts, find_attribute, open_data, pictures
-from crossgraft.audit.trained import audit_trained, named_start, positives_of, start_of
+from crossgraft.audit.trained import TrainedAudit, audit_trained, named_start, positives_of, start_of
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.edits import without_name
 from crossgraft.edit._image_edit import ImageEdit
-from crossgraft.edit.edits import EditFacts, Editing, predicted_unedited
+from crossgraft.edit.edits import Editing, predicted_unedited
 from crossgraft.errors import DataError, UsageError
+from crossgraft.metrics import MetricValue
 from crossgraft.options._values import refuse_given
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.tasks import DEFAULT_THRESHOLD
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.rows_of_run import run_directory_of, split_of_run
-from crossgraft.tune.saving.saved_model import SavedModel
 from crossgraft.words.formatting import counted
 
 _OF_TRAINING = (
@@ -92,20 +87,20 @@ def audit(call: AuditCall) -> Audited:
     test, note = _test_rows(model, subject, dataset)
     positive = positive_class(dataset, options.positive)
     is_positive = np.array(dataset.class_names)[dataset.targets] == positive
-    found = Audited(dataset, test, positive, is_positive, "trained", checks=checks, notes=[note])
+    audited = Audited(dataset, test, positive, is_positive, "trained", checks=checks, notes=[note])
     edited = None if subject.model is None else predicted_unedited(subject.model.facts.trained_on.edits)
-    found.notes += [] if edited is None else [edited]
+    audited.notes += [] if edited is None else [edited]
     others = len(dataset.class_names) - 1
-    found.notes += [f"{positive} is told from all {others} other classes together."] if others > 1 else []
+    audited.notes += [f"{positive} is told from all {others} other classes together."] if others > 1 else []
     images = dataset.take(test)
     rows = AuditRows(images, positive, is_positive[test], (), np.arange(len(images)))
     shown: list[Confounded] = []
     for edit in asked.edits:
-        found.needs += needed_of_artefact(spell(edit), rows.is_positive, images.groups, positive)
+        audited.needs += needed_of_artefact(spell(edit), rows.is_positive, images.groups, positive)
     for name in asked.attributes:
-        found.needs += needed_of_attribute(name, rows.is_positive, find_attribute(images, name, options))
+        audited.needs += needed_of_attribute(name, rows.is_positive, find_attribute(images, name, options))
     if options.plan:
-        return found
+        return audited
     positives_of(subject, images, positive)  # whether the model can be asked at all is no matter of a single artefact
     seen = _as_seen(subject, images, options)
     before = subject.probabilities(seen, reporter)
@@ -113,17 +108,17 @@ def audit(call: AuditCall) -> Audited:
     if asked.edits:
         start = start_of(model, subject, _as_seen(subject, dataset, options), test, is_positive, options, reporter, call.device)
     for edit in asked.edits:
-        _one(subject, seen, before, edit, start, options, found, shown, reporter)
+        _one(subject, seen, before, edit, start, options, audited, shown, reporter)
     for name in asked.attributes:
-        _attribute(subject, images, name, options, found, reporter)
+        _attribute(subject, images, name, options, audited, reporter)
     if options.frequency:
-        found.frequency = of_trained(call, subject, images, shown, positive)
-    found.file_facts += file_facts(images, options, found)
-    found.fingerprint = _fingerprint(subject, found)
-    found.training_key = None if subject.model is None else subject.model.facts.look_key
-    found.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
-    found.pictures = lambda: pictures(shown, rows)
-    return found
+        audited.frequency = of_trained(call, subject, images, shown, positive)
+    audited.file_facts += file_facts(images, options, audited)
+    audited.fingerprint = _fingerprint(subject, audited)
+    audited.training_key = None if subject.model is None else subject.model.facts.look_key
+    audited.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
+    audited.pictures = lambda: pictures(shown, rows)
+    return audited
 
 
 def _one(
@@ -133,7 +128,7 @@ def _one(
     edit: ImageEdit,
     start: Start | str,
     options: AuditOptions,
-    found: Audited,
+    audited: Audited,
     shown: list[Confounded],
     reporter: Reporter,
 ) -> None:
@@ -144,36 +139,81 @@ def _one(
             subject,
             images,
             edit,
-            positive=found.positive,
+            positive=audited.positive,
             strength=options.strength,
-            threshold=own_threshold(subject, found.positive),
+            threshold=own_threshold(subject, audited.positive),
             seed=options.seed,
             before=before,
             start=start,
             reporter=reporter,
         )
     except DataError as error:
-        found.confounders.append(edit_record(name, edit, None))
-        found.entries.append(impossible_entry(subject.name, name, without_name(error), mode="trained"))
+        audited.confounders.append(ConfounderRecord.of_edit(name, edit, None))
+        audited.entries.append(AuditEntry.impossible(subject.name, name, without_name(error), mode="trained"))
         reporter.warn(f"{name} cannot be put into these images: {error}")
         return
-    shown.append(_confounded(images, edit, result.edit, options))
-    too_small = None if subject.model is None else _too_small(subject.model, shown[-1])
-    concluded = conclude_trained(result, positive=found.positive, too_small=too_small, strength=options.strength)
-    found.confounders.append(confounder_record(shown[-1]))
-    found.entries.append(trained_entry(subject.name, name, result, concluded))
-
-
-def _confounded(images: Dataset, edit: ImageEdit, facts: EditFacts, options: AuditOptions) -> Confounded:
     editing = Editing([edit], strength=options.strength, seed=options.seed)
-    return Confounded(spell(edit), edit, editing, images, images, images.edited(editing), facts)
+    shown.append(Confounded(name, edit, editing, images, images, images.edited(editing), result.edit))
+    too_small = None if subject.model is None else shown[-1].too_small(subject.model.classifier.preprocessing)
+    concluded = conclude_trained(result, positive=audited.positive, too_small=too_small, strength=options.strength)
+    audited.confounders.append(shown[-1].record)
+    audited.entries.append(trained_entry(subject.name, name, result, concluded))
 
 
-def _fingerprint(subject: Subject, found: Audited) -> str:
+def trained_entry(model: str, confounder: str, result: TrainedAudit | TrainedAttributeAudit, concluded: Concluded) -> AuditEntry:
+    """One trained model and one artefact or attribute."""
+    areas = {"clean_auc": result.clean, "aligned_auc": result.aligned, "ood_auc": result.ood, "both_auc": result.both}
+    if isinstance(result, TrainedAttributeAudit):
+        return _entry(model, confounder, result, concluded, {"overall_auc": result.overall, **areas}, {})
+    (positives, negatives), pull = result.decided_otherwise, result.pull
+    shares = {
+        "flip_effect_positives": result.flip_effect_positives,
+        "flip_effect_negatives": result.flip_effect_negatives,
+        "changed_positives": positives,
+        "changed_negatives": negatives,
+    }
+    if pull is not None:
+        pulls = {"pull": pull.of_model, "pull_over_start": pull.over_start, "pull_over_shams": pull.over_shams}
+        areas |= {name: value for name, value in pulls.items() if value is not None}
+        shares = {"pull_positives": pull.of_positives, "pull_negatives": pull.of_negatives, **shares}
+    entry = _entry(model, confounder, result, concluded, {"reverse_drop": result.reverse_drop, **areas}, shares)
+    probe = result.detectability
+    reach = {
+        "detectability": None if probe is None else AuditMetric.over_patients("detectability", probe.auc),
+        "input_rms": result.input_rms,
+    }
+    return entry.model_copy(update={**reach, "start": result.start, "shams": result.shams})
+
+
+def _entry(
+    model: str,
+    confounder: str,
+    result: TrainedAudit | TrainedAttributeAudit,
+    concluded: Concluded,
+    areas: Mapping[str, MetricValue],
+    others: Mapping[str, float],
+) -> AuditEntry:
+    """What artefacts and attributes have in common: areas with intervals, and numbers without."""
+    return AuditEntry(
+        model=model,
+        confounder=confounder,
+        mode="trained",
+        **concluded._asdict(),
+        metrics=[
+            *(AuditMetric.over_patients(name, value) for name, value in {"auc_drop": result.drop, **areas}.items()),
+            *(AuditMetric(name=name, value=value) for name, value in others.items()),
+            AuditMetric.over_patients("worst_group_accuracy", result.groups.worst.accuracy),
+            *gap_metrics([result.groups]),
+        ],
+        points=[AuditPoint(share=1.0, realised=1.0, metrics=[], cells=mean_cells([result.groups]))],
+    )
+
+
+def _fingerprint(subject: Subject, audited: Audited) -> str:
     """What names the model: its weights; of what can only be asked its name and how well it does."""
     if subject.model is not None:
         return subject.model.facts.weights_fingerprint
-    clean = [metric.value for entry in found.entries if (metric := entry.metric("clean_auc")) is not None]
+    clean = [metric.value for entry in audited.entries if (metric := entry.metric("clean_auc")) is not None]
     return f"{subject.name} {clean[:1]}"
 
 
@@ -192,35 +232,31 @@ def _as_seen(subject: Subject, images: Dataset, options: AuditOptions) -> Datase
     return images.resized(subject.model.classifier.preprocessing)
 
 
-def _attribute(subject: Subject, images: Dataset, name: str, options: AuditOptions, found: Audited, reporter: Reporter) -> None:
+def _attribute(subject: Subject, images: Dataset, name: str, options: AuditOptions, audited: Audited, reporter: Reporter) -> None:
     """One attribute: an entry, whatever comes of it."""
     attribute = find_attribute(images, name, options)
-    found.confounders.append(attribute_record(name, attribute.in_words, attribute.num_missing))
-    threshold = own_threshold(subject, found.positive)
+    audited.confounders.append(ConfounderRecord.of_attribute(name, attribute.in_words, attribute.num_missing))
+    threshold = own_threshold(subject, audited.positive)
     try:
         result = audit_trained_attribute(
-            subject, images, attribute, positive=found.positive, threshold=threshold, reporter=reporter
+            subject, images, attribute, positive=audited.positive, threshold=threshold, reporter=reporter
         )
     except DataError as error:
-        found.entries.append(impossible_entry(subject.name, name, str(error), mode="trained"))
+        audited.entries.append(AuditEntry.impossible(subject.name, name, str(error), mode="trained"))
         reporter.warn(f"{name} cannot be audited with these images: {error}")
         return
-    found.entries.append(trained_attribute_entry(subject.name, name, result, conclude_attribute(result)))
+    audited.entries.append(trained_entry(subject.name, name, result, conclude_attribute(result)))
 
 
 def own_threshold(subject: Subject, positive: str) -> float:
     """From which probability of the class on the model decides for it: its own threshold, where it has one."""
     facts = None if subject.model is None else subject.model.facts
     known = {} if facts is None else {row.class_name: row.threshold for row in facts.thresholds}
-    found = known.get(positive)
-    if found is None and facts is not None and len(facts.class_names) == 2:  # the threshold is that of the other class
+    threshold = known.get(positive)
+    if threshold is None and facts is not None and len(facts.class_names) == 2:  # the threshold is that of the other class
         of_other = next((value for value in known.values() if value is not None), None)
-        found = None if of_other is None else math.nextafter(1 - of_other, math.inf)
-    return DEFAULT_THRESHOLD if found is None else found
-
-
-def _too_small(model: SavedModel, each: Confounded) -> str | None:
-    return each.too_small(model.classifier.preprocessing)
+        threshold = None if of_other is None else math.nextafter(1 - of_other, math.inf)
+    return DEFAULT_THRESHOLD if threshold is None else threshold
 
 
 def _class_names(model: object, options: AuditOptions) -> list[str] | None:

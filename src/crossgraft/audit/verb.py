@@ -14,12 +14,11 @@ import pandas as pd
 
 from crossgraft.audit import sweep_work as _audit_sweep
 from crossgraft.audit import trained_work as _audit_trained
-from crossgraft.audit.describe import curves_frame, differences_frame, entries_frame
 from crossgraft.audit.frequency_work import frequency_frame
 from crossgraft.audit.mitigation import MITIGATIONS, EmpiricalRisk, Mitigation
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import Gate, judge, read_gates
-from crossgraft.audit.record import AuditRecord
+from crossgraft.audit.record import AuditMetric, AuditRecord
 from crossgraft.audit.result import Asked, AuditCall, Audited, answer_in_words
 from crossgraft.audit.subjects import Subject
 from crossgraft.choice import choose, pieces, spell
@@ -32,7 +31,7 @@ from crossgraft.errors import UsageError
 from crossgraft.options._option import configuration
 from crossgraft.options._values import refuse_given
 from crossgraft.progress import Reporter
-from crossgraft.records.base import LooksRecord, Thumbnail
+from crossgraft.records.base import LooksRecord
 from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
@@ -113,19 +112,19 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     ):
         if directory:
             directory.describe_machine(reporter, threads=threads, device=device)
-        found = how.audit(AuditCall(model, asked, options, directory, reporter, device, threads))
-        record = _record(found, asked, options, gates, seconds=time.perf_counter() - began)
+        audited = how.audit(AuditCall(model, asked, options, directory, reporter, device, threads))
+        record = _record(audited, asked, options, gates, seconds=time.perf_counter() - began)
         if options.ledger and not options.plan:
-            record = record.model_copy(update={"looks": _count_look(found, reporter)})
-        return _finish(Audit(record), found, directory, reporter, options)
+            record = record.model_copy(update={"looks": _count_look(audited, reporter)})
+        return _finish(Audit(record), audited, directory, reporter, options)
 
 
-def _count_look(found: Audited, reporter: Reporter) -> LooksRecord | None:
+def _count_look(audited: Audited, reporter: Reporter) -> LooksRecord | None:
     """A fine-tuned model is the look of its training; classifiers of a sweep are nothing that anybody picks."""
-    each = [f"{entry.confounder} {entry.mitigation}" for entry in found.entries]
-    measured = [found.fingerprint, *each] if found.training_key is None else [found.training_key]
+    each = [f"{entry.confounder} {entry.mitigation}" for entry in audited.entries]
+    measured = [audited.fingerprint, *each] if audited.training_key is None else [audited.training_key]
     return count_test_look(
-        found.dataset, found.test, measured, None, command="audit", reporter=reporter, is_result=found.mode == "trained"
+        audited.dataset, audited.test, measured, None, command="audit", reporter=reporter, is_result=audited.mode == "trained"
     )
 
 
@@ -153,8 +152,8 @@ def _asked(options: AuditOptions) -> Asked:
     if not edits:
         refuse_given(options, _OF_ARTEFACTS, "is about artefacts, and only attributes are named (--attribute)")
     absent = [] if options.absent is None else choose_edits(options.absent)
-    asked_for = _once([_mitigation(each) for each in _texts(options.mitigate)])
-    mitigations = [each for each in asked_for if not isinstance(each, EmpiricalRisk)]  # which is always there
+    chosen = [each if isinstance(each, Mitigation) else choose(MITIGATIONS, each) for each in _texts(options.mitigate)]
+    mitigations = [each for each in _once(chosen) if not isinstance(each, EmpiricalRisk)]  # which is always there
     if mitigations and options.mode == "full":
         raise UsageError("--mitigate works on frozen features. Leave out --mode full.")
     for name, value, most in (("strength", options.strength, np.inf), ("negatives", options.negatives, 1.0)):
@@ -187,15 +186,11 @@ def _shares(given: str | Sequence[float]) -> tuple[float, ...]:
 
 def _texts(given: str | Sequence[Any]) -> list[Any]:
     """Names with options; a piece between commas that is an option belongs to the name before it."""
-    return pieces(given) if isinstance(given, str) else [part for each in given for part in _texts_of(each)]
-
-
-def _texts_of(each: Any) -> list[Any]:
-    return pieces(each) if isinstance(each, str) else [each]
-
-
-def _mitigation(each: Any) -> Mitigation:
-    return each if isinstance(each, Mitigation) else choose(MITIGATIONS, each)
+    return (
+        pieces(given)
+        if isinstance(given, str)
+        else [part for each in given for part in (pieces(each) if isinstance(each, str) else [each])]
+    )
 
 
 def _is_trained(model: object) -> bool:
@@ -206,47 +201,47 @@ def _is_trained(model: object) -> bool:
     return isinstance(model, Subject | SavedModel | FineTuningResult) or callable(model) or hasattr(model, "predict_proba")
 
 
-def _record(found: Audited, asked: Asked, options: AuditOptions, gates: Sequence[Gate], *, seconds: float) -> AuditRecord:
+def _record(audited: Audited, asked: Asked, options: AuditOptions, gates: Sequence[Gate], *, seconds: float) -> AuditRecord:
     return AuditRecord(
-        dataset=describe_dataset(found.dataset, show_names=options.show_names),
-        positive=found.positive,
-        mode=found.mode,
-        models=found.models,
-        confounders=found.confounders,
-        entries=found.entries,
-        differences=found.differences,
-        shares=list(asked.shares) if found.mode != "trained" else [],
-        num_folds=options.audit_folds if found.mode != "trained" else 1,
-        num_test=len(found.test),
-        num_positive_test=int(found.is_positive[found.test].sum()),
+        dataset=describe_dataset(audited.dataset, show_names=options.show_names),
+        positive=audited.positive,
+        mode=audited.mode,
+        models=audited.models,
+        confounders=audited.confounders,
+        entries=audited.entries,
+        differences=audited.differences,
+        shares=list(asked.shares) if audited.mode != "trained" else [],
+        num_folds=options.audit_folds if audited.mode != "trained" else 1,
+        num_test=len(audited.test),
+        num_positive_test=int(audited.is_positive[audited.test].sum()),
         test_mode=options.test_mode,
         unit=options.unit,
         stage=options.stage,
         negatives=options.negatives,
         strength=options.strength,
         seed=options.seed,
-        frequency=found.frequency,
-        file_facts=found.file_facts,
-        needs=found.needs,
-        gates=[] if options.plan else judge(gates, found.entries),
-        checks=found.checks,
-        notes=found.notes,
-        references=found.references,
+        frequency=audited.frequency,
+        file_facts=audited.file_facts,
+        needs=audited.needs,
+        gates=[] if options.plan else judge(gates, audited.entries),
+        checks=audited.checks,
+        notes=audited.notes,
+        references=audited.references,
         seconds=seconds,
     )
 
 
-def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: Any, options: AuditOptions) -> Audit:
+def _finish(result: Audit, audited: Audited, run: RunDirectory | None, reporter: Any, options: AuditOptions) -> Audit:
     if run is None:
         return result
-    run.describe_data(found.dataset.fingerprint)
+    run.describe_data(audited.dataset.fingerprint)
     run.update(weights_fingerprints={model.name: model.weights_fingerprint for model in result.record.models})
     tables = {
         "audit.csv": result.to_frame(),
         "curves.csv": curves_frame(result.record),
         "differences.csv": differences_frame(result.record),
-        "manifest.csv": found.manifest,
-        "attribute_rows.csv": found.attribute_rows,
+        "manifest.csv": audited.manifest,
+        "attribute_rows.csv": audited.attribute_rows,
         "frequency.csv": frequency_frame(result.record),
     }
     page = publish(
@@ -254,12 +249,55 @@ def _finish(result: Audit, found: Audited, run: RunDirectory | None, reporter: A
         result.record,
         reporter,
         tables={name: table for name, table in tables.items() if len(table)},
-        split=found.dataset.split,
-        thumbnails=None if options.no_images else lambda: _pictures(found),
+        split=audited.dataset.split,
+        # where no artefact was drawn, a few of each class
+        thumbnails=None
+        if options.no_images
+        else lambda: (audited.pictures and audited.pictures()) or make_thumbnails(audited.dataset),
     )
     return replace(result, out=run.path, report=page)
 
 
-def _pictures(found: Audited) -> list[Thumbnail]:
-    """Images without and with each artefact; where none was drawn, a few of each class."""
-    return (found.pictures() if found.pictures else []) or make_thumbnails(found.dataset)
+def entries_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder and mitigation."""
+    rows: list[dict[str, object]] = []
+    for entry in record.entries:
+        row = entry.model_dump(include={"model", "confounder", "mitigation", "outcome", "reason"})
+        for metric in entry.metrics:
+            row |= _with_ends(metric)
+            if entry.mode != "trained" and metric.patients_low is not None:
+                row |= {f"{metric.name} patients low": metric.patients_low, f"{metric.name} patients high": metric.patients_high}
+        detected = None if entry.detectability is None else entry.detectability.value
+        rows.append({**row, "detectability": detected, "input_rms": entry.input_rms})
+    return pd.DataFrame(rows)
+
+
+def _with_ends(metric: AuditMetric) -> dict[str, float | None]:
+    return {metric.name: metric.value, f"{metric.name} low": metric.low, f"{metric.name} high": metric.high}
+
+
+def curves_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder, mitigation and share."""
+    rows: list[dict[str, object]] = []
+    for entry in record.entries:
+        row = entry.model_dump(include={"model", "confounder", "mitigation"})
+        for point in entry.points:
+            numbers = {name: value for metric in point.metrics for name, value in _with_ends(metric).items()}
+            if numbers:
+                rows.append({**row, "share": point.share, "realised": point.realised, **numbers})
+    return pd.DataFrame(rows)
+
+
+def differences_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, confounder and share; without a share, of the whole curve."""
+    rows: list[dict[str, object]] = []
+    for each in record.differences:
+        points = [
+            (point.share, point.ood, {"p": point.p_value, "p holm": point.p_value_holm, "p floor": point.floor})
+            for point in each.points
+        ]
+        for share, metric, tests in [(None, each.reliance, dict[str, float]()), *points]:
+            row = {"model": each.model, "reference": each.reference, "confounder": each.confounder, "quantity": metric.name}
+            ends = {"patients low": metric.patients_low, "patients high": metric.patients_high}
+            rows.append({**row, "share": share, "difference": metric.value, **ends, **tests})
+    return pd.DataFrame(rows)

@@ -151,15 +151,15 @@ def open_compared_rows(given: Sequence[Given], options: CompareModelsOptions, re
     saved = [each.saved for each in given if each.saved is not None]
     if not runs or options.other_data:
         return _rows_of_split(options, reporter, may_have_seen=bool(saved))
-    found = _rows_of_run(runs[0], options, reporter)
-    others = [each for each in saved if each.facts.trained_on.fingerprint != found.fingerprint]
+    of_run = _rows_of_run(runs[0], options, reporter)
+    others = [each for each in saved if each.facts.trained_on.fingerprint != of_run.fingerprint]
     if not others:
         for run in runs[1:]:
             _refuse_other_split(runs[0], run)
-        return found
+        return of_run
     facts = others[0].facts.trained_on
     raise DataError(
-        f"{found.name} is not what {others[0].facts.model.name} was fine-tuned on ({facts.name}, {facts.num_images} images): "
+        f"{of_run.name} is not what {others[0].facts.model.name} was fine-tuned on ({facts.name}, {facts.num_images} images): "
         f"images, labels or groups differ. {_ALLOW}"
     )
 
@@ -177,12 +177,12 @@ def _rows_of_run(run: Path, options: CompareModelsOptions, reporter: Reporter) -
             opened = rows_of_run(options.data, asked, run, reporter, allow_outside=options.allow_outside)
         except OtherImagesError as error:
             raise DataError(f"{error} {_ALLOW}") from error
-        parts, said = opened.parts[0], "test rows of the run"
+        parts, in_words = opened.parts[0], "test rows of the run"
     else:
         opened = rows_of_fold(options.data, asked, fold, reporter, allow_outside=options.allow_outside)
-        parts, said = opened.parts[fold.number], f"test rows of fold {fold.number}"
+        parts, in_words = opened.parts[fold.number], f"test rows of fold {fold.number}"
     rows, train = np.sort(parts.test), np.sort(parts.train)
-    return ComparedRows(opened.dataset, rows, train, f"{len(rows)} {said}", as_they_came=opened.as_they_came)
+    return ComparedRows(opened.dataset, rows, train, f"{len(rows)} {in_words}", as_they_came=opened.as_they_came)
 
 
 def _refuse_other_split(run: Path, other: Path) -> None:

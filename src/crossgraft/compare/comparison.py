@@ -207,7 +207,7 @@ class Comparison:
 
     def _floor_of(self, first: str, second: str) -> tuple[str, str] | None:
         """Keys of two untrained networks of the architectures of a pair; None where there are none."""
-        found: list[str] = []
+        keys: list[str] = []
         for number, label in enumerate((first, second), start=1):
             network = self._networks.get(label)
             if network is None:
@@ -215,8 +215,8 @@ class Comparison:
             key = self._untrained(network, label, number)
             if key is None:
                 return None
-            found.append(key)
-        return found[0], found[1]
+            keys.append(key)
+        return keys[0], keys[1]
 
     def _untrained(self, network: ComparedNetwork, label: str, number: int) -> str | None:
         """The key of an untrained network, one for all models of the same architecture, layers and preprocessing."""
@@ -244,28 +244,28 @@ class Comparison:
         self, images: ImageRows | None, train: Rows, targets: Targets | None, looked: Mapping[str, Looked]
     ) -> dict[str, Predicted]:
         """Predictions of every model; linear probes share one pass over the training images."""
-        found: dict[str, Predicted] = {}
+        by_label: dict[str, Predicted] = {}
         for label, model in self._models.items():
             if images is None or targets is None or isinstance(model, StoredFeatures):
-                found[label] = Predicted(None, f"{model.name} is features without images and classes")
+                by_label[label] = Predicted(None, f"{model.name} is features without images and classes")
             else:
-                found[label] = own_predictions(model.name, model.class_names, looked[label].logits, images)
+                by_label[label] = own_predictions(model.name, model.class_names, looked[label].logits, images)
         headless = {
             label: each
             for label, each in self._networks.items()
-            if self._how.linear_probe and label in found and each.class_names is None and found[label].classes is None
+            if self._how.linear_probe and label in by_label and each.class_names is None and by_label[label].classes is None
         }
         if not headless or images is None or targets is None or not images.task.partitions:
-            return found
+            return by_label
         if len(train) == 0:
             none = Predicted(None, "there are no training images for a linear probe")
-            return {**found, **dict.fromkeys(headless, none)}
+            return {**by_label, **dict.fromkeys(headless, none)}
         title = f"Looking at {counted(len(train), 'training image')} for linear probes"
         learned = look_at(headless, images, train, reporter=self._reporter, title=title)
         for label in headless:
             features = learned[label].features, looked[label].features
-            found[label] = probe_predictions(features[0], targets[train], features[1])
-        return found
+            by_label[label] = probe_predictions(features[0], targets[train], features[1])
+        return by_label
 
     def _measure(
         self,

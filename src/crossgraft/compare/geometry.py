@@ -73,14 +73,14 @@ class GeometryOfModels:
         if not self._asked.names and self._subjects.others.probe is None and _SOURCE not in self._later:
             return None
         seen = SeenImages({label: np.asarray(features[label]) for label in self._subjects.models}, self.kept)
-        found: dict[str, Any] = {}
+        records: dict[str, Any] = {}
         for name, later in self._later.items():
             try:
-                found[name] = later.measure(seen)
+                records[name] = later.measure(seen)
             except NotApplicable as error:
                 self._refuse(name, error)
         forgotten = geometry_of_images.what_was_forgotten(self._subjects)
-        return ModelGeometry(asked=list(self._asked.names), forgetting=forgotten, notes=self._notes, **found)
+        return ModelGeometry(asked=list(self._asked.names), forgetting=forgotten, notes=self._notes, **records)
 
     def _sayer(self, name: str) -> Say:
         return lambda sentence: self._notes.setdefault(name, []).append(sentence)

@@ -100,25 +100,25 @@ class MapDraws:
         ]
 
     def _value(self, first: str, second: str, number: int, layer: str, other: str, untrained: tuple[str, str] | None) -> LayerCca:
-        found, reason = self._computed(first, second, number)
+        cca, reason = self._computed(first, second, number)
         floor = None if untrained is None else self._computed(*untrained, number)[0]
         return LayerCca(
             layer=layer,
             other_layer=other,
-            value=None if found is None else float(found),
-            spread=None if found is None else found.parts["spread_of_draws"],
+            value=None if cca is None else float(cca),
+            spread=None if cca is None else cca.parts["spread_of_draws"],
             untrained=None if floor is None else float(floor),
-            positions=0 if found is None else int(found.parts["positions"]),
+            positions=0 if cca is None else int(cca.parts["positions"]),
             positions_asked_for=POSITIONS[self._preset],
-            channels=0 if found is None else int(found.parts["channels"]),
+            channels=0 if cca is None else int(cca.parts["channels"]),
             reason=reason,
         )
 
     def _computed(self, first: str, second: str, number: int) -> tuple[Similarity | None, str | None]:
         shapes = self._shapes[first, number], self._shapes[second, number]
         if shapes[0][1:] != shapes[1][1:]:
-            said = [f"{height} × {width}" for _, height, width in shapes]
-            return None, f"maps of {said[0]} and {said[1]} have no positions in common"
+            sizes = [f"{height} × {width}" for _, height, width in shapes]
+            return None, f"maps of {sizes[0]} and {sizes[1]} have no positions in common"
         one, other = (self._rows[key, number] for key in (first, second))
         pairs = [(np.concatenate(rows), np.concatenate(others)) for rows, others in zip(one, other, strict=True)]
         try:
@@ -165,14 +165,14 @@ def common_plane(subjects: Subjects, say: Say) -> Later:
         widths = {label: seen.features[label].shape[1] for label in subjects.models}
         width = next((each for each in widths.values() if [*widths.values()].count(each) > 1 and each > 1), None)
         if width is None:
-            said = ", ".join(f"{label} has {each}" for label, each in widths.items())
-            raise NotApplicable(f"a common plane needs features of one width, and {said}")
+            in_words = ", ".join(f"{label} has {each}" for label, each in widths.items())
+            raise NotApplicable(f"a common plane needs features of one width, and {in_words}")
         for label, other in widths.items():
             if other != width:
                 say(f"{label} is not in the plane: it has {other} features, and the plane is one of {width}.")
         features = {label: seen.features[label] for label, each in widths.items() if each == width}
-        found = feature_map(features, reference=subjects.reference(list(features)))
-        return feature_map_record(found, images=subjects.in_words)
+        plane = feature_map(features, reference=subjects.reference(list(features)))
+        return feature_map_record(plane, images=subjects.in_words)
 
     return Later(measure)
 
@@ -200,17 +200,17 @@ def inside_one_class(subjects: Subjects, say: Say) -> Later:
         wide = {label: seen.features[label][places] for label in subjects.models if seen.features[label].shape[1] > 1}
         if not wide:
             raise NotApplicable("the features are single numbers, which no map is needed for")
-        found: dict[str, TsneMap] = {}
+        maps: dict[str, TsneMap] = {}
         with subjects.reporter.stage("Drawing one class", total=len(wide), unit="models") as stage:
             for label, features in wide.items():
-                found |= tsne_maps({label: features}, seed=subjects.seed)
+                maps |= tsne_maps({label: features}, seed=subjects.seed)
                 stage.advance()
         return TsneRecord(
             class_name=name,
             num_images=len(places),
-            perplexity=next(iter(found.values())).perplexity,
+            perplexity=next(iter(maps.values())).perplexity,
             seed=subjects.seed,
-            networks=[tsne_row(label, each) for label, each in found.items()],
+            networks=[tsne_row(label, each) for label, each in maps.items()],
         )
 
     return Later(measure)
@@ -276,23 +276,23 @@ def _attention(
     words: str,
     say: Say,
 ) -> AttentionRecord:
-    found: dict[str, AttentionMaps] = {}
+    maps: dict[str, AttentionMaps] = {}
     with subjects.reporter.stage("Mapping attention", total=len(networks), unit="networks") as stage:
         for label, network in networks.items():
             try:
-                found[label] = attention_map(network.measured, inputs[network.preprocessing])
+                maps[label] = attention_map(network.measured, inputs[network.preprocessing])
             except NotApplicable as error:
                 say(f"{label}: {error.reason}.")
             stage.advance()
-    if not found:
+    if not maps:
         raise NotApplicable("attention of these networks is of another kind than softmax over all tokens")
-    reference = subjects.reference(list(found))
-    shape = found[reference].attention.shape
-    for label, each in [*found.items()]:
+    reference = subjects.reference(list(maps))
+    shape = maps[reference].attention.shape
+    for label, each in [*maps.items()]:
         if each.attention.shape != shape:
             say(f"{label} has another grid of patches than {reference}, so their maps are not compared.")
-            del found[label]
-    return attention_record(found, reference=reference, images=words, drawn=_spread(np.arange(shape[0]), MOST_DRAWN).tolist())
+            del maps[label]
+    return attention_record(maps, reference=reference, images=words, drawn=_spread(np.arange(shape[0]), MOST_DRAWN).tolist())
 
 
 def _prepared(images: ImageRows, rows: np.ndarray, ways: set[Preprocessing]) -> dict[Preprocessing, Tensor]:

@@ -33,7 +33,7 @@ def distances(subjects: Subjects, say: Say) -> Later:
     Raises:
         NotApplicable: There is no such pair.
     """
-    networks, found, reasons = subjects.networks, list[WeightsApart](), list[str]()
+    networks, apart_by_pair, reasons = subjects.networks, list[WeightsApart](), list[str]()
     for first, second in subjects.links:
         if first not in networks or second not in networks:
             reasons.append(f"{second if first in networks else first} is features on disk, without weights")
@@ -43,11 +43,11 @@ def distances(subjects: Subjects, say: Say) -> Later:
         except UsageError as error:
             reasons.append(f"{first} and {second}: {_reason(error)}")
             continue
-        found.append(WeightsApart(first=first, second=second, distance=apart, num_weights=apart.num_weights))
-    if not found:
+        apart_by_pair.append(WeightsApart(first=first, second=second, distance=apart, num_weights=apart.num_weights))
+    if not apart_by_pair:
         raise NotApplicable(reasons[0])
     _say_all(reasons, say)
-    return Later(lambda _: found)
+    return Later(lambda _: apart_by_pair)
 
 
 def filters(subjects: Subjects, say: Say) -> Later:

@@ -68,9 +68,9 @@ def map_shapes(network: ComparedNetwork, layers: Sequence[str]) -> dict[str, tup
 
     Cost: a forward pass of one image.
     """
-    [(_, found)] = run_pass(network.module, [network.probe()], read=network.reader(list(layers)), like=network.weight)
+    [(_, maps)] = run_pass(network.module, [network.probe()], read=network.reader(list(layers)), like=network.weight)
     shapes: dict[str, tuple[int, int, int]] = {}
-    for name, output in found.items():
+    for name, output in maps.items():
         channels, height, width = (int(size) for size in as_maps(output, network.body).shape[1:])
         shapes[name] = channels, height, width
     return shapes
@@ -152,25 +152,25 @@ class LayerPairs:
             NotApplicable: There are fewer than four images.
         """
         if self._exact is not None:
-            found, notes = self._exact.compute(debiased=True), list[str]()
+            similarity, notes = self._exact.compute(debiased=True), list[str]()
         else:
             self._flush()
             if self._means is None:
                 raise NotApplicable("CKA of layers needs at least 4 images, found 0.")
-            found = self._means.compute()
+            similarity = self._means.compute()
             notes = [
                 f"From {counted(self._means.num_batches, 'minibatch', 'minibatches')}: exact sums would take "
                 f"{self._bytes / 2**30:.1f} GiB, more than {self._most_bytes / 2**30:.1f}."
             ]
         return LayerGrid(
-            rows=list(found.rows),
-            columns=list(found.columns),
-            values=found.matrix.tolist(),
-            estimator=found.estimator,
-            num_images=found.n,
-            left_out_rows=dict(found.left_out_rows),
-            left_out_columns=dict(found.left_out_columns),
-            notes=[*notes, *found.warnings],
+            rows=list(similarity.rows),
+            columns=list(similarity.columns),
+            values=similarity.matrix.tolist(),
+            estimator=similarity.estimator,
+            num_images=similarity.n,
+            left_out_rows=dict(similarity.left_out_rows),
+            left_out_columns=dict(similarity.left_out_columns),
+            notes=[*notes, *similarity.warnings],
         )
 
     def _flush(self) -> None:
@@ -305,14 +305,14 @@ def look_at(
             given: dict[str, dict[str, Tensor]] = {}
             for key, network in networks.items():
                 batch = inputs[network.preprocessing]
-                [(output, found)] = run_pass(network.module, [batch], read=readers[key], like=network.weight)
+                [(output, maps)] = run_pass(network.module, [batch], read=readers[key], like=network.weight)
                 features = output.features.float().cpu().numpy()
                 _refuse_not_finite(network, features, places, rows)
                 parts[key].features.append(features)
                 if output.source_logits is not None:
                     parts[key].logits.append(output.source_logits.float().cpu().numpy())
                 if watch is not None:
-                    given[key] = _of_layers(key, network, found, places, watch)
+                    given[key] = _of_layers(key, network, maps, places, watch)
             if watch is not None:
                 watch.say(places, given)
             stage.advance(len(places))
@@ -322,9 +322,9 @@ def look_at(
     }
 
 
-def _of_layers(key: str, network: ComparedNetwork, found: Mapping[str, Tensor], places: Rows, watch: Watch) -> dict[str, Tensor]:
+def _of_layers(key: str, network: ComparedNetwork, maps: Mapping[str, Tensor], places: Rows, watch: Watch) -> dict[str, Tensor]:
     given: dict[str, Tensor] = {}
-    for name, output in found.items():
+    for name, output in maps.items():
         if watch.on_maps is not None:
             watch.on_maps(key, name, places, as_maps(output, network.body))
         if watch.on_batch is not None:

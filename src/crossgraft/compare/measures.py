@@ -36,9 +36,9 @@ def prepared_alike(
     """
     if options.image_size is not None or options.resize_policy is not None:
         return dict(given), []
-    found, notes = dict(given), list[str]()
+    prepared, notes = dict(given), list[str]()
     for label, after in _FINE_TUNED.items():
-        start, tuned = given.get(label), found.get(after)
+        start, tuned = given.get(label), prepared.get(after)
         if start is None or tuned is None or start.spec is None or not _is_prepared_otherwise(start, tuned, label):
             continue
         wanted = tuned.network.preprocessing
@@ -47,13 +47,13 @@ def prepared_alike(
         again = load_as_asked(start.spec, asked, device=device, for_training=True, reporter=reporter)
         if again.preprocessing != wanted:
             continue
-        found[label] = replace(start, model=network_of_backbone(again))
+        prepared[label] = replace(start, model=network_of_backbone(again))
         own = start.network.preprocessing.describe()
         notes.append(
             f"{label} ({again.name}) takes images as its fine-tuning does ({wanted.describe()}), and not as its weights were "
             f"made for ({own})."
         )
-    return found, notes
+    return prepared, notes
 
 
 def _is_prepared_otherwise(start: Given, tuned: Given, label: str) -> bool:
@@ -121,23 +121,23 @@ def shared_mistakes(
     """Prediction similarity, or why there is none."""
     if one.classes is None or other.classes is None:
         return None, one.reason or other.reason
-    found = prediction_similarity(one.classes, other.classes, targets)
+    similarity = prediction_similarity(one.classes, other.classes, targets)
     of_images = share_of_images((one.classes != targets) == (other.classes != targets), groups)
     return (
         SharedMistakes(
-            num_images=found.n,
-            value=float(found),
+            num_images=similarity.n,
+            value=float(similarity),
             low=of_images.low,
             high=of_images.high,
             no_interval_reason=of_images.note,
-            accuracy=found.accuracy_a,
-            other_accuracy=found.accuracy_b,
-            independent=found.independent,
-            independent_low=found.low,
-            independent_high=found.high,
-            p_value=found.p_value,
-            kappa=found.kappa,
-            agreement=found.agreement,
+            accuracy=similarity.accuracy_a,
+            other_accuracy=similarity.accuracy_b,
+            independent=similarity.independent,
+            independent_low=similarity.low,
+            independent_high=similarity.high,
+            p_value=similarity.p_value,
+            kappa=similarity.kappa,
+            agreement=similarity.agreement,
             by_probe=one.by_probe or other.by_probe,
         ),
         None,
@@ -192,10 +192,10 @@ def _computed(
 ) -> tuple[float | None, str | None, list[str]]:
     """Value, why there is none, and warnings."""
     try:
-        found = compute(x, y)
+        value = compute(x, y)
     except NotApplicable as error:
         return None, str(error), []
-    return float(found), None, list(getattr(found, "warnings", ()))
+    return float(value), None, list(getattr(value, "warnings", ()))
 
 
 _MEASURES: dict[Measure, tuple[Callable[[Features, Features], float], bool]] = {

@@ -84,12 +84,12 @@ class ComparedNetwork:
             UnknownNameError: There is no such layer; the message gives the nearest names.
         """
         taps = {name: Tap(f"{self.prefix}{name}", run="last") for name in layers}
-        said: list[BackboneOutput] = []
-        tapped = through_taps(self.module, list(taps.values()), run=lambda images: said.append(self.run(images)))
+        outputs: list[BackboneOutput] = []
+        tapped = through_taps(self.module, list(taps.values()), run=lambda images: outputs.append(self.run(images)))
 
         def read(images: Images) -> tuple[BackboneOutput, dict[str, Tensor]]:
-            found = tapped(images)
-            return said.pop(), {name: found[tap] for name, tap in taps.items()}
+            of_taps = tapped(images)
+            return outputs.pop(), {name: of_taps[tap] for name, tap in taps.items()}
 
         return read
 

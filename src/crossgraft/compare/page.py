@@ -41,8 +41,8 @@ _FEW_IMAGES = 50
 
 def may_have_learned(source: Source[ModelComparisonRecord]) -> Caveat | None:
     """Images of which nobody knows whether a fine-tuned model learned from them."""
-    said = [note for note in source.record.notes if note.startswith("A fine-tuned model may have learned")]
-    return Caveat(said[0]) if said else None
+    notes = [note for note in source.record.notes if note.startswith("A fine-tuned model may have learned")]
+    return Caveat(notes[0]) if notes else None
 
 
 def prepared_otherwise(source: Source[ModelComparisonRecord]) -> Caveat | None:
@@ -60,8 +60,8 @@ def prepared_otherwise(source: Source[ModelComparisonRecord]) -> Caveat | None:
 
 def no_more_than_untrained(source: Source[ModelComparisonRecord]) -> Caveat | None:
     """Untrained networks are as alike."""
-    found = source.record.pairs[0].measured("cka_debiased")
-    if found is None or found.value is None or found.untrained is None or found.untrained < found.value:
+    cka = source.record.pairs[0].measured("cka_debiased")
+    if cka is None or cka.value is None or cka.untrained is None or cka.untrained < cka.value:
         return None
     return Caveat("Two untrained networks of these architectures are at least as alike, so the value says little by itself.")
 
@@ -139,8 +139,8 @@ def _between(typed: TypedCommand) -> Following:
 
 def _named_in(models: Sequence[ComparedModel]) -> list[Flag]:
     """Flags that the names of their starts need beside them."""
-    found = {flag: value for each in models for flag, value in each.started_with.items() if flag != "--model"}
-    return list(found.items())
+    flags = {flag: value for each in models for flag, value in each.started_with.items() if flag != "--model"}
+    return list(flags.items())
 
 
 MODEL_COMPARISON_CAVEATS: tuple[CaveatOf[ModelComparisonRecord], ...] = (
@@ -167,47 +167,37 @@ _PROBE = "*: a model without a head for these classes; its predictions are those
 
 def shared_mistakes_section(source: Source[ModelComparisonRecord]) -> Section | None:
     """A figure and a table; None where no pair has predictions."""
-    found = [(pair, pair.mistakes) for pair in source.record.pairs if pair.mistakes is not None]
-    if not found:
+    compared = [(pair, pair.mistakes) for pair in source.record.pairs if pair.mistakes is not None]
+    if not compared:
         return None
     rows: list[IntervalRow] = []
-    for pair, mistakes in found:
+    for pair, mistakes in compared:
         rows.append(IntervalRow(pair_in_words(pair), Interval(mistakes.value, mistakes.low, mistakes.high)))
         beside = Interval(mistakes.independent, mistakes.independent_low, mistakes.independent_high)
         rows.append(IntervalRow("if mistakes were independent", beside, is_overall=True))
     drawing = intervals_figure(rows, x_label="Both right or both wrong", identifier=f"{source.prefix}mistakes")
-    table = Table(
+    table = table_of(
+        compared,
+        [
+            (Column("Pair"), lambda row: words(pair_in_words(row[0]) + ("*" if row[1].by_probe else ""))),
+            (Column("Accuracies"), lambda row: words(f"{NUMBERS(row[1].accuracy)}, {NUMBERS(row[1].other_accuracy)}")),
+            (Column("P", numeric=True), lambda row: number(row[1].value, NUMBERS)),
+            (INTERVAL, lambda row: interval(row[1].low, row[1].high, NUMBERS)),
+            (Column("Independent", numeric=True), lambda row: number(row[1].independent, NUMBERS)),
+            (
+                Column("Its 95 %", numeric=True, csv_titles=("independent_low", "independent_high")),
+                lambda row: interval(row[1].independent_low, row[1].independent_high, NUMBERS),
+            ),
+            (Column("κ", numeric=True), lambda row: number(row[1].kappa, NUMBERS)),
+            (Column("p", numeric=True), lambda row: number(row[1].p_value, NUMBERS)),
+            (Column("Agreement", numeric=True, page_only=True), lambda row: number(row[1].agreement, NUMBERS)),
+        ],
         caption="Shared mistakes",
-        columns=[
-            Column("Pair"),
-            Column("Accuracies"),
-            Column("P", numeric=True),
-            INTERVAL,
-            Column("Independent", numeric=True),
-            Column("Its 95 %", numeric=True, csv_titles=("independent_low", "independent_high")),
-            Column("κ", numeric=True),
-            Column("p", numeric=True),
-            Column("Agreement", numeric=True, page_only=True),
-        ],
-        rows=[
-            [
-                words(pair_in_words(pair) + ("*" if mistakes.by_probe else "")),
-                words(f"{NUMBERS(mistakes.accuracy)}, {NUMBERS(mistakes.other_accuracy)}"),
-                number(mistakes.value, NUMBERS),
-                interval(mistakes.low, mistakes.high, NUMBERS),
-                number(mistakes.independent, NUMBERS),
-                interval(mistakes.independent_low, mistakes.independent_high, NUMBERS),
-                number(mistakes.kappa, NUMBERS),
-                number(mistakes.p_value, NUMBERS),
-                number(mistakes.agreement, NUMBERS),
-            ]
-            for pair, mistakes in found
-        ],
         file_name="mistakes",
         notes=[
             *_NOTES,
-            *dict.fromkeys(mistakes.no_interval_reason for _, mistakes in found if mistakes.no_interval_reason),
-            *([_PROBE] if any(mistakes.by_probe for _, mistakes in found) else []),
+            *dict.fromkeys(mistakes.no_interval_reason for _, mistakes in compared if mistakes.no_interval_reason),
+            *([_PROBE] if any(mistakes.by_probe for _, mistakes in compared) else []),
         ],
     )
     blocks: list[Block] = [
@@ -288,24 +278,21 @@ def compared_data_section(source: Source[ModelComparisonRecord]) -> Section:
 
 def _measures(pair: ModelPair) -> Table:
     has_floor = any(row.untrained is not None for row in pair.features)
-    notes = [f"{MEASURES[row.measure]}: {said}" for row in pair.features for said in (*row.notes, row.reason) if said is not None]
-    return Table(
+    notes = [
+        f"{MEASURES[row.measure]}: {sentence}"
+        for row in pair.features
+        for sentence in (*row.notes, row.reason)
+        if sentence is not None
+    ]
+    return table_of(
+        pair.features,
+        [
+            (Column("Measure"), lambda row: words(MEASURES[row.measure])),
+            (Column("Value", numeric=True), lambda row: number(row.value, NUMBERS)),
+            *([(Column("Untrained", numeric=True), lambda row: number(row.untrained, NUMBERS))] if has_floor else []),
+            (Column("Same features have", numeric=True, page_only=True), lambda row: whole(int(row.measure not in DISTANCES))),
+        ],
         caption=f"Penultimate features: {pair_in_words(pair)}",
-        columns=[
-            Column("Measure"),
-            Column("Value", numeric=True),
-            *([Column("Untrained", numeric=True)] if has_floor else []),
-            Column("Same features have", numeric=True, page_only=True),
-        ],
-        rows=[
-            [
-                words(MEASURES[row.measure]),
-                number(row.value, NUMBERS),
-                *([number(row.untrained, NUMBERS)] if has_floor else []),
-                whole(0 if row.measure in DISTANCES else 1),
-            ]
-            for row in pair.features
-        ],
         file_name=f"features-{pair.first}-{pair.second}".replace(" ", "-").lower(),
         notes=[*(["Untrained: two networks of these architectures with random weights."] if has_floor else []), *_once(notes)],
         page_only=pair.of != "models" and pair.first.endswith("before"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from crossgraft.compare.record import LayerGrid, ModelComparisonRecord, ModelGeometry, ModelPair, WeightsApart
+from crossgraft.compare.record import LayerCca, LayerGrid, ModelComparisonRecord, ModelGeometry, ModelPair, WeightsApart
 from crossgraft.compare.words import NUMBERS, TITLES, geometry_in_words, pair_in_words
 from crossgraft.geometry.page import (
     attention_section,
@@ -53,7 +53,7 @@ def weights_section(source: Source[ModelComparisonRecord], rows: list[WeightsApa
     return Section(name="weight-distances", title=TITLES["parameter_distance"], part="evidence", blocks=[table])
 
 
-def _made(source: Comparison, record: ModelGeometry, name: str) -> Section | None:
+def _section_of_measure(source: Comparison, record: ModelGeometry, name: str) -> Section | None:
     """The section of one measure; None where it has no numbers."""
     makers: dict[str, Callable[[], Section | None]] = {
         "feature_map": lambda: record.feature_map and feature_map_section(source.showing(record.feature_map)),
@@ -70,10 +70,10 @@ def _made(source: Comparison, record: ModelGeometry, name: str) -> Section | Non
 
 def _source_attention(source: Comparison, record: ModelGeometry) -> Section | None:
     """Without pictures: thumbnails are those of the images that the models are compared on."""
-    found = record.source_attention
-    if found is None:
+    maps = record.source_attention
+    if maps is None:
         return None
-    made = attention_section(replace(source.showing(found), thumbnails=()), name="attention-source")
+    made = attention_section(replace(source.showing(maps), thumbnails=()), name="attention-source")
     return replace(made, title=TITLES["source_attention"])
 
 
@@ -82,7 +82,7 @@ def _section_of(name: str) -> SectionBuilder:
         record = source.record.geometry
         if record is None:
             return None
-        made, notes = _made(source, record, name), record.notes.get(name, [])
+        made, notes = _section_of_measure(source, record, name), record.notes.get(name, [])
         if made is None:
             if not notes:
                 return None
@@ -183,12 +183,12 @@ def _caption(grid: LayerGrid) -> str:
 
 
 def _left_out(grid: LayerGrid, pair: ModelPair) -> list[Block]:
-    said = [
+    sentences = [
         f"{label}: the layer {layer} is left out, because {reason}."
         for label, layers in ((pair.first, grid.left_out_rows), (pair.second, grid.left_out_columns))
         for layer, reason in layers.items()
     ]
-    return [Items(said)] if said else []
+    return [Items(sentences)] if sentences else []
 
 
 def _nearest(pair: ModelPair, grid: LayerGrid) -> Table:
@@ -229,7 +229,7 @@ def _curves(source: Source[ModelComparisonRecord], pairs: list[ModelPair]) -> li
     if not same:
         return []
     first = same[0]
-    layers = [row.layer if row.layer == row.other_layer else f"{row.layer} | {row.other_layer}" for row in first.cca]
+    layers = [_both_layers(row) for row in first.cca]
     curves = [LayerCurve(pair_in_words(pair), [row.value for row in pair.cca], [row.spread for row in pair.cca]) for pair in same]
     if any(row.untrained is not None for row in first.cca):
         floor = [row.untrained for row in first.cca]
@@ -246,31 +246,23 @@ def _curves(source: Source[ModelComparisonRecord], pairs: list[ModelPair]) -> li
 
 
 def _cca_table(pair: ModelPair) -> Table:
-    notes = [f"{row.layer}: {row.reason}." for row in pair.cca if row.reason]
-    return Table(
+    return table_of(
+        pair.cca,
+        [
+            (Column("Layer"), lambda row: words(_both_layers(row))),
+            (Column("CCA", numeric=True), lambda row: number(row.value, NUMBERS)),
+            (Column("Spread", numeric=True), lambda row: number(row.spread, NUMBERS)),
+            (Column("Untrained", numeric=True), lambda row: number(row.untrained, NUMBERS)),
+            (Column("Channels", numeric=True), lambda row: whole(row.channels)),
+            (Column("Positions", numeric=True), lambda row: whole(row.positions)),
+            (Column("Asked for", numeric=True), lambda row: whole(row.positions_asked_for)),
+        ],
         caption=f"CCA by layer: {pair_in_words(pair)}",
-        columns=[
-            Column("Layer"),
-            Column("CCA", numeric=True),
-            Column("Spread", numeric=True),
-            Column("Untrained", numeric=True),
-            Column("Channels", numeric=True),
-            Column("Positions", numeric=True),
-            Column("Asked for", numeric=True),
-        ],
-        rows=[
-            [
-                words(row.layer if row.layer == row.other_layer else f"{row.layer} | {row.other_layer}"),
-                number(row.value, NUMBERS),
-                number(row.spread, NUMBERS),
-                number(row.untrained, NUMBERS),
-                whole(row.channels),
-                whole(row.positions),
-                whole(row.positions_asked_for),
-            ]
-            for row in pair.cca
-        ],
         file_name=f"cca-{pair.first}-{pair.second}".replace(" ", "-").lower(),
-        notes=notes,
+        notes=[f"{row.layer}: {row.reason}." for row in pair.cca if row.reason],
         page_only=True,
     )
+
+
+def _both_layers(row: LayerCca) -> str:
+    return row.layer if row.layer == row.other_layer else f"{row.layer} | {row.other_layer}"

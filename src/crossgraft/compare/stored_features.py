@@ -116,8 +116,8 @@ def read_stored_features(given: str | Path) -> StoredFeatures:
     if not lengths:
         raise DataError(f"{path} holds no array.")
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise DataError(f"The arrays in {path} are not of the same images: {said} rows.")
+        numbers_of_rows = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise DataError(f"The arrays in {path} are not of the same images: {numbers_of_rows} rows.")
     return StoredFeatures(path.stem, layers)
 
 
@@ -146,13 +146,13 @@ def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
 
 def _read_npz(path: Path) -> dict[str, np.ndarray]:
     """Arrays that are stored as they are become maps; compressed ones are read."""
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     with zipfile.ZipFile(path) as archive, path.open("rb") as file:
         for entry in archive.infolist():
             name = entry.filename.removesuffix(".npy")
             if entry.compress_type != zipfile.ZIP_STORED:
                 with archive.open(entry) as part:
-                    found[name] = npy_format.read_array(part, allow_pickle=False)
+                    arrays[name] = npy_format.read_array(part, allow_pickle=False)
                 continue
             with archive.open(entry) as part:  # which refuses a header that contradicts the directory of the archive
                 shape, in_columns, dtype = _header(part)
@@ -161,8 +161,8 @@ def _read_npz(path: Path) -> dict[str, np.ndarray]:
             name_length, extra_length = np.frombuffer(file.read(4), "<u2").tolist()
             start = entry.header_offset + 30 + name_length + extra_length + offset
             order = "F" if in_columns else "C"
-            found[name] = np.memmap(path, dtype=dtype, mode="r", shape=shape, order=order, offset=start)
-    return found
+            arrays[name] = np.memmap(path, dtype=dtype, mode="r", shape=shape, order=order, offset=start)
+    return arrays
 
 
 def _header(part: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -163,11 +163,11 @@ def _with_looks(
     if bare:
         probed = ["linear probe"] if has_probes else []
         looks.append(_look(images, rows.rows, [*bare, *probed], reporter, is_result=has_probes))
-    found: dict[str, LooksRecord | None] = {"looks": max(filter(None, looks), key=lambda look: look.number, default=None)}
+    numbered: dict[str, LooksRecord | None] = {"looks": max(filter(None, looks), key=lambda look: look.number, default=None)}
     if record.geometry is not None and record.geometry.forgetting is not None:
         everything = [_fingerprint(each) for each in given]
-        found["probe_looks"] = _look(others.probe, others.probe_test, everything, reporter)
-    return record.model_copy(update=found)
+        numbered["probe_looks"] = _look(others.probe, others.probe_test, everything, reporter)
+    return record.model_copy(update=numbered)
 
 
 def _look(
@@ -211,8 +211,8 @@ def _before(given: object) -> list[Any]:
     """The starts of A and B; one alone is that of both."""
     if given is None:
         return []
-    found = [each.strip() for each in given.split(",")] if isinstance(given, str) else given
-    several = list(found) if isinstance(found, Sequence) else [found]
+    named = [each.strip() for each in given.split(",")] if isinstance(given, str) else given
+    several = list(named) if isinstance(named, Sequence) else [named]
     if len(several) not in (1, 2):
         raise UsageError(f"--before names the starts of A and B, with a comma, or one for both; got {len(several)}.")
     return several * 2 if len(several) == 1 else several
@@ -256,10 +256,10 @@ def _names(given: str | Sequence[str] | None) -> list[str] | None:
 
 def _trusted(options: CompareModelsOptions, models: Sequence[object]) -> TrustedCode:
     """The code that the user named, and that of specs which were made with some."""
-    found = trusted_code(options.allow_code)
+    trusted = trusted_code(options.allow_code)
     for each in models:
-        found = found.and_also(each.code if isinstance(each, ModelSpec) else NOTHING)
-    return found
+        trusted = trusted.and_also(each.code if isinstance(each, ModelSpec) else NOTHING)
+    return trusted
 
 
 def _fingerprint(given: Given) -> str:

@@ -34,7 +34,7 @@ TITLES = {
 
 def geometry_in_words(record: ModelGeometry) -> list[str]:
     """A sentence per measure, in the order of the page."""
-    said = [
+    sentences = [
         *([] if record.feature_map is None else _plane(record.feature_map)),
         *(_apart(each) for each in record.parameter_distance),
         *([] if record.interpolation_path is None else [path_in_words(record.interpolation_path)]),
@@ -44,7 +44,7 @@ def geometry_in_words(record: ModelGeometry) -> list[str]:
         *([] if record.tsne is None else [_inside(record.tsne)]),
     ]
     notes = [f"{TITLES[name]}: {note}" for name, several in record.notes.items() for note in several]
-    return [*said, *notes]
+    return [*sentences, *notes]
 
 
 def forgetting_in_words(record: ForgettingRecord) -> str:
@@ -81,11 +81,11 @@ def _plane(record: FeatureMapRecord) -> list[str]:
     ]
 
 
-def _apart(found: WeightsApart) -> str:
-    relative = found.distance.relative
-    share = "" if relative is None else f", {_THREE(relative)} of the length of those of {found.first}"
-    length = NumberFormat.for_column([found.distance.l2])(found.distance.l2)
-    return f"Weights of {found.second} lie {length} from those of {found.first}{share}."
+def _apart(weights: WeightsApart) -> str:
+    relative = weights.distance.relative
+    share = "" if relative is None else f", {_THREE(relative)} of the length of those of {weights.first}"
+    length = NumberFormat.for_column([weights.distance.l2])(weights.distance.l2)
+    return f"Weights of {weights.second} lie {length} from those of {weights.first}{share}."
 
 
 def _sharp(record: SharpnessRecord) -> str:
@@ -109,12 +109,12 @@ def _inside(record: TsneRecord) -> str:
 
 
 def _shared(record: ModelGeometry) -> list[str]:
-    found = record.attention
-    if found is None:
+    maps = record.attention
+    if maps is None:
         return []
     return [
-        f"Attention of {row.network} shares {_TWO(row.overlap)} with that of {found.reference}."
-        for row in found.networks
+        f"Attention of {row.network} shares {_TWO(row.overlap)} with that of {maps.reference}."
+        for row in maps.networks
         if row.overlap is not None
     ]
 
@@ -216,13 +216,13 @@ def answer_in_words(record: ModelComparisonRecord) -> str:
 
 
 def _features(pair: ModelPair) -> str:
-    found = pair.measured("cka_debiased")
-    if found is None or found.value is None:
-        reason = "" if found is None or found.reason is None else f": {found.reason}"
+    cka = pair.measured("cka_debiased")
+    if cka is None or cka.value is None:
+        reason = "" if cka is None or cka.reason is None else f": {cka.reason}"
         return f"The penultimate features cannot be compared{reason}"
-    beside = "" if found.untrained is None else f"; two untrained networks have {NUMBERS(found.untrained)}"
+    beside = "" if cka.untrained is None else f"; two untrained networks have {NUMBERS(cka.untrained)}"
     what = "Fine-tuning left the penultimate features at" if pair.is_a_change else "Penultimate features have"
-    return f"{what} a debiased CKA of {NUMBERS(found.value)}{beside}."
+    return f"{what} a debiased CKA of {NUMBERS(cka.value)}{beside}."
 
 
 def _layer(pair: ModelPair) -> str:
@@ -236,14 +236,14 @@ def _layer(pair: ModelPair) -> str:
 
 
 def _mistakes(pair: ModelPair) -> str:
-    found = pair.mistakes
-    if found is None:
+    mistakes = pair.mistakes
+    if mistakes is None:
         return ""
-    kappa = "" if found.kappa is None else f", κ {NUMBERS(found.kappa)}"
-    beside = f"{NUMBERS(found.independent)} if independent{kappa}"
-    said = f"{NUMBERS(found.value)} of images are right in both or wrong in both ({beside})"
-    if found.value > found.independent_high:
-        return f"The two fail on the same images more often than independent models would: {said}."
-    if found.value < found.independent_low:
-        return f"The two fail on the same images less often than independent models would: {said}."
-    return f"Shared mistakes are no more than independent models would have: {said}."
+    kappa = "" if mistakes.kappa is None else f", κ {NUMBERS(mistakes.kappa)}"
+    beside = f"{NUMBERS(mistakes.independent)} if independent{kappa}"
+    sentence = f"{NUMBERS(mistakes.value)} of images are right in both or wrong in both ({beside})"
+    if mistakes.value > mistakes.independent_high:
+        return f"The two fail on the same images more often than independent models would: {sentence}."
+    if mistakes.value < mistakes.independent_low:
+        return f"The two fail on the same images less often than independent models would: {sentence}."
+    return f"Shared mistakes are no more than independent models would have: {sentence}."

@@ -223,12 +223,12 @@ def new_map(width: int, teacher_width: int) -> nn.Linear:
 def answers_of(domain: Domain, device: torch.device) -> TeacherAnswers:
     """Features and logits of all images, in eval mode; the teacher keeps its modes."""
     teacher, dataset = domain.teacher, domain.dataset
-    found: list[ClassifierOutput] = []
+    outputs: list[ClassifierOutput] = []
     with modes_kept(teacher):
         teacher.eval()
         for first in range(0, len(dataset), _AT_ONCE):
             rows = range(first, min(first + _AT_ONCE, len(dataset)))
             images = prepare_batch([dataset.read(row) for row in rows], teacher.preprocessing)
-            found.append(teacher.features_and_logits(images.to(teacher.head.weight)))
-    features, logits = (torch.cat(parts).float().to(device) for parts in zip(*found, strict=True))
+            outputs.append(teacher.features_and_logits(images.to(teacher.head.weight)))
+    features, logits = (torch.cat(parts).float().to(device) for parts in zip(*outputs, strict=True))
     return TeacherAnswers(features, logits, torch.from_numpy(np.asarray(dataset.targets)).to(device))

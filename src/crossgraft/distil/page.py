@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import looks_in_words, metric_format, metric_name_in_words
@@ -11,7 +13,7 @@ from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, interval, number, whole, words
+from crossgraft.report.tables import Cell, Column, interval, number, table_of, whole, words
 from crossgraft.report.verdict import (
     PREDICT_IMAGES,
     Caveat,
@@ -32,9 +34,9 @@ def answer_in_words(record: DistillationRecord) -> str:
     metric = metric_name_in_words(record.domains[0].primary_metric)
     measured = [row for domain in record.domains for row in (domain.student, domain.taught) if row is not None]
     as_text = metric_format(measured)
-    said = joined([f"{_beside(domain, as_text)} on {domain.name}" for domain in record.domains])
+    values = joined([f"{_beside(domain, as_text)} on {domain.name}" for domain in record.domains])
     teachers = counted(len(record.domains), "network")
-    return f"{record.model.name} learned from {teachers}. Its {metric} on held-out images is {said}."
+    return f"{record.model.name} learned from {teachers}. Its {metric} on held-out images is {values}."
 
 
 def _beside(domain: DistilledDomainRecord, as_text: NumberFormat) -> str:
@@ -79,9 +81,9 @@ def distillation_verdict_section(source: Source[DistillationRecord]) -> Section:
     record = source.record
     blocks = verdict_blocks(answer_in_words(record), caveats_of(source, DISTILLATION_CAVEATS), after_distillation(source))
     rows = [
-        IntervalRow(f"{domain.name}, {network}", _interval(found), is_overall=network == "student")
+        IntervalRow(f"{domain.name}, {network}", _interval(metric_of_network), is_overall=network == "student")
         for domain in record.domains
-        for network, found in (("teacher", domain.taught), ("student", domain.student))
+        for network, metric_of_network in (("teacher", domain.taught), ("student", domain.student))
     ]
     metric = metric_name_in_words(record.domains[0].primary_metric)
     figure = intervals_figure(
@@ -95,20 +97,18 @@ def domains_section(source: Source[DistillationRecord]) -> Section:
     """Every domain with its teacher, its images and both results."""
     record = source.record
     metric = metric_name_in_words(record.domains[0].primary_metric)
-    table = Table(
-        caption=f"Student and teachers: {metric} on test",
-        columns=[
-            Column("Domain"),
-            Column("Teacher"),
-            Column("Of the teacher", numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("teacher_low", "teacher_high")),
-            Column("Of the student", numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("student_low", "student_high")),
-            Column("Training images", numeric=True),
-            Column("Test images", numeric=True),
-            Column("Weight", numeric=True, page_only=True),
+    table = table_of(
+        record.domains,
+        [
+            (Column("Domain"), lambda row: words(row.name)),
+            (Column("Teacher"), lambda row: words(row.teacher)),
+            *_measured("teacher", lambda row: row.taught),
+            *_measured("student", lambda row: row.student),
+            (Column("Training images", numeric=True), lambda row: whole(row.num_train)),
+            (Column("Test images", numeric=True), lambda row: whole(row.num_test)),
+            (Column("Weight", numeric=True, page_only=True), lambda row: number(row.weight, NumberFormat(decimals=1))),
         ],
-        rows=[_domain_row(domain) for domain in record.domains],
+        caption=f"Student and teachers: {metric} on test",
         file_name="domains",
         notes=[
             "Training and test images are those of the run of the teacher. Weight is that of what is distilled beside the "
@@ -159,18 +159,19 @@ def student_section(source: Source[DistillationRecord]) -> Section:
     return Section(name="student", title="Student", part="checks", blocks=[facts, settings])
 
 
-def _interval(found: MetricRecord | None) -> Interval:
-    return Interval(None, None, None) if found is None else Interval(found.value, found.low, found.high)
+def _interval(metric: MetricRecord | None) -> Interval:
+    return Interval(None, None, None) if metric is None else Interval(metric.value, metric.low, metric.high)
 
 
-def _domain_row(domain: DistilledDomainRecord) -> list[Cell]:
-    cells: list[Cell] = [words(domain.name), words(domain.teacher)]
-    for found in (domain.taught, domain.student):
-        cells += [
-            number(None if found is None else found.value, _NUMBERS),
-            interval(None if found is None else found.low, None if found is None else found.high, _NUMBERS),
-        ]
-    return [*cells, whole(domain.num_train), whole(domain.num_test), number(domain.weight, NumberFormat(decimals=1))]
+def _measured(
+    network: str, metric_of: Callable[[DistilledDomainRecord], MetricRecord | None]
+) -> list[tuple[Column, Callable[[DistilledDomainRecord], Cell]]]:
+    """The columns of one network: its value and both ends."""
+    ends = Column("95 % interval", numeric=True, csv_titles=(f"{network}_low", f"{network}_high"))
+    return [
+        (Column(f"Of the {network}", numeric=True), lambda row: number(_interval(metric_of(row)).value, _NUMBERS)),
+        (ends, lambda row: interval(*_interval(metric_of(row))[1:], _NUMBERS)),
+    ]
 
 
 def below_teachers(source: Source[DistillationRecord]) -> Caveat | None:
@@ -189,18 +190,18 @@ def left_out(source: Source[DistillationRecord]) -> Caveat | None:
     domains = [domain for domain in source.record.domains if domain.num_left_out]
     if not domains:
         return None
-    said = joined([f"{counted(domain.num_left_out, 'test image')} of {domain.name}" for domain in domains])
+    which = joined([f"{counted(domain.num_left_out, 'test image')} of {domain.name}" for domain in domains])
     return Caveat(
-        f"{said} are training images of another run, or of a patient there, and were left out. Use the same --split for runs on "
+        f"{which} are training images of another run, or of a patient there, and were left out. Use the same --split for runs on "
         "the same data."
     )
 
 
 def looked_at_some_before(source: Source[DistillationRecord]) -> Caveat | None:
     """The same test images were looked at by other commands."""
-    found = [(domain.name, looks_in_words(domain.looks, domain.primary_metric)) for domain in source.record.domains]
-    said = [f"{name}: {text}" for name, text in found if text is not None]
-    return Caveat(" ".join(said)) if said else None
+    looks = [(domain.name, looks_in_words(domain.looks, domain.primary_metric)) for domain in source.record.domains]
+    sentences = [f"{name}: {text}" for name, text in looks if text is not None]
+    return Caveat(" ".join(sentences)) if sentences else None
 
 
 def only_known_domains(_: Source[DistillationRecord]) -> Caveat:

@@ -270,18 +270,18 @@ class _Distillation:
         }
 
     def _go_on(self) -> None:
-        found = None if self.folder is None else read_checkpoint(self.folder, self._configuration())
-        if found is None:
+        checkpoint = None if self.folder is None else read_checkpoint(self.folder, self._configuration())
+        if checkpoint is None:
             return
         parts = {"network": self.network, "heads": self.heads, "maps": self.maps}
         for kind, module in parts.items():
             prefix = f"{kind}|"
             module.load_state_dict(
-                {name.removeprefix(prefix): value for name, value in found.tensors.items() if name.startswith(prefix)}
+                {name.removeprefix(prefix): value for name, value in checkpoint.tensors.items() if name.startswith(prefix)}
             )
         for kind, optimizer in self.optimizers.items():
             prefix = f"{kind}/"
             optimizer.load_state(
-                {name.removeprefix(prefix): value for name, value in found.tensors.items() if name.startswith(prefix)}
+                {name.removeprefix(prefix): value for name, value in checkpoint.tensors.items() if name.startswith(prefix)}
             )
-        self.history = [DistilledStep(*row) for row in found.position["history"]]
+        self.history = [DistilledStep(*row) for row in checkpoint.position["history"]]

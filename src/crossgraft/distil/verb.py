@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data import Dataset
@@ -17,8 +18,8 @@ from crossgraft.data.given_images import location_of
 from crossgraft.distil import DistilledStep, Domain, UniversalBackbone, distil_domains
 from crossgraft.distil.domains import REFERENCE, history_frame, metrics_of_student, metrics_of_teacher, seen_elsewhere, summarise
 from crossgraft.distil.options import DistillationSettings, Distilling, DistilOptions
+from crossgraft.distil.page import answer_in_words
 from crossgraft.distil.record import DistillationRecord, DistilledDomainRecord
-from crossgraft.distil.result import Distilled
 from crossgraft.errors import DataError, UsageError
 from crossgraft.models import Backbone, load_as_asked
 from crossgraft.models.available import one_model
@@ -26,6 +27,7 @@ from crossgraft.models.backbone import describe_model
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.options._option import configuration, narrowed, options_of
 from crossgraft.progress import Reporter
+from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
@@ -37,6 +39,45 @@ from crossgraft.tune.saving.saved_model import SavedModel, load_saved_model
 
 WEIGHTS_FILE = "universal.safetensors"
 """The backbone in the run directory; ``--model`` reads it."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Distilled(Result[DistillationRecord]):
+    """Several networks in one: ``record`` holds every number.
+
+    Attributes:
+        student: The network that came out, with a head per domain.
+        weights: File of the backbone, which ``--model`` reads; None where nothing was written.
+    """
+
+    student: UniversalBackbone | None = field(default=None, kw_only=True)
+    weights: Path | None = field(default=None, kw_only=True)
+
+    def summary(self) -> str:
+        """What the student is worth beside its teachers."""
+        return answer_in_words(self.record)
+
+    def places(self) -> Mapping[str, object]:
+        """The weights, and the report."""
+        return {**({} if self.weights is None else {"Weights": self.weights}), **super().places()}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each domain, network and metric on test."""
+        rows = [
+            {
+                "domain": domain.name,
+                "network": network,
+                **{name: getattr(row, name) for name in ("metric", "value", "low", "high", "num_images", "num_groups")},
+            }
+            for domain in self.record.domains
+            for network, metrics in (("teacher", domain.teacher_metrics), ("student", domain.student_metrics))
+            for row in metrics
+        ]
+        return pd.DataFrame(rows)
+
+    def _most_important(self) -> pd.DataFrame:
+        frame = self.to_frame()
+        return frame.loc[frame["metric"] == self.record.domains[0].primary_metric]
 
 
 _SAID_ELSEWHERE = ("steps", "batch_size", "checkpoint_every")
@@ -121,9 +162,9 @@ def distil(runs: Sequence[str | Path], options: DistilOptions, call: Run) -> Dis
             directory.describe_machine(reporter, threads=threads, device=device)
         start = load_as_asked(spec, options, device=device, for_training=True)
         began = time.perf_counter()
-        found = _train(start, taught, options, directory, reporter)
-        record = _record(start, found, taught, options, reporter, seconds=time.perf_counter() - began)
-        return _finish(Distilled(record, student=found), directory, reporter)
+        student = _train(start, taught, options, directory, reporter)
+        record = _record(start, student, taught, options, reporter, seconds=time.perf_counter() - began)
+        return _finish(Distilled(record, student=student), directory, reporter)
 
 
 def _listed(given: object) -> list[Any]:
@@ -198,7 +239,7 @@ def _train(
 
 def _record(
     start: Backbone,
-    found: UniversalBackbone,
+    student: UniversalBackbone,
     taught: Sequence[_Taught],
     options: DistilOptions,
     reporter: Reporter,
@@ -213,19 +254,19 @@ def _record(
             _domain(
                 each,
                 [other for other in taught if other is not each],
-                found,
+                student,
                 options,
                 reporter,
                 is_largest=len(each.rows.parts[0].train) == most,
             )
             for each in taught
         ],
-        history=summarise(found.history),
+        history=summarise(student.history),
         steps=options.steps,
         batch_size=options.batch_size,
         settings={name: float(value) for name, value in settings.items() if name not in _SAID_ELSEWHERE},
         weights_file=WEIGHTS_FILE,
-        weights_fingerprint=found.backbone.weights_fingerprint,
+        weights_fingerprint=student.backbone.weights_fingerprint,
         seconds=seconds,
         references=[REFERENCE],
     )
@@ -234,7 +275,7 @@ def _record(
 def _domain(
     taught: _Taught,
     others: Sequence[_Taught],
-    found: UniversalBackbone,
+    student: UniversalBackbone,
     options: DistilOptions,
     reporter: Reporter,
     *,
@@ -256,23 +297,23 @@ def _domain(
         primary_metric=recorded_task(facts).primary_metric,
         teacher_metrics=metrics_of_teacher(taught.model, test, reporter),
         student_metrics=metrics_of_student(
-            found.backbone, found.heads[taught.name], taught.model, test, reporter, cache_dir=options.cache_dir
+            student.backbone, student.heads[taught.name], taught.model, test, reporter, cache_dir=options.cache_dir
         ),
     )
     if not options.ledger:
         return record
-    measured = [found.backbone.weights_fingerprint, facts.weights_fingerprint]
+    measured = [student.backbone.weights_fingerprint, facts.weights_fingerprint]
     came = taught.rows.as_they_came  # an edit shows nobody new
     looks = count_test_look(came, tested, measured, record.student, command="distil", reporter=reporter)
     return record.model_copy(update={"looks": looks})
 
 
-def _finish(found: Distilled, directory: RunDirectory | None, reporter: Reporter) -> Distilled:
+def _finish(result: Distilled, directory: RunDirectory | None, reporter: Reporter) -> Distilled:
     """The weights first: without them the rest is of no use."""
-    if directory is None or found.student is None:
-        return found
+    if directory is None or result.student is None:
+        return result
     directory.own(WEIGHTS_FILE)
-    weights = found.student.save(directory.path / WEIGHTS_FILE, overwrite=True)
-    tables = {"metrics.csv": found.to_frame(), "history.csv": history_frame(found.student.history)}
-    page = publish(directory, found.record, reporter, tables=tables)
-    return replace(found, out=directory.path, report=page, weights=weights)
+    weights = result.student.save(directory.path / WEIGHTS_FILE, overwrite=True)
+    tables = {"metrics.csv": result.to_frame(), "history.csv": history_frame(result.student.history)}
+    page = publish(directory, result.record, reporter, tables=tables)
+    return replace(result, out=directory.path, report=page, weights=weights)

@@ -19,7 +19,7 @@ from matplotlib.transforms import IdentityTransform
 from PIL import Image
 
 from crossgraft.choice import spell
-from crossgraft.edit._image_edit import EditInfo, ImageEdit
+from crossgraft.edit._image_edit import ImageEdit
 from crossgraft.edit.edits import GREY_LEVELS, LEAST_RMS, PlacedEdit, options_with_units
 from crossgraft.edit.record import ContactSheetsRecord
 from crossgraft.errors import CrossgraftError, CrossgraftWarning
@@ -175,17 +175,17 @@ def _edited(edit: ImageEdit, example: Example, seed: int, side: int) -> EditedEx
     except CrossgraftError as error:
         return EditedExample(without, problem=str(error))
     white = float(np.iinfo(pixels.dtype).max) if pixels.dtype.kind == "u" else 1.0
-    said = [str(each.message) for each in warned if issubclass(each.category, CrossgraftWarning)]
+    cautions = [str(each.message) for each in warned if issubclass(each.category, CrossgraftWarning)]
     return EditedExample(
         without,
         edited=_picture(edited, low, high, side),
         change=_strongest(info.residual * (GREY_LEVELS / white), side),
-        mask=_mask(info, side),
+        mask=None if info.mask is None else _largest(info.mask, side),
         rms=info.rms * GREY_LEVELS / white,
         share_changed=info.share_changed,
         share_touched=None if info.mask is None else float(info.mask.mean()),
         num_samples=pixels.size,
-        problem=" ".join(dict.fromkeys(said)),
+        problem=" ".join(dict.fromkeys(cautions)),
     )
 
 
@@ -219,10 +219,6 @@ def _strongest(residual: np.ndarray, side: int) -> Change:
     up = _largest(np.maximum(residual.max(axis=2), 0), side)
     down = _largest(np.maximum(-residual.min(axis=2), 0), side)
     return np.where(up >= down, up, -down).astype(np.float32)
-
-
-def _mask(info: EditInfo, side: int) -> Outlined | None:
-    return None if info.mask is None else _largest(info.mask, side)
 
 
 def _largest(values: np.ndarray, side: int) -> np.ndarray:
@@ -325,13 +321,13 @@ class _Drawing:
     def _lines(self, placed: PlacedEdit, sheet: ContactSheet) -> list[tuple[str, str]]:
         """Place and scope, options with units, what changed, and what went wrong."""
         options = options_with_units(placed.edit)
-        said = [
+        texts = [
             (f"{placed.place}, touches {placed.scope}", _QUIET),
             (f"Default options: {options}" if options else "No options", _QUIET),
             (change_in_words(sheet.rms, sheet.share_changed, sheet.psnr, sheet.share_touched), _INK),
             *((problem, OKABE_ITO[1]) for problem in sheet.problems),
         ]
-        return [(line, colour) for text, colour in said for line in self._wrapped(text, _TEXT)]
+        return [(line, colour) for text, colour in texts for line in self._wrapped(text, _TEXT)]
 
     def _wrapped(self, text: str, size: int) -> list[str]:
         return textwrap.wrap(text, int((self.width - 2 * _EDGE) / (size * _CHARACTER)))

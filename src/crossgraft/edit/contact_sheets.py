@@ -133,7 +133,7 @@ def _show(
     """Every edit on every image; each picture is written when it is drawn."""
     examples = [Example(data.read(row), data.image_digests[row].hex()) for row in range(len(data))]
     headings = [(joined(image.class_names), f"image {image.number}") for image in images]
-    every, found = edits_by_place(), _Shown()
+    every, shown = edits_by_place(), _Shown()
     with reporter.stage("Drawing contact sheets", total=len(every), unit="edits") as stage:
         for placed in every:
             (edit,) = choose_edits(placed.name)
@@ -142,11 +142,11 @@ def _show(
             name = f"{FOLDER}/{portable_name(placed.name)}.png"
             if directory is not None:
                 directory.write(name, picture)
-            found.pictures[placed.name] = picture
-            found.rows.append(_row(placed, sheet, None if directory is None else name))
-            found.thumbnails += _thumbnails(placed.name, sheet, images)
+            shown.pictures[placed.name] = picture
+            shown.rows.append(_row(placed, sheet, None if directory is None else name))
+            shown.thumbnails += _thumbnails(placed.name, sheet, images)
             stage.advance()
-    return found
+    return shown
 
 
 def _row(placed: PlacedEdit, sheet: ContactSheet, name: str | None) -> ContactSheetRow:
@@ -158,18 +158,13 @@ def _row(placed: PlacedEdit, sheet: ContactSheet, name: str | None) -> ContactSh
         options=options_with_units(placed.edit),
         sheet=name,
         num_images=sheet.num_edited,
-        rms=sheet.rms,
-        share_changed=sheet.share_changed,
-        psnr=sheet.psnr,
-        share_touched=sheet.share_touched,
-        limit=sheet.limit,
-        problems=sheet.problems,
+        **{field: value for field, value in sheet._asdict().items() if field != "images"},
     )
 
 
 def _thumbnails(edit: str, sheet: ContactSheet, images: Sequence[ShownImageRow]) -> list[Thumbnail]:
     """The rows of a sheet, as small as a page may show them."""
-    found: list[Thumbnail] = []
+    thumbnails: list[Thumbnail] = []
     for image, row in zip(sheet.images, images, strict=True):
         pictures: dict[str, np.ndarray] = {"without": shrink_picture(image.without, THUMBNAIL_PIXELS)}
         if image.edited is not None and image.change is not None:
@@ -177,8 +172,8 @@ def _thumbnails(edit: str, sheet: ContactSheet, images: Sequence[ShownImageRow])
             change = step * np.rint(shrink_change(image.change, THUMBNAIL_PIXELS) / step)
             pictures["with"] = shrink_picture(image.edited, THUMBNAIL_PIXELS)
             pictures["change"] = coloured_change(change, None, sheet.limit)
-        found += [
+        thumbnails += [
             Thumbnail(class_name=f"{edit}: {what}", row=row.number, png_base64=thumbnail_png(pixels))
             for what, pixels in pictures.items()
         ]
-    return found
+    return thumbnails

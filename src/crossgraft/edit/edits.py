@@ -104,22 +104,6 @@ SOURCE_EDITS.add(WhitenSpectrum.name, WhitenSpectrum)
 SOURCE_EDITS.add(HighPass.name, HighPass)
 
 
-class EditFacts(NamedTuple):
-    """What an edit did to images, in grey levels of 8 bits whatever their type.
-
-    Attributes:
-        num_images: Different images that it was done to.
-        rms: Root mean square of the residual, over all of them.
-        share_changed: Share of the samples that changed.
-        psnr: Peak signal-to-noise ratio in dB; infinite where nothing changed.
-    """
-
-    num_images: int
-    rms: float
-    share_changed: float
-    psnr: float
-
-
 @dataclass
 class Editing:
     """Edits in their order, as what ``Dataset.edited`` takes; remembers what each of them did.
@@ -148,16 +132,27 @@ class Editing:
             pixels = edited
         return pixels
 
-    def facts(self) -> list[EditFacts]:
-        """One entry per edit, over the images so far."""
-        found: list[EditFacts] = []
-        for place in range(len(self.edits)):
-            rows = [row for (edit, _), row in self._seen.items() if edit == place]
-            squares, changed, samples = (sum(column) for column in zip(*rows, strict=True)) if rows else (0.0, 0.0, 0)
-            rms = math.sqrt(squares / samples) if samples else 0.0
-            psnr = 20 * math.log10(GREY_LEVELS / rms) if rms else math.inf
-            found.append(EditFacts(len(rows), rms, changed / samples if samples else 0.0, psnr))
-        return found
+    def facts(self) -> list[EditRow]:
+        """What each edit did, over the images so far; the ratio in dB is infinite where nothing changed."""
+        return [self._row(place, edit) for place, edit in enumerate(self.edits)]
+
+    def _row(self, place: int, edit: ImageEdit) -> EditRow:
+        images = [image for (other, _), image in self._seen.items() if other == place]
+        squares, changed, samples = (sum(column) for column in zip(*images, strict=True)) if images else (0.0, 0.0, 0)
+        rms = math.sqrt(squares / samples) if samples else 0.0
+        return EditRow(
+            edit=spell(edit),
+            title=edit.title,
+            leaf=getattr(edit, "leaf", None),
+            num_images=len(images),
+            rms=rms,
+            share_changed=changed / samples if samples else 0.0,
+            psnr=20 * math.log10(GREY_LEVELS / rms) if rms else math.inf,
+        )
+
+    def references(self) -> list[Reference]:
+        """Where the edits come from."""
+        return [Reference(key=edit.title, text=f"{edit.reference}.") for edit in self.edits]
 
 
 def choose_edits(edits: str | ImageEdit | Sequence[Any]) -> list[ImageEdit]:
@@ -212,20 +207,20 @@ class PlacedEdit(NamedTuple):
 
 def edits_by_place() -> list[PlacedEdit]:
     """Every edit that is installed, leaf by leaf."""
-    found = [PlacedEdit(f"{each.level} › {each.leaf}", _scope(each.scope), name, each) for name, each in CONFOUNDERS]
-    ordered = sorted(found, key=lambda row: _LEAVES.index(row.edit.leaf))
+    confounders = [PlacedEdit(f"{each.level} › {each.leaf}", _scope(each.scope), name, each) for name, each in CONFOUNDERS]
+    ordered = sorted(confounders, key=lambda row: _LEAVES.index(row.edit.leaf))
     return [*ordered, *(PlacedEdit(ELSEWHERE, _scope("global"), name, each) for name, each in SOURCE_EDITS)]
 
 
 def options_with_units(edit: type[Any]) -> str:
     """Options with defaults and units, the first one first: it may stand without its name."""
-    said = [
+    options = [
         f"{each.name}={each.default!r} ({each.metadata['unit']})"
         if each.metadata.get("unit")
         else f"{each.name}={each.default!r}"
         for each in option_fields(edit)
     ]
-    return ", ".join(said)
+    return ", ".join(options)
 
 
 def _scope(scope: str) -> str:
@@ -325,19 +320,18 @@ class AskedEdits:
         shown: set[str] = set()
         with reporter.stage("Editing images", total=int(carriers.sum())) as stage:
 
-            def told(pixels: np.ndarray, identity: str) -> np.ndarray:
+            def edit_and_advance(pixels: np.ndarray, identity: str) -> np.ndarray:
                 edited = editing(pixels, identity)
                 if identity not in shown:
                     shown.add(identity)
                     stage.advance()
                 return edited
 
-            changed = dataset.edited(told, carriers) if carriers.any() else dataset
+            changed = dataset.edited(edit_and_advance, carriers) if carriers.any() else dataset
         return EditedImages(changed, editing)
 
 
-@dataclass(frozen=True, eq=False)
-class EditedImages:
+class EditedImages(NamedTuple):
     """What came of it.
 
     Attributes:
@@ -347,17 +341,6 @@ class EditedImages:
 
     dataset: Dataset
     editing: Editing
-
-    def rows(self) -> list[EditRow]:
-        """One row per edit."""
-        return [
-            EditRow(edit=spell(edit), title=edit.title, leaf=getattr(edit, "leaf", None), **facts._asdict())
-            for edit, facts in zip(self.editing.edits, self.editing.facts(), strict=True)
-        ]
-
-    def references(self) -> list[Reference]:
-        """Where the edits come from."""
-        return [Reference(key=edit.title, text=f"{edit.reference}.") for edit in self.editing.edits]
 
 
 def names_between_commas(given: str | Sequence[str]) -> tuple[str, ...]:

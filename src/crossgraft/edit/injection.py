@@ -44,17 +44,13 @@ def draw_carriers(
         rows = np.flatnonzero(candidates & (names == part))
         units = rows if groups is None else np.asarray(groups)[rows]
         keys: dict[Any, bytes] = {
-            unit: _key(seed, identities[row] if groups is None else f"group {unit}")
+            unit: hashlib.sha256(f"{seed}\x1f{identities[row] if groups is None else f'group {unit}'}".encode()).digest()
             for row, unit in zip(rows.tolist(), units.tolist(), strict=True)
         }
         order = sorted(keys, key=lambda unit: keys[unit])
         chosen = set(order[: num_edited(len(order), share)])
         carriers[rows] = [unit in chosen for unit in units.tolist()]
     return carriers
-
-
-def _key(seed: int, name: str) -> bytes:
-    return hashlib.sha256(f"{seed}\x1f{name}".encode()).digest()
 
 
 def num_edited(number: int, share: float) -> int:

@@ -89,8 +89,8 @@ def edit_data(data: str | Path | Dataset, options: EditOptions, run: Run) -> Edi
         carriers = asked.carriers(dataset, dataset.splits)
         edited = asked.apply(dataset, carriers, reporter)
         record = _record(dataset, edited, carriers, merged, options)
-        found = EditedData(record, dataset=edited.dataset, edited=carriers)
-        return found if directory is None else _write(found, dataset, merged, directory, reporter, options)
+        result = EditedData(record, dataset=edited.dataset, edited=carriers)
+        return result if directory is None else _write(result, dataset, merged, directory, reporter, options)
 
 
 def _asked(options: EditOptions) -> AskedEdits:
@@ -122,7 +122,7 @@ def _record(
 ) -> EditRecord:
     return EditRecord(
         dataset=describe_dataset(dataset),
-        edits=edited.rows(),
+        edits=edited.editing.facts(),
         classes=_classes(dataset, carriers, merged),
         num_edited=int(carriers.sum()),
         share=options.share,
@@ -131,7 +131,7 @@ def _record(
         seed=options.seed,
         fingerprint=edited.dataset.fingerprint,
         table=TABLE,
-        references=edited.references(),
+        references=edited.editing.references(),
     )
 
 
@@ -143,36 +143,36 @@ def _classes(dataset: Dataset, carriers: np.ndarray, merged: np.ndarray | None) 
             class_name=name,
             num_images=int(own.sum()),
             num_edited=int((own & carriers).sum()),
-            merged=None if not found else str(found[0][0]),
+            merged=None if not commonest else str(commonest[0][0]),
         )
-        for name, own, found in zip(dataset.class_names, members, coarser, strict=True)
+        for name, own, commonest in zip(dataset.class_names, members, coarser, strict=True)
     ]
 
 
 def _write(
-    found: EditedData,
+    result: EditedData,
     before: Dataset,
     merged: np.ndarray | None,
     directory: RunDirectory,
     reporter: Reporter,
     options: EditOptions,
 ) -> EditedData:
-    if found.dataset is None or found.edited is None:
-        return found
+    if result.dataset is None or result.edited is None:
+        return result
     directory.describe_data(before.fingerprint)
     directory.own(*own_images(directory.path, len(before)))
     with reporter.stage("Writing images", total=len(before)) as stage:
-        paths = write_images(found.dataset, directory.path, told=stage.advance)
-    directory.write(TABLE, labels_table(found.dataset, paths, found.edited, merged))
+        paths = write_images(result.dataset, directory.path, told=stage.advance)
+    directory.write(TABLE, labels_table(result.dataset, paths, result.edited, merged))
     if merged is None:
         directory.write(CLASSES, "".join(f"{name}\n" for name in before.class_names))
-    shown = np.flatnonzero(found.edited)[:SHOWN].tolist()
+    shown = np.flatnonzero(result.edited)[:SHOWN].tolist()
 
     def pairs() -> list[Thumbnail]:
-        return _beside(before, found.dataset or before, shown)
+        return _beside(before, result.dataset or before, shown)
 
-    page = publish(directory, found.record, reporter, thumbnails=None if options.no_images else pairs)
-    return replace(found, out=directory.path, report=page)
+    page = publish(directory, result.record, reporter, thumbnails=None if options.no_images else pairs)
+    return replace(result, out=directory.path, report=page)
 
 
 def _beside(before: Dataset, after: Dataset, rows: Sequence[int]) -> list[Thumbnail]:

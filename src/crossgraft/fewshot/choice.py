@@ -128,7 +128,7 @@ def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = ()
         UnknownNameError: No head or option has that name.
     """
     wanted = [choose(HEADS, each) for each in (_pieces(heads, base_classes=base_classes) if isinstance(heads, str) else heads)]
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for head in wanted:
         if not isinstance(head, BaseEstimator) or not is_classifier(head):
             raise UsageError(
@@ -139,12 +139,12 @@ def choose_heads(heads: str | Sequence[Any], *, base_classes: Sequence[str] = ()
         if check is not None:
             check()
         name = _name_of(head, is_alone=sum(type(each) is type(head) for each in wanted) == 1)
-        if name in found:
+        if name in by_name:
             raise UsageError(f"The head {name} is given twice. Name each once, or give them other options.")
-        found[name] = head
-    if not found:
+        by_name[name] = head
+    if not by_name:
         raise UsageError("No head was named. Use --heads ncc,copa,logistic, or all.")
-    return found
+    return by_name
 
 
 def heads_left_out(heads: object, *, base_classes: Sequence[str] = ()) -> dict[str, str]:
@@ -188,8 +188,8 @@ def _name_of(head: Any, *, is_alone: bool) -> str:
         return name
     usual = {option: each.default for option, each in signature(type(head)).parameters.items()}
     changed = {option: value for option, value in head.get_params(deep=False).items() if repr(value) != repr(usual[option])}
-    said = ",".join(f"{option}={written(value)}" for option, value in changed.items())
-    return f"{name}:{said}" if said else name
+    options = ",".join(f"{option}={written(value)}" for option, value in changed.items())
+    return f"{name}:{options}" if options else name
 
 
 def _is_all(heads: object) -> bool:

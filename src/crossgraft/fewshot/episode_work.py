@@ -143,11 +143,11 @@ def _seconds_of_one(work: EpisodeWork, num_episodes: int, images: EpisodeImages 
 
 
 @contextmanager
-def heard_warnings(said: list[str]) -> Generator[None]:
-    """Add to ``said`` what is warned of inside, each text once; afterwards it is warned of as it would have been.
+def heard_warnings(texts: list[str]) -> Generator[None]:
+    """Add to ``texts`` what is warned of inside, each text once; afterwards it is warned of as it would have been.
 
     Args:
-        said: Texts of all ``UserWarning``; those for developers are left out.
+        texts: Texts of all ``UserWarning``; those for developers are left out.
     """
     caught: list[warnings.WarningMessage] = []
     try:
@@ -157,7 +157,7 @@ def heard_warnings(said: list[str]) -> Generator[None]:
     finally:
         for warning in {(str(each.message), each.category): each for each in caught}.values():
             if issubclass(warning.category, UserWarning):
-                said.append(str(warning.message))
+                texts.append(str(warning.message))
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 

@@ -143,7 +143,7 @@ def evaluate(
     seconds = np.zeros(len(heads))
     thread_seconds = np.empty((num_episodes, len(heads)))
     sizes = np.empty((num_episodes, 3), dtype=int)
-    told: Counter[str] = Counter()
+    warned: Counter[str] = Counter()
     with limit_threads(1), reuse_freed_memory():
         for place, number in enumerate(range(first_episode, first_episode + num_episodes)):
             try:
@@ -156,8 +156,8 @@ def evaluate(
                 accuracies[place, column] = result.accuracy
                 seconds[column] += result.seconds / num_episodes
                 thread_seconds[place, column] = result.thread_seconds
-                told.update(result.warnings)
-    return EpisodeTable(tuple(heads), accuracies, seconds, *sizes.T, warnings=dict(told), thread_seconds=thread_seconds)
+                warned.update(result.warnings)
+    return EpisodeTable(tuple(heads), accuracies, seconds, *sizes.T, warnings=dict(warned), thread_seconds=thread_seconds)
 
 
 def episode_of(
@@ -182,9 +182,9 @@ def joined(parts: Sequence[EpisodeTable]) -> EpisodeTable:
     """
     if not parts or any(part.heads != parts[0].heads for part in parts):
         raise DataError("Only tables of the same heads can be joined, and at least one.")
-    told: Counter[str] = Counter()
+    warned: Counter[str] = Counter()
     for part in parts:
-        told.update(part.warnings)
+        warned.update(part.warnings)
     counts = [len(part.accuracies) for part in parts]
     return EpisodeTable(
         parts[0].heads,
@@ -193,7 +193,7 @@ def joined(parts: Sequence[EpisodeTable]) -> EpisodeTable:
         np.concatenate([part.num_ways for part in parts]),
         np.concatenate([part.num_support for part in parts]),
         np.concatenate([part.num_query for part in parts]),
-        warnings=dict(told),
+        warnings=dict(warned),
     )
 
 
@@ -218,7 +218,7 @@ def _results(
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 fresh: Any = clone(head)
-                said = fresh.fit(support, labels[episode.support]).predict(query)
+                predicted = fresh.fit(support, labels[episode.support]).predict(query)
         except CrossgraftError as error:
             raise located(error, f"Head {name} in episode {number}") from error
         except Exception as error:  # heads of others raise many kinds
@@ -226,7 +226,7 @@ def _results(
                 raise  # no fault of the options, and told otherwise
             raise UsageError(f"Head {name} in episode {number}: {type(error).__name__}: {error}") from error
         seconds, thread_seconds = time.perf_counter() - start, time.thread_time() - of_thread
-        right = float(np.mean(said == labels[episode.query]))
+        right = float(np.mean(predicted == labels[episode.query]))
         yield _Result(right, seconds, thread_seconds, {f"{name}: {warning.message}" for warning in caught})
 
 
@@ -262,17 +262,17 @@ def _refuse_unnamed_weights(heads: Mapping[str, Any], labels: np.ndarray) -> Non
 
 def _numbers(features: Features) -> np.ndarray:
     try:
-        found = np.asarray(features)
-        return found if found.dtype.kind in "biuf" else found.astype(np.float64)
+        array = np.asarray(features)
+        return array if array.dtype.kind in "biuf" else array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"features must be (n, d) numbers: {error}") from error
 
 
 def _mean(values: Float64[np.ndarray, " episodes"]) -> MeanWithInterval:
     if len(values) < FEWEST_EPISODES:
-        said = "1 episode" if len(values) == 1 else f"{len(values)} episodes"
-        return MeanWithInterval(float(values.mean()), math.nan, f"{said}, where {FEWEST_EPISODES} are needed")
-    found = mean_interval(values)
-    if found.low is None or found.high is None:
-        return MeanWithInterval(found.mean, math.nan, "all episodes gave the same")
-    return MeanWithInterval(found.mean, max(found.mean - found.low, found.high - found.mean))
+        number_in_words = "1 episode" if len(values) == 1 else f"{len(values)} episodes"
+        return MeanWithInterval(float(values.mean()), math.nan, f"{number_in_words}, where {FEWEST_EPISODES} are needed")
+    interval = mean_interval(values)
+    if interval.low is None or interval.high is None:
+        return MeanWithInterval(interval.mean, math.nan, "all episodes gave the same")
+    return MeanWithInterval(interval.mean, max(interval.mean - interval.low, interval.high - interval.mean))

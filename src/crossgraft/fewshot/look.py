@@ -72,28 +72,28 @@ def gap(instances: Features, prototypes: Features, labels: np.ndarray, *, weight
 def _cloud(values: Any, what: str) -> Float[Tensor, "rows width"]:
     """From any array or table: half precision is too coarse for means, and torch takes no reversed views."""
     try:
-        found = np.require(values, np.float64, ["C", "W"])
+        rows = np.require(values, np.float64, ["C", "W"])
     except (TypeError, ValueError) as error:
         raise DataError(f"{what} must be numbers of shape (rows, width): {error}") from error
-    if found.ndim != 2 or not found.size:
-        raise DataError(f"{what} must have the shape (rows, width) and at least one row, found {found.shape}.")
-    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
+    if rows.ndim != 2 or not rows.size:
+        raise DataError(f"{what} must have the shape (rows, width) and at least one row, found {rows.shape}.")
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
         raise DataError(f"Row {bad[0]} of {what} holds NaN or infinite values, the first of {len(bad)}.")
-    return torch.from_numpy(found)
+    return torch.from_numpy(rows)
 
 
 def _rows_of_prototypes(labels: Any, *, num_images: int, num_classes: int) -> Tensor:
-    found = np.asarray(labels)
-    if found.shape != (num_images,) or found.dtype.kind not in "iu":
+    numbers = np.asarray(labels)
+    if numbers.shape != (num_images,) or numbers.dtype.kind not in "iu":
         raise DataError(
-            f"labels must be {num_images} whole numbers, the row of prototypes of each image; found {found.dtype} of shape "
-            f"{found.shape}."
+            f"labels must be {num_images} whole numbers, the row of prototypes of each image; found {numbers.dtype} of shape "
+            f"{numbers.shape}."
         )
-    wrong = np.flatnonzero((found < 0) | (found >= num_classes))
+    wrong = np.flatnonzero((numbers < 0) | (numbers >= num_classes))
     if len(wrong):
-        raise DataError(f"Label {found[wrong[0]]} of row {wrong[0]} is no row of prototypes; there are 0 to {num_classes - 1}.")
-    return torch.from_numpy(found.astype(np.int64))
+        raise DataError(f"Label {numbers[wrong[0]]} of row {wrong[0]} is no row of prototypes; there are 0 to {num_classes - 1}.")
+    return torch.from_numpy(numbers.astype(np.int64))
 
 
 def gap_of(instances: Float[Tensor, "rows width"], prototypes: Float[Tensor, "num_classes width"], classes: Tensor) -> Gap:
@@ -114,21 +114,7 @@ def gap_of(instances: Float[Tensor, "rows width"], prototypes: Float[Tensor, "nu
 Rows = np.ndarray
 
 
-class Bounds(NamedTuple):
-    """``lower ≤ value ≤ upper``, where the theorem has an upper bound."""
-
-    lower: float
-    value: float
-    upper: float | None = None
-
-    @property
-    def holds(self) -> bool:
-        """Whether the value is between the bounds, up to rounding."""
-        slack = 1e-9 * max(1.0, abs(self.value))
-        return self.lower <= self.value + slack and (self.upper is None or self.value <= self.upper + slack)
-
-
-def theorem_3_1(instances: Features, classes: np.ndarray, *, share: float = 1.0) -> Bounds:
+def theorem_3_1(instances: Features, classes: np.ndarray, *, share: float = 1.0) -> BoundRecord:
     """The NCC loss of unit vectors, cosines not scaled, is at least −mean zᵢ·c + (α/n) Σᵢ Σ_z′ zᵢ·z′.
 
     It follows from Jensen's inequality where the cosines that α leaves out sum to no less than −log N_C; with opposed features of
@@ -146,10 +132,11 @@ def theorem_3_1(instances: Features, classes: np.ndarray, *, share: float = 1.0)
     alpha = share / (len(counts) * counts.max())
     total = unit.sum(axis=0)
     loss = float((_log_sum_exp(logits) - own).mean())
-    return Bounds(float(-own.mean() + alpha * (total @ total) / len(unit)), loss)
+    lower = float(-own.mean() + alpha * (total @ total) / len(unit))
+    return BoundRecord(name="3.1: loss of nearest prototypes", lower=lower, value=loss)
 
 
-def theorem_3_2(features: Features, classes: np.ndarray, weights: Features) -> Bounds:
+def theorem_3_2(features: Features, classes: np.ndarray, weights: Features) -> BoundRecord:
     """The squared gap behind a shared map Θ lies between m and M times ‖Θ‖²_F ‖Δ‖², not normalised, prototypes counted once.
 
     m and M are the smallest and the largest cos²(Δ, column of Θ).
@@ -165,10 +152,15 @@ def theorem_3_2(features: Features, classes: np.ndarray, weights: Features) -> B
     along = (weights @ gap) ** 2
     cosines = along / np.maximum(lengths**2 * squared, np.finfo(np.float64).tiny)
     scale = float((weights**2).sum()) * squared
-    return Bounds(float(cosines.min()) * scale, float(along.sum()), float(cosines.max()) * scale)
+    return BoundRecord(
+        name="3.2: squared gap behind a shared map",
+        lower=float(cosines.min()) * scale,
+        value=float(along.sum()),
+        upper=float(cosines.max()) * scale,
+    )
 
 
-def theorem_5_1(instances: Features, prototypes: Features, classes: np.ndarray) -> Bounds:
+def theorem_5_1(instances: Features, prototypes: Features, classes: np.ndarray) -> BoundRecord:
     """The symmetric loss of unit vectors, cosines not scaled, is at least −(2/n) Σ zᵢ·cᵢ + (2/n) Σᵢ Σ_k (n_k/n) zᵢ·c_k.
 
     Args:
@@ -180,7 +172,8 @@ def theorem_5_1(instances: Features, prototypes: Features, classes: np.ndarray) 
     cosines = images @ centres.T
     own = cosines[np.arange(len(images)), classes].mean()
     pulled = float((cosines @ (counts / counts.sum())).mean())
-    return Bounds(float(2 * (pulled - own)), symmetric_cross_entropy(cosines, classes))
+    loss = symmetric_cross_entropy(cosines, classes)
+    return BoundRecord(name="5.1: symmetric loss", lower=float(2 * (pulled - own)), value=loss)
 
 
 def symmetric_cross_entropy(cosines: Features, classes: np.ndarray, *, scale: float = 1.0) -> float:
@@ -230,18 +223,13 @@ def look_at_episode(
     names, classes = np.unique(labels[episode.support], return_inverse=True)
     support = np.asarray(features[episode.support], dtype=np.float64)
     shown = first_of_each(classes, MOST_IMAGES)
-    seen = [
-        _look_at_head(name, head, support, classes, shown) for name, head in list(_with_prototypes(heads).items())[:_MOST_HEADS]
-    ]
+    with_prototypes = [(name, head) for name, head in heads.items() if callable(getattr(head, "clouds", None))]
+    seen = [_look_at_head(name, head, support, classes, shown) for name, head in with_prototypes[:_MOST_HEADS]]
     if not seen:
         return None
     return EpisodeLookRecord(
         number=number, class_names=[str(name) for name in names], classes=classes[shown].tolist(), heads=seen
     )
-
-
-def _with_prototypes(heads: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: head for name, head in heads.items() if callable(getattr(head, "clouds", None))}
 
 
 def first_of_each(classes: np.ndarray, most: int) -> np.ndarray:
@@ -300,12 +288,9 @@ def _look_at_head(name: str, head: Any, support: np.ndarray, classes: np.ndarray
 def _bounds(
     head: Any, support: np.ndarray, instances: np.ndarray, prototypes: np.ndarray, classes: np.ndarray
 ) -> list[BoundRecord]:
-    found: dict[str, Bounds] = {"3.1: loss of nearest prototypes": theorem_3_1(instances, classes)}
-    weights = getattr(head, "weights_", None)
-    if weights is not None:  # one map for both
-        found["3.2: squared gap behind a shared map"] = theorem_3_2(support, classes, np.asarray(weights, np.float64))
-    found["5.1: symmetric loss"] = theorem_5_1(instances, prototypes, classes)
-    return [BoundRecord(name=name, **each._asdict()) for name, each in found.items()]
+    weights = getattr(head, "weights_", None)  # one map for both
+    of_map = [] if weights is None else [theorem_3_2(support, classes, np.asarray(weights, np.float64))]
+    return [theorem_3_1(instances, classes), *of_map, theorem_5_1(instances, prototypes, classes)]
 
 
 def _plane(rows: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:

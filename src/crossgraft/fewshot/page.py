@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.fewshot.plot_episode_look import episode_look_figure
-from crossgraft.fewshot.record import EpisodeLookRecord, FewshotRecord, HeadLookRecord, HeadRow
+from crossgraft.fewshot.record import NUMBERS, EpisodeLookRecord, FewshotRecord, HeadLookRecord, HeadRow
 from crossgraft.fewshot.result import answer_in_words, is_separable
 from crossgraft.options.command import DATA
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section
@@ -13,7 +13,7 @@ from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.layers import MOST_NAMED_CLASSES
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, number, table_of, words
+from crossgraft.report.tables import Column, Table, columns_of, number, table_of, words, yes_or_no
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
@@ -29,8 +29,6 @@ from crossgraft.report.verdict import (
     verdict_blocks,
 )
 from crossgraft.words.formatting import NumberFormat, counted
-
-_NUMBER = NumberFormat(decimals=3)
 
 
 def look_section(source: Source[FewshotRecord]) -> Section | None:
@@ -66,12 +64,10 @@ def _caption(look: EpisodeLookRecord, head: HeadLookRecord) -> str:
 
 
 def _gaps(look: EpisodeLookRecord) -> Table:
-    return Table(
+    return table_of(
+        look.heads,
+        columns_of(HeadLookRecord, "head", "gap_by_instance", "gap_by_class"),
         caption="Gap between images and prototypes",
-        columns=[Column("Head"), Column("By image", numeric=True), Column("By class", numeric=True)],
-        rows=[
-            [words(head.head), number(head.gap_by_instance, _NUMBER), number(head.gap_by_class, _NUMBER)] for head in look.heads
-        ],
         file_name="gaps",
         notes=[
             "Length of the mean unit vector of images less that of prototypes. By image: a prototype counts once per image, as "
@@ -81,34 +77,21 @@ def _gaps(look: EpisodeLookRecord) -> Table:
 
 
 def _bounds(look: EpisodeLookRecord) -> Table:
-    rows: list[list[Cell]] = [
+    return table_of(
+        [(head.head, bound) for head in look.heads for bound in head.bounds],
         [
-            words(head.head),
-            words(bound.name),
-            number(bound.lower, _NUMBER),
-            number(bound.value, _NUMBER),
-            number(bound.upper, _NUMBER),
-        ]
-        for head in look.heads
-        for bound in head.bounds
-    ]
-    return Table(
-        caption="Both sides of the theorems of CoPA",
-        columns=[
-            Column("Head"),
-            Column("Theorem"),
-            Column("Lower bound", numeric=True),
-            Column("Value", numeric=True),
-            Column("Upper bound", numeric=True),
+            (Column("Head"), lambda row: words(row[0])),
+            (Column("Theorem"), lambda row: words(row[1].name)),
+            (Column("Lower bound", numeric=True), lambda row: number(row[1].lower, NUMBERS)),
+            (Column("Value", numeric=True), lambda row: number(row[1].value, NUMBERS)),
+            (Column("Upper bound", numeric=True), lambda row: number(row[1].upper, NUMBERS)),
         ],
-        rows=rows,
+        caption="Both sides of the theorems of CoPA",
         file_name="bounds",
         notes=["Cosines are not scaled in these losses. 3.2 is about one map for both, so that CoPA has no such row."],
     )
 
 
-_SHARE = NumberFormat(decimals=3)
-_RANK = NumberFormat(decimals=1)
 _FEW_EPISODES = 100
 
 
@@ -143,20 +126,16 @@ def fewshot_verdict_section(source: Source[FewshotRecord]) -> Section:
 def heads_section(source: Source[FewshotRecord]) -> Section:
     """Every head with its interval, its difference to the baseline and its ranks."""
     record = source.record
-    table = Table(
-        caption=f"Heads on {counted(record.num_episodes, 'episode')}, best first",
-        columns=[
-            Column("Head"),
-            Column("Accuracy", numeric=True),
-            Column("±", numeric=True, csv_titles=("half_width",)),
-            Column(f"Difference to {record.baseline}", numeric=True),
-            Column("±", numeric=True, csv_titles=("difference_half_width",)),
-            Column("Separable"),
-            Column("Rank", numeric=True),
-            Column("Plain rank", numeric=True, page_only=True),
-            Column("Seconds an episode", numeric=True),
+    table = table_of(
+        record.heads,
+        [
+            *columns_of(HeadRow, "head", "accuracy", "half_width"),
+            (Column(f"Difference to {record.baseline}", numeric=True), lambda row: number(row.difference, NUMBERS)),
+            *columns_of(HeadRow, "difference_half_width"),
+            (Column("Separable"), lambda row: words("baseline") if row.head == record.baseline else yes_or_no(is_separable(row))),
+            *columns_of(HeadRow, "rank", "plain_rank", "seconds"),
         ],
-        rows=[_head_row(row, record.baseline) for row in record.heads],
+        caption=f"Heads on {counted(record.num_episodes, 'episode')}, best first",
         file_name="heads",
         notes=[
             "± is half of an interval of 95 % over episodes: it tells how sure the mean over episodes of these images is, and "
@@ -167,8 +146,8 @@ def heads_section(source: Source[FewshotRecord]) -> Section:
             *(f"{name} is left out of all heads: it {why}." for name, why in record.left_out.items()),
         ],
     )
-    said = [f"{row.head}: {text} ({counted(n, 'episode')})" for row in record.heads for text, n in row.warnings.items()]
-    warned: list[Block] = [Folded(counted(len(said), "warning"), [Items(said)])] if said else []
+    warnings = [f"{row.head}: {text} ({counted(n, 'episode')})" for row in record.heads for text, n in row.warnings.items()]
+    warned: list[Block] = [Folded(counted(len(warnings), "warning"), [Items(warnings)])] if warnings else []
     return Section(name="heads", title="Heads", part="evidence", blocks=[table, *warned])
 
 
@@ -211,21 +190,6 @@ def fewshot_images_section(source: Source[FewshotRecord]) -> Section:
     backbone = Facts([("Backbone", f"{model.name} ({model.architecture})"), ("Features", str(model.num_features))])
     blocks: list[Block] = [Facts(data_facts(source.record.dataset)), backbone, *data_gallery(source.thumbnails)]
     return Section(name="data", title="Data and backbone", part="checks", blocks=blocks)
-
-
-def _head_row(row: HeadRow, baseline: str) -> list[Cell]:
-    separable = "baseline" if row.head == baseline else "yes" if is_separable(row) else "no"
-    return [
-        words(row.head),
-        number(row.accuracy, _SHARE),
-        number(row.half_width, _SHARE),
-        number(row.difference, _SHARE),
-        number(row.difference_half_width, _SHARE),
-        words(separable),
-        number(row.rank, _RANK),
-        number(row.plain_rank, _RANK),
-        number(row.seconds, NumberFormat(decimals=4)),
-    ]
 
 
 def few_episodes(source: Source[FewshotRecord]) -> Caveat | None:

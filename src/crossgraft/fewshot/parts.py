@@ -193,12 +193,5 @@ def _file(span: EpisodeSpan) -> str:
 
 
 def _table(heads: Sequence[str] | Mapping[str, Any], part: EpisodesPart) -> EpisodeTable:
-    return EpisodeTable(
-        tuple(heads),
-        np.array(part.accuracies),
-        np.array(part.seconds),
-        np.array(part.num_ways),
-        np.array(part.num_support),
-        np.array(part.num_query),
-        warnings=part.warnings,
-    )
+    columns = (part.accuracies, part.seconds, part.num_ways, part.num_support, part.num_query)
+    return EpisodeTable(tuple(heads), *map(np.array, columns), warnings=part.warnings)

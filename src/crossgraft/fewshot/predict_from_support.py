@@ -68,7 +68,7 @@ def learn_and_predict(
     if reads_images(fresh):
         fresh.set_params(backbone=backbone)
         with heard_warnings(warned):
-            found = _learn_from_images(fresh, support, labels, queries, backbone, at_once=options.batch_size)
+            of_known_classes = _learn_from_images(fresh, support, labels, queries, backbone, at_once=options.batch_size)
     else:
         of_support, of_queries = (
             extract_features(
@@ -77,9 +77,9 @@ def learn_and_predict(
             for images in (support, queries)
         )
         with heard_warnings(warned):
-            found = _probabilities(fresh, of_support, labels, of_queries)
-    probabilities = np.zeros((len(found), len(support.class_names)))
-    probabilities[:, [support.class_names.index(name) for name in fresh.classes_]] = found
+            of_known_classes = _probabilities(fresh, of_support, labels, of_queries)
+    probabilities = np.zeros((len(of_known_classes), len(support.class_names)))
+    probabilities[:, [support.class_names.index(name) for name in fresh.classes_]] = of_known_classes
     return Learned(probabilities, np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), warned)
 
 
@@ -200,10 +200,10 @@ def _one_head(named: Any) -> tuple[str, Any]:
     Raises:
         UsageError: There are several, it needs classes to learn on first, or it has no probabilities.
     """
-    found = choose_heads(named if isinstance(named, str) else [named])
-    if len(found) > 1:
-        raise UsageError(f"One task has one head; {', '.join(found)} are {len(found)}. To compare heads, use --heads.")
-    ((name, head),) = found.items()
+    heads = choose_heads(named if isinstance(named, str) else [named])
+    if len(heads) > 1:
+        raise UsageError(f"One task has one head; {', '.join(heads)} are {len(heads)}. To compare heads, use --heads.")
+    ((name, head),) = heads.items()
     if hasattr(head, "meta_fit") and head.adapter_weights is None:
         raise UsageError(f"{name} has to learn on base classes first, which one task has not. Choose another head.")
     if not hasattr(head, "predict_proba"):
@@ -222,8 +222,8 @@ def _open_support(options: SupportOptions, reporter: Reporter) -> Dataset:
     """
     opened: Any = options.support
     if not isinstance(opened, Dataset):
-        told = _told_of(options, opened, options.query)
-        how = {name: getattr(told, name) for kind in (SourceOptions, Unreadable) for name in options_of(kind)}
+        how_opened = _told_of(options, opened, options.query)
+        how = {name: getattr(how_opened, name) for kind in (SourceOptions, Unreadable) for name in options_of(kind)}
         opened = open_dataset(opened, reporter=reporter, **how)
     if not opened.task.partitions:
         raise UsageError("A head needs one class per image, and the images of --support have several labels.")
@@ -240,14 +240,14 @@ def _open_queries(options: SupportOptions, support: Dataset, reporter: Reporter)
     if is_open(images) and not isinstance(options.support, Dataset):
         refuse_opening(options, Rows)  # all else says how the support set is opened
         return rows_given(images)
-    told = _told_of(options, images, options.support)
+    how_opened = _told_of(options, images, options.support)
     has_labels = not isinstance(options.support, Dataset) and not _is_folder(options.support)
     return open_given(
         images,
-        told,
+        how_opened,
         reporter,
         known_classes=support.class_names,
-        may_lack_labels=told.label_column is not None and has_labels,  # it is a column of the support set
+        may_lack_labels=how_opened.label_column is not None and has_labels,  # it is a column of the support set
     )
 
 

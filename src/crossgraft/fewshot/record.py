@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.models.record import ModelRecord
 from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share
+from crossgraft.report.tables import Shown
+from crossgraft.words.formatting import NumberFormat
+
+NUMBERS = NumberFormat(decimals=3)
+_RANK = NumberFormat(decimals=1)
 
 
 class EpisodesPart(Record):
@@ -26,17 +31,25 @@ class EpisodesPart(Record):
 class HeadRow(Record):
     """One head on all episodes."""
 
-    head: str = Field(description="As it was written, with its options.")
+    head: Annotated[str, Shown("Head")] = Field(description="As it was written, with its options.")
     title: str
-    accuracy: Share = Field(description="Mean over episodes of the share of queries that are right.")
-    half_width: float | None = Field(description="Half of the width of its interval of 95 %, over episodes.")
+    accuracy: Annotated[Share, Shown("Accuracy", NUMBERS)] = Field(
+        description="Mean over episodes of the share of queries that are right."
+    )
+    half_width: Annotated[float | None, Shown("±", NUMBERS, csv_titles=("half_width",))] = Field(
+        description="Half of the width of its interval of 95 %, over episodes."
+    )
     no_interval_reason: str | None = None
     difference: float | None = Field(description="To the baseline, paired by episode; None for itself.")
-    difference_half_width: float | None = None
+    difference_half_width: Annotated[float | None, Shown("±", NUMBERS, csv_titles=("difference_half_width",))] = None
     difference_no_interval_reason: str | None = None
-    rank: float = Field(description="Heads within each other's intervals share one (Meta-Dataset's leaderboard).")
-    plain_rank: float = Field(description="Only equal means share one.")
-    seconds: float = Field(description="Mean time of an episode, for fit and predict, on one thread.")
+    rank: Annotated[float, Shown("Rank", _RANK)] = Field(
+        description="Heads within each other's intervals share one (Meta-Dataset's leaderboard)."
+    )
+    plain_rank: Annotated[float, Shown("Plain rank", _RANK, page_only=True)] = Field(description="Only equal means share one.")
+    seconds: Annotated[float, Shown("Seconds an episode", NumberFormat(decimals=4))] = Field(
+        description="Mean time of an episode, for fit and predict, on one thread."
+    )
     warnings: dict[str, Count] = {}
 
 
@@ -48,17 +61,23 @@ class BoundRecord(Record):
     value: float
     upper: float | None = Field(default=None, description="None: the theorem has none.")
 
+    @property
+    def holds(self) -> bool:
+        """Whether ``lower ≤ value ≤ upper``, up to rounding."""
+        slack = 1e-9 * max(1.0, abs(self.value))
+        return self.lower <= self.value + slack and (self.upper is None or self.value <= self.upper + slack)
+
 
 class HeadLookRecord(Record):
     """What one head makes of the support set of one episode."""
 
-    head: str
+    head: Annotated[str, Shown("Head")]
     shares: tuple[float, float] = Field(description="Of the variance of images and prototypes, along both axes.")
     images: list[tuple[float, float]] = Field(description="Principal components of the unit vectors of images.")
     prototypes: list[tuple[float, float]]
     similarities: list[list[float]] = Field(description="Cosine of each image to each prototype.")
-    gap_by_instance: float
-    gap_by_class: float
+    gap_by_instance: Annotated[float, Shown("By image", NUMBERS)]
+    gap_by_class: Annotated[float, Shown("By class", NUMBERS)]
     shifts: list[float] = Field(description="Multiples of half of the gap that both clouds are moved apart by.")
     losses: list[float] = Field(description="Symmetric cross-entropy after each shift.")
     bounds: list[BoundRecord] = []

@@ -42,17 +42,17 @@ def answer_in_words(record: FewshotRecord) -> str:
     """The best head, and how it stands to the baseline."""
     best = record.heads[0]
     episodes = counted(record.num_episodes, "episode")
-    said = f"{best.head} has an accuracy of {accuracy_in_words(best)} on queries, mean of {episodes}"
+    sentence = f"{best.head} has an accuracy of {accuracy_in_words(best)} on queries, mean of {episodes}"
     if len(record.heads) == 1:
-        return f"{said}."
+        return f"{sentence}."
     baseline = record.head(record.baseline)
     if best.difference is None:
         others = [row for row in record.heads[1:] if not is_separable(row)]
         near = ", ".join(row.head for row in others)
-        return f"{said}: no head is above the baseline." + (f" Not separable from it: {near}." if near else "")
+        return f"{sentence}: no head is above the baseline." + (f" Not separable from it: {near}." if near else "")
     difference = f"{best.difference:+.3f}{_interval(best.difference_half_width)}"
     verdict = "above" if is_separable(best) else "not separable from"
-    return f"{said}, {verdict} {baseline.head} ({accuracy_in_words(baseline)}; paired difference {difference})."
+    return f"{sentence}, {verdict} {baseline.head} ({accuracy_in_words(baseline)}; paired difference {difference})."
 
 
 def _interval(half_width: float | None) -> str:
@@ -85,7 +85,7 @@ def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: floa
     accuracy = table.accuracy(name)
     difference = None if name == baseline else table.difference(name, baseline)
     prefix = f"{name}: "
-    said = {text.removeprefix(prefix): n for text, n in table.warnings.items() if text.startswith(prefix)}
+    warned = {text.removeprefix(prefix): n for text, n in table.warnings.items() if text.startswith(prefix)}
     return HeadRow(
         head=name,
         title=str(getattr(head, "title", type(head).__name__)),
@@ -98,7 +98,7 @@ def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: floa
         rank=rank,
         plain_rank=plain_rank,
         seconds=float(table.seconds[table.heads.index(name)]),
-        warnings=dict.fromkeys(notes_of_head(head), len(table.accuracies)) | said,
+        warnings=dict.fromkeys(notes_of_head(head), len(table.accuracies)) | warned,
     )
 
 

@@ -109,7 +109,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         backbone = load_as_asked(spec, options, device=device)
         _foresee(dataset, drawn, backbone, chosen, options, threads=threads, reporter=reporter)
         with reporter.part(_LOOKING):
-            found = extract_features(
+            extracted = extract_features(
                 dataset,
                 backbone,
                 cache_dir=options.cache_dir,
@@ -118,7 +118,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
                 reporter=reporter,
                 is_announced=not reporter.wants_forecast,
             )
-        work = episode_work(dataset, drawn, found.features, backbone, chosen, options)
+        work = episode_work(dataset, drawn, extracted.features, backbone, chosen, options)
         with (
             reporter.part(EPISODES),
             reporter.stage("Adapting heads to episodes", total=options.episodes, unit="episodes") as stage,
@@ -133,7 +133,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             )
         record = FewshotRecord(
             dataset=describe_dataset(dataset, show_names=options.show_names),
-            model=describe_model(backbone, "candidate", seconds=found.seconds, from_cache=found.from_cache),
+            model=describe_model(backbone, "candidate", seconds=extracted.seconds, from_cache=extracted.from_cache),
             heads=describe_heads(table, chosen.heads, chosen.baseline),
             left_out=heads_left_out(options.heads, base_classes=base_classes_of(options)),
             baseline=chosen.baseline,

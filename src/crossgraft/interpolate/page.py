@@ -45,14 +45,14 @@ def groups_in_two_parts(source: Source[InterpolationRecord]) -> Caveat | None:
 def picked_may_be_guessing(source: Source[InterpolationRecord]) -> Caveat | None:
     """The interval of the network that val picks contains what guessing gives, or there is none."""
     record = source.record
-    found = None if record.picked is None else record.picked.metric(record.primary_metric)
-    if found is None or found.value is None:
+    metric = None if record.picked is None else record.picked.metric(record.primary_metric)
+    if metric is None or metric.value is None:
         return None
-    if found.low is None:
+    if metric.low is None:
         return Caveat("There is no interval, so nothing tells how far chance goes.")
     choices = num_choices(record)
-    doubt = None if choices is None else doubt_in_words(found, choices)
-    return None if doubt is None else Caveat(f"{counted(found.num_images, 'image')} are too few to tell. {doubt}")
+    doubt = None if choices is None else doubt_in_words(metric, choices)
+    return None if doubt is None else Caveat(f"{counted(metric.num_images, 'image')} are too few to tell. {doubt}")
 
 
 def num_choices(record: InterpolationRecord) -> int | None:
@@ -84,12 +84,12 @@ def end_may_be_as_good(source: Source[InterpolationRecord]) -> Caveat | None:
     end = next((point for point in record.points if point.alpha == 1), None)
     if record.picked is None or end is None or record.picked is end:
         return None
-    found, last = (point.metric(record.primary_metric) for point in (record.picked, end))
-    if found is None or last is None or found.low is None or found.high is None or last.value is None:
+    picked, last = (point.metric(record.primary_metric) for point in (record.picked, end))
+    if picked is None or last is None or picked.low is None or picked.high is None or last.value is None:
         return None
-    if not found.low <= last.value <= found.high:
+    if not picked.low <= last.value <= picked.high:
         return None
-    value = metric_format([found])(last.value)
+    value = metric_format([picked])(last.value)
     return Caveat(
         f"The fine-tuned network has {value}, inside this interval. The two were not compared image by image, so which of them "
         "is better is not known."
@@ -255,15 +255,15 @@ def _figure(source: Source[InterpolationRecord]) -> list[Block]:
 
 def _caption(names: Sequence[str], are_joined: Sequence[bool]) -> str:
     """What dots, names, lines and gaps mean, as far as the figure has them."""
-    said = [
+    sentences = [
         "Each small dot is a network that was measured; up is better, right is more like the pretrained network.",
         f"Named by their share of the fine-tuned network: {in_words(names)}.",
     ]
     if any(are_joined):
-        said.append("A dashed line joins two dots where the similarity changes little from one to the next.")
+        sentences.append("A dashed line joins two dots where the similarity changes little from one to the next.")
     if not all(are_joined):
-        said.append("Where there is none, nothing is known of what lies between.")
-    return " ".join(said)
+        sentences.append("Where there is none, nothing is known of what lies between.")
+    return " ".join(sentences)
 
 
 def _metric(record: InterpolationRecord) -> str:
@@ -274,10 +274,10 @@ def _metric(record: InterpolationRecord) -> str:
 
 def _verdict(record: InterpolationRecord) -> str:
     point = record.picked
-    found = None if point is None else point.metric(record.primary_metric)
-    if point is None or found is None:
+    metric = None if point is None else point.metric(record.primary_metric)
+    if point is None or metric is None:
         return f"Of the mixed networks, {record.picked_by}."
-    value = metric_in_words(found, guess=guess_of(record), which="of test")
+    value = metric_in_words(metric, guess=guess_of(record), which="of test")
     ends = {0.0: f"the start, {record.start}", 1.0: "the fine-tuned network itself"}
     picked = ends.get(point.alpha, f"the share {point.alpha:g} of the fine-tuned network")
     return f"Val picks {picked}. {value}; similarity to the pretrained features (CKA) {_NUMBERS(point.similarity.get('cka'))}."

@@ -168,12 +168,12 @@ def _as_typed(options: InterpolateOptions) -> dict[str, object]:
     return typed
 
 
-def _finish(found: Interpolated, dataset: Dataset, run: RunDirectory | None, reporter: Reporter) -> Interpolated:
+def _finish(result: Interpolated, dataset: Dataset, run: RunDirectory | None, reporter: Reporter) -> Interpolated:
     if run is None:
-        return found
+        return result
     run.describe_data(dataset.fingerprint)
-    page = publish(run, found.record, reporter, tables={"points.csv": found.to_frame()})
-    return replace(found, out=run.path, report=page)
+    page = publish(run, result.record, reporter, tables={"points.csv": result.to_frame()})
+    return replace(result, out=run.path, report=page)
 
 
 def _refuse_scratch(full: SavedModel, run: str | Path) -> None:

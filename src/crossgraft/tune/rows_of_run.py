@@ -105,7 +105,7 @@ def _edited_rows(rows: TuningRows, asked: AskedEdits, chosen: Sequence[str], rep
     found = asked.apply(dataset, carriers, reporter)
     names = [ALL_PARTS] if rows.num_folds is not None else PARTS
     record = EditedImagesRecord(
-        edits=found.rows(),
+        edits=found.editing.facts(),
         parts=[
             EditedPartRow(name=name, num_images=int(here.sum()), num_edited=int((here & carriers).sum()))
             for name in names
@@ -118,7 +118,7 @@ def _edited_rows(rows: TuningRows, asked: AskedEdits, chosen: Sequence[str], rep
         unit=asked.unit,
         seed=asked.seed,
         unedited_fingerprint=dataset.fingerprint,
-        references=found.references(),
+        references=found.editing.references(),
     )
     return replace(rows, dataset=found.dataset, edits=record, unedited=dataset)
 

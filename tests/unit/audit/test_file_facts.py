@@ -144,7 +144,7 @@ def test_height_tells_the_class_and_noise_does_not():
     facts = {"noise": rng.random(200), "height": fact_attributes(dataset)["height"], "same": np.ones(200)}
     found = how_telling(dataset, facts)
     assert [row.fact for row in found] == ["height", "noise"]
-    assert found[0].balanced_accuracy.value == found[0].auc.value == 1 and found[0].num_missing == 0
+    assert found[0].balanced_accuracy.value == found[0].auc.value == 1
     assert found[1].balanced_accuracy.low < 0.5 < found[1].balanced_accuracy.high
     assert [row.fact for row in how_telling(dataset)] == ["height", "aspect"]  # widths and borders are equal
 
@@ -173,7 +173,7 @@ def test_patients_stay_together():
     alone = how_telling(labelled(labels), blocks)[0]
     apart = [how_telling(labelled(labels, groups=patients), blocks, seed=seed)[0] for seed in range(5)]
     assert alone.auc.value > np.mean([row.auc.value for row in apart])
-    assert {row.auc.num_groups for row in apart} == {12} and alone.auc.num_groups is None
+    assert all(row.auc.high - row.auc.low > alone.auc.high - alone.auc.low for row in apart)
 
 
 def test_the_number_is_that_of_trees_fitted_by_hand():
@@ -193,14 +193,14 @@ def test_the_number_is_that_of_trees_fitted_by_hand():
     assert found.balanced_accuracy.value == pytest.approx(balanced_accuracy_score(truth, decided))
 
 
-def test_missing_values_are_counted_and_rare_facts_left_out():
+def test_missing_values_and_rare_facts_left_out():
     labels = np.repeat(["no", "yes"], 20)
     values = np.arange(40.0)
     values[[0, 1, 39]] = np.nan
     rare = np.full(40, np.nan)
     rare[[0, 1, 2, 3, 20, 21, 22, 23]] = np.arange(8)
     found = how_telling(labelled(labels), {"place": values, "rare": rare})
-    assert [(row.fact, row.num_images, row.num_missing) for row in found] == [("place", 37, 3)]
+    assert [(row.fact, row.num_images) for row in found] == [("place", 37)]
 
 
 def test_one_class_against_the_rest():

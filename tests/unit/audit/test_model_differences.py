@@ -1,5 +1,6 @@
 """Models of one audit beside each other: written out for one pair, and found where a difference was planted."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -51,7 +52,7 @@ def placement(scores, positive):
 def test_one_pair_is_what_the_equations_say():
     """Areas by scikit-learn, influences and deals of folds by loops."""
     first, second = swept(0.3), swept(0.1, seed=1)
-    found = model_difference(first, second, of_test(PATIENTS))
+    found = model_difference(model("a", first, 0.3), model("b", second, 0.1))
     carried = [round(POSITIVES * share) / POSITIVES for share in SHARES]
     index, ood = [], []
     for scores in (first, second):
@@ -64,8 +65,8 @@ def test_one_pair_is_what_the_equations_say():
             gaps[one.fold, place] = clean + carried[place] * (aligned - clean) - against[one.fold, place]
         index.append(np.mean([np.trapezoid(gap - gap[0], SHARES) for gap in gaps]))
         ood.append(against)
-    assert found.shortcut_reliance_index.value == pytest.approx(index[0] - index[1], abs=1e-12)
-    for place, point in enumerate(found.by_share):
+    assert found.reliance.value == pytest.approx(index[0] - index[1], abs=1e-12)
+    for place, point in enumerate(found.points):
         assert point.share == SHARES[place]
         one, other = ood[0][:, place], ood[1][:, place]
         assert point.ood.value == pytest.approx(one.mean() - other.mean(), abs=1e-12)
@@ -76,7 +77,7 @@ def test_one_pair_is_what_the_equations_say():
             if each.share == point.share
         )
         by_patient = np.bincount(PATIENTS, influence)
-        half = point.ood.high - point.ood.value
+        half = point.ood.patients_high - point.ood.value
         crude = stats.norm.ppf(0.975) * np.sqrt(np.square(by_patient).sum())  # corrected for few patients by ``auc``
         assert 0.9 * crude < half < 1.6 * crude
         together, hits = np.r_[one, other], 0
@@ -84,13 +85,13 @@ def test_one_pair_is_what_the_equations_say():
             rest = np.setdiff1d(np.arange(2 * FOLDS), chosen)
             apart = abs(together[list(chosen)].mean() - together[rest].mean())
             hits += apart >= abs(one.mean() - other.mean()) - 1e-12
-        assert point.over_folds == (pytest.approx(hits / 70), 2 / 70)
+        assert (point.p_value, point.floor) == (pytest.approx(hits / 70), 2 / 70)
 
 
 def test_the_interval_is_that_of_drawing_patients_again():
     """Paired bootstrap of patients, 2 000 draws."""
     first, second = swept(0.3, shares=(0.0, 0.5, 1.0)), swept(0.1, seed=1, shares=(0.0, 0.5, 1.0))
-    found = model_difference(first, second, of_test(PATIENTS)).by_share[-1].ood
+    found = model_difference(model("a", first, 0.3), model("b", second, 0.1)).points[-1].ood
     sides = [[np.where(LABELS, each.clean, each.edited) for each in scores if each.share == 1.0] for scores in (first, second)]
     rng, drawn = np.random.default_rng(0), []
     for _ in range(2000):
@@ -99,8 +100,8 @@ def test_the_interval_is_that_of_drawing_patients_again():
             areas = [np.mean([placement(scores[rows], LABELS[rows])[0] for scores in side]) for side in sides]
             drawn.append(areas[0] - areas[1])
     low, high = np.percentile(drawn, [2.5, 97.5])
-    assert 0.95 < (found.high - found.low) / (high - low) < 1.4
-    assert found.low == pytest.approx(low, abs=0.04) and found.high == pytest.approx(high, abs=0.04)
+    assert 0.95 < (found.patients_high - found.patients_low) / (high - low) < 1.4
+    assert (found.patients_low, found.patients_high) == pytest.approx((low, high), abs=0.04)
 
 
 def test_models_that_say_the_same_differ_by_exactly_nothing():
@@ -148,7 +149,7 @@ def test_an_attribute_is_compared_in_its_own_cells():
     who = np.arange(len(LABELS)) % 3 == 0
     first, second = swept(0.3), swept(0.1, seed=1)
     tested = AuditedImages(LABELS, None, of_test().identities, attribute=who)
-    last = model_difference(first, second, tested).by_share[-1].ood
+    last = model_difference(*(replace(model("a", scores, 0.3), tested=tested) for scores in (first, second))).points[-1].ood
     cells = (LABELS & ~who) | (~LABELS & who)
     areas = [
         np.mean([roc_auc_score(LABELS[cells], np.where(LABELS, each.clean, each.edited)[cells]) for each in scores

@@ -272,7 +272,7 @@ def test_negatives_that_carry_it_in_training_do_so_in_test_images_like_those():
     assert scores.cells(of_test).iid(0.35, negatives=0.25) == pytest.approx(np.mean(every), abs=1e-12)
     swept = [replace(scores, share=share) for share in (0.0, 0.35, 1.0)]
     found = reliance_of(swept, of_test)
-    assert found.points[1].iid.mean == pytest.approx(np.mean(every), abs=1e-12)
+    assert found.points[1].metric("iid").value == pytest.approx(np.mean(every), abs=1e-12)
     assert found.over_patients.value == pytest.approx(found.shortcut_reliance_index.mean, abs=1e-12)
     assert found.shortcut_reliance_index.mean != reliance_of(swept, replace(of_test, negatives=0.0))[0].mean
     sham = [replace(each, edited=each.clean) for each in swept]
@@ -331,19 +331,19 @@ def test_exact_mode_is_the_mean_over_all_draws_of_patients_where_they_are_the_un
     assert by_image.tested.carrying(0.35) == (2, 7)
     assert by_patient.tested.num_drawn_negatives == (~rows.is_positive[test]).sum()  # each of another patient
     point = by_patient.reliance([replace(scores, share=share) for share in (0.0, 0.35, 1.0)]).points[1]
-    assert point.iid.mean == pytest.approx(np.mean(every), abs=1e-12)
+    assert point.metric("iid").value == pytest.approx(np.mean(every), abs=1e-12)
 
 
 def test_areas_of_published_curves_are_computed_where_they_are_asked_for():
     scores, of_test = leaning()
     found = reliance_of(scores, of_test, IidDraw("sampled", seed=3, micro=True))
-    assert all(point.micro_aucs is None for point in reliance_of(scores, of_test).points)
+    assert all(point.metric("iid_micro_auc") is None for point in reliance_of(scores, of_test).points)
     last = [one for one in scores if one.share == 1.0]
     labels = of_test.is_positive.astype(int)
-    for place, sides in enumerate((("edited", "clean"), ("clean", "edited"))):
+    for name, sides in (("iid_micro_auc", ("edited", "clean")), ("ood_micro_auc", ("clean", "edited"))):
         each = [np.where(of_test.is_positive, getattr(one, sides[0]), getattr(one, sides[1])) for one in last]
         literal = np.mean([micro_auc(one, labels, num_thresholds=200) for one in each])
-        assert found.points[-1].micro_aucs[place].mean == pytest.approx(literal, abs=1e-12)
+        assert found.points[-1].metric(name).value == pytest.approx(literal, abs=1e-12)
 
 
 def test_an_attribute_is_in_the_image_or_not():
@@ -358,11 +358,11 @@ def test_an_attribute_is_in_the_image_or_not():
     found = reliance_of(same, of_test)
     assert found.over_patients.value == pytest.approx(found.shortcut_reliance_index.mean, abs=1e-12)
     assert found.over_patients.low < found.over_patients.value < found.over_patients.high
-    assert found.points[0].flip_effect is None
+    assert found.points[0].metric("flip_effect") is None
     k = num_edited(11, SHARES[1])  # of the positives that are drawn, not of those in a cell
     iid = cells.clean + k / 11 * (pair_auc(scores.clean[positive & who], scores.clean[~positive & ~who]) - cells.clean)
-    assert found.points[1].iid.mean == pytest.approx(iid, abs=1e-12)
-    assert sum(cell.num_images for cell in found.points[0].groups[0].cells) == 80
+    assert found.points[1].metric("iid").value == pytest.approx(iid, abs=1e-12)
+    assert sum(cell.num_images for cell in found.points[0].cells) == 80
 
 
 # thresholds
@@ -444,8 +444,9 @@ def test_a_model_trained_where_the_artefact_is_the_class_is_found():
     rows = divide_rows(images(), None, num_folds=5, seed=0)
     found, outcome = concluded(rows, *features_of(rows), EmpiricalRisk(), shares=THESIS_SHARES)
     assert outcome.outcome == "relies" and found.shortcut_reliance_index.low > 0.1 and found.over_patients.low > 0
-    assert found.points[-1].ood.mean < 0.3 < 0.8 < found.clean.mean < found.points[-1].iid.mean
-    assert found.points[-1].flip_effect.mean > 1 and found.ood_drop_area.mean > 0.1
+    last = found.points[-1]
+    assert last.metric("ood").value < 0.3 < 0.8 < found.clean.mean < last.metric("iid").value
+    assert last.metric("flip_effect").value > 1 and found.ood_drop_area.mean > 0.1
     assert 0 < found.flip_share < 1 and found.early_gap.mean > 0
 
 
@@ -490,8 +491,8 @@ def test_strength_0_is_exactly_0(seed, num_folds, mode):
         assert each.mean == 0.0 and each.low in (None, 0.0) and each.high in (None, 0.0)
     assert found.over_patients.value == 0.0 and found.over_patients.low == -found.over_patients.high < 0
     assert all(curve.gap.tolist() == [0.0] * 3 for curve in found.curves)
-    assert all(point.flip_effect.mean == 0 for point in found.points)
-    assert all(point.micro_aucs[0] == point.micro_aucs[1] for point in found.points)
+    assert all(point.metric("flip_effect").value == 0 for point in found.points)
+    assert all(point.metric("iid_micro_auc").value == point.metric("ood_micro_auc").value for point in found.points)
     reach = detectability(clean, clean.copy(), rows.dataset.groups)
     assert conclude(found, reach, strength=0.0).outcome in ("passes", "undecided")
     assert conclude(found, reach, strength=1.0).outcome == "undetectable"
@@ -543,17 +544,23 @@ def test_summaries_are_those_of_the_curves_of_each_fold():
     assert found.shortcut_reliance_index.high - found.shortcut_reliance_index.mean == pytest.approx(half, rel=1e-5)
     assert found.ood_drop_area.mean == pytest.approx(np.mean(drops))
     assert [point.share for point in found.points] == list(THESIS_SHARES) and len(found.curves) == 4
-    assert found.points[0].clean.mean == found.clean.mean
-    first = [each for each in scores if each.share == 0.5]
-    cells = group_metrics(
-        np.r_[first[0].clean, first[0].edited],
-        np.r_[labels, labels].astype(int),
-        np.repeat([0, 1], 55),
-        groups=np.tile(np.arange(55), 2),
-    )
-    assert found.points[3].groups[0] == cells
-    worst = np.mean([each.worst.accuracy.value for each in found.points[3].groups])
-    assert found.points[3].worst.mean == pytest.approx(worst)
+    assert found.points[0].metric("clean").value == found.clean.mean
+    folds = [
+        group_metrics(
+            np.r_[each.clean, each.edited],
+            np.r_[labels, labels].astype(int),
+            np.repeat([0, 1], 55),
+            groups=np.tile(np.arange(55), 2),
+        )
+        for each in scores
+        if each.share == 0.5
+    ]
+    point = found.points[3]
+    assert point.metric("worst_group_accuracy").value == pytest.approx(np.mean([fold.worst.accuracy.value for fold in folds]))
+    for name in ("true_positive_gap", "false_positive_gap", "positive_gap"):
+        assert point.metric(name).value == pytest.approx(np.mean([getattr(fold, name) for fold in folds]))
+    for place, cell in enumerate(point.cells):
+        assert cell.accuracy == pytest.approx(np.mean([fold.cells[place].accuracy.value for fold in folds]))
 
 
 def test_sampled_mode_draws_the_carriers_of_the_test_part():
@@ -566,7 +573,7 @@ def test_sampled_mode_draws_the_carriers_of_the_test_part():
         assert curve.iid[[0, 2]] == pytest.approx(other.iid[[0, 2]])  # all or nobody: there is nothing to draw
         np.testing.assert_array_equal(curve.ood, other.ood)
     assert drawn.over_patients == exact.over_patients
-    assert drawn.points[1].iid.mean == np.mean([curve.iid[1] for curve in drawn.curves])
+    assert drawn.points[1].metric("iid").value == np.mean([curve.iid[1] for curve in drawn.curves])
 
 
 def test_one_fold_has_no_interval_over_folds():

@@ -91,8 +91,8 @@ class DeepFeatureReweighting(Mitigation):
         for inverse_penalty in INVERSE_PENALTIES:
             model = _sparse(rows, drawn, inverse_penalty, seed)
             scores = model.predict_proba(rows.features[measured])[:, 1]
-            found = group_metrics(scores, rows.labels[measured], rows.artefact[measured])
-            worst.append(found.worst.accuracy.value)
+            groups = group_metrics(scores, rows.labels[measured], rows.artefact[measured])
+            worst.append(groups.worst.accuracy.value)
         return INVERSE_PENALTIES[int(np.argmax(worst))]
 
 

@@ -71,9 +71,9 @@ def moved_lines(height: int, share: float, movements: int, rng: np.random.Genera
     for place, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         in_time[start : start + length] = place
     frequencies = whole_frequencies(height)
-    found = np.full(height, STILL)
-    found[np.argsort(frequencies)[np.sort(frequencies) != 0]] = in_time
-    return found
+    poses = np.full(height, STILL)
+    poses[np.argsort(frequencies)[np.sort(frequencies) != 0]] = in_time
+    return poses
 
 
 def recorded(

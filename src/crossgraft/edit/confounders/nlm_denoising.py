@@ -58,7 +58,7 @@ class NlmDenoising(Confounder):
 
     def edit(self, pixels: Pixels, rng: np.random.Generator) -> Painted:
         """All channels together."""
-        sigma = _mean_sigma(pixels)
+        sigma = float(np.mean([noise_sigma(plane) for plane in np.moveaxis(pixels, 2, 0)]))
         if sigma == 0:
             warnings.warn(f"{self.name} finds no noise in an image and leaves it as it is.", CrossgraftWarning, stacklevel=3)
             return Painted(pixels)
@@ -82,10 +82,6 @@ class NlmDenoising(Confounder):
             channel_axis=-1,
         )
         return np.reshape(denoised, pixels.shape)  # an only channel comes back without its axis
-
-
-def _mean_sigma(pixels: Pixels) -> float:
-    return float(np.mean([noise_sigma(plane) for plane in np.moveaxis(pixels, 2, 0)]))
 
 
 def _details(image: Float64[np.ndarray, "height width"]) -> Float64[np.ndarray, "height half"]:

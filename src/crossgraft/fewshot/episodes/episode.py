@@ -80,14 +80,14 @@ def _count(classes: np.ndarray, groups: np.ndarray, num_classes: int) -> tuple[n
 
 def _most_queries_by_class(per_group: np.ndarray, fewest_support: int) -> list[int]:
     """Most images of each class that some of its groups have together while the others keep enough; 0 where none can."""
-    found: list[int] = []
+    of_classes: list[int] = []
     for counts in per_group.T:
         sums = 1  # bit s: some groups have s images together
         for count in counts[counts > 0].tolist():
             sums |= sums << count
         most = int(counts.sum()) - fewest_support
-        found.append((sums & ((1 << most + 1) - 1)).bit_length() - 1 if most > 0 else 0)
-    return found
+        of_classes.append((sums & ((1 << most + 1) - 1)).bit_length() - 1 if most > 0 else 0)
+    return of_classes
 
 
 def _most_queries(per_group: np.ndarray, needs: np.ndarray) -> int:
@@ -97,14 +97,14 @@ def _most_queries(per_group: np.ndarray, needs: np.ndarray) -> int:
     of_support = np.column_stack([per_group.T, np.zeros(num_classes)])
     enough = [LinearConstraint(beside, 0, np.inf), LinearConstraint(of_support, 0, per_group.sum(axis=0) - needs[0])]
     upper: Any = np.append(np.ones(num_groups), needs[1])
-    found: Any = milp(
+    solution: Any = milp(
         [*np.zeros(num_groups), -1.0],
         integrality=1,
         bounds=Bounds(0, upper),
         constraints=enough,
         options={"time_limit": _LONGEST_SECONDS},
     )
-    return 0 if found.x is None else round(float(found.x[-1]))
+    return 0 if solution.x is None else round(float(solution.x[-1]))
 
 
 def _deal(per_group: np.ndarray, needs: np.ndarray, random: Random) -> np.ndarray:
@@ -124,8 +124,8 @@ def _solve(per_group: np.ndarray, needs: np.ndarray, random: Random) -> np.ndarr
     """0 (support) or 1 (query) for each group, as near to drawn wishes as the needs allow; None: not found."""
     wishes = random.permutation(len(per_group)) - (len(per_group) - 1) / 2
     enough = LinearConstraint(per_group.T, needs[1], per_group.sum(axis=0) - needs[0])
-    found: Any = milp(wishes, integrality=1, bounds=Bounds(0, 1), constraints=enough, options={"time_limit": _LONGEST_SECONDS})
-    return None if found.x is None else np.rint(found.x).astype(int)
+    solution: Any = milp(wishes, integrality=1, bounds=Bounds(0, 1), constraints=enough, options={"time_limit": _LONGEST_SECONDS})
+    return None if solution.x is None else np.rint(solution.x).astype(int)
 
 
 def refuse_few_groups(classes: np.ndarray, groups: np.ndarray, names: np.ndarray, *, fewest_support: int) -> None:
@@ -201,10 +201,10 @@ def sample_episode(
     sizes = np.bincount(classes)
     of_class = None if superclasses is None else _superclasses_of(_sortable(superclasses, "Superclasses"), classes, names)
     if groups is None:
-        found = describe_episode(sizes, sampler, random, superclasses=of_class, names=names)
-        picked = [random.permutation(np.flatnonzero(classes == number)) for number in found.class_ids]
-        query = [rows[: found.num_query] for rows in picked]
-        support = [rows[found.num_query :][:count] for rows, count in zip(picked, found.num_support, strict=True)]
+        episode = describe_episode(sizes, sampler, random, superclasses=of_class, names=names)
+        picked = [random.permutation(np.flatnonzero(classes == number)) for number in episode.class_ids]
+        query = [rows[: episode.num_query] for rows in picked]
+        support = [rows[episode.num_query :][:count] for rows, count in zip(picked, episode.num_support, strict=True)]
     else:
         support, query = _grouped(classes, names, sizes, _sortable(groups, "Groups"), sampler, random, of_class)
     return Episode(random.permutation(np.concatenate(support)), random.permutation(np.concatenate(query)))
@@ -216,17 +216,17 @@ def _sortable(values: Any, what: str) -> np.ndarray:
     Raises:
         DataError: They cannot, as None and text.
     """
-    found = np.asarray(values)
-    if found.dtype == np.object_:
+    array = np.asarray(values)
+    if array.dtype == np.object_:
         try:
-            np.unique(found)
+            np.unique(array)
         except TypeError as error:
-            kinds = joined(sorted({type(value).__name__ for value in found.tolist()}))
+            kinds = joined(sorted({type(value).__name__ for value in array.tolist()}))
             raise DataError(
                 f"{what} do not sort, because of their types: {kinds}. Give values of one type; a row without a value needs "
                 "a name of its own, or has to be left out."
             ) from error
-    return found
+    return array
 
 
 def refuse_small_classes(
@@ -262,7 +262,7 @@ def refuse_small_classes(
 def _may_be_drawn(labels: np.ndarray, superclasses: np.ndarray, sampler: Sampler) -> np.ndarray:
     """(n,) whether the superclass of each row has enough classes."""
     names, numbers = np.unique(superclasses, return_inverse=True)
-    found = np.zeros(len(labels), dtype=bool)
+    drawable = np.zeros(len(labels), dtype=bool)
     for number in range(len(names)):
         own = numbers == number
         sizes = np.unique(labels[own], return_counts=True)[1]
@@ -270,8 +270,8 @@ def _may_be_drawn(labels: np.ndarray, superclasses: np.ndarray, sampler: Sampler
             sampler.draw_classes(sizes, None, np.random.default_rng(0))
         except DataError:
             continue
-        found |= own
-    return found
+        drawable |= own
+    return drawable
 
 
 def _num_query(sampler: Sampler, sizes: Counts, names: np.ndarray) -> int:

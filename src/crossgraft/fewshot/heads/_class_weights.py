@@ -60,13 +60,13 @@ def class_weights_of(given: ClassWeights, labels: np.ndarray, prototypes: Protot
         return unit_rows(prototypes).rows
     if isinstance(given, str | Path):
         given = _read(Path(given))
-    found = _rows_of(given, labels) if isinstance(given, Mapping) else _numbers(given, "")
-    if found.shape != tuple(prototypes.shape):
+    vectors = _rows_of(given, labels) if isinstance(given, Mapping) else _numbers(given, "")
+    if vectors.shape != tuple(prototypes.shape):
         raise DataError(
-            f"Class weights have the shape {found.shape}, but there are {len(prototypes)} classes and features of width "
+            f"Class weights have the shape {vectors.shape}, but there are {len(prototypes)} classes and features of width "
             f"{prototypes.shape[1]}. Give one vector of that width per class, from the network that gave the features."
         )
-    weights = torch.from_numpy(found).to(prototypes.dtype)
+    weights = torch.from_numpy(vectors).to(prototypes.dtype)
     bad = [str(label) for label, row in zip(labels, weights, strict=True) if not bool(row.isfinite().all())]
     if bad:
         raise DataError(f"The class weights of {', '.join(bad)} hold NaN or infinite values.")

@@ -218,8 +218,8 @@ class Head(ClassifierMixin, BaseEstimator):
         return self.logits_of(tensor)
 
     def _checked(self, support: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-        found, classes = self._validated(support, labels, ensure_min_samples=2)
-        rows = _writable(found)
+        validated, classes = self._validated(support, labels, ensure_min_samples=2)
+        rows = _writable(validated)
         refuse_rows(torch.from_numpy(rows))
         self._dtype = torch.float64 if rows.dtype == np.float64 else torch.float32
         return rows, classes

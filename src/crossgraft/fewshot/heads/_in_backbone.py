@@ -52,17 +52,17 @@ def find_layers(network: nn.Module, layers: str | Predicate, connection: str) ->
     if not callable(layers) and not isinstance(cast("Any", layers), str):
         raise UsageError(f"layers of TSA must be text (NAME+NAME) or a function of name and module, got {layers!r}.")
     if callable(layers):
-        found = [name for name, layer in usable.items() if layers(name, layer)]
+        names = [name for name, layer in usable.items() if layers(name, layer)]
     elif layers in (AUTO, MIDDLE):
         blocks = building_blocks(network)
-        found = _in_blocks(usable, blocks if layers == AUTO else _middle_of(network, blocks))
+        names = _in_blocks(usable, blocks if layers == AUTO else _middle_of(network, blocks))
     else:
-        found = _named(usable, layers)
-    if not found:
+        names = _named(usable, layers)
+    if not names:
         raise UsageError(
             f"TSA finds no layer to adapt in this {type(network).__name__}. Name some: layers=NAME+NAME, or layers=Conv2d."
         )
-    return found
+    return names
 
 
 def _middle_of(network: nn.Module, blocks: Sequence[str]) -> Sequence[str]:
@@ -83,13 +83,13 @@ def _in_blocks(usable: Mapping[str, nn.Module], blocks: Sequence[str]) -> list[s
 
 
 def _named(usable: Mapping[str, nn.Module], layers: str) -> list[str]:
-    found: dict[str, None] = {}
+    picked: dict[str, None] = {}
     for target in (part.strip() for part in layers.split(BETWEEN_TARGETS)):
         fitting = [name for name, layer in usable.items() if fits_target(name, layer, target)]
         if not fitting:
             raise UnknownNameError("layer", target, {*usable, *(type(layer).__name__ for layer in usable.values())})
-        found |= dict.fromkeys(fitting)
-    return list(found)
+        picked |= dict.fromkeys(fitting)
+    return list(picked)
 
 
 Images = Float[Tensor, "num_samples *shape"]
@@ -193,17 +193,17 @@ class InBackbone(Head):
 
     def _logits(self, query: Any) -> Logits:
         check_is_fitted(self)
-        found = self._validated(query, reset=False, allow_nd=True)
-        images = self._to_network(found)
+        rows = self._validated(query, reset=False, allow_nd=True)
+        images = self._to_network(rows)
         refuse_values(images, name="Image")
-        if found.shape[1:] != self._shape:
-            self._try(found[:1])
+        if rows.shape[1:] != self._shape:
+            self._try(rows[:1])
         return self.logits_of(images)
 
     def _checked(self, support: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-        found, classes = self._validated(support, labels, allow_nd=True, ensure_min_samples=2)
+        rows, classes = self._validated(support, labels, allow_nd=True, ensure_min_samples=2)
         self._dtype = next((p.dtype for p in self.network.parameters()), torch.float32)
-        images = np.asarray(found, dtype=torch.empty(0, dtype=self._dtype).numpy().dtype)
+        images = np.asarray(rows, dtype=torch.empty(0, dtype=self._dtype).numpy().dtype)
         refuse_values(self._to_network(images), name="Image")
         self._try(images[:1])
         self._shape = images.shape[1:]

@@ -108,9 +108,9 @@ class CopaHead(Head):
         )
         losses: list[float] = []
         for _ in range(self.steps):
-            found = loss_and_gradients(of_images.detach(), of_prototypes.detach(), support, prototypes, members, self.logit_scale)
-            losses.append(found.loss)
-            of_images.grad, of_prototypes.grad = found.to_instance_weights, found.to_prototype_weights
+            step = loss_and_gradients(of_images.detach(), of_prototypes.detach(), support, prototypes, members, self.logit_scale)
+            losses.append(step.loss)
+            of_images.grad, of_prototypes.grad = step.to_instance_weights, step.to_prototype_weights
             optimizer.step()
         w_i, w_p = of_images.detach(), of_prototypes.detach()
         self.instance_weights_, self.prototype_weights_ = w_i.numpy(), w_p.numpy()

@@ -140,7 +140,7 @@ class MetaAdapterHead(Head):
             UsageError: An option is out of its range.
         """
         self.check()
-        found, labels = self._checked(X, y)
+        rows, labels = self._checked(X, y)
         names, numbers = np.unique(labels, return_inverse=True)
         counts = np.bincount(numbers)
         if len(names) < 2 or int(counts.min()) < 3:
@@ -150,7 +150,7 @@ class MetaAdapterHead(Head):
                 f"{len(names)} classes."
             )
         with gradients_on():
-            base = _BaseTraining(self, torch.from_numpy(found), torch.from_numpy(numbers))
+            base = _BaseTraining(self, torch.from_numpy(rows), torch.from_numpy(numbers))
             self.adapter_weights = base.run(class_weights_of(class_weights, names, base.prototypes))
         return self
 
@@ -200,8 +200,8 @@ def _load(adapter: MetaAdapter, state: dict[str, Tensor], width: int) -> None:
     expected = {name: tuple(value.shape) for name, value in adapter.state_dict().items()}
     shapes = {name: tuple(value.shape) for name, value in state.items()}
     if shapes.keys() != expected.keys() or any(len(shapes[name]) != len(shape) for name, shape in expected.items()):
-        found, wanted = (joined([f"{name} {shape}" for name, shape in each.items()]) for each in (shapes, expected))
-        raise DataError(f"adapter_weights of meta_adapter are not of meta_fit: they have {found}, and should have {wanted}.")
+        there, wanted = (joined([f"{name} {shape}" for name, shape in each.items()]) for each in (shapes, expected))
+        raise DataError(f"adapter_weights of meta_adapter are not of meta_fit: they have {there}, and should have {wanted}.")
     if shapes != expected:
         raise DataError(
             f"meta_fit has seen features of width {shapes['q_proj.weight'][1]}, and these have {width}. Use one network for both."

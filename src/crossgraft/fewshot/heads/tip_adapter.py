@@ -203,14 +203,14 @@ class TipAdapterHead(Head):
         """The first best pair: β outside, α inside, as the authors' code looks at them."""
         fixed = _SCALE * images @ self._weights.T
         mixings = _grid(self.largest_alpha, _NUM_MIXINGS)
-        best, found = -1, (self.alpha_, self.beta_)
+        best, picked = -1, (self.alpha_, self.beta_)
         for beta in _grid(self.largest_beta, _NUM_SHARPNESSES):
             cache = self._cache(images, self._keys, beta)
             for alpha in mixings:
                 right = int(((fixed + alpha * cache).argmax(dim=1) == classes).sum())
                 if right > best:
-                    best, found = right, (alpha, beta)
-        return found
+                    best, picked = right, (alpha, beta)
+        return picked
 
     def _checked_val(self, rows: Any, labels: Any) -> tuple[Rows, Classes]:
         """Unit length, and classes by number."""
@@ -227,14 +227,14 @@ class TipAdapterHead(Head):
                 f"features of width {self._keys.shape[1]}."
             )
         numbers = {label: number for number, label in enumerate(self.classes_.tolist())}  # 0 and 0.0 are one label
-        found = [numbers.get(label, -1) for label in labels.tolist()]
-        if -1 in found:
-            unknown = sorted({str(label) for label, number in zip(labels, found, strict=True) if number < 0})
+        numbers_of_labels = [numbers.get(label, -1) for label in labels.tolist()]
+        if -1 in numbers_of_labels:
+            unknown = sorted({str(label) for label, number in zip(labels, numbers_of_labels, strict=True) if number < 0})
             raise DataError(
                 f"Validation images have labels that the support set lacks: {', '.join(unknown[:5])}. Labels must be of the same "
                 f"type, too: there they are {self.classes_.dtype}, here {labels.dtype}."
             )
-        classes: Float[Tensor, " v"] = torch.tensor(found)
+        classes: Float[Tensor, " v"] = torch.tensor(numbers_of_labels)
         return unit_rows(torch.from_numpy(rows)).rows, classes
 
 
