@@ -19,9 +19,9 @@ from crossgraft.audit.page_numbers import (
 )
 from crossgraft.audit.plots import RelianceCurve, reliance_figure
 from crossgraft.audit.record import REMARK, AuditEntry, AuditMetric, AuditPoint, AuditRecord
-from crossgraft.audit.result import OUTCOMES, answer_in_words, headline
+from crossgraft.audit.words import OUTCOMES, answer_in_words, headline
 from crossgraft.data.page import data_facts, data_gallery
-from crossgraft.edit.edits import LEAST_RMS, little_changed
+from crossgraft.edit.words import LEAST_RMS, little_changed
 from crossgraft.metrics.page import reasons_of_no_interval
 from crossgraft.metrics.words import looks_in_words
 from crossgraft.models.on_this_machine import new_folder

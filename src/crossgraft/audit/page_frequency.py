@@ -15,7 +15,7 @@ from crossgraft.audit.record import (
     PriorityRecord,
     RiskRankRecord,
 )
-from crossgraft.audit.result import NUMBERS
+from crossgraft.audit.words import NUMBERS
 from crossgraft.report.blocks import Block, Figure, Items, Section
 from crossgraft.report.plots.scatter import Interval, Point, scatter_figure
 from crossgraft.report.plots.svg import family_marks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from crossgraft.audit.record import AuditDifference, AuditEntry, AuditMetric, AuditPoint, AuditRecord
-from crossgraft.audit.result import NUMBERS, least_reliant
+from crossgraft.audit.words import NUMBERS, least_reliant
 from crossgraft.report.blocks import Block, Folded, Items, Paragraph, Section
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, interval, number, table_of, words

@@ -20,9 +20,7 @@ from crossgraft.audit.record import (
     AuditFrequencies,
     AuditMetric,
     AuditMode,
-    AuditOutcome,
     AuditPoint,
-    AuditRecord,
     ConfounderRecord,
     FileFactRow,
     ImagesNeeded,
@@ -36,94 +34,6 @@ from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord, Reference, Thumbnail
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.statistics import MeanInterval, mean_interval
-from crossgraft.words.formatting import NumberFormat, joined
-
-NUMBERS = NumberFormat(decimals=3)
-OUTCOMES: dict[AuditOutcome, str] = {
-    "relies": "relies on it",
-    "sensitive": "sensitive to it",
-    "passes": "passes",
-    "undecided": "undecided",
-    "undetectable": "not assessable: not seen by the network",
-    "untrained": "not assessable: the model learned nothing",
-    "impossible": "not measured",
-}
-"""Each outcome in a table."""
-_SAID: dict[AuditOutcome, tuple[str, str]] = {
-    "relies": ("relies on", "rely on"),
-    "sensitive": ("is sensitive to", "are sensitive to"),
-    "passes": ("passes with", "pass with"),
-    "undecided": ("is undecided with", "are undecided with"),
-    "undetectable": ("cannot be assessed (not seen by the network) with", "cannot be assessed (not seen by the network) with"),
-    "untrained": ("cannot be assessed (learned nothing) with", "cannot be assessed (learned nothing) with"),
-    "impossible": ("could not be measured with", "could not be measured with"),
-}
-
-
-def answer_in_words(record: AuditRecord) -> str:
-    """Which models rely on what, the worst news first."""
-    if record.needs and not record.entries:
-        return _planned(record)
-    plain = [entry for entry in record.entries if entry.mitigation == "erm"]
-    clauses: list[str] = []
-    for outcome in OUTCOMES:
-        of_it = [entry for entry in plain if entry.outcome == outcome]
-        by_model: dict[str, list[str]] = {}
-        for entry in of_it:
-            by_model.setdefault(entry.model, []).append(entry.confounder)
-        for confounders in dict.fromkeys(map(tuple, by_model.values())):
-            models = [model for model, named in by_model.items() if tuple(named) == confounders]
-            clauses.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
-    return ("; ".join(clauses) if clauses else "Nothing was asked") + "." + _gates_in_words(record)
-
-
-def _planned(record: AuditRecord) -> str:
-    """Whether there are as many images as verdicts need."""
-    short = list(dict.fromkeys(each.confounder for each in record.needs if each.available < each.needed))
-    if not short:
-        return "There are as many images as a verdict needs."
-    return f"There may be too few images for a verdict on {joined(short)}."
-
-
-def _gates_in_words(record: AuditRecord) -> str:
-    """What ``--fail-on`` found, condition by condition."""
-    sentences = ""
-    for state, one, several in (
-        ("failed", "holds", "hold"),
-        ("not assessable", "cannot be assessed", "cannot be assessed"),
-        ("passed", "does not hold", "do not hold"),
-    ):
-        gates = [gate for gate in record.gates if gate.state == state]
-        if gates:
-            what = f"The condition {gates[0].condition}" if len(gates) == 1 else f"{len(gates)} conditions"
-            sentences += f" {what} of --fail-on {one if len(gates) == 1 else several}."
-    return sentences
-
-
-def least_reliant(record: AuditRecord) -> list[str]:
-    """Per confounder, the model that relies least, and those that the test images do not tell from it."""
-    sentences: list[str] = []
-    for confounder in dict.fromkeys(each.confounder for each in record.differences):
-        beside = [each for each in record.differences if each.confounder == confounder]
-        alike = [each.model for each in beside if (low := each.reliance.patients_low) is None or low <= 0]
-        name = beside[0].reference
-        if not alike:
-            others = "the other model" if len(beside) == 1 else f"the {len(beside)} other models"
-            text = f"{name} relies on {confounder} less than {others}."
-        elif len(alike) == len(beside):
-            text = f"{name} has the smallest SRI with {confounder}, but no interval tells another model from it."
-        else:
-            text = f"{name} relies least on {confounder}. Not told from it: {joined(alike)}."
-        sentences.append(text)
-    return sentences
-
-
-def headline(entry: AuditEntry) -> tuple[str, str]:
-    """Name and key of the number that an entry is about."""
-    if entry.mode == "trained":
-        return "AUC drop", "auc_drop"
-    return "SRI", "shortcut_reliance_index"
-
 
 TestMode = Literal["exact", "sampled"]
 

@@ -28,7 +28,8 @@ from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
 from crossgraft.data.edits import without_name
 from crossgraft.edit._image_edit import ImageEdit
-from crossgraft.edit.edits import Editing, predicted_unedited
+from crossgraft.edit.edits import Editing
+from crossgraft.edit.words import predicted_unedited
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics import MetricValue
 from crossgraft.options._values import refuse_given

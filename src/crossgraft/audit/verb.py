@@ -19,8 +19,9 @@ from crossgraft.audit.mitigation import MITIGATIONS, EmpiricalRisk, Mitigation
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import Gate, judge, read_gates
 from crossgraft.audit.record import AuditMetric, AuditRecord
-from crossgraft.audit.result import Asked, AuditCall, Audited, answer_in_words
+from crossgraft.audit.result import Asked, AuditCall, Audited
 from crossgraft.audit.subjects import Subject
+from crossgraft.audit.words import answer_in_words
 from crossgraft.choice import choose, pieces, spell
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.describe import describe_dataset, make_thumbnails

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from crossgraft.audit.record import AuditEntry, AuditMetric
-from crossgraft.audit.result import NUMBERS, OUTCOMES
+from crossgraft.audit.words import NUMBERS, OUTCOMES
 from crossgraft.demo.plot_split_comparison import split_figure
 from crossgraft.demo.record import (
     AuditedModelRecord,

@@ -18,13 +18,13 @@ from crossgraft.edit.contact_sheet import (
     coloured_change,
     contact_sheet,
     sheet_png,
-    sheets_in_words,
     shrink_change,
     shrink_picture,
 )
 from crossgraft.edit.edits import PlacedEdit, choose_edits, edits_by_place, options_with_units
 from crossgraft.edit.options import SheetOptions
 from crossgraft.edit.record import ContactSheetRow, ContactSheetsRecord, ShownImageRow
+from crossgraft.edit.words import sheets_in_words
 from crossgraft.errors import UsageError
 from crossgraft.options._option import configuration
 from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable

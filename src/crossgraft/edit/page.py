@@ -8,8 +8,6 @@ from functools import partial
 from urllib.parse import quote
 
 from crossgraft.data.page import data_facts, data_gallery
-from crossgraft.edit.contact_sheet import change_in_words, faint_edits, scale_in_words, sheets_in_words
-from crossgraft.edit.edits import answer_in_words, edits_and_advice, lost_in_rounding, named
 from crossgraft.edit.record import (
     ContactSheetRow,
     ContactSheetsRecord,
@@ -19,6 +17,16 @@ from crossgraft.edit.record import (
     EditRecord,
     EditRow,
     ShownImageRow,
+)
+from crossgraft.edit.words import (
+    answer_in_words,
+    change_in_words,
+    edits_and_advice,
+    faint_edits,
+    lost_in_rounding,
+    named,
+    scale_in_words,
+    sheets_in_words,
 )
 from crossgraft.models.on_this_machine import new_folder, with_models_here
 from crossgraft.options.command import DATA, Flag

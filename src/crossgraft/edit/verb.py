@@ -14,10 +14,11 @@ from crossgraft.choice import spell
 from crossgraft.data import Dataset, open_dataset
 from crossgraft.data.describe import describe_dataset, thumbnails_of_rows
 from crossgraft.data.given_images import refuse_opening
-from crossgraft.edit.edits import AskedEdits, EditedImages, answer_in_words
+from crossgraft.edit.edits import AskedEdits, EditedImages
 from crossgraft.edit.options import EditOptions
 from crossgraft.edit.record import EditedClassRow, EditRecord
 from crossgraft.edit.source_editing import merge_labels
+from crossgraft.edit.words import answer_in_words
 from crossgraft.edit.writing import CLASSES, TABLE, labels_table, own_images, read_merging, write_images
 from crossgraft.errors import DataError
 from crossgraft.options._option import configuration, options_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.fewshot.plot_episode_look import episode_look_figure
 from crossgraft.fewshot.record import NUMBERS, EpisodeLookRecord, FewshotRecord, HeadLookRecord, HeadRow
-from crossgraft.fewshot.result import answer_in_words, is_separable
+from crossgraft.fewshot.words import answer_in_words, is_separable
 from crossgraft.options.command import DATA
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind

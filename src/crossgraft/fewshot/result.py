@@ -12,52 +12,13 @@ import numpy as np
 from crossgraft.fewshot.evaluate import EpisodeTable
 from crossgraft.fewshot.heads import HEADS
 from crossgraft.fewshot.record import FewshotRecord, HeadRow, SizeRow
+from crossgraft.fewshot.words import answer_in_words
 from crossgraft.records.base import Reference
 from crossgraft.result import Result
 from crossgraft.statistics import leaderboard_ranks
-from crossgraft.words.formatting import counted
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-def accuracy_in_words(row: HeadRow) -> str:
-    """Mean and interval, if there is one.
-
-    >>> found = {"accuracy": 0.71234, "half_width": 0.0061, "difference": None}
-    >>> accuracy_in_words(HeadRow(head="ncc", title="NCC", rank=1, plain_rank=1, seconds=0.1, **found))
-    '0.712 ± 0.006'
-    """
-    return f"{row.accuracy:.3f}{_interval(row.half_width)}"
-
-
-def is_separable(row: HeadRow) -> bool:
-    """Whether the interval of the difference to the baseline leaves out 0."""
-    if row.difference is None or row.difference_half_width is None:
-        return False
-    return abs(row.difference) > row.difference_half_width
-
-
-def answer_in_words(record: FewshotRecord) -> str:
-    """The best head, and how it stands to the baseline."""
-    best = record.heads[0]
-    episodes = counted(record.num_episodes, "episode")
-    sentence = f"{best.head} has an accuracy of {accuracy_in_words(best)} on queries, mean of {episodes}"
-    if len(record.heads) == 1:
-        return f"{sentence}."
-    baseline = record.head(record.baseline)
-    if best.difference is None:
-        others = [row for row in record.heads[1:] if not is_separable(row)]
-        near = ", ".join(row.head for row in others)
-        return f"{sentence}: no head is above the baseline." + (f" Not separable from it: {near}." if near else "")
-    difference = f"{best.difference:+.3f}{_interval(best.difference_half_width)}"
-    verdict = "above" if is_separable(best) else "not separable from"
-    return f"{sentence}, {verdict} {baseline.head} ({accuracy_in_words(baseline)}; paired difference {difference})."
-
-
-def _interval(half_width: float | None) -> str:
-    """Where episodes are too few, or all the same, there is none."""
-    return "" if half_width is None else f" ± {half_width:.3f}"
 
 
 _LEADERBOARD = Reference(

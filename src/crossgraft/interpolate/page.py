@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from crossgraft.data.describe import known_split
 from crossgraft.data.page import data_facts
-from crossgraft.interpolate.interpolation import curve_of, joined_in
 from crossgraft.interpolate.plot_trade_off import TradeOff, trade_off_figure
-from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord
+from crossgraft.interpolate.record import InterpolationPoint, InterpolationRecord, curve_of, joined_in
 from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.words import doubt_in_words, guessing, metric_format, metric_in_words, metric_name_in_words
 from crossgraft.options.command import RUN

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -77,3 +79,21 @@ class InterpolationRecord(Record):
     def picked(self) -> InterpolationPoint | None:
         """The point that was picked on val."""
         return next((point for point in self.points if point.alpha == self.picked_alpha), None)
+
+
+def curve_of(records: Sequence[InterpolationRecord], kind: str, metric: str) -> list[tuple[float, float]]:
+    """The mean over seeds of the similarity called ``kind`` and of the metric at each α."""
+    curve: list[tuple[float, float]] = []
+    for alpha in [point.alpha for point in records[0].points] if records else []:
+        points = [next(point for point in record.points if point.alpha == alpha) for record in records]
+        alike = [point.similarity.get(kind, math.nan) for point in points]
+        rows = [point.metric(metric) for point in points]
+        values = [math.nan if row is None or row.value is None else row.value for row in rows]
+        curve.append((sum(alike) / len(alike), sum(values) / len(values)))
+    return curve
+
+
+def joined_in(records: Sequence[InterpolationRecord], kind: str) -> list[bool]:
+    """Whether each point may be joined to the next, in every seed."""
+    steps = range(len(records[0].points) - 1) if records else ()
+    return [all(record.is_joined(place, kind) for record in records) for place in steps]

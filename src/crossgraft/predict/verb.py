@@ -14,7 +14,7 @@ from crossgraft.data.describe import describe_files_of
 from crossgraft.data.given_images import location_of, open_given
 from crossgraft.data.opening import part_of_run
 from crossgraft.data.rows import ImageRows
-from crossgraft.edit.edits import predicted_unedited
+from crossgraft.edit.words import predicted_unedited
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._option import configuration
 from crossgraft.predict.options import PredictOptions

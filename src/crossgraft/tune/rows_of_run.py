@@ -16,9 +16,10 @@ from crossgraft.config import CONSENTS, first_refusal, settings_model
 from crossgraft.data import DATA_OPTIONS, Dataset, Split
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.splits import PARTS
-from crossgraft.edit.edits import AskedEdits, edited_images_in_words, names_between_commas
+from crossgraft.edit.edits import AskedEdits, names_between_commas
 from crossgraft.edit.options import EditsBefore
 from crossgraft.edit.record import ALL_PARTS, EditedImagesRecord, EditedPartRow
+from crossgraft.edit.words import edited_images_in_words
 from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.options._option import from_mapping, given, options_of
 from crossgraft.options.data import Splits

@@ -9,9 +9,8 @@ from markupsafe import Markup
 
 from crossgraft.data.describe import describe_classes, describe_groups, known_split
 from crossgraft.edit.page import edited_with
-from crossgraft.interpolate.interpolation import curve_of, joined_in
 from crossgraft.interpolate.plot_trade_off import TradeOff, trade_off_figure
-from crossgraft.interpolate.record import InterpolationRecord
+from crossgraft.interpolate.record import InterpolationRecord, curve_of, joined_in
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_name_in_words
 from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section

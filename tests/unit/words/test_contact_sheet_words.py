@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from crossgraft.edit.contact_sheet import change_in_words, scale_in_words
+from crossgraft.edit.words import change_in_words, scale_in_words
 
 
 @pytest.mark.parametrize(

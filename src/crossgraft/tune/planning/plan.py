@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crossgraft.compute import limit_threads, reuse_freed_memory
-from crossgraft.edit.edits import named
+from crossgraft.edit.words import named
 from crossgraft.errors import OtherRunError
 from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import Classifier

@@ -13,7 +13,7 @@ import torch
 from crossgraft.choice import spell
 from crossgraft.compute import available_cores
 from crossgraft.data.checks import check_rows, check_splits
-from crossgraft.edit.edits import edits_and_advice
+from crossgraft.edit.words import edits_and_advice
 from crossgraft.errors import MissingError
 from crossgraft.geometry.batch_norm import batch_norms_of
 from crossgraft.models import Backbone, ModelSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import safetensors.torch
 
-from crossgraft.edit.edits import edited_images_in_words, predicted_unedited
+from crossgraft.edit.words import edited_images_in_words, predicted_unedited
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.models.classifier import Classifier
 from crossgraft.models.fingerprint import weights_fingerprint
