@@ -174,13 +174,13 @@ class RhoSim:
         example: object = None,
     ) -> None:
         options = SimOptions(
-            rho=rho, weight=weight, distance=loss, K=K, order=order, sampling=sampling, channels=channels, layout=layout,
-            reduce=reduce, projected=projected, placebo=placebo,
+            rho=rho, weight=weight, distance=loss, K=K, blocks=blocks, order=order, sampling=sampling, channels=channels,
+            layout=layout, reduce=reduce, projected=projected, placebo=placebo,
         )  # fmt: skip
         if isinstance(seed, bool) or not isinstance(cast("Any", seed), Integral):
             raise UsageError(f"seed of rho_sim must be a whole number, found {seed!r}.")
         refuse_replicas(model)
-        self._watch_blocks(network := unwrapped(model), options, blocks=blocks, seed=seed)
+        self._watch_blocks(network := unwrapped(model), options, seed=seed)
         if self._watch is None:
             return
         if any(is_compiled(part) for part in (model, *network.modules())):
@@ -192,24 +192,22 @@ class RhoSim:
             self._warn_of_skipped()
 
     @classmethod
-    def opened_by_hand(
-        cls, network: nn.Module, options: SimOptions, *, blocks: Blocks, seed: int, run: Callable[[], object]
-    ) -> RhoSim:
+    def opened_by_hand(cls, network: nn.Module, options: SimOptions, *, seed: int, run: Callable[[], object]) -> RhoSim:
         """For a caller that says by ``begin`` which forward passes count; ``run`` is one to look at first."""
         sim = cls.__new__(cls)
-        sim._watch_blocks(network, options, blocks=blocks, seed=seed)
+        sim._watch_blocks(network, options, seed=seed)
         if sim._watch is not None:
             sim._look(run)
         return sim
 
-    def _watch_blocks(self, network: nn.Module, options: SimOptions, *, blocks: Blocks, seed: int) -> None:
+    def _watch_blocks(self, network: nn.Module, options: SimOptions, *, seed: int) -> None:
         self._network, self._options, self._seed = network, options, seed
         self._steps, self._is_detached = 0, False
         self.reconstructors = Reconstructors()
         self.skipped: dict[str, str] = {}
         self.block_losses: dict[str, Tensor] = {}
         self._has_named = False
-        found = named_blocks(network, blocks)
+        found = named_blocks(network, options.blocks)
         self._watch = BlockWatch(found, options) if options.weight > 0 else None
         self._hooks = ExitStack()
         if self._watch is not None:
