@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from crossgraft.data.checks.record import ColumnRecord, DataCheckRecord, FindingRecord
+from crossgraft.data.checks.record import DataCheckRecord, FindingRecord
 from crossgraft.data.describe import describe_classes, describe_groups
 from crossgraft.data.page import split_in_words
 from crossgraft.data.plots import class_balance_figure, split_counts_figure
@@ -128,7 +128,7 @@ def columns_section(source: Source[DataCheckRecord]) -> Section | None:
     if not columns:
         return None
     share = NumberFormat(decimals=3)
-    label = [(Column("Label"), _label)] if any(column.label for column in columns) else []
+    label = [(Column("Label"), lambda column: words(column.label))] if any(column.label for column in columns) else []
     table = table_of(
         columns,
         [
@@ -146,10 +146,6 @@ def columns_section(source: Source[DataCheckRecord]) -> Section | None:
         ],
     )
     return Section(name="columns", title="Columns and labels", part="evidence", blocks=[table])
-
-
-def _label(column: ColumnRecord) -> Cell:
-    return words(column.label)
 
 
 def split_differences_section(source: Source[DataCheckRecord]) -> Section | None:

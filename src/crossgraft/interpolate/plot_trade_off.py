@@ -24,10 +24,11 @@ from crossgraft.report.plots.svg import (
     Mark,
     draw,
     family_marks,
+    framed_axes,
     shortened,
 )
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 16, 54, 46  # pixels
+_MARGINS = (50, 16, 54, 46)
 _LONGEST_LABEL = 22
 _AIR = 5  # between two names
 _ROOM_X, _ROOM_Y = 0.14, 0.3  # of the span, on either side: for names and intervals
@@ -84,11 +85,8 @@ def trade_off_figure(
     marks = family_marks(each.sweep or each.name for each in variants)
 
     def paint(figure: Figure) -> None:
-        size = ((width - _LEFT - _RIGHT) / width, (height - _BOTTOM - _TOP) / height)
-        axes = figure.add_axes((_LEFT / width, _BOTTOM / height, *size))
-        axes.set_xlabel(shortened(x_label, int((width - _LEFT) / PIXELS_PER_CHARACTER)))
-        # Across the top, not along the axis: room for a long name, and nobody has to turn their head.
-        figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
+        below = shortened(x_label, int((width - _MARGINS[0]) / PIXELS_PER_CHARACTER))
+        axes = framed_axes(figure, width, height, _MARGINS, title=y_label, x_label=below)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         _set_limits(axes, drawable, path)

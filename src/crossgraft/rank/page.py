@@ -284,15 +284,11 @@ def warnings_section(source: Source[RankingRecord]) -> Section:
         for warning in cell.warnings:
             models[cell.score, warning].append(cell.model)
     items = [
-        f"{score_title(record, score)}, {_whom(names, among=len(record.models))}: {text}"
+        f"{score_title(record, score)}, {'every model' if len(names) == len(record.models) else joined(names)}: {text}"
         for (score, text), names in models.items()
     ]
     blocks = [Items(items)] if items else [Paragraph("No score gave a warning.", tone="quiet")]
     return Section(name="warnings", title="Warnings of scores", part="checks", blocks=blocks)
-
-
-def _whom(names: Sequence[str], *, among: int) -> str:
-    return "every model" if len(names) == among else joined(names)
 
 
 BELOW_THE_VERDICT: tuple[SectionBuilder, ...] = (

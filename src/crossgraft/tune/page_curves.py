@@ -61,19 +61,12 @@ def _table(record: GradientNormsRecord, *, several: bool) -> Table:
             (Column("Spikes", numeric=True), lambda row: whole(row.num_spikes)),
         ],
         caption=f"Gradients by block{f', {record.job}' if several else ''}",
-        file_name=_file_name(record, several=several),
-        notes=_notes(record),
+        file_name=f"gradients-{record.job}" if several else "gradients",
+        notes=[
+            f"Over {counted(record.num_steps, 'step')}. A spike is a step with more than twice the moving average of the step "
+            "before."
+        ],
     )
-
-
-def _file_name(record: GradientNormsRecord, *, several: bool) -> str:
-    return f"gradients-{record.job}" if several else "gradients"
-
-
-def _notes(record: GradientNormsRecord) -> Sequence[str]:
-    return [
-        f"Over {counted(record.num_steps, 'step')}. A spike is a step with more than twice the moving average of the step before."
-    ]
 
 
 _MOST_CURVES = 6
@@ -166,7 +159,14 @@ def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figur
     adapted = any(row.val_cka_debiased_adapted is not None for row in record.history)
     if len(jobs) == 1:
         rows = _rows(record, jobs[0])
-        curves = _two_networks(rows) if adapted else _two_estimates(rows)
+        debiased = [row.val_cka_debiased for row in rows]
+        if adapted:
+            curves = [
+                LearningCurve("pretrained", debiased),
+                LearningCurve("adapted", [row.val_cka_debiased_adapted for row in rows]),
+            ]
+        else:
+            curves = [LearningCurve("biased", [row.val_cka for row in rows]), LearningCurve("debiased", debiased)]
         best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
         head = sum(row.stage == "head" for row in rows)
     else:
@@ -192,20 +192,6 @@ def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figur
     of_two = "" if len(jobs) > 1 else f" {ADAPTED}" if adapted else _BIASED
     caption = _DRIFT + of_two + (_KEPT if best is not None else "") + asked
     return [Figure([wide], caption=caption, narrow=[narrow])]
-
-
-def _two_estimates(rows: Sequence[EpochRow]) -> list[LearningCurve]:
-    return [
-        LearningCurve("biased", [row.val_cka for row in rows]),
-        LearningCurve("debiased", [row.val_cka_debiased for row in rows]),
-    ]
-
-
-def _two_networks(rows: Sequence[EpochRow]) -> list[LearningCurve]:
-    return [
-        LearningCurve("pretrained", [row.val_cka_debiased for row in rows]),
-        LearningCurve("adapted", [row.val_cka_debiased_adapted for row in rows]),
-    ]
 
 
 def _to_start(record: TuningRecord, job: str) -> list[float | None]:

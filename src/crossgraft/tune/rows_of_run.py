@@ -47,7 +47,8 @@ def read_edits(options: TuneT) -> tuple[TuneT, AskedEdits | None]:
     if not said:
         return options, None
     if not options.edits:
-        raise UsageError(f"{_flag(said[0])} says which images are edited, and no edit is named. Add one, for example --with tag.")
+        flag = options_of(EditsBefore)[said[0]].flag
+        raise UsageError(f"{flag} says which images are edited, and no edit is named. Add one, for example --with tag.")
     asked = AskedEdits.of(
         options.edits,
         share=options.edit_share,
@@ -134,10 +135,6 @@ def _parts(options: TuneOptions) -> tuple[str, ...]:
     if options.folds is not None and set(named) != set(PARTS):
         raise UsageError("With --folds each image is in every part once, so that --edit-parts has no meaning. Leave it out.")
     return tuple(part for part in PARTS if part in named)
-
-
-def _flag(name: str) -> str:
-    return options_of(EditsBefore)[name].flag
 
 
 class AlreadySeen(NamedTuple):

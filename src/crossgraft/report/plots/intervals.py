@@ -12,11 +12,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from crossgraft.report.plots.scatter import TICK_STEPS, Interval
-from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, SMALL_PIXELS, draw, family_marks, shortened
+from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, SMALL_PIXELS, draw, family_marks, framed_axes, shortened
 from crossgraft.words.formatting import NumberFormat
 
 _CERTAINTY_WIDTH, _HEIGHT = 400, 230
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 30, 46
+_MARGINS = (46, 14, 30, 46)
 _BINS = 20
 
 
@@ -31,10 +31,7 @@ def certainty_figure(certainties: Sequence[float], *, x_label: str, lowest: floa
     """
 
     def paint(figure: Figure) -> None:
-        size = ((_CERTAINTY_WIDTH - _LEFT - _RIGHT) / _CERTAINTY_WIDTH, (_HEIGHT - _BOTTOM - _TOP) / _HEIGHT)
-        axes = figure.add_axes((_LEFT / _CERTAINTY_WIDTH, _BOTTOM / _HEIGHT, *size))
-        figure.text(4 / _CERTAINTY_WIDTH, 1 - 4 / _HEIGHT, "Images", va="top")
-        axes.set_xlabel(x_label)
+        axes = framed_axes(figure, _CERTAINTY_WIDTH, _HEIGHT, _MARGINS, title="Images", x_label=x_label)
         axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         axes.set_xlim(0, 1)
         if lowest > 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import cycle, islice, pairwise
@@ -211,7 +211,7 @@ def _measure(
                 selection,
                 loss=loss,
                 regularizers=regularizers,
-                evaluate=_nothing,
+                evaluate=lambda _: {"loss": 0.0},
                 rule=SelectionRule(keep="last"),
                 settings=_of_one_epoch(settings),
                 on_step=note_time,
@@ -317,7 +317,3 @@ def _of_one_epoch(settings: TrainerSettings) -> TrainerSettings:
         checkpoint_every_steps=None,
         num_processes=1,
     )
-
-
-def _nothing(_classifier: Classifier) -> Mapping[str, float]:
-    return {"loss": 0.0}

@@ -121,7 +121,10 @@ def _results(facts: SavedModelRecord) -> str:
     if not rows:
         return "No metric was measured on images that the model had not seen."
     head = "| metric | value | 95 % interval | measured on |\n|---|---:|---:|---|"
-    lines = [f"| {_text(row.title)} | {_value(row)} | {_interval(row)} | {_measured_on(row)} |" for row in rows]
+    lines = [
+        f"| {_text(row.title)} | {_value(row)} | {_format(row).interval(row.low, row.high)} | {_measured_on(row)} |"
+        for row in rows
+    ]
     return "\n".join([head, *lines, "", " ".join(_notes(facts, {row.split for row in rows}))]).rstrip()
 
 
@@ -147,10 +150,6 @@ def _format(row: MetricRecord) -> NumberFormat:
 
 def _value(row: MetricRecord) -> str:
     return _format(row)(row.value) if row.value is not None else f"{MISSING} ({_text(row.reason or 'no value')})"
-
-
-def _interval(row: MetricRecord) -> str:
-    return _format(row).interval(row.low, row.high)
 
 
 def _measured_on(row: MetricRecord) -> str:

@@ -75,7 +75,9 @@ def _several(blocks: Any) -> list[Block]:
 
 
 def _refuse_what_cannot_be_watched(network: nn.Module) -> None:
-    compiled = next((name or "the network" for name, part in network.named_modules() if _is_script(part)), None)
+    compiled = next(
+        (name or "the network" for name, part in network.named_modules() if isinstance(part, torch.jit.ScriptModule)), None
+    )
     if compiled is not None:
         raise UsageError(
             f"torch.jit has compiled {compiled}, which cannot have hooks. Give rho_sim the network as it was before torch.jit."
@@ -84,10 +86,6 @@ def _refuse_what_cannot_be_watched(network: nn.Module) -> None:
         raise UsageError(
             "The network is on the meta device, where tensors have no values. Load its weights onto a device before rho_sim."
         )
-
-
-def _is_script(module: nn.Module) -> bool:
-    return isinstance(module, torch.jit.ScriptModule)
 
 
 def _plain(name: str) -> str:
