@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 
 from crossgraft.data.checks.record import DataCheckRecord, FindingRecord
 from crossgraft.data.describe import describe_classes, describe_groups
@@ -10,7 +11,18 @@ from crossgraft.data.page import split_in_words
 from crossgraft.data.plots import class_balance_figure, split_counts_figure
 from crossgraft.models.available import with_models_here
 from crossgraft.options.command import DATA
-from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
+from crossgraft.report.blocks import (
+    Block,
+    Checks,
+    Facts,
+    Figure,
+    Folded,
+    Gallery,
+    Heading,
+    Paragraph,
+    Section,
+    figure_for_screens,
+)
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, counts, number, table_of, whole, words
@@ -223,10 +235,8 @@ def _counts(source: Source[DataCheckRecord]) -> Figure:
     task = recorded_task(data)
     if record.split_names:
         drawn = data.class_names, record.split_names, record.split_counts
-        wide = split_counts_figure(*drawn, identifier=identifier)
-        narrow = split_counts_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
         caption = f"Images {task.of} each {task.noun} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
-        return Figure([wide], caption=caption, narrow=[narrow])
+        return figure_for_screens(partial(split_counts_figure, *drawn), identifier=identifier, caption=caption)
     caption = f"Images {task.of} each {task.noun}, {count(data.num_images)} in all; there is no split."
     return Figure([class_balance_figure(data, identifier=identifier)], caption=caption)
 

@@ -31,7 +31,7 @@ _LEAST_LEFT = 64  # pixels, for the word above the names of the rows
 _STRONGEST = 0.6  # opacity of a full cell: text stays readable on it in light and dark
 
 
-def confusion_figure(confusion: ConfusionRecord, *, identifier: str, is_narrow: bool = False) -> Markup:
+def confusion_figure(confusion: ConfusionRecord, *, identifier: str, is_wide: bool = True) -> Markup:
     """Draw one cell for each true class (row) and predicted class (column) with its number of images.
 
     The stronger the colour of a cell, the larger its share of its row.
@@ -39,13 +39,13 @@ def confusion_figure(confusion: ConfusionRecord, *, identifier: str, is_narrow: 
     Args:
         confusion: Confusion matrix of at most ``MOST_CONFUSED_CLASSES`` classes.
         identifier: Unique on the page.
-        is_narrow: For the screen of a phone: shorter names, and cells as small as that needs and their numbers allow.
+        is_wide: Else for the screen of a phone: shorter names, and cells as small as that needs and their numbers allow.
     """
-    names = [shortened(name, _LONGEST_IF_NARROW if is_narrow else _LONGEST_NAME) for name in confusion.class_names]
+    names = [shortened(name, _LONGEST_NAME if is_wide else _LONGEST_IF_NARROW) for name in confusion.class_names]
     cell = 52 if len(names) <= 6 else 38 if len(names) <= 12 else 30
     longest = max(len(name) for name in names) * PIXELS_PER_CHARACTER
     left = max(longest + 14, _LEAST_LEFT)
-    if is_narrow:
+    if not is_wide:
         digits = max(len(str(images)) for counts in confusion.counts for images in counts)
         room = (_SMALL_SCREEN - left - 6) / len(names)
         cell = min(cell, max(room, digits * PIXELS_PER_CHARACTER + 4))

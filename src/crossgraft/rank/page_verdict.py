@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from crossgraft.data.describe import describe_data
 from crossgraft.options.command import DATA
 from crossgraft.rank.model_history import joined, score_title
 from crossgraft.rank.plots import ranking_figure
 from crossgraft.rank.record import RankingRecord
-from crossgraft.report.blocks import Figure, Heading, Paragraph, Section
+from crossgraft.report.blocks import Figure, Heading, Paragraph, Section, figure_for_screens
 from crossgraft.report.source import Source
 from crossgraft.report.verdict import (
     Caveat,
@@ -112,9 +114,5 @@ def _figure(source: Source[RankingRecord]) -> Figure:
         )
     if valueless:
         caption.append(f"Without a value: {joined(valueless)}.")
-    identifier = f"{source.prefix}ranking"
-    return Figure(
-        drawings=[ranking_figure(record, ranking.score, identifier=identifier)],
-        narrow=[ranking_figure(record, ranking.score, identifier=f"{identifier}-narrow", narrow=True)],
-        caption=" ".join(caption),
-    )
+    draw = partial(ranking_figure, record, ranking.score)
+    return figure_for_screens(draw, identifier=f"{source.prefix}ranking", caption=" ".join(caption))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from crossgraft.data.describe import describe_classes, describe_groups, known_split
@@ -14,7 +15,7 @@ from crossgraft.metrics.plots import MOST_CONFUSED_CLASSES, confusion_figure, ro
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import guessing, metric_format, metric_in_words, overall, rows_in_words
 from crossgraft.records.base import CheckRecord
-from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow
 from crossgraft.report.source import Source
@@ -153,15 +154,11 @@ def tuning_data_section(source: Source[Any]) -> Section:
     if record.splits:
         names = [split.name.removeprefix("test of ") for split in record.splits]  # of folds: no room for more
         drawn = data.class_names, names, [split.class_counts for split in record.splits]
-        identifier = f"{source.prefix}splits"
-        wide = split_counts_figure(*drawn, identifier=identifier)
-        narrow = split_counts_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
         shown = " The first 20 are drawn." if len(data.class_names) > 20 else ""
         task = recorded_task(data)
-        blocks += [
-            Figure([wide], caption=f"Images {task.of} each {task.noun} in each part of the data.{shown}", narrow=[narrow]),
-            parts_table(record.splits),
-        ]
+        caption = f"Images {task.of} each {task.noun} in each part of the data.{shown}"
+        figure = figure_for_screens(partial(split_counts_figure, *drawn), identifier=f"{source.prefix}splits", caption=caption)
+        blocks += [figure, parts_table(record.splits)]
     blocks += [*edited_blocks(record.edits), Facts(data_facts(data)), *data_gallery(source.thumbnails)]
     return Section(name="data", title="Data and split", part="checks", blocks=blocks)
 
@@ -290,15 +287,13 @@ def _confusion(source: Source[TuningRecord]) -> list[Block]:
     )
     if len(confusion.class_names) > MOST_CONFUSED_CLASSES:
         return [Folded("Confusion matrix", [table])]
-    identifier = f"{source.prefix}confusion"
-    wide = confusion_figure(confusion, identifier=identifier)
-    narrow = confusion_figure(confusion, identifier=f"{identifier}-narrow", is_narrow=True)
     caption = (
         f"On {rows_in_words(confusion.split)}: each row holds the images of one true class, each column those that were taken "
         "for a class. The diagonal is right, everything beside it wrong; the stronger the colour of a cell, the larger its share "
         "of its row."
     )
-    return [Figure([wide], caption=caption, narrow=[narrow]), Folded("The same as a table", [table])]
+    figure = figure_for_screens(partial(confusion_figure, confusion), identifier=f"{source.prefix}confusion", caption=caption)
+    return [figure, Folded("The same as a table", [table])]
 
 
 def _roc(source: Source[TuningRecord]) -> Figure:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from markupsafe import Markup
-
 from crossgraft.data.describe import describe_classes, describe_groups, known_split
 from crossgraft.edit.page import edited_with
 from crossgraft.interpolate.interpolation import curve_of, joined_in
@@ -14,7 +12,7 @@ from crossgraft.interpolate.plot_trade_off import TradeOff, trade_off_figure
 from crossgraft.interpolate.record import InterpolationRecord
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_name_in_words
-from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.layers import MOST_NAMED_CLASSES, Panel, layer_pca_figure
 from crossgraft.report.plots.scatter import Interval
@@ -50,17 +48,8 @@ def layer_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
     panels = [Panel(each.variant, each.points, each.shares) for each in found.panels if each.shares is not None]
     blocks: list[Block] = []
     if panels:
-        wide, narrow = (
-            layer_pca_figure(
-                panels,
-                found.classes,
-                found.class_names,
-                identifier=f"{source.prefix}layer{'' if is_wide else '-narrow'}",
-                is_wide=is_wide,
-            )
-            for is_wide in (True, False)
-        )
-        blocks.append(Figure([wide], caption=_caption(found), narrow=[narrow]))
+        draw = partial(layer_pca_figure, panels, found.classes, found.class_names)
+        blocks.append(figure_for_screens(draw, identifier=f"{source.prefix}layer", caption=_caption(found)))
     reasons = [f"{each.variant}: {each.reason}." for each in found.panels if each.reason is not None]
     if reasons:
         blocks.append(Items(reasons))
@@ -84,9 +73,6 @@ def _caption(found: LayerPcaRecord) -> str:
     )
 
 
-_SMALL_SCREEN = 340
-
-
 def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]:
     """Quality against similarity, biased as in the literature, then debiased; nothing without two variants to draw.
 
@@ -101,15 +87,14 @@ def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]
         return []
     modes = {row.batch_norm for row in record.variants if row.metric.value is not None}
     adapted = "adapt" in modes
-    biased = _trade_off(record, "cka", prefix, adapted=adapted)
-    debiased = _trade_off(record, "cka_debiased", prefix, adapted=adapted)
+    caption = _trade_off_caption(record, adapted=adapted)
+    debiased = _trade_off(record, "cka_debiased", prefix, caption=_DEBIASED_CAPTION, adapted=adapted)
     blocks: list[Block] = [
-        Figure(biased[:1], caption=_trade_off_caption(record, adapted=adapted), narrow=biased[1:]),
-        Folded("The same against the debiased CKA", [Figure(debiased[:1], caption=_DEBIASED_CAPTION, narrow=debiased[1:])]),
+        _trade_off(record, "cka", prefix, caption=caption, adapted=adapted),
+        Folded("The same against the debiased CKA", [debiased]),
     ]
     if adapted and len(modes) > 1:
-        as_it_came = _trade_off(record, "cka", prefix)
-        figure = Figure(as_it_came[:1], caption=_AS_IT_CAME_CAPTION, narrow=as_it_came[1:])
+        figure = _trade_off(record, "cka", prefix, caption=_AS_IT_CAME_CAPTION)
         blocks.append(Folded("The same against the network as it came", [figure]))
     return blocks
 
@@ -126,8 +111,7 @@ _AS_IT_CAME_CAPTION = (
 )
 
 
-def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *, adapted: bool = False) -> list[Markup]:
-    """The figure for wide screens and for phones."""
+def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *, caption: str, adapted: bool = False) -> Figure:
     kind, compared = (f"{measure}_adapted", "adapted") if adapted else (measure, "pretrained")
     short = "Similarity (CKA)" if measure == "cka" else "Similarity (debiased CKA)"
     label = short.replace("Similarity", f"Similarity to the {compared} features")
@@ -137,13 +121,8 @@ def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *,
     ]
     curve = curve_of(record.interpolation, kind, record.primary_metric)
     joined = joined_in(record.interpolation, kind)
-    title, place = f"{record.metric_title} on test", f"{prefix}trade-off-{kind}"
-    return [
-        trade_off_figure(points, curve, joined, x_label=label, y_label=title, identifier=place),
-        trade_off_figure(
-            points, curve, joined, x_label=short, y_label=title, identifier=f"{place}-narrow", width=_SMALL_SCREEN, height=330
-        ),
-    ]
+    draw = partial(trade_off_figure, points, curve, joined, x_label=label, short=short, y_label=f"{record.metric_title} on test")
+    return figure_for_screens(draw, identifier=f"{prefix}trade-off-{kind}", caption=caption)
 
 
 def _trade_off_caption(record: FineTuningComparisonRecord, *, adapted: bool) -> str:

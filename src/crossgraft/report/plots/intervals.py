@@ -42,7 +42,7 @@ def certainty_figure(certainties: Sequence[float], *, x_label: str, lowest: floa
     return draw(_CERTAINTY_WIDTH, _HEIGHT, paint, identifier=identifier, label=label)
 
 
-_WIDE, _ROW, _DOT_ROWS_TOP, _DOT_ROWS_BELOW, _DOT_ROWS_SIDE = 560, 44, 30, 48, 14  # pixels
+_ROW, _DOT_ROWS_TOP, _DOT_ROWS_BELOW, _DOT_ROWS_SIDE = 44, 30, 48, 14  # pixels
 
 
 class DotRow(NamedTuple):
@@ -53,7 +53,7 @@ class DotRow(NamedTuple):
 
 
 def dot_rows_figure(
-    rows: Sequence[DotRow], series: Sequence[str], *, x_label: str, identifier: str, width: float = _WIDE
+    rows: Sequence[DotRow], series: Sequence[str], *, x_label: str, identifier: str, is_wide: bool = True
 ) -> Markup:
     """Draw ``rows`` from top to bottom, the name and the first number above each line.
 
@@ -62,9 +62,9 @@ def dot_rows_figure(
         series: What the numbers are, for the legend.
         x_label: Quantity and unit.
         identifier: Unique on the page.
-        width: Width in CSS pixels.
+        is_wide: Else for the screen of a phone.
     """
-    height = _DOT_ROWS_TOP + _ROW * len(rows) + _DOT_ROWS_BELOW
+    width, height = 560 if is_wide else 340, _DOT_ROWS_TOP + _ROW * len(rows) + _DOT_ROWS_BELOW
     known = [value for row in rows for value in row.values if value is not None and math.isfinite(value)]
     as_text = NumberFormat.for_column(known)
     marks = list(family_marks(series).values())
