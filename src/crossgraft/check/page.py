@@ -48,14 +48,13 @@ def worst_finding(source: Source[DataCheckRecord]) -> Caveat | None:
     if not findings:
         return None
     worst = findings[0]
-    said = (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
-    return Caveat(said.rstrip())
+    sentence = (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
+    return Caveat(sentence.rstrip())
 
 
 def left_open(source: Source[DataCheckRecord]) -> Caveat | None:
     """The first question that was left open."""
-    found = found_by_checks(source.record.findings, "not assessed")
-    return of_check(found)
+    return of_check(found_by_checks(source.record.findings, "not assessed"))
 
 
 CHECK_CAVEATS: tuple[CaveatOf[DataCheckRecord], ...] = (worst_finding, left_open)

@@ -241,12 +241,12 @@ def group_of_target(name: str, rows: Sequence[KnownResult]) -> str | None:
 @cache
 def printed_names() -> Mapping[str, tuple[str, ...]]:
     """A target of the shipped tables → how publications write it (``oxford_flowers102``), in plain letters."""
-    found: dict[str, dict[str, None]] = {}
+    spellings: dict[str, dict[str, None]] = {}
     for name in COMPRESSED:
         document = compressed(name)
         for target, printed in zip(document["targets"], document["names_in_source"], strict=True):
-            found.setdefault(target, {})[_plain(printed)] = None
-    return {target: tuple(names) for target, names in found.items()}
+            spellings.setdefault(target, {})[_plain(printed)] = None
+    return {target: tuple(names) for target, names in spellings.items()}
 
 
 def _torchvision_columns() -> Mapping[str, str]:

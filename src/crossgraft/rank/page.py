@@ -272,8 +272,8 @@ def _notes(record: RankingRecord) -> list[str]:
 def _who_spoke(prior: PriorRecord) -> str:
     """Every table, or command, with the models that it speaks of."""
     of_origin = {origin: [row.model for row in prior.rows if origin in row.origins] for origin in prior.origins}
-    said = [f"{origin}: {joined(models)}" for origin, models in of_origin.items() if models]
-    return f"Who spoke for which model: {'; '.join(said)}."
+    models_of_origins = [f"{origin}: {joined(models)}" for origin, models in of_origin.items() if models]
+    return f"Who spoke for which model: {'; '.join(models_of_origins)}."
 
 
 def warnings_section(source: Source[RankingRecord]) -> Section:

@@ -48,8 +48,8 @@ def _speaks_against_the_best(source: Source[RankingRecord]) -> Caveat | None:
 
 def _warned(source: Source[RankingRecord]) -> Caveat | None:
     """The first warning of the checks that the advice does not say itself."""
-    said = [check for check in source.record.checks if check.title not in _SAID_BY_THE_ADVICE]
-    return of_check(found_by_checks(said, "warning"))
+    unsaid = [check for check in source.record.checks if check.title not in _SAID_BY_THE_ADVICE]
+    return of_check(found_by_checks(unsaid, "warning"))
 
 
 def _not_assessed(source: Source[RankingRecord]) -> Caveat | None:

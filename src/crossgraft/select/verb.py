@@ -126,7 +126,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
                 num_parallel=plan.num_parallel,
                 limit=limit,
                 is_blind=plan.val_too_small is not None,
-                told=lambda seconds: stage.advance(round(seconds)),
+                on_round=lambda seconds: stage.advance(round(seconds)),
             )
         shared_error = shared_share()
         weights = {
@@ -182,8 +182,8 @@ def _requests(
     options: SelectOptions, specs: Sequence[ModelSpec], workers: _Workers
 ) -> tuple[dict[str, Request], AskedEdits | None]:
     """What is asked for of each model, with every name looked up, and the edits of all images."""
-    found, edits = read_edits(replace(tune_options(options, specs[0]), workers=workers.threads(options)))
-    return {spec.name: Request.of(replace(found, model=spec)) for spec in specs}, edits
+    asked, edits = read_edits(replace(tune_options(options, specs[0]), workers=workers.threads(options)))
+    return {spec.name: Request.of(replace(asked, model=spec)) for spec in specs}, edits
 
 
 @contextmanager

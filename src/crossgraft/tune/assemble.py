@@ -125,8 +125,8 @@ def assemble_record(
 
 def batch_norm_record(prepared: Preparation) -> BatchNormRecord:
     """The decision, and how many layers it moves the statistics of."""
-    found, moving = prepared.batch_norm, prepared.situation().moved_batch_norms
-    return BatchNormRecord(mode=found.mode, reason=found.reason, num_layers=found.num_layers, num_moving=len(moving))
+    decided, moving = prepared.batch_norm, prepared.situation().moved_batch_norms
+    return BatchNormRecord(mode=decided.mode, reason=decided.reason, num_layers=decided.num_layers, num_moving=len(moving))
 
 
 def keep_record(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord | None:
@@ -338,10 +338,10 @@ class FoldOptions(BaseModel):
 
 def fold_of_run(run: Path) -> FoldOfRun | None:
     """The fold whose folder this is: ``RUN/folds/fold-1``; None for another folder."""
-    found = _NAME.fullmatch(run.name)
-    if found is None or run.parent.name != "folds" or not (run.parents[1] / "run.json").is_file():
+    match = _NAME.fullmatch(run.name)
+    if match is None or run.parent.name != "folds" or not (run.parents[1] / "run.json").is_file():
         return None
-    return FoldOfRun(run.parents[1], int(found[1]), run)
+    return FoldOfRun(run.parents[1], int(match[1]), run)
 
 
 def options_of_fold(fold: FoldOfRun) -> tuple[FoldOptions, int]:

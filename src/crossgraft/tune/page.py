@@ -193,8 +193,8 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
         *verdict_blocks(_answer(record), caveats_of(source, TUNING_CAVEATS), after_tuning(source)),
         Paragraph(_picked(record)),
     ]
-    found = headline(record)
-    split = found.split if found is not None else "test"
+    primary = headline(record)
+    split = primary.split if primary is not None else "test"
     rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
     blocks += metrics_figure(
         [IntervalRow(row.title, interval_of(row), row.metric == record.primary_metric) for row in rows],
@@ -207,11 +207,11 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
 
 
 def _answer(record: TuningRecord) -> str:
-    found = headline(record)
-    if found is None:
+    primary = headline(record)
+    if primary is None:
         return "No metric was measured, so nothing can be said about this model."
-    which = _THAT_ARE_NEW if found.split in UNSEEN else f"of {found.split}"
-    return f"{metric_in_words(found, guess=guessing(found.metric, num_choices(record)), which=which)}."
+    which = _THAT_ARE_NEW if primary.split in UNSEEN else f"of {primary.split}"
+    return f"{metric_in_words(primary, guess=guessing(primary.metric, num_choices(record)), which=which)}."
 
 
 _THAT_ARE_NEW = "that had no part in training or in picking the model"
@@ -255,8 +255,8 @@ def _about_intervals(rows: Sequence[MetricRecord]) -> str:
 def classes_section(source: Source[TuningRecord]) -> Section | None:
     """Metrics of each class, the confusion matrix and the ROC curves."""
     record = source.record
-    found = headline(record)
-    split = found.split if found is not None else "test"
+    primary = headline(record)
+    split = primary.split if primary is not None else "test"
     rows = [r for r in record.metrics if r.class_name is not None and r.attribute is None and r.split == split]
     task = recorded_task(record.dataset)
     blocks: list[Block] = []
@@ -311,7 +311,7 @@ def _roc(source: Source[TuningRecord]) -> Figure:
 def subgroups_section(source: Source[TuningRecord]) -> Section | None:
     """The primary metric in each subgroup, one figure and table an attribute; None without attributes."""
     record = source.record
-    found = headline(record)
+    whole_metric = headline(record)
     attributes = list(dict.fromkeys(row.attribute for row in record.metrics if row.attribute is not None))
     if not attributes:
         return None
@@ -325,7 +325,7 @@ def subgroups_section(source: Source[TuningRecord]) -> Section | None:
             if row.attribute == attribute and row.class_name is None and not row.metric.endswith(_GAP)
         ]
         primary = [row for row in rows if row.metric == record.primary_metric]
-        overall_row = [] if found is None else [IntervalRow("all images", interval_of(found), is_overall=True)]
+        overall_row = [] if whole_metric is None else [IntervalRow("all images", interval_of(whole_metric), is_overall=True)]
         blocks += metrics_figure(
             [*overall_row, *(IntervalRow(f"{attribute}: {name_of(row)}", interval_of(row)) for row in primary)],
             x_label=primary[0].title if primary else "",

@@ -189,8 +189,8 @@ def _with_values(curves: Sequence[LearningCurve]) -> list[LearningCurve]:
 
 def selection_title(record: TuningRecord) -> str:
     """The title of the metric that selection looked at."""
-    found = next((row for row in record.metrics if row.metric == record.selection_metric), None)
-    return found.title if found is not None else record.selection_metric.replace("_", " ").capitalize()
+    row_of_metric = next((row for row in record.metrics if row.metric == record.selection_metric), None)
+    return row_of_metric.title if row_of_metric is not None else record.selection_metric.replace("_", " ").capitalize()
 
 
 def _epochs(history: Sequence[EpochRow], several: bool) -> Table:

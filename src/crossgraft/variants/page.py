@@ -42,31 +42,29 @@ from crossgraft.words.formatting import NumberFormat, count, counted, duration, 
 
 def layer_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
     """One panel per variant, and the reasons where there is none; None where no layer was asked for."""
-    found = source.record.layer_pca
-    if found is None:
+    pca = source.record.layer_pca
+    if pca is None:
         return None
-    panels = [Panel(each.variant, each.points, each.shares) for each in found.panels if each.shares is not None]
+    panels = [Panel(each.variant, each.points, each.shares) for each in pca.panels if each.shares is not None]
     blocks: list[Block] = []
     if panels:
-        draw = partial(layer_pca_figure, panels, found.classes, found.class_names)
-        blocks.append(figure_for_screens(draw, identifier=f"{source.prefix}layer", caption=_caption(found)))
-    reasons = [f"{each.variant}: {each.reason}." for each in found.panels if each.reason is not None]
+        draw = partial(layer_pca_figure, panels, pca.classes, pca.class_names)
+        blocks.append(figure_for_screens(draw, identifier=f"{source.prefix}layer", caption=_caption(pca)))
+    reasons = [f"{each.variant}: {each.reason}." for each in pca.panels if each.reason is not None]
     if reasons:
         blocks.append(Items(reasons))
     return Section(name="layer", title="Features of a layer", part="evidence", blocks=blocks)
 
 
-def _caption(found: LayerPcaRecord) -> str:
-    drawn = len(found.classes)
-    some = f", of which {drawn} are drawn" if drawn < found.num_images else ""
+def _caption(pca: LayerPcaRecord) -> str:
+    drawn = len(pca.classes)
+    some = f", of which {drawn} are drawn" if drawn < pca.num_images else ""
     unnamed = (
-        f" The {len(set(found.classes))} classes are too many to be named."
-        if len(set(found.classes)) > MOST_NAMED_CLASSES
-        else ""
+        f" The {len(set(pca.classes))} classes are too many to be named." if len(set(pca.classes)) > MOST_NAMED_CLASSES else ""
     )
     return (
-        f"Output of the layer {found.layer}, averaged over positions, for {counted(found.num_images, 'test image')}{some}, with "
-        f"seed {found.seed}: a dot is an image, its mark the true class.{unnamed} Each network has principal components of its "
+        f"Output of the layer {pca.layer}, averaged over positions, for {counted(pca.num_images, 'test image')}{some}, with "
+        f"seed {pca.seed}: a dot is an image, its mark the true class.{unnamed} Each network has principal components of its "
         "own, with the share of its variance along each of them, so shapes and shares can be compared between panels, but not "
         "places, directions and units. Signs are those nearest to the first panel. Two components are a view of many; classes "
         "that overlap here may be apart in others."
@@ -180,8 +178,8 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     record = source.record
     caveats = caveats_of(source, COMPARISON_CAVEATS)
     blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
-    said = [caveat.text for caveat in caveats]
-    blocks += [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in said]
+    shown = [caveat.text for caveat in caveats]
+    blocks += [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in shown]
     blocks += trade_off(record, prefix=source.prefix)
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
@@ -231,13 +229,13 @@ def _of_batch_norm() -> list[tuple[Column, Callable[[ComparedVariantRecord], Cel
     ]
 
 
-def _value(found: ValueRecord | None) -> float | None:
-    return None if found is None else found.value
+def _value(row: ValueRecord | None) -> float | None:
+    return None if row is None else row.value
 
 
 def _settings(record: FineTuningComparisonRecord) -> list[Block]:
-    said = [f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
-    return [Folded("What each of them sets", [Items(said)])]
+    lines = [f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
+    return [Folded("What each of them sets", [Items(lines)])]
 
 
 def differences_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
@@ -278,13 +276,13 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
 
 
 def _difference(row: ComparedVariantRecord, *, has_curve: bool) -> list[Cell]:
-    found = row.difference
+    to_full = row.difference
     cells = [words(row.variant)]
-    if found is None:
+    if to_full is None:
         cells += [number(None, NUMBERS), interval(None, None, NUMBERS), words(None)]
     else:
-        separable = {True: "yes", False: "no, may be chance", None: None}[found.is_separable]
-        cells += [number(found.value, NUMBERS), interval(found.low, found.high, NUMBERS), words(separable)]
+        separable = {True: "yes", False: "no, may be chance", None: None}[to_full.is_separable]
+        cells += [number(to_full.value, NUMBERS), interval(to_full.low, to_full.high, NUMBERS), words(separable)]
     if has_curve:
         there = row.above_curve
         low, high, value = (None, None, None) if there is None else (there.low, there.high, there.value)
@@ -322,21 +320,21 @@ def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section
         file_name="mixed-weights",
         notes=[ADAPTED] if len(kinds) > 2 else [],
     )
-    said = [_picked(each, record.primary_metric) for each in record.interpolation]
+    lines = [_picked(each, record.primary_metric) for each in record.interpolation]
     return Section(
-        name="mixed-weights", title="Mixed weights", part="evidence", blocks=[Items(said), Folded("Every point", [table])]
+        name="mixed-weights", title="Mixed weights", part="evidence", blocks=[Items(lines), Folded("Every point", [table])]
     )
 
 
 def _picked(record: InterpolationRecord, metric: str) -> str:
     point = record.picked
-    found = None if point is None else point.metric(metric)
-    if point is None or found is None:
+    row = None if point is None else point.metric(metric)
+    if point is None or row is None:
         return f"Of the mixed networks, {record.picked_by}."
     alike = point.similarity.get("cka_debiased")
     return (
-        f"Val picks the share {point.alpha:g} of full ({record.picked_by}): {found.title.lower()} {NUMBERS(found.value)} on test "
-        f"{NUMBERS.interval(found.low, found.high)}, debiased CKA {NUMBERS(alike)}."
+        f"Val picks the share {point.alpha:g} of full ({record.picked_by}): {row.title.lower()} {NUMBERS(row.value)} on test "
+        f"{NUMBERS.interval(row.low, row.high)}, debiased CKA {NUMBERS(alike)}."
     )
 
 

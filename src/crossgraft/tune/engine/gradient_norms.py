@@ -119,8 +119,8 @@ class GradientLog:
         gradients = [[each.grad for each in of_block if each.grad is not None] for of_block in self._parameters.values()]
         norms = [torch.linalg.vector_norm(gradient) for of_block in gradients for gradient in of_block]
         # one transfer from the device, and sums in double precision
-        found = iter(torch.stack(norms).tolist() if norms else [])
-        self._steps.append([float(np.linalg.norm([next(found) for _ in of_block])) / scale for of_block in gradients])
+        next_norms = iter(torch.stack(norms).tolist() if norms else [])
+        self._steps.append([float(np.linalg.norm([next(next_norms) for _ in of_block])) / scale for of_block in gradients])
 
     def state(self) -> Tensor:
         """Norms so far, for a checkpoint."""
@@ -139,8 +139,8 @@ class GradientLog:
 
 def trained_blocks(classifier: Classifier, selection: Selection) -> dict[str, Sequence[str]]:
     """Trained parameters of each building block that has any, by name, first to last."""
-    found = {
+    parameters = {
         block: [name for name, _ in classifier.named_parameters() if name.startswith(f"{block}.")] for block in classifier.blocks
     }
-    trained = {block: [name for name in names if name in selection.trained] for block, names in found.items()}
+    trained = {block: [name for name in names if name in selection.trained] for block, names in parameters.items()}
     return {block: names for block, names in trained.items() if names}

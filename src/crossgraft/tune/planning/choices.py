@@ -129,14 +129,14 @@ def split_choices(text: str) -> list[str]:
     >>> split_choices("l2_sp:alpha=0.1,beta=0.01,bss:1")
     ['l2_sp:alpha=0.1,beta=0.01', 'bss:1']
     """
-    found: list[str] = []
+    parts: list[str] = []
     for part in (part.strip() for part in text.split(",")):
         is_option = "=" in part.partition(":")[0]
-        if is_option and found:
-            found[-1] += f",{part}"
+        if is_option and parts:
+            parts[-1] += f",{part}"
         elif part not in NO_PLUGIN:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def _several(registry: Registry[Any], choices: Any) -> list[Any]:

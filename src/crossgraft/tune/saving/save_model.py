@@ -195,11 +195,11 @@ def _similarity(facts: SavedModelRecord) -> str:
 
 def _similarities(facts: SavedModelRecord) -> str:
     """As the report has them, with what they mean where BatchNorm statistics have a part in it."""
-    found, rows = facts.similarity, similarity_rows(facts.similarity)
+    measured, rows = facts.similarity, similarity_rows(facts.similarity)
     titles = [CKA[name] for name in next(iter(rows.values()))]
     head = f"| network | {' | '.join(titles)} |\n|---|{'---:|' * len(titles)}"
     lines = [f"| {name} | {' | '.join(map(NUMBERS, values.values()))} |" for name, values in rows.items()]
-    meaning = meaning_of(found, facts.batch_norm, from_scratch=facts.model.from_scratch)
+    meaning = meaning_of(measured, facts.batch_norm, from_scratch=facts.model.from_scratch)
     notes = [] if meaning is None else ["", f"{ADAPTED} {_text(meaning)}"]
     return "\n".join([head, *lines, *notes])
 

@@ -84,16 +84,16 @@ def by_block(seen: Sequence[Seen], losses: Float[Tensor, " runs"]) -> dict[str, 
     Raises:
         DivergedError: One is not finite; the message names its block.
     """
-    found: dict[str, Tensor] = {}
+    sums: dict[str, Tensor] = {}
     for each, loss in zip(seen, losses, strict=True):
-        found[each.block] = loss + found.get(each.block, 0)
+        sums[each.block] = loss + sums.get(each.block, 0)
     if not bool(losses.isfinite().all()):
-        broken = [name for name, loss in found.items() if not bool(loss.isfinite())]
+        broken = [name for name, loss in sums.items() if not bool(loss.isfinite())]
         raise DivergedError(
             f"The term of rho_sim is not finite in {', '.join(broken)}: what the block takes or gives is not, or the "
             "reconstructor has diverged. Try a smaller learning rate, clipped gradients, or another loss."
         )
-    return found
+    return sums
 
 
 def listed(blocks: Mapping[str, str]) -> str:
@@ -207,8 +207,8 @@ class RhoSim:
         self.skipped: dict[str, str] = {}
         self.block_losses: dict[str, Tensor] = {}
         self._has_named = False
-        found = named_blocks(network, options.blocks)
-        self._watch = BlockWatch(found, options) if options.weight > 0 else None
+        modules = named_blocks(network, options.blocks)
+        self._watch = BlockWatch(modules, options) if options.weight > 0 else None
         self._hooks = ExitStack()
         if self._watch is not None:
             self._hooks.callback(self._watch.close)
@@ -307,8 +307,8 @@ class RhoSim:
     def _name_the_missing(self, ran: set[str]) -> None:
         """Blocks with a reconstructor of which this step has no term; the first are warned of."""
         assert self._watch is not None
-        said = {name: why for name, why in self._watch.skipped.items() if why != DOES_NOT_RUN}
-        missing = {name: said.get(name, NOT_SEEN) for name in self.blocks if name not in ran}
+        reasons = {name: why for name, why in self._watch.skipped.items() if why != DOES_NOT_RUN}
+        missing = {name: reasons.get(name, NOT_SEEN) for name in self.blocks if name not in ran}
         self.skipped = {name: why for name, why in self.skipped.items() if name not in self.blocks} | missing
         if missing and not self._has_named:
             self._has_named = True
