@@ -18,7 +18,6 @@ from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options._option import configuration
 from crossgraft.rank.expected_order import ExpectedOrder
 from crossgraft.rank.model_history import look_up_known_results
-from crossgraft.rank.shared_images import shared_share
 from crossgraft.running.jobs import MAX_WORKERS, Executor, worker_pool
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
@@ -38,6 +37,7 @@ from crossgraft.select.record import SelectionPlanRecord
 from crossgraft.select.result import SelectionResult, assemble_selection, begin_anew, hand_over, tidy
 from crossgraft.select.rule import Trial, choose, run_selection
 from crossgraft.select.training import limit_of_val, train_models
+from crossgraft.select.val_error import shared_share
 from crossgraft.storage.atomic import scratch_folder
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_rows

@@ -31,7 +31,6 @@ from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.looks import fingerprint_of_tested
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
-from crossgraft.tune.measuring.gradients import describe_gradient_norms
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import KEEP_FACTOR
@@ -104,9 +103,7 @@ def assemble_record(
         thresholds=evaluation.thresholds,
         similarity=similarity,
         gradient_norms=[
-            describe_gradient_norms(trained.training.name, trained.gradient_norms)
-            for trained in picked
-            if trained.gradient_norms is not None
+            trained.gradient_norms.record(trained.training.name) for trained in picked if trained.gradient_norms is not None
         ],
         batch_norm=batch_norm_record(prepared),
         keep=keep,

@@ -9,6 +9,7 @@ Reference: Cai, Zhu, Fu, Miao, Yao: Self Identity Mapping, figure 5, which does 
 from __future__ import annotations
 
 import csv as csv_module
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,15 @@ from torch import Tensor
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.protocols import Selection
+from crossgraft.tune.record import BlockGradientRecord, GradientNormsRecord
 from crossgraft.words.visible import csv_rows, csv_text
 
 SMOOTHING = 0.95
 """What a step counts for in the moving average, over what the step after it counts for."""
+SPIKE = 2.0
+"""How many times the moving average of the step before a norm must be to count as a spike."""
 FILE_NAME = "gradient_norms.csv"
+_MOST_STEPS = 200
 _HEADER = ("step", "block", "norm", "ema")
 
 
@@ -58,6 +63,25 @@ class GradientNorms:
     def csv(self) -> str:
         """A file with one row per step and block, about 60 bytes each."""
         return csv_text(_HEADER, self.rows())
+
+    def record(self, job: str) -> GradientNormsRecord:
+        """Medians, extremes and spikes of each block, and its moving average in at most 200 steps of the training ``job``."""
+        num_steps, averages = len(self.values), self.averages
+        listed = np.unique(np.linspace(0, num_steps - 1, min(num_steps, _MOST_STEPS)).round().astype(int))
+        spikes = (self.values[1:] > SPIKE * averages[:-1]).sum(axis=0)
+        blocks: list[BlockGradientRecord] = []
+        for place, block in enumerate(self.blocks):
+            finite = self.values[np.isfinite(self.values[:, place]), place]
+            blocks.append(
+                BlockGradientRecord(
+                    block=block,
+                    median=float(np.median(finite)) if len(finite) else None,
+                    largest=float(finite.max()) if len(finite) else None,
+                    num_spikes=int(spikes[place]),
+                    averages=[None if math.isnan(each) else each for each in averages[listed, place].tolist()],
+                )
+            )
+        return GradientNormsRecord(job=job, num_steps=num_steps, smoothing=SMOOTHING, steps=(listed + 1).tolist(), blocks=blocks)
 
 
 def read_gradient_norms(path: Path) -> GradientNorms:
