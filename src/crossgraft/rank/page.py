@@ -11,12 +11,12 @@ from crossgraft.rank.model_history import cells_by_model, joined, score_format, 
 from crossgraft.rank.page_scores import against_primary, rankings_section, scores_section
 from crossgraft.rank.page_verdict import ranking_heading, verdict_section
 from crossgraft.rank.ranking import refuse_incomplete
-from crossgraft.rank.record import AgreementRecord, GroundTruthRecord, PriorRecord, RankingByScore, RankingRecord, ScoreCell
+from crossgraft.rank.record import GroundTruthRecord, PriorRecord, RankingByScore, RankingRecord, ScoreCell
 from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section
 from crossgraft.report.kinds import Kind, SectionBuilder
 from crossgraft.report.plots.scatter import Interval, is_drawable, scatter_figure
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, counts, interval, number, table_of, whole, words
+from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
 from crossgraft.report.verdict import checks_section, provenance_section, references_section
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import NumberFormat, counted, short_fingerprint
@@ -63,18 +63,17 @@ def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
 
 
 def _table(record: RankingRecord) -> Table:
-    columns = [
-        Column("Score"),
-        Column("Models within"),
-        Column("n", numeric=True),
-        Column("Weighted Kendall", numeric=True),
-        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-        Column("p (permutation)", numeric=True),
-    ]
-    return Table(
+    return table_of(
+        record.agreement,
+        [
+            (Column("Score"), lambda entry: words(score_title(record, entry.score))),
+            (Column("Models within"), lambda entry: words(entry.family or "all models")),
+            (Column("n", numeric=True), lambda entry: whole(entry.num_models)),
+            (Column("Weighted Kendall", numeric=True), lambda entry: number(entry.weighted_kendall, _CORRELATION)),
+            (INTERVAL, lambda entry: interval(entry.low, entry.high, _CORRELATION)),
+            (Column("p (permutation)", numeric=True), lambda entry: number(entry.p_value, _P_VALUE)),
+        ],
         caption="Rank agreement of each score with the fine-tuned results (1: same order, −1: reversed)",
-        columns=columns,
-        rows=[_row(record, entry) for entry in record.agreement],
         file_name="agreement",
         notes=[
             f"{score_title(record, entry.score)}, {entry.family or 'all models'}: {entry.reason.rstrip('.')}."
@@ -82,17 +81,6 @@ def _table(record: RankingRecord) -> Table:
             if entry.reason
         ],
     )
-
-
-def _row(record: RankingRecord, entry: AgreementRecord) -> list[Cell]:
-    return [
-        words(score_title(record, entry.score)),
-        words(entry.family or "all models"),
-        whole(entry.num_models),
-        number(entry.weighted_kendall, _CORRELATION),
-        interval(entry.low, entry.high, _CORRELATION),
-        number(entry.p_value, _P_VALUE),
-    ]
 
 
 def controls_section(source: Source[RankingRecord]) -> Section:

@@ -24,6 +24,7 @@ from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
 from crossgraft.variants.record import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
+    DifferenceRecord,
     FineTuningComparisonRecord,
     LayerPcaRecord,
     ValueRecord,
@@ -238,6 +239,17 @@ def _settings(record: FineTuningComparisonRecord) -> list[Block]:
     return [Folded("What each of them sets", [Items(lines)])]
 
 
+_Differences = tuple[ComparedVariantRecord, DifferenceRecord, DifferenceRecord]
+_TO_THE_CURVE: tuple[tuple[Column, Callable[[_Differences], Cell]], ...] = (
+    (Column("Minus curve", numeric=True), lambda line: number(line[2].value, NUMBERS)),
+    (
+        Column("95 % interval", numeric=True, csv_titles=("curve low", "curve high")),
+        lambda line: interval(line[2].low, line[2].high, NUMBERS),
+    ),
+    (Column("To the curve"), lambda line: words(curve_in_words(line[0]))),
+)
+
+
 def differences_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
     """Each variant minus full on the same images, and where it lies to the curve; None without full."""
     record = source.record
@@ -246,14 +258,6 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     if full is None or not rows:
         return None
     name = metric_name_in_words(record.primary_metric)
-    has_curve = bool(record.interpolation)
-    columns = [Column("Variant"), Column(f"Minus {full.variant}", numeric=True), INTERVAL, Column("Separable")]
-    if has_curve:
-        columns += [
-            Column("Minus curve", numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("curve low", "curve high")),
-            Column("To the curve"),
-        ]
     reasons = dict.fromkeys(
         f"{row.variant}: {found.reason}."
         for row in rows
@@ -261,10 +265,18 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
         if found is not None and found.reason is not None
     )
     missing = [] if record.interpolation_reason is None else [f"There is no curve: {record.interpolation_reason}."]
-    table = Table(
+    nothing = DifferenceRecord(value=None)
+    separable = {True: "yes", False: "no, may be chance", None: None}
+    table = table_of(
+        [(row, row.difference or nothing, row.above_curve or nothing) for row in rows],
+        [
+            (Column("Variant"), lambda line: words(line[0].variant)),
+            (Column(f"Minus {full.variant}", numeric=True), lambda line: number(line[1].value, NUMBERS)),
+            (INTERVAL, lambda line: interval(line[1].low, line[1].high, NUMBERS)),
+            (Column("Separable"), lambda line: words(separable[line[1].is_separable])),
+            *(_TO_THE_CURVE if record.interpolation else ()),
+        ],
         caption=f"Differences in {name} on the same test images",
-        columns=columns,
-        rows=[_difference(row, has_curve=has_curve) for row in rows],
         file_name="differences",
         notes=[*reasons, *missing],
     )
@@ -273,21 +285,6 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     if alike:
         blocks.append(Folded("Which of them cannot be told apart", [Items(alike)]))
     return Section(name="differences", title="What differs", part="evidence", blocks=blocks)
-
-
-def _difference(row: ComparedVariantRecord, *, has_curve: bool) -> list[Cell]:
-    to_full = row.difference
-    cells = [words(row.variant)]
-    if to_full is None:
-        cells += [number(None, NUMBERS), interval(None, None, NUMBERS), words(None)]
-    else:
-        separable = {True: "yes", False: "no, may be chance", None: None}[to_full.is_separable]
-        cells += [number(to_full.value, NUMBERS), interval(to_full.low, to_full.high, NUMBERS), words(separable)]
-    if has_curve:
-        there = row.above_curve
-        low, high, value = (None, None, None) if there is None else (there.low, there.high, there.value)
-        cells += [number(value, NUMBERS), interval(low, high, NUMBERS), words(curve_in_words(row))]
-    return cells
 
 
 def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
