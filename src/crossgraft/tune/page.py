@@ -79,23 +79,23 @@ _PROBABILITY = NumberFormat(decimals=3)
 
 def mistakes_section(source: Source[TuningRecord]) -> Section | None:
     """Small images of the most certain mistakes, or a table of them; None without any."""
-    found = source.record.mistakes
-    if found is None or not found.most_certain:
+    mistakes = source.record.mistakes
+    if mistakes is None or not mistakes.most_certain:
         return None
     pictures = {each.row: each.png_base64 for each in source.thumbnails if each.row is not None}
-    shown = len(found.most_certain)
-    which = f"The {shown} most certain" if shown < found.num_wrong else "All"
+    shown = len(mistakes.most_certain)
+    which = f"The {shown} most certain" if shown < mistakes.num_wrong else "All"
     text = (
-        f"{count(found.num_wrong)} of {counted(found.num_images, 'image')} had a wrong answer. {which} of them are shown, the "
-        "surest first: a label may be wrong, or the picture may show what the model really goes by. Numbers are rows of the "
+        f"{count(mistakes.num_wrong)} of {counted(mistakes.num_images, 'image')} had a wrong answer. {which} of them are shown, "
+        "the surest first: a label may be wrong, or the picture may show what the model really goes by. Numbers are rows of the "
         "data, from 1."
     )
     blocks: list[Block] = [Paragraph(text)]
-    gallery = {_caption(each): [pictures[each.row]] for each in found.most_certain if each.row in pictures}
+    gallery = {_caption(each): [pictures[each.row]] for each in mistakes.most_certain if each.row in pictures}
     if gallery:
         blocks.append(Gallery(gallery, noun="mistake", in_columns=True))
     else:
-        blocks += [_table(found.most_certain), Paragraph(_NO_IMAGES, tone="quiet")]
+        blocks += [_table(mistakes.most_certain), Paragraph(_NO_IMAGES, tone="quiet")]
     return Section(name="mistakes", title="Most certain mistakes", part="evidence", blocks=blocks)
 
 

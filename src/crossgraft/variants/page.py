@@ -259,10 +259,10 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
         return None
     name = metric_name_in_words(record.primary_metric)
     reasons = dict.fromkeys(
-        f"{row.variant}: {found.reason}."
+        f"{row.variant}: {difference.reason}."
         for row in rows
-        for found in (row.difference, row.above_curve)
-        if found is not None and found.reason is not None
+        for difference in (row.difference, row.above_curve)
+        if difference is not None and difference.reason is not None
     )
     missing = [] if record.interpolation_reason is None else [f"There is no curve: {record.interpolation_reason}."]
     nothing = DifferenceRecord(value=None)

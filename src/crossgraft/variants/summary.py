@@ -86,7 +86,9 @@ def _row(
     variant, rows, batch_norm = each.variant, [one.row for one in each.trainings], _batch_norm(each)
     seconds = float(np.mean([row.seconds for row in rows])) if rows else None
     of_full = None if full is None else float(np.mean([one.row.seconds for one in full.trainings]))
-    not_separable = [other for (one, other), found in pairs.items() if one == variant.name and found.is_separable is False]
+    not_separable = [
+        other for (one, other), difference in pairs.items() if one == variant.name and difference.is_separable is False
+    ]
     return ComparedVariantRecord(
         variant=variant.name,
         settings={name: _in_words(value) for name, value in variant.settings.items() if value not in ((), None)},
@@ -118,7 +120,7 @@ def _of_adapted(rows: Sequence[ComparedTrainingRecord], name: str) -> ValueRecor
 def _batch_norm(each: Measured) -> BatchNormMode | None:
     """What it did in every training of the variant; None of a network that has none."""
     records = [one.record.batch_norm for one in each.trainings if one.record is not None]
-    return next((found.effective_mode for found in records if found is not None and found.num_layers), None)
+    return next((batch_norm.effective_mode for batch_norm in records if batch_norm is not None and batch_norm.num_layers), None)
 
 
 def missed_targets(measured: Sequence[Measured]) -> list[str]:
@@ -126,10 +128,10 @@ def missed_targets(measured: Sequence[Measured]) -> list[str]:
     sentences: list[str] = []
     for each in measured:
         records = [one.record for one in each.trainings if one.record is not None]
-        missed = [(found.keep, found.batch_norm) for found in records if found.keep and not found.keep.is_reached]
+        missed = [(record.keep, record.batch_norm) for record in records if record.keep and not record.keep.is_reached]
         if missed:
             keep, batch_norm = missed[0]
-            of_all = keep.model_copy(update={"found": [value for found, _ in missed for value in found.found]})
+            of_all = keep.model_copy(update={"found": [value for kept, _ in missed for value in kept.found]})
             sentences.append(f"{each.variant.name}: {missed_in_words(of_all, batch_norm)}")
     return sentences
 

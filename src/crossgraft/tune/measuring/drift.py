@@ -136,8 +136,8 @@ def _compare(compared: Compared, images: TrainingImages, device: str) -> dict[st
             run_pass(network, own, read=network.features, like=network.head.weight)
             for network, own in zip(networks, tee(batches, len(networks)), strict=True)
         ]
-        for said in zip(*passes, strict=True):
-            features = {id(network): of_it for network, of_it in zip(networks, said, strict=True)}
+        for outputs in zip(*passes, strict=True):
+            features = {id(network): of_it for network, of_it in zip(networks, outputs, strict=True)}
             for ending, (one, other) in compared.pairs.items():
                 streams[ending].update(features[id(one)], features[id(other)])
     return streams

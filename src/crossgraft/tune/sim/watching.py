@@ -75,9 +75,7 @@ def _several(blocks: Any) -> list[Block]:
 
 
 def _refuse_what_cannot_be_watched(network: nn.Module) -> None:
-    compiled = next(
-        (name or "the network" for name, part in network.named_modules() if isinstance(part, torch.jit.ScriptModule)), None
-    )
+    compiled = next((name or "the network" for name, part in network.named_modules() if _is_script(part)), None)
     if compiled is not None:
         raise UsageError(
             f"torch.jit has compiled {compiled}, which cannot have hooks. Give rho_sim the network as it was before torch.jit."
@@ -86,6 +84,10 @@ def _refuse_what_cannot_be_watched(network: nn.Module) -> None:
         raise UsageError(
             "The network is on the meta device, where tensors have no values. Load its weights onto a device before rho_sim."
         )
+
+
+def _is_script(module: nn.Module) -> bool:
+    return isinstance(module, torch.jit.ScriptModule)
 
 
 def _plain(name: str) -> str:
@@ -437,8 +439,8 @@ class BlockWatch:
             return "its output has another number of images than its input"
         return Seen(block.name, entered.tokens, take_tokens(maps, entered.index, axis), entered.num_images)
 
-    def _why_no_layout(self, found: Tensor | tuple[int, ...]) -> str:
-        shape = tuple(found.shape) if isinstance(found, Tensor) else found
+    def _why_no_layout(self, given: Tensor | tuple[int, ...]) -> str:
+        shape = tuple(given.shape) if isinstance(given, Tensor) else given
         if self._options.layout == "auto" or len(shape) == 2:
             return _TOO_FEW if len(shape) == 2 else f"a shape of {len(shape)} axes has no known layout"
         return f"{self._options.layout} does not fit the shape {shape}"
