@@ -32,7 +32,6 @@ from crossgraft.rank.results_store import (
 from crossgraft.records.base import CheckRecord
 from crossgraft.statistics import Estimate, jackknife_interval
 from crossgraft.words.formatting import NumberFormat
-from crossgraft.words.formatting import joined as joined
 
 
 def score_title(record: RankingRecord, score: str) -> str:
