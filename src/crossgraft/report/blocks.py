@@ -80,7 +80,7 @@ class Figure:
     narrow: Sequence[Markup] = ()
 
 
-class Draw(Protocol):
+class DrawnForScreens(Protocol):
     """Makes a drawing, for a wide screen or for that of a phone."""
 
     def __call__(self, *, identifier: str, is_wide: bool) -> Markup:
@@ -88,7 +88,7 @@ class Draw(Protocol):
         ...
 
 
-def figure_for_screens(draw: Draw, *, identifier: str, caption: str) -> Figure:
+def figure_for_screens(draw: DrawnForScreens, *, identifier: str, caption: str) -> Figure:
     """One drawing, made for wide screens and for phones."""
     wide, narrow = draw(identifier=identifier, is_wide=True), draw(identifier=f"{identifier}-narrow", is_wide=False)
     return Figure([wide], caption=caption, narrow=[narrow])
