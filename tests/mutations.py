@@ -108,7 +108,7 @@ MUTATIONS = {
     "unit/metrics/test_accuracy.py": [
         ("metrics/_intervals.py", "units.quantile(num_groups - 1)", "units.quantile(np.inf)"),
         ("metrics/_intervals.py", "design = max(1.0, variance", "design = (variance"),
-        ("metrics/_intervals.py", "design = drawn_towards(design, most, told)", "pass"),
+        ("metrics/_intervals.py", "design = drawn_towards(design, most, num_telling)", "pass"),
     ],
     "statistics/test_interval_coverage.py": [  # intervals that are a fifth too narrow
         ("metrics/_intervals.py", "below, above = np.sqrt(squares).tolist()", "below, above = (0.8 * np.sqrt(squares)).tolist()"),

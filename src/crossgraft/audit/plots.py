@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from crossgraft.report.plots.scatter import Interval
-from crossgraft.report.plots.svg import INK, OKABE_ITO, PIXELS_PER_CHARACTER, SMALL_PIXELS, draw, shortened
+from crossgraft.report.plots.svg import INK, OKABE_ITO, SMALL_PIXELS, draw, framed_axes, shortened
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 62, 26, 46  # pixels; names of curves stand at the right
+_MARGINS = (46, 62, 26, 46)  # names of curves stand at the right
 CHANCE = 0.5
 
 
@@ -47,13 +47,11 @@ def reliance_figure(curve: RelianceCurve, *, identifier: str, width: float = 330
     shares = np.array(curve.shares)
 
     def paint(figure: Figure) -> None:
-        size = ((width - _LEFT - _RIGHT) / width, (height - _BOTTOM - _TOP) / height)
-        axes = figure.add_axes((_LEFT / width, _BOTTOM / height, *size))
-        axes.set(xlim=(0, float(shares[-1])), ylim=(-0.02, 1.02), xlabel="Share of positives with the artefact")
-        axes.set_ylabel("AUC")
+        below = "Share of positives with the artefact"
+        axes = framed_axes(figure, width, height, _MARGINS, title=curve.name, x_label=below)
+        axes.set(xlim=(0, float(shares[-1])), ylim=(-0.02, 1.02), ylabel="AUC")
         axes.xaxis.set_major_locator(FixedLocator([0, 0.2, 0.5, 0.8, 1]))
         axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-        figure.text(4 / width, 1 - 4 / height, shortened(curve.name, int(width / PIXELS_PER_CHARACTER)), va="top")
         axes.axhline(CHANCE, color=INK, alpha=0.3, linewidth=0.8)
         _draw_pure(axes, shares)
         ends: list[tuple[float, str, str]] = []
@@ -108,7 +106,7 @@ def _apart(ends: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str
     return [(first, of_first[0], of_first[1]), (second, of_second[0], of_second[1])]
 
 
-_SPECTRA_LEFT, _SPECTRA_RIGHT, _SPECTRA_TOP, _SPECTRA_BOTTOM, _LEGEND_ROW = 50, 14, 30, 46, 18  # pixels
+_SIDES, _ABOVE, _BELOW, _LEGEND_ROW = (50, 14), 30, 46, 18  # pixels
 _NYQUIST = 0.5
 _LEAST, _MOST = 0.01, 100.0  # times a flat spectrum: further out is nothing, or a single wave
 _NAME_CHARACTERS = 26
@@ -169,13 +167,13 @@ def spectra_figure(
         height: Height in CSS pixels without the legend.
     """
     rows = math.ceil(len(curves) / 2)
-    top = _SPECTRA_TOP + _LEGEND_ROW * rows
+    top = _ABOVE + _LEGEND_ROW * rows
     tall = height + _LEGEND_ROW * rows
 
     def paint(figure: Figure) -> None:
-        axes = _axes(figure, title, width, tall, top)
-        axes.set(xlim=(0, _NYQUIST), ylim=(_LEAST, _MOST), yscale="log", xlabel="Cycles per pixel of the input")
-        axes.set_ylabel("Share, 1 = even")
+        below = "Cycles per pixel of the input"
+        axes = framed_axes(figure, width, tall, (*_SIDES, top, _BELOW), title=title, x_label=below)
+        axes.set(xlim=(0, _NYQUIST), ylim=(_LEAST, _MOST), yscale="log", ylabel="Share, 1 = even")
         axes.yaxis.set_major_locator(FixedLocator([0.01, 0.1, 1, 10, 100]))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -215,9 +213,9 @@ def bands_figure(
     ticks = [1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2]
 
     def paint(figure: Figure) -> None:
-        axes = _axes(figure, title, width, height, _SPECTRA_TOP + _LEGEND_ROW)
-        axes.set(xscale="log", ylim=(-0.02, 1.02), xlabel="Cutoff, cycles per pixel of the images")
-        axes.set_ylabel("AUC")
+        margins, below = (*_SIDES, _ABOVE + _LEGEND_ROW, _BELOW), "Cutoff, cycles per pixel of the images"
+        axes = framed_axes(figure, width, height, margins, title=title, x_label=below)
+        axes.set(xscale="log", ylim=(-0.02, 1.02), ylabel="AUC")
         axes.xaxis.set_major_locator(FixedLocator(ticks))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"1/{round(1 / value)}"))
@@ -234,9 +232,3 @@ def bands_figure(
 
     names = " and ".join(curve.name for curve in curves)
     return draw(width, height, paint, identifier=identifier, label=f"{title}: AUC by cutoff of {names}.")
-
-
-def _axes(figure: Figure, title: str, width: float, height: float, top: float) -> Axes:
-    figure.text(4 / width, 1 - 4 / height, shortened(title, int(width / PIXELS_PER_CHARACTER)), va="top")
-    size = ((width - _SPECTRA_LEFT - _SPECTRA_RIGHT) / width, (height - _SPECTRA_BOTTOM - top) / height)
-    return figure.add_axes((_SPECTRA_LEFT / width, _SPECTRA_BOTTOM / height, *size))

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
 
-from crossgraft.data.checks.record import ColumnRecord, DataCheckRecord, FindingRecord
+from crossgraft.data.checks.record import DataCheckRecord, FindingRecord
 from crossgraft.data.describe import describe_classes, describe_groups
 from crossgraft.data.page import split_in_words
 from crossgraft.data.plots import class_balance_figure, split_counts_figure
 from crossgraft.models.on_this_machine import with_models_here
 from crossgraft.options.command import DATA
-from crossgraft.report.blocks import Block, Checks, Facts, Figure, Folded, Gallery, Heading, Paragraph, Section
+from crossgraft.report.blocks import (
+    Block,
+    Checks,
+    Facts,
+    Figure,
+    Folded,
+    Gallery,
+    Heading,
+    Paragraph,
+    Section,
+    figure_for_screens,
+)
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, counts, number, table_of, whole, words
@@ -36,14 +48,13 @@ def worst_finding(source: Source[DataCheckRecord]) -> Caveat | None:
     if not findings:
         return None
     worst = findings[0]
-    said = (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
-    return Caveat(said.rstrip())
+    sentence = (worst.advice or worst.title) if worst.severity == "unsound" else f"{worst.title}: {worst.text} {worst.advice}"
+    return Caveat(sentence.rstrip())
 
 
 def left_open(source: Source[DataCheckRecord]) -> Caveat | None:
     """The first question that was left open."""
-    found = found_by_checks(source.record.findings, "not assessed")
-    return of_check(found)
+    return of_check(found_by_checks(source.record.findings, "not assessed"))
 
 
 CHECK_CAVEATS: tuple[CaveatOf[DataCheckRecord], ...] = (worst_finding, left_open)
@@ -128,7 +139,7 @@ def columns_section(source: Source[DataCheckRecord]) -> Section | None:
     if not columns:
         return None
     share = NumberFormat(decimals=3)
-    label = [(Column("Label"), _label)] if any(column.label for column in columns) else []
+    label = [(Column("Label"), lambda column: words(column.label))] if any(column.label for column in columns) else []
     table = table_of(
         columns,
         [
@@ -146,10 +157,6 @@ def columns_section(source: Source[DataCheckRecord]) -> Section | None:
         ],
     )
     return Section(name="columns", title="Columns and labels", part="evidence", blocks=[table])
-
-
-def _label(column: ColumnRecord) -> Cell:
-    return words(column.label)
 
 
 def split_differences_section(source: Source[DataCheckRecord]) -> Section | None:
@@ -227,10 +234,8 @@ def _counts(source: Source[DataCheckRecord]) -> Figure:
     task = recorded_task(data)
     if record.split_names:
         drawn = data.class_names, record.split_names, record.split_counts
-        wide = split_counts_figure(*drawn, identifier=identifier)
-        narrow = split_counts_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
         caption = f"Images {task.of} each {task.noun} in {', '.join(record.split_names)}; {count(data.num_images)} in all."
-        return Figure([wide], caption=caption, narrow=[narrow])
+        return figure_for_screens(partial(split_counts_figure, *drawn), identifier=identifier, caption=caption)
     caption = f"Images {task.of} each {task.noun}, {count(data.num_images)} in all; there is no split."
     return Figure([class_balance_figure(data, identifier=identifier)], caption=caption)
 

@@ -78,9 +78,9 @@ def _survey(data: str | Path | Dataset, options: CheckOptions, reporter: Reporte
             reporter=reporter,
         )
     of_rows = {*options_of(Splits), "allow_download"}
-    said = [name for name in options_of(OpeningOptions) if getattr(options, name) and name not in of_rows]
-    if said:
-        raise UsageError(f"{said[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
+    of_opening = [name for name in options_of(OpeningOptions) if getattr(options, name) and name not in of_rows]
+    if of_opening:
+        raise UsageError(f"{of_opening[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
     return survey_again(data, selection, num_threads=options.workers, foresee=announce, reporter=reporter)
 
 

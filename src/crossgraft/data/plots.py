@@ -83,7 +83,7 @@ def split_counts_figure(
     counts: Sequence[Sequence[int]],
     *,
     identifier: str,
-    is_narrow: bool = False,
+    is_wide: bool = True,
 ) -> Markup:
     """Draw one bar per class and split, each with its count; the first 20 classes.
 
@@ -92,9 +92,9 @@ def split_counts_figure(
         split_names: Names of at least one split.
         counts: Images of each class in each split, (splits, classes).
         identifier: Unique on the page.
-        is_narrow: For the screen of a phone.
+        is_wide: Else for the screen of a phone.
     """
-    width = _SMALL_SCREEN if is_narrow else _SPLIT_COUNTS_WIDTH
+    width = _SPLIT_COUNTS_WIDTH if is_wide else _SMALL_SCREEN
     shown = class_names[:_MOST_CLASSES]
     block = _NAME_HEIGHT + _BAR_HEIGHT * len(split_names)
     middle = block * len(shown)

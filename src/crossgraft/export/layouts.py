@@ -138,8 +138,8 @@ logits = model(transform(image).unsqueeze(0))  # image: a PIL image, RGB
 
 def _config(source: SourceModel, recipe: NetworkRecipe, network: nn.Module) -> dict[str, object]:
     classifier, licence = source.classifier, source.licence
-    said = cast("Mapping[str, Any]", getattr(network, "pretrained_cfg", {}))
-    fixed = bool(said.get("fixed_input_size", False))
+    config = cast("Mapping[str, Any]", getattr(network, "pretrained_cfg", {}))
+    fixed = bool(config.get("fixed_input_size", False))
     preprocessing = classifier.preprocessing
     arguments = _arguments(network, recipe, preprocessing if fixed else None)
     places = list(head_places(classifier, network))
@@ -150,7 +150,7 @@ def _config(source: SourceModel, recipe: NetworkRecipe, network: nn.Module) -> d
         "label_names": source.facts.class_names,
         **({"model_args": arguments} if arguments else {}),
         "pretrained_cfg": {
-            **{key: said[key] for key in _KEPT if said.get(key) is not None},
+            **{key: config[key] for key in _KEPT if config.get(key) is not None},
             **({} if licence is None else {"license": licence}),
             "custom_load": False,
             "fixed_input_size": fixed,

@@ -46,15 +46,15 @@ _LOGITS_ONLY = Caveat(
 
 
 def _agreement(record: ExportRecord) -> str:
-    found = record.agreement
-    differences = f"logits differ by at most {found.largest_logit_difference:.1e}"
-    allowed = f"{found.allowed_logit_difference:.1e}"
-    if found.largest_probability_difference is not None and found.allowed_probability_difference is not None:
-        differences += f", probabilities by at most {found.largest_probability_difference:.1e}"
-        allowed += f" and {found.allowed_probability_difference:.1e}"
+    agreed = record.agreement
+    differences = f"logits differ by at most {agreed.largest_logit_difference:.1e}"
+    allowed = f"{agreed.allowed_logit_difference:.1e}"
+    if agreed.largest_probability_difference is not None and agreed.allowed_probability_difference is not None:
+        differences += f", probabilities by at most {agreed.largest_probability_difference:.1e}"
+        allowed += f" and {agreed.allowed_probability_difference:.1e}"
     return (
-        f"Loaded again with {found.checked_with} and compared with the model on {found.num_images} generated images, in "
-        f"batches of {joined(list(map(str, found.batch_sizes)))}: {differences} (allowed: {allowed})."
+        f"Loaded again with {agreed.checked_with} and compared with the model on {agreed.num_images} generated images, in "
+        f"batches of {joined(list(map(str, agreed.batch_sizes)))}: {differences} (allowed: {allowed})."
     )
 
 

@@ -204,11 +204,11 @@ def check_agreement(source: SourceModel, answer: Answer, *, checked_with: str) -
     batches = images.split(BATCH_SIZES)
     prepared = (normalise_images(batch, source.reference.preprocessing, full_range=1) for batch in batches)
     logits = collect(logits_of_batches(source.reference, prepared)).numpy()
-    found = [answer(batch) for batch in batches]
+    answers = [answer(batch) for batch in batches]
     allowed = _allowed(logits)
-    difference = _largest(logits, np.concatenate([outputs.logits for outputs in found]))
+    difference = _largest(logits, np.concatenate([outputs.logits for outputs in answers]))
     _refuse(difference, allowed, "logits", source, checked_with)
-    probabilities = [outputs.probabilities for outputs in found if outputs.probabilities is not None]
+    probabilities = [outputs.probabilities for outputs in answers if outputs.probabilities is not None]
     probability_difference, allowed_probability = None, None
     if probabilities:
         calibrated = source.task.probabilities(logits, source.facts.temperature)
@@ -230,10 +230,10 @@ def _allowed(logits: Float[np.ndarray, "num_images num_outputs"]) -> float:
     return TOLERANCE * max(1.0, float(np.abs(logits).max()))
 
 
-def _largest(expected: np.ndarray, found: np.ndarray) -> float:
-    if expected.shape != found.shape:
+def _largest(expected: np.ndarray, exported: np.ndarray) -> float:
+    if expected.shape != exported.shape:
         return float("nan")
-    return float(np.abs(expected.astype(np.float64) - found).max())
+    return float(np.abs(expected.astype(np.float64) - exported).max())
 
 
 def _refuse(difference: float, allowed: float, what: str, source: SourceModel, checked_with: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.fewshot.plot_episode_look import episode_look_figure
 from crossgraft.fewshot.record import NUMBERS, EpisodeLookRecord, FewshotRecord, HeadLookRecord, HeadRow
 from crossgraft.fewshot.words import answer_in_words, is_separable
 from crossgraft.options.command import DATA
-from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.layers import MOST_NAMED_CLASSES
@@ -42,13 +44,8 @@ def look_section(source: Source[FewshotRecord]) -> Section | None:
         )
     ]
     for place, head in enumerate(look.heads):
-        wide, narrow = (
-            episode_look_figure(
-                look, head, identifier=f"{source.prefix}look-{place}{'' if is_wide else '-narrow'}", is_wide=is_wide
-            )
-            for is_wide in (True, False)
-        )
-        blocks.append(Figure([wide], caption=_caption(look, head), narrow=[narrow]))
+        draw = partial(episode_look_figure, look, head)
+        blocks.append(figure_for_screens(draw, identifier=f"{source.prefix}look-{place}", caption=_caption(look, head)))
     return Section(name="look", title="One episode, looked at", part="evidence", blocks=[*blocks, _gaps(look), _bounds(look)])
 
 

@@ -31,7 +31,7 @@ from crossgraft.models.available import one_model
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.options._option import configuration, options_of
 from crossgraft.options.data import Rows, SourceOptions, TableOptions, Unreadable
-from crossgraft.predict.predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
+from crossgraft.predict.predicted import finish, refuse_to_lose, rows_of, totals_of, with_look
 from crossgraft.progress import Reporter
 from crossgraft.running.verb import Run, verb
 from crossgraft.tasks import recorded_task
@@ -181,7 +181,7 @@ def predict_from_support(options: SupportOptions, call: Run) -> Predictions:
         rows = rows_of(queries, logits, answers, known, seen)
         complete = record.model_copy(
             update={
-                **PredictionTotals.of(queries, rows, answers, record.class_names)._asdict(),
+                **totals_of(queries, rows, answers, record.class_names),
                 "rows": rows,
                 "metrics": measure(probabilities, known, record, readable.groups),
                 "warnings": [*warned, *known.warnings],

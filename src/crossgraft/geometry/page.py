@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from crossgraft.geometry.plots import (
     MOST_DRAWN_NETWORKS,
     attention_figure,
@@ -20,7 +22,7 @@ from crossgraft.geometry.record import (
     TsneRecord,
 )
 from crossgraft.metrics.page import reasons_of_no_interval
-from crossgraft.report.blocks import Block, Figure, Gallery, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Figure, Gallery, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.plots.intervals import DotRow, IntervalRow, dot_rows_figure, intervals_figure
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
@@ -28,7 +30,6 @@ from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, 
 from crossgraft.words.formatting import NumberFormat, counted, joined, percent
 
 _TWO, _THREE = NumberFormat(decimals=2), NumberFormat(decimals=3)
-_WIDE, _SMALL_SCREEN = 560, 340  # pixels
 
 
 def sharpness_section(source: Source[SharpnessRecord]) -> Section:
@@ -36,12 +37,7 @@ def sharpness_section(source: Source[SharpnessRecord]) -> Section:
     record = source.record
     series = ["one step", f"best of {counted(record.steps, 'step')}"]
     rows = [DotRow(each.network, (each.one_step, each.many_steps)) for each in record.rows]
-    wide, narrow = (
-        dot_rows_figure(
-            rows, series, x_label="Rise of the loss (sharpness)", identifier=f"{source.prefix}sharpness{ending}", width=width
-        )
-        for ending, width in (("", _WIDE), ("-narrow", _SMALL_SCREEN))
-    )
+    draw = partial(dot_rows_figure, rows, series, x_label="Rise of the loss (sharpness)")
     flattest = min(record.rows, key=lambda each: each.many_steps)
     summed = " The loss is summed over labels." if record.sums_labels else ""
     answer = (
@@ -55,7 +51,7 @@ def sharpness_section(source: Source[SharpnessRecord]) -> Section:
         "value depends on how large weights are: networks of one architecture and one way of training can be compared."
     )
     blocks: list[Block] = [Paragraph(answer, tone="lead")] if record.is_comparable else []
-    blocks.append(Figure([wide], caption=caption, narrow=[narrow]))
+    blocks.append(figure_for_screens(draw, identifier=f"{source.prefix}sharpness", caption=caption))
     return Section(name="sharpness", title="Sharpness", part="evidence", blocks=[*blocks, _sharpness_table(record)])
 
 
@@ -88,10 +84,6 @@ def _sharpness_table(record: SharpnessRecord) -> Table:
 def path_section(source: Source[InterpolationPathRecord]) -> Section:
     """Loss and similarity of what was measured between two networks."""
     record = source.record
-    wide, narrow = (
-        interpolation_path_figure(record, identifier=f"{source.prefix}interpolation-path{ending}", is_wide=is_wide)
-        for ending, is_wide in (("", True), ("-narrow", False))
-    )
     inside, between = len(record.points) - 2, sum(record.between.values())
     answer = (
         f"Of {counted(inside, 'network')} between {record.start} and {record.end}, {between} "
@@ -122,7 +114,9 @@ def path_section(source: Source[InterpolationPathRecord]) -> Section:
     )
     blocks: list[Block] = [
         *([Paragraph(answer, tone="lead")] if inside else []),
-        Figure([wide], caption=caption, narrow=[narrow]),
+        figure_for_screens(
+            partial(interpolation_path_figure, record), identifier=f"{source.prefix}interpolation-path", caption=caption
+        ),
         table,
     ]
     return Section(name="interpolation-path", title="Between the two networks", part="evidence", blocks=blocks)
@@ -136,10 +130,6 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
         name: Anchor and name of the table, for a page with several such sections (rollout, images of the source).
     """
     record = source.record
-    wide, narrow = (
-        attention_figure(record, identifier=f"{source.prefix}{name}{ending}", is_wide=is_wide)
-        for ending, is_wide in (("", True), ("-narrow", False))
-    )
     what = (
         "Rollout over all blocks: what reaches the end from each patch"
         if record.is_rollout
@@ -156,7 +146,7 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
     pictures = {f"Image {each.row}": [each.png_base64] for each in source.thumbnails if each.row in shown}
     blocks: list[Block] = [Gallery(pictures, noun="row", in_columns=True)] if pictures else []
     others = [row for row in record.networks if row.network != record.reference]
-    blocks.append(Figure([wide], caption=caption, narrow=[narrow]))
+    blocks.append(figure_for_screens(partial(attention_figure, record), identifier=f"{source.prefix}{name}", caption=caption))
     if not others:
         return Section(name=name, title=title, part="evidence", blocks=blocks)
     blocks += [
@@ -225,10 +215,6 @@ def feature_map_section(source: Source[FeatureMapRecord]) -> Section:
     """All networks in one plane, each over the reference."""
     record = source.record
     others = [row for row in record.networks if row.network != record.reference]
-    wide, narrow = (
-        feature_map_figure(record, identifier=f"{source.prefix}feature-map{ending}", is_wide=is_wide)
-        for ending, is_wide in (("", True), ("-narrow", False))
-    )
     drawn = len(record.networks[0].points)
     some = f", of which {drawn} are dots" if drawn < record.num_images else ""
     caption = (
@@ -255,7 +241,10 @@ def feature_map_section(source: Source[FeatureMapRecord]) -> Section:
         ],
     )
     reasons = [f"{row.reason}." for row in others if row.reason is not None]
-    blocks: list[Block] = [Figure([wide], caption=caption, narrow=[narrow]), table]
+    blocks: list[Block] = [
+        figure_for_screens(partial(feature_map_figure, record), identifier=f"{source.prefix}feature-map", caption=caption),
+        table,
+    ]
     return Section(
         name="feature-map",
         title="Features in one plane",
@@ -269,10 +258,6 @@ def tsne_section(source: Source[TsneRecord]) -> Section:
     record = source.record
     blocks: list[Block] = []
     if any(row.points for row in record.networks):
-        wide, narrow = (
-            tsne_figure(record, identifier=f"{source.prefix}tsne{ending}", is_wide=is_wide)
-            for ending, is_wide in (("", True), ("-narrow", False))
-        )
         caption = (
             f"{counted(record.num_images, 'image')} of class {record.class_name} as t-SNE draws them for each network by itself "
             "(perplexity "
@@ -280,7 +265,7 @@ def tsne_section(source: Source[TsneRecord]) -> Section:
             "where there are none. "
             "Trust a gap only where it is there among the features, too."
         )
-        blocks.append(Figure([wide], caption=caption, narrow=[narrow]))
+        blocks.append(figure_for_screens(partial(tsne_figure, record), identifier=f"{source.prefix}tsne", caption=caption))
     blocks.append(
         table_of(
             record.networks,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from crossgraft.data.describe import known_split
 from crossgraft.data.page import data_facts
@@ -13,7 +14,7 @@ from crossgraft.metrics.page import looked_at_before
 from crossgraft.metrics.words import doubt_in_words, guessing, metric_format, metric_in_words, metric_name_in_words
 from crossgraft.options.command import RUN
 from crossgraft.options.models import CodeOptions
-from crossgraft.report.blocks import Block, Facts, Figure, Heading, Paragraph, Section
+from crossgraft.report.blocks import Block, Facts, Heading, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
@@ -141,7 +142,6 @@ def after_interpolation(source: Source[InterpolationRecord]) -> Following:
 
 _NUMBERS = NumberFormat(decimals=3)
 _SHARE = NumberFormat(decimals=2)
-_SMALL_SCREEN = 340
 _PLAIN = ("cka", "cka_debiased")  # of every network
 _CURVE = "weights between pretrained and fine-tuned"
 _SIMILARITY = "Similarity to the pretrained features (CKA)"
@@ -235,21 +235,10 @@ def _figure(source: Source[InterpolationRecord]) -> list[Block]:
     ]
     if len(drawn) < 2:
         return []
-    label, place = f"{_metric(record)} on test", f"{source.prefix}mixed-weights"
-    wide = trade_off_figure(drawn, curve, joined, x_label=_SIMILARITY, y_label=label, identifier=place, curve_label=_CURVE)
-    narrow = trade_off_figure(
-        drawn,
-        curve,
-        joined,
-        x_label="Similarity (CKA)",
-        y_label=label,
-        identifier=f"{place}-narrow",
-        curve_label=_CURVE,
-        width=_SMALL_SCREEN,
-        height=330,
-    )
+    labels = {"x_label": _SIMILARITY, "short": "Similarity (CKA)", "y_label": f"{_metric(record)} on test", "curve_label": _CURVE}
+    draw = partial(trade_off_figure, drawn, curve, joined, **labels)
     names = [f"{each.name} (picked on val)" if float(each.name) == record.picked_alpha else each.name for each in drawn]
-    return [Figure([wide], caption=_caption(names, joined), narrow=[narrow])]
+    return [figure_for_screens(draw, identifier=f"{source.prefix}mixed-weights", caption=_caption(names, joined))]
 
 
 def _caption(names: Sequence[str], are_joined: Sequence[bool]) -> str:

@@ -24,10 +24,11 @@ from crossgraft.report.plots.svg import (
     Mark,
     draw,
     family_marks,
+    framed_axes,
     shortened,
 )
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 16, 54, 46  # pixels
+_MARGINS = (50, 16, 54, 46)
 _LONGEST_LABEL = 22
 _AIR = 5  # between two names
 _ROOM_X, _ROOM_Y = 0.14, 0.3  # of the span, on either side: for names and intervals
@@ -61,9 +62,9 @@ def trade_off_figure(
     x_label: str,
     y_label: str,
     identifier: str,
+    short: str | None = None,
     curve_label: str = CURVE_LABEL,
-    width: float = 560,
-    height: float = 360,
+    is_wide: bool = True,
 ) -> Markup:
     """Draw ``variants``, those without both values left out, and ``curve`` behind them.
 
@@ -74,21 +75,20 @@ def trade_off_figure(
         x_label: Quantity and unit.
         y_label: Quantity and unit.
         identifier: Unique on the page.
+        short: ``x_label`` on a small screen; None: the same.
         curve_label: What the curve is, for its legend.
-        width: Width in CSS pixels.
-        height: Height in CSS pixels.
+        is_wide: Else for the screen of a phone.
     """
+    width, height = (560, 360) if is_wide else (340, 330)
+    below = x_label if is_wide or short is None else short
     drawable = [each for each in variants if _is_finite(each.x.value) and _is_finite(each.y.value)]
     pieces = _pieces(curve, joined)
     path = [point for piece in pieces for point in piece]
     marks = family_marks(each.sweep or each.name for each in variants)
 
     def paint(figure: Figure) -> None:
-        size = ((width - _LEFT - _RIGHT) / width, (height - _BOTTOM - _TOP) / height)
-        axes = figure.add_axes((_LEFT / width, _BOTTOM / height, *size))
-        axes.set_xlabel(shortened(x_label, int((width - _LEFT) / PIXELS_PER_CHARACTER)))
-        # Across the top, not along the axis: room for a long name, and nobody has to turn their head.
-        figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
+        fitting = shortened(below, int((width - _MARGINS[0]) / PIXELS_PER_CHARACTER))
+        axes = framed_axes(figure, width, height, _MARGINS, title=y_label, x_label=fitting)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         _set_limits(axes, drawable, path)
@@ -101,7 +101,7 @@ def trade_off_figure(
         _write_names(axes, drawable, [*pieces, *lines], marks)
 
     names = ", ".join(each.name for each in drawable)
-    return draw(width, height, paint, identifier=identifier, label=f"{y_label} against {x_label}: {names}.")
+    return draw(width, height, paint, identifier=identifier, label=f"{y_label} against {below}: {names}.")
 
 
 def _pieces(curve: Sequence[tuple[float, float]], joined: Sequence[bool]) -> list[list[tuple[float, float]]]:

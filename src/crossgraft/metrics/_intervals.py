@@ -290,8 +290,8 @@ def effective_number(rights: PerGroup, sizes: PerGroup, units: Units) -> float:
         without = (rights.sum() - rights) / (num_images - sizes)
         variance = (num_groups - 1) / num_groups * float(np.square(without - without.mean()).sum())
         design = max(1.0, variance * num_images / (share * (1 - share)))
-    told = min(_kish(sizes[rights < sizes]), _kish(sizes[rights > 0]))
-    design = drawn_towards(design, most, told)
+    num_telling = min(_kish(sizes[rights < sizes]), _kish(sizes[rights > 0]))
+    design = drawn_towards(design, most, num_telling)
     return num_images / design * (units.quantile(np.inf) / units.quantile(num_groups - 1)) ** 2
 
 

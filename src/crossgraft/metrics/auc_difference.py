@@ -121,10 +121,10 @@ def _of_classes(
 
 def _merged(terms: Iterable[_Term]) -> list[_Term]:
     """One term for each order of the same images, with the sum of its coefficients, which may be 0."""
-    found: dict[bytes, _Term] = {}
+    by_order: dict[bytes, _Term] = {}
     for term in terms:
         order = np.unique(term.scores, return_inverse=True)[1]
         key = order.tobytes() + term.is_positive.tobytes() + term.mask.tobytes()
-        before = found[key].coefficient if key in found else 0.0
-        found[key] = term._replace(coefficient=before + term.coefficient)
-    return list(found.values())
+        before = by_order[key].coefficient if key in by_order else 0.0
+        by_order[key] = term._replace(coefficient=before + term.coefficient)
+    return list(by_order.values())

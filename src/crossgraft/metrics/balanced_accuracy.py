@@ -99,13 +99,13 @@ def _sides(
 ) -> list[tuple[str, Rows, Rows]]:
     """What a balanced accuracy is the mean over: the name of a class or label, its images, and which are right."""
     columns, chosen = checked_decisions(decisions, targets, class_names, metric="Balanced accuracy")
-    found: list[tuple[str, Rows, Rows]] = []
+    sides: list[tuple[str, Rows, Rows]] = []
     for column in columns.counted:
         truth, decided = columns.truth[:, column], chosen[:, column]
-        found.append((columns.names[column], truth, decided))
+        sides.append((columns.names[column], truth, decided))
         if not task_of(decisions).partitions:
-            found.append((columns.names[column], ~truth, ~decided))
-    return found
+            sides.append((columns.names[column], ~truth, ~decided))
+    return sides
 
 
 def checked_decisions(

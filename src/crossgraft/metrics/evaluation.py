@@ -171,25 +171,25 @@ class _Evidence:
 
     def _row(self, metric: str, compute: Compute, class_name: str | None = None) -> MetricRow:
         try:
-            found = compute()
+            value = compute()
         except NotApplicable as refusal:
             units = Units(self.groups, len(self.probabilities))
             return MetricRow(metric, None, None, None, units.num_images, units.num_groups, class_name, reason=refusal.reason)
-        return MetricRow(metric, *found[:5], class_name=class_name, note=found.note, left_out=found.left_out)
+        return MetricRow(metric, *value[:5], class_name=class_name, note=value.note, left_out=value.left_out)
 
 
 def _of_attribute(
     everything: _Evidence, column: str, values: Shaped[np.ndarray, " n"], overall: Mapping[str, MetricRow]
 ) -> Iterator[MetricRow]:
     """Metrics of the subgroups of one column, then the largest gap of each."""
-    found = subgroups_of(column, values)
-    if isinstance(found, str):
+    subgroups = subgroups_of(column, values)
+    if isinstance(subgroups, str):
         num_images = len(everything.probabilities)
-        yield MetricRow("accuracy", None, None, None, num_images, None, attribute=column, attribute_value="", reason=found)
+        yield MetricRow("accuracy", None, None, None, num_images, None, attribute=column, attribute_value="", reason=subgroups)
         return
-    rows = _of_subgroups(everything, column, found, overall)
+    rows = _of_subgroups(everything, column, subgroups, overall)
     yield from rows
-    compared = [subgroup for subgroup in found if subgroup.reason is None and subgroup.value != MISSING]
+    compared = [subgroup for subgroup in subgroups if subgroup.reason is None and subgroup.value != MISSING]
     if len(compared) < 2:
         return
     at_once = replace(everything, confidence=confidence_of_each(len(compared)))

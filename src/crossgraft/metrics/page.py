@@ -89,10 +89,10 @@ def metrics_by_name(metrics: Sequence[MetricRecord], *, caption: str, first: str
         ]
     rows = []
     for name in names:
-        found = [cells.get((name, title)) for title in titles]
-        images = max((row.num_images for row in found if row is not None), default=0)
+        of_name = [cells.get((name, title)) for title in titles]
+        images = max((row.num_images for row in of_name if row is not None), default=0)
         line = [words(name), whole(images, count(images))]
-        for title, row in zip(titles, found, strict=True):
+        for title, row in zip(titles, of_name, strict=True):
             value, low, high = (None, None, None) if row is None else (row.value, row.low, row.high)
             line += [number(value, formats[title]), interval(low, high, formats[title])]
         rows.append(line)

@@ -19,6 +19,7 @@ from crossgraft.report.plots.svg import (
     PIXELS_PER_CHARACTER,
     SMALL_PIXELS,
     draw,
+    framed_axes,
     shortened,
 )
 
@@ -30,7 +31,7 @@ _LEAST_LEFT = 64  # pixels, for the word above the names of the rows
 _STRONGEST = 0.6  # opacity of a full cell: text stays readable on it in light and dark
 
 
-def confusion_figure(confusion: ConfusionRecord, *, identifier: str, is_narrow: bool = False) -> Markup:
+def confusion_figure(confusion: ConfusionRecord, *, identifier: str, is_wide: bool = True) -> Markup:
     """Draw one cell for each true class (row) and predicted class (column) with its number of images.
 
     The stronger the colour of a cell, the larger its share of its row.
@@ -38,13 +39,13 @@ def confusion_figure(confusion: ConfusionRecord, *, identifier: str, is_narrow: 
     Args:
         confusion: Confusion matrix of at most ``MOST_CONFUSED_CLASSES`` classes.
         identifier: Unique on the page.
-        is_narrow: For the screen of a phone: shorter names, and cells as small as that needs and their numbers allow.
+        is_wide: Else for the screen of a phone: shorter names, and cells as small as that needs and their numbers allow.
     """
-    names = [shortened(name, _LONGEST_IF_NARROW if is_narrow else _LONGEST_NAME) for name in confusion.class_names]
+    names = [shortened(name, _LONGEST_NAME if is_wide else _LONGEST_IF_NARROW) for name in confusion.class_names]
     cell = 52 if len(names) <= 6 else 38 if len(names) <= 12 else 30
     longest = max(len(name) for name in names) * PIXELS_PER_CHARACTER
     left = max(longest + 14, _LEAST_LEFT)
-    if is_narrow:
+    if not is_wide:
         digits = max(len(str(images)) for counts in confusion.counts for images in counts)
         room = (_SMALL_SCREEN - left - 6) / len(names)
         cell = min(cell, max(room, digits * PIXELS_PER_CHARACTER + 4))
@@ -88,7 +89,7 @@ def _draw_row(axes: Axes, row: int, counts: list[int], cell: float) -> None:
 
 
 _WIDTH, _HEIGHT = 380, 360
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 56, 46
+_MARGINS = (46, 14, 56, 46)
 _LARGEST, _SMALLEST = 11.0, 3.0  # pixels across the marker of the fullest bin, and of the emptiest
 
 
@@ -105,12 +106,8 @@ def reliability_figure(raw: Sequence[ReliabilityBin], calibrated: Sequence[Relia
     """
 
     def paint(figure: Figure) -> None:
-        size = ((_WIDTH - _LEFT - _RIGHT) / _WIDTH, (_HEIGHT - _BOTTOM - _TOP) / _HEIGHT)
-        axes = figure.add_axes((_LEFT / _WIDTH, _BOTTOM / _HEIGHT, *size))
-        figure.text(4 / _WIDTH, 1 - 4 / _HEIGHT, "Share of right answers", va="top")
-        axes.set_xlabel("Stated probability")
-        axes.set_xlim(0, 1.02)
-        axes.set_ylim(-0.02, 1.02)
+        axes = framed_axes(figure, _WIDTH, _HEIGHT, _MARGINS, title="Share of right answers", x_label="Stated probability")
+        axes.set(xlim=(0, 1.02), ylim=(-0.02, 1.02))
         axes.plot([0, 1], [0, 1], color=INK, alpha=0.5, linewidth=1, linestyle=(0, (4, 3)))
         _draw_bins(axes, raw, "before", OKABE_ITO[1], "s")
         _draw_bins(axes, calibrated, "after temperature", OKABE_ITO[0], "o")
@@ -134,9 +131,7 @@ def _draw_bins(axes: Axes, bins: Sequence[ReliabilityBin], name: str, colour: st
             axes.plot([], [], marker=marker, markersize=7, label=name, **look)  # pyright: ignore[reportArgumentType]
 
 
-_ROC_WIDTH, _SIDE = 380, 300
-_ROC_LEFT, _ROC_RIGHT, _ROC_BOTTOM = 46, 14, 46
-_LEGEND_LINE = 19
+_SIDE, _LEGEND_LINE = 300, 19
 
 
 def roc_figure(curves: Sequence[RocRecord], *, identifier: str) -> Markup:
@@ -148,16 +143,13 @@ def roc_figure(curves: Sequence[RocRecord], *, identifier: str) -> Markup:
     """
     shown = curves[: len(OKABE_ITO)]
     top = 30 + _LEGEND_LINE * ((len(shown) + 1) // 2)
-    height = top + _SIDE + _ROC_BOTTOM
+    left, right, _, below = _MARGINS
+    height = top + _SIDE + below
 
     def paint(figure: Figure) -> None:
-        axes = figure.add_axes(
-            (_ROC_LEFT / _ROC_WIDTH, _ROC_BOTTOM / height, (_ROC_WIDTH - _ROC_LEFT - _ROC_RIGHT) / _ROC_WIDTH, _SIDE / height)
-        )
-        figure.text(4 / _ROC_WIDTH, 1 - 4 / height, "Sensitivity (true positive rate)", va="top")
-        axes.set_xlabel("False positive rate (1 − specificity)")
-        axes.set_xlim(-0.02, 1.02)
-        axes.set_ylim(-0.02, 1.02)
+        margins, across = (left, right, top, below), "False positive rate (1 − specificity)"
+        axes = framed_axes(figure, _WIDTH, height, margins, title="Sensitivity (true positive rate)", x_label=across)
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         axes.plot([0, 1], [0, 1], color=INK, alpha=0.5, linewidth=1, linestyle=(0, (4, 3)))
         for index, curve in enumerate(shown):
             colour, marker = OKABE_ITO[index], MARKERS[index]
@@ -169,4 +161,4 @@ def roc_figure(curves: Sequence[RocRecord], *, identifier: str) -> Markup:
         axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=2, borderaxespad=0, handlelength=1.6)
 
     names = ", ".join(curve.class_name for curve in shown)
-    return draw(_ROC_WIDTH, height, paint, identifier=identifier, label=f"ROC curves: {names}.")
+    return draw(_WIDTH, height, paint, identifier=identifier, label=f"ROC curves: {names}.")

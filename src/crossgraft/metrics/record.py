@@ -92,7 +92,7 @@ class RocRecord(Record):
 
     @model_validator(mode="after")
     def _one_point_per_pair(self) -> RocRecord:
-        found = len(self.false_positive_rates), len(self.true_positive_rates)
-        if found[0] != found[1]:
-            raise ValueError(f"{found[0]} false_positive_rates for {found[1]} true_positive_rates")
+        lengths = len(self.false_positive_rates), len(self.true_positive_rates)
+        if lengths[0] != lengths[1]:
+            raise ValueError(f"{lengths[0]} false_positive_rates for {lengths[1]} true_positive_rates")
         return self

@@ -53,9 +53,9 @@ def worth_in_words(record: PredictionRecord) -> str:
     here, before = _told(record)
     is_too_high = any(NOT_SEEN in text for text in record.warnings)
     where = "On the images that it had not seen" if record.num_seen and not is_too_high else "On these images"
-    told = [f"{where}: {each.rstrip('.')}." for each in here]
-    told += [f"When it was fine-tuned: {each.rstrip('.')}." for each in before]
-    return " ".join(told) or "How good such predictions are was not measured: neither here nor on test images of the model."
+    sentences = [f"{where}: {each.rstrip('.')}." for each in here]
+    sentences += [f"When it was fine-tuned: {each.rstrip('.')}." for each in before]
+    return " ".join(sentences) or "How good such predictions are was not measured: neither here nor on test images of the model."
 
 
 def _told(record: PredictionRecord) -> tuple[list[str], list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -64,29 +64,15 @@ def rows_of(
     return sorted(rows, key=lambda row: row.row)
 
 
-class PredictionTotals(NamedTuple):
-    """What a record of predictions says of all of them.
-
-    Attributes:
-        predicted_counts: Images of each predicted class.
-        most_certain: Numbers of images, the most certain first.
-        least_certain: Numbers of images, the least certain first.
-    """
-
-    predicted_counts: dict[str, int]
-    most_certain: list[int]
-    least_certain: list[int]
-
-    @classmethod
-    def of(cls, images: ImageRows, rows: list[PredictionRow], answers: Answers, class_names: list[str]) -> PredictionTotals:
-        """Counted and sorted."""
-        decided = [name for row in rows if row.probabilities for name in row.predicted or [row.decision]]
-        numbers = images.readable_rows[np.argsort(-answers.certainty, kind="stable")] + 1
-        return cls(
-            {name: decided.count(name) for name in dict.fromkeys([*class_names, *decided])},
-            numbers[:_SHOWN].tolist(),
-            numbers[::-1][:_SHOWN].tolist(),
-        )
+def totals_of(images: ImageRows, rows: list[PredictionRow], answers: Answers, class_names: list[str]) -> dict[str, Any]:
+    """Fields of a record about all predictions: images of each predicted class, the most certain ones, the least certain ones."""
+    decided = [name for row in rows if row.probabilities for name in row.predicted or [row.decision]]
+    numbers = images.readable_rows[np.argsort(-answers.certainty, kind="stable")] + 1
+    return {
+        "predicted_counts": {name: decided.count(name) for name in dict.fromkeys([*class_names, *decided])},
+        "most_certain": numbers[:_SHOWN].tolist(),
+        "least_certain": numbers[::-1][:_SHOWN].tolist(),
+    }
 
 
 def with_look(

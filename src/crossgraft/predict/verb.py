@@ -18,7 +18,7 @@ from crossgraft.edit.words import predicted_unedited
 from crossgraft.errors import DataError, UsageError
 from crossgraft.options._option import configuration
 from crossgraft.predict.options import PredictOptions
-from crossgraft.predict.predicted import PredictionTotals, finish, refuse_to_lose, rows_of, with_look
+from crossgraft.predict.predicted import finish, refuse_to_lose, rows_of, totals_of, with_look
 from crossgraft.progress import Reporter
 from crossgraft.running.verb import Run, verb
 from crossgraft.tasks import recorded_task
@@ -165,7 +165,7 @@ def _record(
         temperature=facts.temperature,
         thresholds=facts.thresholds,
         rows=rows,
-        **PredictionTotals.of(images, rows, answers, facts.class_names)._asdict(),
+        **totals_of(images, rows, answers, facts.class_names),
         metrics=measure(answers.probabilities, known, facts, images.readable().groups),
         training_metrics=facts.metrics,
         images_per_second=len(images.readable_rows) / max(seconds, 1e-9),

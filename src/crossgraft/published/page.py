@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from crossgraft.published.record import PublishedRecord
 from crossgraft.rank.plots import critical_difference_figure
 from crossgraft.rank.published.record import (
@@ -12,7 +14,7 @@ from crossgraft.rank.published.record import (
     ReproductionRecord,
     ScenarioRecord,
 )
-from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, table_of, words
@@ -180,10 +182,8 @@ def _friedman(test: FriedmanRecord) -> str:
 
 def _friedman_figure(test: FriedmanRecord, *, identifier: str) -> Figure:
     drawn = test.methods, test.mean_ranks, test.cliques, test.critical_difference
-    wide = critical_difference_figure(*drawn, identifier=identifier)
-    narrow = critical_difference_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
     caption = f"Mean ranks over {test.num_targets} targets. A bar joins methods that differ by less than the critical difference."
-    return Figure([wide], caption=caption, narrow=[narrow])
+    return figure_for_screens(partial(critical_difference_figure, *drawn), identifier=identifier, caption=caption)
 
 
 def _mean(mean: MeanRecord | None, as_text: NumberFormat, *, none: str = MISSING) -> Cell:

@@ -246,9 +246,9 @@ def _check_separable(title: str, ranking: RankingByScore) -> CheckRecord:
     if not equal:
         text = f"The 95 % interval of every difference between neighbours by {title} excludes 0."
         return CheckRecord(title="Order of neighbours", severity="passed", text=text)
-    found = "The only pair" if len(ranking.pairs) == 1 else f"{len(equal)} of {len(ranking.pairs)} pairs"
+    which = "The only pair" if len(ranking.pairs) == 1 else f"{len(equal)} of {len(ranking.pairs)} pairs"
     verb = "is" if len(equal) == 1 else "are"
-    text = f"{found} of neighbours by {title} {verb} not separable: {'; '.join(equal)}."
+    text = f"{which} of neighbours by {title} {verb} not separable: {'; '.join(equal)}."
     return CheckRecord(title="Order of neighbours", severity="notice", text=text)
 
 

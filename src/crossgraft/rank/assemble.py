@@ -186,10 +186,7 @@ def _cell(model: str, evaluation: ScoreEvaluation) -> ScoreCell:
         no_interval, estimate = "The score is the same without any block of images.", None
     return cell.model_copy(
         update={
-            "value": full.value,
-            "standard_error": estimate.standard_error if estimate else None,
-            "low": estimate.low if estimate else None,
-            "high": estimate.high if estimate else None,
+            **(estimate._asdict() if estimate else {"value": full.value}),
             "no_interval_reason": no_interval,
             "jackknife_values": replicates if estimate else [],
             "redrawn_values": redrawn,

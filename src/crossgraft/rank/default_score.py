@@ -104,22 +104,22 @@ def default_evidence(default: str = DEFAULT_PRIMARY) -> DefaultEvidence:
 @cache
 def default_reason() -> str:
     """Why the default is what it is, in one sentence without its final stop."""
-    found = default_evidence()
-    means = {TITLES[name]: _TWO(mean.value) for name, mean in found.means.items()}
+    evidence = default_evidence()
+    means = {TITLES[name]: _TWO(mean.value) for name, mean in evidence.means.items()}
     listed = joined([f"{title} {mean}" for title, mean in means.items()])
     name = TITLES[DEFAULT_PRIMARY]
     others = [TITLES[other] for other in PLAIN_SCORES if other != DEFAULT_PRIMARY]
-    if found.better:
-        verdict = f"although {joined([TITLES[other] for other in found.better])} did better"
+    if evidence.better:
+        verdict = f"although {joined([TITLES[other] for other in evidence.better])} did better"
     else:
         verdict = f"and published results do not separate {name} from {joined(others)}"
     prior = (
-        f"{joined(found.beats_prior)} beats the static prior ({_TWO(found.prior.value)})"
-        if found.beats_prior
-        else f"nothing beats the static prior ({_TWO(found.prior.value)}), which never looks at the images"
+        f"{joined(evidence.beats_prior)} beats the static prior ({_TWO(evidence.prior.value)})"
+        if evidence.beats_prior
+        else f"nothing beats the static prior ({_TWO(evidence.prior.value)}), which never looks at the images"
     )
     return (
-        f"the default, as it needs features and labels only, {verdict} (mean weighted Kendall in {found.num_rankings} "
+        f"the default, as it needs features and labels only, {verdict} (mean weighted Kendall in {evidence.num_rankings} "
         f"medical rankings: {listed}); {prior}"
     )
 
@@ -133,12 +133,12 @@ def _taus(benchmark: Benchmark, name: str) -> np.ndarray:
 
 def _beats_prior(benchmarks: Sequence[Benchmark]) -> list[str]:
     """Titles of contenders whose gain over the static prior has an interval above 0 on some benchmark."""
-    found: dict[str, None] = {}
+    winners: dict[str, None] = {}
     for benchmark in benchmarks:
         prior = agreement_by_target(held_out_prior(benchmark), benchmark.results)
         rivals = [(entry.title, agreement_by_target(entry.values, benchmark.results)) for entry in contenders(benchmark)]
         rivals += [(name, np.array(cells, dtype=np.float64)) for name, cells in benchmark.printed.items()]
         for title, taus in rivals:
             if (mean_over_targets(taus - prior, benchmark.groups).low or 0.0) > 0:
-                found[title] = None
-    return list(found)
+                winners[title] = None
+    return list(winners)

@@ -59,10 +59,10 @@ class ColdStart(NamedTuple):
         neutral = float(np.nanmean(top1)) if np.isfinite(top1).any() else 0.0
         values = self.slope * np.where(np.isnan(top1), neutral, top1)
         for place, name in enumerate(weights):
-            said = [of_publication[name] for of_publication in self.beyond.values() if name in of_publication]
-            if said:
-                reliability = len(said) * self.agreement / (1 + (len(said) - 1) * self.agreement)
-                values[place] += reliability * float(np.mean(said))
+            beyond_top1 = [of_publication[name] for of_publication in self.beyond.values() if name in of_publication]
+            if beyond_top1:
+                reliability = len(beyond_top1) * self.agreement / (1 + (len(beyond_top1) - 1) * self.agreement)
+                values[place] += reliability * float(np.mean(beyond_top1))
         return values
 
 
@@ -179,8 +179,8 @@ def publication_of(origin: str) -> str:
 
 def imagenet_top1(weights: Sequence[str]) -> PerModel:
     """ImageNet top-1 in percent, as timm or torchvision publish it; NaN where they do not."""
-    found = [imagenet_results().get(name) for name in weights]
-    return np.array([np.nan if each is None else each.top1_percent for each in found])
+    results = [imagenet_results().get(name) for name in weights]
+    return np.array([np.nan if each is None else each.top1_percent for each in results])
 
 
 def standard_top1(weights: Sequence[str]) -> PerModel:
@@ -237,14 +237,14 @@ def _slope(tables: Sequence[Means]) -> float:
 
 def _beyond(tables: Sequence[Means], slope: float) -> Means:
     """r: what one publication says of each of its weights beyond b·x, less its level; the mean over its tables."""
-    found: dict[str, list[float]] = {}
+    left_of: dict[str, list[float]] = {}
     for means in tables:
         x, z = standard_top1(list(means)), np.array(list(means.values()))
         neutral = float(np.nanmean(x)) if np.isfinite(x).any() else 0.0
         left = z - slope * np.where(np.isnan(x), neutral, x)
         for name, value in zip(means, (left - left.mean()).tolist(), strict=True):
-            found.setdefault(name, []).append(value)
-    return {name: float(np.mean(values)) for name, values in found.items()}
+            left_of.setdefault(name, []).append(value)
+    return {name: float(np.mean(values)) for name, values in left_of.items()}
 
 
 def _agreement(beyond: Mapping[str, Means]) -> float:

@@ -118,9 +118,9 @@ def _only_numeric_column(path: Path, header: Sequence[str], rows: Sequence[Mappi
 
     numeric = [name for name in header if name != "model" and rows and all(is_number(row[name]) for row in rows)]
     if len(numeric) != 1:
-        found = ", ".join(numeric) or "none"
+        columns = ", ".join(numeric) or "none"
         raise UsageError(
-            f"{path} must have one column of numbers beside `model`; found: {found}. Name it with --ground-truth-column."
+            f"{path} must have one column of numbers beside `model`; found: {columns}. Name it with --ground-truth-column."
         )
     return numeric[0]
 
@@ -154,7 +154,7 @@ def _agree(score: str, family: str | None, values: Sequence[float], truth: Seque
         return empty.model_copy(update={"reason": "the score or the results are the same for every model"})
     p_value = permutation_p_value(weighted_kendall, x, y, seed=seed)
     result = empty.model_copy(update={"weighted_kendall": tau, "p_value": p_value})
-    found = weighted_kendall_interval(x, y)
-    if found.low is None:
-        return result.model_copy(update={"reason": f"no interval: {found.reason}"})
-    return result.model_copy(update={"low": found.low, "high": found.high})
+    agreed = weighted_kendall_interval(x, y)
+    if agreed.low is None:
+        return result.model_copy(update={"reason": f"no interval: {agreed.reason}"})
+    return result.model_copy(update={"low": agreed.low, "high": agreed.high})

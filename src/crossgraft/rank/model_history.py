@@ -32,7 +32,6 @@ from crossgraft.rank.results_store import (
 from crossgraft.records.base import CheckRecord
 from crossgraft.statistics import Estimate, jackknife_interval
 from crossgraft.words.formatting import NumberFormat
-from crossgraft.words.formatting import joined as joined
 
 
 def score_title(record: RankingRecord, score: str) -> str:
@@ -241,12 +240,12 @@ def group_of_target(name: str, rows: Sequence[KnownResult]) -> str | None:
 @cache
 def printed_names() -> Mapping[str, tuple[str, ...]]:
     """A target of the shipped tables → how publications write it (``oxford_flowers102``), in plain letters."""
-    found: dict[str, dict[str, None]] = {}
+    spellings: dict[str, dict[str, None]] = {}
     for name in COMPRESSED:
         document = compressed(name)
         for target, printed in zip(document["targets"], document["names_in_source"], strict=True):
-            found.setdefault(target, {})[_plain(printed)] = None
-    return {target: tuple(names) for target, names in found.items()}
+            spellings.setdefault(target, {})[_plain(printed)] = None
+    return {target: tuple(names) for target, names in spellings.items()}
 
 
 def _torchvision_columns() -> Mapping[str, str]:

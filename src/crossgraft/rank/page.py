@@ -4,22 +4,132 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 
+from crossgraft.data.describe import describe_data
 from crossgraft.data.page import data_section
 from crossgraft.models.record import ModelRecord
-from crossgraft.rank.model_history import cells_by_model, joined, score_format, score_title
+from crossgraft.options.command import DATA
+from crossgraft.rank.model_history import cells_by_model, score_format, score_title
 from crossgraft.rank.page_scores import against_primary, rankings_section, scores_section
-from crossgraft.rank.page_verdict import ranking_heading, verdict_section
+from crossgraft.rank.plots import ranking_figure
 from crossgraft.rank.ranking import refuse_incomplete
-from crossgraft.rank.record import AgreementRecord, GroundTruthRecord, PriorRecord, RankingByScore, RankingRecord, ScoreCell
-from crossgraft.report.blocks import Block, Figure, Items, Paragraph, Section
+from crossgraft.rank.record import GroundTruthRecord, PriorRecord, RankingByScore, RankingRecord, ScoreCell
+from crossgraft.report.blocks import Block, Figure, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind, SectionBuilder
 from crossgraft.report.plots.scatter import Interval, is_drawable, scatter_figure
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Cell, Column, Table, counts, interval, number, table_of, whole, words
-from crossgraft.report.verdict import checks_section, provenance_section, references_section
+from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
+from crossgraft.report.verdict import (
+    Caveat,
+    CaveatOf,
+    Following,
+    caveats_of,
+    checks_section,
+    found_by_checks,
+    in_one_line,
+    of_check,
+    provenance_section,
+    references_section,
+    unsound_data,
+    verdict_blocks,
+)
 from crossgraft.tasks import recorded_task
-from crossgraft.words.formatting import NumberFormat, counted, short_fingerprint
+from crossgraft.words.formatting import NumberFormat, counted, joined, short_fingerprint
+
+
+def verdict_section(source: Source[RankingRecord]) -> Section:
+    """The advice with its biggest caveat and what to type next, what is known from other targets, and one figure."""
+    record = source.record
+    return Section(
+        name="verdict",
+        title="Verdict",
+        part="verdict",
+        blocks=[
+            *verdict_blocks(record.advice, caveats_of(source, RANKING_CAVEATS), after_ranking(source)),
+            Paragraph(f"Ordered by {score_title(record, record.primary_score)}: {_sentence(record.primary_reason)}"),
+            *([Paragraph(record.prior.summary, tone="quiet")] if record.prior else []),
+            _ranking_figure(source),
+        ],
+    )
+
+
+def _speaks_against_the_best(source: Source[RankingRecord]) -> Caveat | None:
+    """A control that does as well as the best model."""
+    return None if source.record.caution is None else Caveat(source.record.caution)
+
+
+def _warned(source: Source[RankingRecord]) -> Caveat | None:
+    """The first warning of the checks that the advice does not say itself."""
+    unsaid = [check for check in source.record.checks if check.title not in _SAID_BY_THE_ADVICE]
+    return of_check(found_by_checks(unsaid, "warning"))
+
+
+def _not_assessed(source: Source[RankingRecord]) -> Caveat | None:
+    """Patient leakage that was not looked for."""
+    return of_check(
+        next((check for check in source.record.checks if check.title == _LEAKAGE and check.severity == "not assessed"), None)
+    )
+
+
+_SAID_BY_THE_ADVICE = ("Random weights", "Shuffled labels")
+_LEAKAGE = "Patient leakage"
+RANKING_CAVEATS: tuple[CaveatOf[RankingRecord], ...] = (unsound_data, _speaks_against_the_best, _warned, _not_assessed)
+"""The most severe first, in the order of ``report.verdict``."""
+
+
+def after_ranking(source: Source[RankingRecord]) -> Following:
+    """To fine-tune the best model; to look at the data where nothing speaks for any."""
+    record, typed = source.record, source.typed
+    data = typed.data if typed.verb == "rank" else DATA
+    ranked = [row.model for row in record.ranking(record.primary_score).rows if row.rank is not None]
+    advised = ranked if record.advised is None else record.advised
+    if not advised:
+        return Following(typed.then("check", data), "to look for what is wrong with the images")
+    best = typed.model_called(advised[0], among=[model.name for model in record.models])
+    line = typed.then("tune", data, flags=[("--model", best)])
+    return Following(line, f"to fine-tune {advised[0]}")
+
+
+def ranking_heading(source: Source[RankingRecord]) -> Heading:
+    """Name of the data, and what was ranked on how much."""
+    record = source.record
+    candidates = sum(model.role == "candidate" for model in record.models)
+    controls = len(record.models) - candidates
+    data = describe_data(record.dataset, labels_left_out=len(record.labels_left_out))
+    summary = f"{data} · {counted(candidates, 'model')}, {counted(controls, 'control')} · {counted(len(record.scores), 'score')}"
+    return Heading(
+        title=record.dataset.name, summary=summary, advice=in_one_line(record.advice, caveats_of(source, RANKING_CAVEATS))
+    )
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def _ranking_figure(source: Source[RankingRecord]) -> Figure:
+    record = source.record
+    ranking = record.ranking(record.primary_score)
+    candidates = sum(row.role == "candidate" for row in ranking.rows)
+    valueless = [row.model for row in ranking.rows if record.cell(row.model, ranking.score).value is None]
+    controls = len(ranking.rows) - candidates
+    caption = [
+        f"{counted(candidates, 'model')} on {counted(record.dataset.num_images, 'image')}.",
+        "Each dot is a value, the line through it its 95 % jackknife interval.",
+        "Brackets on the right join models that the images cannot tell apart.",
+    ]
+    if controls:
+        caption.append(f"Hollow: {counted(controls, 'control')} with random weights.")
+        caption.append("An interval of a control that leaves the frame is cut off.")
+    if ranking.best_shuffled is not None:
+        caption.append(
+            "Dashed: the best value of any of them with shuffled labels; the table of scores says which are above their own."
+        )
+    if valueless:
+        caption.append(f"Without a value: {joined(valueless)}.")
+    draw = partial(ranking_figure, record, ranking.score)
+    return figure_for_screens(draw, identifier=f"{source.prefix}ranking", caption=" ".join(caption))
+
 
 _CORRELATION = NumberFormat(decimals=2)
 _P_VALUE = NumberFormat(decimals=3)
@@ -63,18 +173,17 @@ def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
 
 
 def _table(record: RankingRecord) -> Table:
-    columns = [
-        Column("Score"),
-        Column("Models within"),
-        Column("n", numeric=True),
-        Column("Weighted Kendall", numeric=True),
-        Column("95 % interval", numeric=True, csv_titles=("low", "high")),
-        Column("p (permutation)", numeric=True),
-    ]
-    return Table(
+    return table_of(
+        record.agreement,
+        [
+            (Column("Score"), lambda entry: words(score_title(record, entry.score))),
+            (Column("Models within"), lambda entry: words(entry.family or "all models")),
+            (Column("n", numeric=True), lambda entry: whole(entry.num_models)),
+            (Column("Weighted Kendall", numeric=True), lambda entry: number(entry.weighted_kendall, _CORRELATION)),
+            (INTERVAL, lambda entry: interval(entry.low, entry.high, _CORRELATION)),
+            (Column("p (permutation)", numeric=True), lambda entry: number(entry.p_value, _P_VALUE)),
+        ],
         caption="Rank agreement of each score with the fine-tuned results (1: same order, −1: reversed)",
-        columns=columns,
-        rows=[_row(record, entry) for entry in record.agreement],
         file_name="agreement",
         notes=[
             f"{score_title(record, entry.score)}, {entry.family or 'all models'}: {entry.reason.rstrip('.')}."
@@ -82,17 +191,6 @@ def _table(record: RankingRecord) -> Table:
             if entry.reason
         ],
     )
-
-
-def _row(record: RankingRecord, entry: AgreementRecord) -> list[Cell]:
-    return [
-        words(score_title(record, entry.score)),
-        words(entry.family or "all models"),
-        whole(entry.num_models),
-        number(entry.weighted_kendall, _CORRELATION),
-        interval(entry.low, entry.high, _CORRELATION),
-        number(entry.p_value, _P_VALUE),
-    ]
 
 
 def controls_section(source: Source[RankingRecord]) -> Section:
@@ -272,8 +370,8 @@ def _notes(record: RankingRecord) -> list[str]:
 def _who_spoke(prior: PriorRecord) -> str:
     """Every table, or command, with the models that it speaks of."""
     of_origin = {origin: [row.model for row in prior.rows if origin in row.origins] for origin in prior.origins}
-    said = [f"{origin}: {joined(models)}" for origin, models in of_origin.items() if models]
-    return f"Who spoke for which model: {'; '.join(said)}."
+    models_of_origins = [f"{origin}: {joined(models)}" for origin, models in of_origin.items() if models]
+    return f"Who spoke for which model: {'; '.join(models_of_origins)}."
 
 
 def warnings_section(source: Source[RankingRecord]) -> Section:
@@ -284,15 +382,11 @@ def warnings_section(source: Source[RankingRecord]) -> Section:
         for warning in cell.warnings:
             models[cell.score, warning].append(cell.model)
     items = [
-        f"{score_title(record, score)}, {_whom(names, among=len(record.models))}: {text}"
+        f"{score_title(record, score)}, {'every model' if len(names) == len(record.models) else joined(names)}: {text}"
         for (score, text), names in models.items()
     ]
     blocks = [Items(items)] if items else [Paragraph("No score gave a warning.", tone="quiet")]
     return Section(name="warnings", title="Warnings of scores", part="checks", blocks=blocks)
-
-
-def _whom(names: Sequence[str], *, among: int) -> str:
-    return "every model" if len(names) == among else joined(names)
 
 
 BELOW_THE_VERDICT: tuple[SectionBuilder, ...] = (

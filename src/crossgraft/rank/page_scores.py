@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from crossgraft.rank.model_history import cells_by_model, joined, score_format, score_title
+from crossgraft.rank.model_history import cells_by_model, score_format, score_title
 from crossgraft.rank.record import RankingByScore, RankingRecord, RankRow, ScoreCell
 from crossgraft.report.blocks import Block, Figure, Folded, Section
 from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure
 from crossgraft.report.plots.svg import family_marks
 from crossgraft.report.source import Source
 from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words, yes_or_no
-from crossgraft.words.formatting import NumberFormat, compress_ranks, counted
+from crossgraft.words.formatting import NumberFormat, compress_ranks, counted, joined
 
 
 def against_primary(record: RankingRecord, other: Mapping[str, Interval], *, last_rank: int) -> list[Point]:

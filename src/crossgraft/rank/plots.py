@@ -66,7 +66,7 @@ def critical_difference_figure(
     difference: float,
     *,
     identifier: str,
-    is_narrow: bool = False,
+    is_wide: bool = True,
 ) -> Markup:
     """Draw the diagram of Demšar (2006): best on the left.
 
@@ -76,11 +76,11 @@ def critical_difference_figure(
         cliques: Groups of indices that the test cannot tell apart; each becomes a bar.
         difference: Nemenyi's critical difference, drawn to scale.
         identifier: Unique on the page.
-        is_narrow: For the screen of a phone, with all names on one side.
+        is_wide: Else for the screen of a phone, with all names on one side.
     """
     order = sorted(range(len(methods)), key=lambda index: mean_ranks[index])
-    num_left = len(order) if is_narrow else (len(order) + 1) // 2
-    across = _Across(_SMALL_SCREEN if is_narrow else _WIDTH, _SIDE, _NO_NAMES if is_narrow else _SIDE, num_methods=len(methods))
+    num_left = (len(order) + 1) // 2 if is_wide else len(order)
+    across = _Across(_WIDTH if is_wide else _SMALL_SCREEN, _SIDE, _SIDE if is_wide else _NO_NAMES, num_methods=len(methods))
     bars = _BAR_ROW * len(cliques)
     height = _TOP + bars + _ROW * num_left + 14
 
@@ -151,7 +151,7 @@ class _Layout(NamedTuple):
     legend_columns: int
 
 
-def ranking_figure(record: RankingRecord, score: str, *, identifier: str, narrow: bool = False) -> Markup:
+def ranking_figure(record: RankingRecord, score: str, *, identifier: str, is_wide: bool = True) -> Markup:
     """Draw the order of the models by ``score``.
 
     Families differ by colour and marker, controls are hollow and faint, a dashed line marks the best value
@@ -161,7 +161,7 @@ def ranking_figure(record: RankingRecord, score: str, *, identifier: str, narrow
         record: The ranking.
         score: Name of one of its scores.
         identifier: Unique on the page.
-        narrow: Draw for a screen of about 360 pixels.
+        is_wide: Else for a screen of about 360 pixels.
     """
     ranking = record.ranking(score)
     title = next(entry.title for entry in record.scores if entry.name == score)
@@ -169,7 +169,7 @@ def ranking_figure(record: RankingRecord, score: str, *, identifier: str, narrow
     controls = any(row.role != "candidate" for row in ranking.rows)
     lanes = _lanes(inseparable_runs(ranking.rows))
     rows = _row_positions(ranking.rows)
-    layout = _layout([row.model for row in ranking.rows], narrow=narrow)
+    layout = _layout([row.model for row in ranking.rows], is_wide=is_wide)
     above = _LEGEND_LINE * math.ceil((len(marks) + controls) / layout.legend_columns) + 4
     middle = (rows[-1] + 1 + _ABOVE_FIRST_ROW) * layout.row_height
     height = above + middle + _BELOW
@@ -222,8 +222,8 @@ def _lanes(runs: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     return lanes
 
 
-def _layout(names: Sequence[str], *, narrow: bool) -> _Layout:
-    if narrow:
+def _layout(names: Sequence[str], *, is_wide: bool) -> _Layout:
+    if not is_wide:
         return _Layout(340, 42, left=_RANK_COLUMN, longest_label=36, names_above=True, legend_columns=2)
     longest = min(max(len(name) for name in names), _LONGEST_NAME_BESIDE)
     left = _RANK_COLUMN + longest * PIXELS_PER_CHARACTER + 14

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_COLUMNS = {"value", "low", "high", "largest_shuffled", "above_shuffled", "seconds", "peak_bytes"}
+
+
 def refuse_incomplete(record: RankingRecord, path: Path) -> None:
     """Every name that a ranking mentions must have its model, its score and its cell.
 
@@ -92,13 +95,7 @@ class Ranking(Result[RankingRecord]):
                 "role": record.model(cell.model).role,
                 "score": cell.score,
                 "rank": ranks[cell.score, cell.model],
-                "value": cell.value,
-                "low": cell.low,
-                "high": cell.high,
-                "largest_shuffled": cell.largest_shuffled,
-                "above_shuffled": cell.above_shuffled,
-                "seconds": cell.seconds,
-                "peak_bytes": cell.peak_bytes,
+                **cell.model_dump(include=_COLUMNS),
                 "reason": cell.reason or cell.no_interval_reason,
             }
             for cell in record.cells

@@ -87,7 +87,8 @@ def foresee(zoo: Zoo, members: Sequence[Member], *, with_measuring: bool) -> Non
     if not costs:  # said only where somebody reads it
         zoo.reporter.say("How long all of it takes could not be measured before the start.")
         return
-    mean = MemberCost(*np.mean([_as_row(cost) for cost in costs.values()], axis=0).tolist())
+    rows = [(cost.loading, cost.looking, cost.scoring, cost.measuring) for cost in costs.values()]
+    mean = MemberCost(*np.mean(rows, axis=0).tolist())
     known = [(member, costs.get(member.spec.architecture_key, mean)) for member in members]
     zoo.reporter.expect(_pieces(zoo, known, with_measuring=with_measuring), _in_words(zoo, members))
 
@@ -210,10 +211,6 @@ def _in_words(zoo: Zoo, members: Sequence[Member]) -> str:
     controls = len(members) - number
     parts += [f"{count(controls)} random control{'s' if controls > 1 else ''}"] if controls else []
     return ", ".join([*parts, f"{count(1 + len(zoo.resampling.blocks) + len(zoo.resampling.shuffled_labels))} rounds each"])
-
-
-def _as_row(cost: MemberCost) -> list[float]:
-    return [cost.loading, cost.looking, cost.scoring, cost.measuring]
 
 
 @dataclass(frozen=True)

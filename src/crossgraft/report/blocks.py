@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 from markupsafe import Markup
 
@@ -78,6 +78,20 @@ class Figure:
     drawings: Sequence[Markup]
     caption: str
     narrow: Sequence[Markup] = ()
+
+
+class DrawnForScreens(Protocol):
+    """Makes a drawing, for a wide screen or for that of a phone."""
+
+    def __call__(self, *, identifier: str, is_wide: bool) -> Markup:
+        """Ids of the drawing begin with ``identifier``."""
+        ...
+
+
+def figure_for_screens(draw: DrawnForScreens, *, identifier: str, caption: str) -> Figure:
+    """One drawing, made for wide screens and for phones."""
+    wide, narrow = draw(identifier=identifier, is_wide=True), draw(identifier=f"{identifier}-narrow", is_wide=False)
+    return Figure([wide], caption=caption, narrow=[narrow])
 
 
 @dataclass(frozen=True)

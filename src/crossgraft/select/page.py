@@ -36,9 +36,9 @@ from crossgraft.words.visible import visible
 
 def selected_in_words(record: SelectionRecord) -> str:
     """The answer: the model, what it reaches on test, and among how many it was found."""
-    found = record.metric(record.primary_metric)
-    guess = None if found is None else guessing(found.metric, num_choices(record))
-    value = "" if found is None else f" On test: {metric_in_words(found, guess=guess)}."
+    primary = record.metric(record.primary_metric)
+    guess = None if primary is None else guessing(primary.metric, num_choices(record))
+    value = "" if primary is None else f" On test: {metric_in_words(primary, guess=guess)}."
     return f"{record.selected} is handed over, fine-tuned.{value} {_why(record)}"
 
 
@@ -87,17 +87,17 @@ def separable_in_words(record: SelectionRecord) -> str | None:
         return f"Whether chance decided is not known: the error of {metric_name_in_words(record.selection_metric)} on val is not."
     if not record.not_separable:
         return f"Val tells {record.leader} apart from every other model that was trained."
-    said = f"Val does not tell {record.leader} apart from {joined(record.not_separable)}."
+    text = f"Val does not tell {record.leader} apart from {joined(record.not_separable)}."
     if record.expected_regret is not None:
-        said += (
+        text += (
             f" Beside the best of those trained, {record.selected} is expected to be worse by "
             f"{_three_decimals(record.expected_regret)} of {metric_name_in_words(record.selection_metric)}."
         )
     sizes = {row.name: row.num_parameters for row in record.candidates}
     smaller = [name for name in record.not_separable if sizes[name] < sizes[record.leader]]
     if record.prefer == "accurate" and smaller:
-        said += f" {smaller[0]} is smaller: --prefer small would hand it over."
-    return said
+        text += f" {smaller[0]} is smaller: --prefer small would hand it over."
+    return text
 
 
 def next_hour_in_words(record: SelectionRecord) -> str | None:
@@ -159,8 +159,8 @@ def val_tells_nothing(source: Source[SelectionRecord]) -> Caveat | None:
 def may_be_guessing(source: Source[SelectionRecord]) -> Caveat | None:
     """On test the model may be no better than guessing."""
     record = source.record
-    found = record.metric(record.primary_metric)
-    doubt = None if found is None else doubt_in_words(found, num_choices(record))
+    primary = record.metric(record.primary_metric)
+    doubt = None if primary is None else doubt_in_words(primary, num_choices(record))
     return None if doubt is None else Caveat(doubt)
 
 
@@ -251,8 +251,8 @@ def selection_verdict_section(source: Source[SelectionRecord]) -> Section:
     """The answer, its cost, what val does not tell apart, and what another hour would train."""
     record = source.record
     blocks = verdict_blocks(selected_in_words(record), caveats_of(source, SELECTION_CAVEATS), after_selection(source))
-    said = [cost_in_words(record), separable_in_words(record), next_hour_in_words(record)]
-    blocks += [Paragraph(text) for text in said if text is not None]
+    texts = [cost_in_words(record), separable_in_words(record), next_hour_in_words(record)]
+    blocks += [Paragraph(text) for text in texts if text is not None]
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
 

@@ -69,10 +69,10 @@ def parse_budget(text: str) -> Budget:
     >>> parse_budget("30min").fixed_seconds, parse_budget("25%").share
     (1800.0, 0.25)
     """
-    found = _TEXT.fullmatch(text.strip())
-    if found is None:
+    match = _TEXT.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"--budget {text}: this is no time and no share. {_EXAMPLES}")
-    number, unit = float(found["number"]), found["unit"].lower()
+    number, unit = float(match["number"]), match["unit"].lower()
     if unit == "%":
         if not 0 < number <= 100:
             raise UsageError(f"--budget {text}: a share lies above 0% and at most at 100%. {_EXAMPLES}")

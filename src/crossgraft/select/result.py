@@ -163,12 +163,12 @@ def _candidates(
     trials = {trial.model: trial for trial in selected.trials}
     own = trials[preference.model]
     places = {each.name: place for place, each in enumerate(in_order(candidates_of(plan)), start=1)}
-    found: list[CandidateRecord] = []
+    rows: list[CandidateRecord] = []
     for model in plan.models:
         trial = trials.get(model.name)
         is_other = trial is not None and trial.value is not None and trial is not own
         state, reason = _fate(model, trial, plan, selected, preference)
-        found.append(
+        rows.append(
             CandidateRecord(
                 name=model.name,
                 state=state,
@@ -183,7 +183,7 @@ def _candidates(
                 booked_seconds=(model.seconds or 0.0) if trial else 0.0,
             )
         )
-    return sorted(found, key=lambda row: (_STATES.index(row.state), -(row.val or 0.0), row.place or 0))
+    return sorted(rows, key=lambda row: (_STATES.index(row.state), -(row.val or 0.0), row.place or 0))
 
 
 def _fate(

@@ -103,12 +103,12 @@ def equal_costs(seconds: Mapping[str, float]) -> dict[str, float]:
     >>> equal_costs({"a": 10.0, "b": 11.0, "c": 12.0, "d": 20.0})
     {'a': 11.0, 'b': 11.0, 'c': 11.0, 'd': 20.0}
     """
-    left, found = sorted(seconds.values()), dict[float, float]()
+    left, medians = sorted(seconds.values()), dict[float, float]()
     while left:
         group = [cost for cost in left if cost <= left[0] * (1 + COST_NOISE)]
-        found |= dict.fromkeys(group, float(np.median(group)))
+        medians |= dict.fromkeys(group, float(np.median(group)))
         left = left[len(group) :]
-    return {name: found[cost] for name, cost in seconds.items()}
+    return {name: medians[cost] for name, cost in seconds.items()}
 
 
 def seconds_of_all(candidates: Sequence[Candidate], num_parallel: int = 1) -> float:
@@ -143,7 +143,7 @@ def run_selection(
     num_parallel: int = 1,
     limit: float | None = None,
     is_blind: bool = False,
-    told: Callable[[float], object] = lambda _: None,
+    on_round: Callable[[float], object] = lambda _: None,
 ) -> Selected:
     """Train models in order while the budget lasts, and take the best on val.
 
@@ -154,7 +154,7 @@ def run_selection(
         num_parallel: Models that are trained at the same time, ≥ 1.
         limit: Largest value that val can show; None where there is none.
         is_blind: Whether val is too small to tell models apart: then the first in the order that fits is the only one.
-        told: Called after each round with the seconds that it was booked for.
+        on_round: Called after each round with the seconds that it was booked for.
 
     Raises:
         UsageError: The budget is below one training; the message has the least that works.
@@ -168,7 +168,7 @@ def run_selection(
         trials.extend(train([each.name for each in some]))
         seconds_of_round = max(each.seconds for each in some)
         booked += seconds_of_round
-        told(seconds_of_round)
+        on_round(seconds_of_round)
 
     def best() -> Trial | None:
         return _best(trials, order)
@@ -176,11 +176,11 @@ def run_selection(
     ending: Ending = "budget"
     for some in _rounds(order, seconds, 1 if is_blind else num_parallel):
         go(some)
-        found = best()
-        if found is not None and (is_blind or _is_at(found.value, limit)):
+        leader = best()
+        if leader is not None and (is_blind or _is_at(leader.value, limit)):
             ending = "val tells nothing" if is_blind else "limit of val"
             break
-    while (found := best()) is None:  # nothing within the budget ended with a model: what is soonest
+    while (leader := best()) is None:  # nothing within the budget ended with a model: what is soonest
         left = [each for each in order if each.name not in {trial.model for trial in trials}]
         if not left:
             reasons = "; ".join(f"{trial.model}: {trial.reason}" for trial in trials)
@@ -189,10 +189,10 @@ def run_selection(
     smallest = _smallest_left(order, trials)
     if ending == "limit of val" and smallest and smallest.seconds <= seconds - booked + _ROUNDING:
         go([smallest])
-        found = best() or found
+        leader = best() or leader
     if len(trials) == len(order) and ending == "budget":
         ending = "all trained"
-    return Selected(found.model, tuple(trials), booked, ending)
+    return Selected(leader.model, tuple(trials), booked, ending)
 
 
 def _rounds(order: Sequence[Candidate], seconds: float, num_parallel: int) -> Iterator[list[Candidate]]:

@@ -40,7 +40,7 @@ class WholeTraining(Work[str, Trial]):
 
 
 def train_models(
-    study: SelectionStudy, models: Sequence[str], executor: Executor | None, told: Callable[[Trial], object]
+    study: SelectionStudy, models: Sequence[str], executor: Executor | None, on_trial: Callable[[Trial], object]
 ) -> list[Trial]:
     """Train models wholly, as many at a time as there are workers; one that fails has a reason.
 
@@ -48,7 +48,7 @@ def train_models(
         study: What all trainings share.
         models: Their names.
         executor: Where trainings are done; None: one after the other in this process.
-        told: Called in this process with each trial as it comes.
+        on_trial: Called in this process with each trial as it comes.
     """
     return [
         _trial(outcome)
@@ -56,7 +56,7 @@ def train_models(
             [Job(f"{model} full", model) for model in models],
             WholeTraining(study if executor is None else study.quiet()),
             keep_going=True,
-            told=lambda outcome: told(_trial(outcome)),
+            told=lambda outcome: on_trial(_trial(outcome)),
             executor=executor,
         )
     ]

@@ -1,12 +1,14 @@
-"""How exactly val measures: the standard error of a metric from the finite number of images."""
+"""How exactly val measures: the standard error of a metric from the finite number of images, and what models share of it."""
 
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
 from crossgraft.metrics.words import metric_name_in_words
+from crossgraft.rank.published.tables import published_tables
 from crossgraft.tasks import Task
 from crossgraft.types import Targets
 
@@ -22,7 +24,7 @@ def standard_error(metric: str, value: float, targets: Targets, num_classes: int
 
     The AUC of each class against the others by Hanley and McNeil (Radiology 143 (1982) 29), their mean with the classes as
     independent; shares by the binomial distribution, balanced ones with the mean variance over classes. Models are measured on
-    the same images, so that differences between them are known better than this says: see ``rank.shared_images``. A value at the
+    the same images, so that differences between them are known better than this says: see ``shared_share``. A value at the
     end of its range is taken as half an image away from it, so that no value is without error.
 
     Args:
@@ -77,3 +79,40 @@ def _hanley_mcneil(auc: float, positives: int, negatives: int) -> float:
     q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     spread = auc * (1 - auc) + (positives - 1) * (q1 - auc**2) + (negatives - 1) * (q2 - auc**2)
     return max(spread, 0.0) / (positives * negatives)
+
+
+NUM_VALIDATION = {"shift": 200}
+"""Val images of a target, for each table with results on val."""
+
+
+@cache
+def shared_share(without_group: str | None = None) -> float:
+    """How much of the error of a value on val networks share, because all are measured on the same images: ρ in [0, 0.95].
+
+    With D_m the difference between val and test of network m on one target, b² the mean binomial variance of val, and errors on
+    test, which has many more images, left out,
+
+        ρ = 1 − Var_m(D)/b²,
+
+    the variance robust (from the median absolute deviation), because of some networks val and test differ by more than chance. ρ
+    is the median over the published targets that have both, related ones as one. What is shared moves all networks alike and
+    decides nothing; √(1 − ρ) of the error is each network's own.
+
+    Args:
+        without_group: Targets of a group that it is learned without.
+    """
+    groups: dict[str, list[float]] = {}
+    for table in published_tables():
+        if table.validation is None or table.name not in NUM_VALIDATION:
+            continue
+        for val, test, group in zip(table.validation, table.results, table.groups, strict=True):
+            if group != without_group:
+                groups.setdefault(group, []).append(_share(val, test, NUM_VALIDATION[table.name]))
+    return float(np.clip(np.median([np.mean(shares) for shares in groups.values()]), 0.0, 0.95))
+
+
+def _share(val: np.ndarray, test: np.ndarray, num_val: int) -> float:
+    known = np.isfinite(val) & np.isfinite(test)
+    difference = (val - test)[known]
+    spread = 1.4826 * float(np.median(np.abs(difference - np.median(difference))))
+    return 1 - spread**2 / (float(np.mean(val[known] * (1 - val[known]))) / num_val)

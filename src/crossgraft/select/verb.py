@@ -18,7 +18,6 @@ from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options._option import configuration
 from crossgraft.rank.expected_order import ExpectedOrder
 from crossgraft.rank.model_history import look_up_known_results
-from crossgraft.rank.shared_images import shared_share
 from crossgraft.running.jobs import MAX_WORKERS, Executor, worker_pool
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
@@ -38,6 +37,7 @@ from crossgraft.select.record import SelectionPlanRecord
 from crossgraft.select.result import SelectionResult, assemble_selection, begin_anew, hand_over, tidy
 from crossgraft.select.rule import Trial, choose, run_selection
 from crossgraft.select.training import limit_of_val, train_models
+from crossgraft.select.val_error import shared_share
 from crossgraft.storage.atomic import scratch_folder
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.preparation import Request, as_typed, checks_of_rows
@@ -126,7 +126,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
                 num_parallel=plan.num_parallel,
                 limit=limit,
                 is_blind=plan.val_too_small is not None,
-                told=lambda seconds: stage.advance(round(seconds)),
+                on_round=lambda seconds: stage.advance(round(seconds)),
             )
         shared_error = shared_share()
         weights = {
@@ -182,8 +182,8 @@ def _requests(
     options: SelectOptions, specs: Sequence[ModelSpec], workers: _Workers
 ) -> tuple[dict[str, Request], AskedEdits | None]:
     """What is asked for of each model, with every name looked up, and the edits of all images."""
-    found, edits = read_edits(replace(tune_options(options, specs[0]), workers=workers.threads(options)))
-    return {spec.name: Request.of(replace(found, model=spec)) for spec in specs}, edits
+    asked, edits = read_edits(replace(tune_options(options, specs[0]), workers=workers.threads(options)))
+    return {spec.name: Request.of(replace(asked, model=spec)) for spec in specs}, edits
 
 
 @contextmanager

@@ -31,7 +31,6 @@ from crossgraft.tune.engine.keep import TOLERANCE
 from crossgraft.tune.jobs import Trained, TrainingOutcome, point_of
 from crossgraft.tune.looks import fingerprint_of_tested
 from crossgraft.tune.measuring.evaluation import Evaluation, FoldPredictions
-from crossgraft.tune.measuring.gradients import describe_gradient_norms
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.parts import FoldRows, TuningRows
 from crossgraft.tune.planning.choices import KEEP_FACTOR
@@ -104,9 +103,7 @@ def assemble_record(
         thresholds=evaluation.thresholds,
         similarity=similarity,
         gradient_norms=[
-            describe_gradient_norms(trained.training.name, trained.gradient_norms)
-            for trained in picked
-            if trained.gradient_norms is not None
+            trained.gradient_norms.record(trained.training.name) for trained in picked if trained.gradient_norms is not None
         ],
         batch_norm=batch_norm_record(prepared),
         keep=keep,
@@ -125,8 +122,8 @@ def assemble_record(
 
 def batch_norm_record(prepared: Preparation) -> BatchNormRecord:
     """The decision, and how many layers it moves the statistics of."""
-    found, moving = prepared.batch_norm, prepared.situation().moved_batch_norms
-    return BatchNormRecord(mode=found.mode, reason=found.reason, num_layers=found.num_layers, num_moving=len(moving))
+    decided, moving = prepared.batch_norm, prepared.situation().moved_batch_norms
+    return BatchNormRecord(mode=decided.mode, reason=decided.reason, num_layers=decided.num_layers, num_moving=len(moving))
 
 
 def keep_record(prepared: Preparation, picked: Sequence[Trained]) -> KeepRecord | None:
@@ -338,10 +335,10 @@ class FoldOptions(BaseModel):
 
 def fold_of_run(run: Path) -> FoldOfRun | None:
     """The fold whose folder this is: ``RUN/folds/fold-1``; None for another folder."""
-    found = _NAME.fullmatch(run.name)
-    if found is None or run.parent.name != "folds" or not (run.parents[1] / "run.json").is_file():
+    match = _NAME.fullmatch(run.name)
+    if match is None or run.parent.name != "folds" or not (run.parents[1] / "run.json").is_file():
         return None
-    return FoldOfRun(run.parents[1], int(found[1]), run)
+    return FoldOfRun(run.parents[1], int(match[1]), run)
 
 
 def options_of_fold(fold: FoldOfRun) -> tuple[FoldOptions, int]:

@@ -29,32 +29,32 @@ _GIVEN = "given"  # begins the origin of a part that came with the data
 def headline(record: TuningRecord) -> MetricRecord | None:
     """The primary metric on images that selection did not see; on others where there are none."""
     for split in (*UNSEEN, None):
-        found = record.metric(record.primary_metric, split=split)
-        if found is not None:
-            return found
+        primary = record.metric(record.primary_metric, split=split)
+        if primary is not None:
+            return primary
     return None
 
 
 def seen_images(source: Source[TuningRecord]) -> Caveat | None:
     """There are no images that selection did not see."""
-    found = headline(source.record)
-    if found is None or found.split in UNSEEN:
+    primary = headline(source.record)
+    if primary is None or primary.split in UNSEEN:
         return None
     return Caveat("These images took part in picking the model, so the value is too high; there were no others.")
 
 
 def too_few_images(source: Source[TuningRecord]) -> Caveat | None:
     """The interval contains what guessing gives, or there is none."""
-    record, found = source.record, headline(source.record)
-    if found is None or found.value is None:
+    record, primary = source.record, headline(source.record)
+    if primary is None or primary.value is None:
         return None
-    if found.low is None:
-        reason = (found.no_interval_reason or "not stated why").rstrip(".")
+    if primary.low is None:
+        reason = (primary.no_interval_reason or "not stated why").rstrip(".")
         return Caveat(f"There is no interval ({reason}), so nothing tells how far chance goes.", _more_test_images(source))
-    doubt = doubt_in_words(found, num_choices(record))
+    doubt = doubt_in_words(primary, num_choices(record))
     if doubt is None:
         return None
-    return Caveat(f"{counted(found.num_images, 'image')} are too few to tell. {doubt}", _more_test_images(source))
+    return Caveat(f"{counted(primary.num_images, 'image')} are too few to tell. {doubt}", _more_test_images(source))
 
 
 def _more_test_images(source: Source[TuningRecord]) -> Following | None:
@@ -110,12 +110,12 @@ def missed_class(source: Source[TuningRecord]) -> Caveat | None:
     """A class whose images are recognised no more often than by guessing."""
     record = source.record
     task = recorded_task(record.dataset)
-    found = _missed_of_classes(record) if task.partitions else _missed_of_labels(record)
-    if not found:
+    missed_ones = _missed_of_classes(record) if task.partitions else _missed_of_labels(record)
+    if not missed_ones:
         return None
-    worst = max(found, key=lambda each: (each.missed / each.images, each.images))
+    worst = max(missed_ones, key=lambda each: (each.missed / each.images, each.images))
     guess = f"Guessing misses {_SHARE(1 - 1 / num_choices(record))} of them" if task.partitions else "Guessing does as well"
-    others = len(found) - 1
+    others = len(missed_ones) - 1
     more = f"; {counted(others, f'other {task.noun} is', f'other {task.nouns} are')} no better off" if others else ""
     return Caveat(f"It misses {worst.missed} of {worst.images} images {task.of} {worst.name}. {guess}{more}.")
 
@@ -133,15 +133,15 @@ def _missed_of_classes(record: TuningRecord) -> list[_Missed]:
 
 def _missed_of_labels(record: TuningRecord) -> list[_Missed]:
     """Labels that are given to images without them as often as to images with them."""
-    found: list[_Missed] = []
+    rows: list[_Missed] = []
     for name in record.dataset.class_names:
         with_it, without_it = (_of_class(record, name, metric) for metric in ("sensitivity", "specificity"))
         if with_it is None or without_it is None or with_it.value is None or without_it.value is None:
             continue
         if with_it.value + without_it.value <= 1:
             missed = round((1 - with_it.value) * with_it.num_images)
-            found.append(_Missed(name, missed, with_it.num_images))
-    return [row for row in found if row.missed]
+            rows.append(_Missed(name, missed, with_it.num_images))
+    return [row for row in rows if row.missed]
 
 
 def _of_class(record: TuningRecord, name: str, metric: str) -> MetricRecord | None:

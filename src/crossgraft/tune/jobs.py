@@ -167,8 +167,8 @@ class TrainingWork(Work[GridTraining, Trained]):
         if norms is not None and not norms.is_file():
             return None
         shutil.rmtree(path.parent / "checkpoint", ignore_errors=True)  # of an attempt killed before it did this
-        found = None if norms is None else read_gradient_norms(norms)
-        return Trained(job.spec, record, load=lambda: read_weights(path), gradient_norms=found)
+        of_blocks = None if norms is None else read_gradient_norms(norms)
+        return Trained(job.spec, record, load=lambda: read_weights(path), gradient_norms=of_blocks)
 
     def do(self, job: Job[GridTraining]) -> Trained:
         """Train, from the last checkpoint if there is one; that of a training that fails stays.
@@ -298,8 +298,8 @@ def trained_network(start: Classifier, trained: Trained) -> Classifier:
 def _miss(trained: Trained, keep: Keep) -> float:
     """Distance from the similarity that training was to end at, 0 near it; a large one where it is not defined."""
     row = trained.kept_epoch
-    said = {"cka_debiased": row.val_cka_debiased, "cka_debiased_adapted": row.val_cka_debiased_adapted}
-    metrics = {name: value for name, value in said.items() if value is not None}
+    similarities = {"cka_debiased": row.val_cka_debiased, "cka_debiased_adapted": row.val_cka_debiased_adapted}
+    metrics = {name: value for name, value in similarities.items() if value is not None}
     return 0.0 if keep.is_near(metrics) else min(keep.distance(metrics), 2.0)
 
 

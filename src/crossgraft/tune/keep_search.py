@@ -126,8 +126,8 @@ def run_trainings(
     points, keep = prepared.request.points, prepared.keep
     if keep is None:
         return run_jobs([work.job(point) for point in points], work, keep_going=keep_going, told=told)
-    found = [_search_factor(point, work, keep, keep_going=keep_going, told=told) for point in points]
-    return [outcome for of_point in found for outcome in of_point]
+    of_points = [_search_factor(point, work, keep, keep_going=keep_going, told=told) for point in points]
+    return [outcome for outcomes in of_points for outcome in outcomes]
 
 
 def _search_factor(

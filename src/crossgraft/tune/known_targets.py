@@ -58,26 +58,26 @@ def true_classes(
     if images.targets is None:
         return KnownTargets()
     find = _classes if recorded_task(facts).partitions else _labels
-    found = find(images, images.targets, facts)
-    if found.targets is not None:
-        found = _without_seen(found, found.targets, seen, has_test=has_test)
-    for warning in found.warnings:
+    known = find(images, images.targets, facts)
+    if known.targets is not None:
+        known = _without_seen(known, known.targets, seen, has_test=has_test)
+    for warning in known.warnings:
         reporter.warn(warning)
-    return found
+    return known
 
 
-def _without_seen(found: KnownTargets, targets: np.ndarray, seen: AlreadySeen, *, has_test: bool) -> KnownTargets:
+def _without_seen(targets_known: KnownTargets, targets: np.ndarray, seen: AlreadySeen, *, has_test: bool) -> KnownTargets:
     """What is measured: the images of known classes that the model has not learned from; all of them where there are none."""
     known = (targets != _UNKNOWN).reshape(len(targets), -1).all(axis=1)
     others = np.flatnonzero(known if seen.rows is None else known & ~seen.rows)
     if seen.sentence is None:
-        return found._replace(measured=others)
+        return targets_known._replace(measured=others)
     if seen.rows is not None and len(others) > 0:
         text = f"{seen.sentence}. They are not measured: the metrics are of {counted(len(others), 'other image')}."
-        return found._replace(measured=others, warnings=(*found.warnings, text))
+        return targets_known._replace(measured=others, warnings=(*targets_known.warnings, text))
     rows_of_test = " (the test rows: --use-split test)" if has_test else ""
     text = f"{seen.sentence}, so the metrics are too high. {NOT_SEEN}{rows_of_test}."
-    return found._replace(measured=np.flatnonzero(known), unseen=False, warnings=(*found.warnings, text))
+    return targets_known._replace(measured=np.flatnonzero(known), unseen=False, warnings=(*targets_known.warnings, text))
 
 
 def _classes(images: ImageRows, targets: Targets, facts: Answering) -> KnownTargets:
@@ -118,7 +118,7 @@ def measure(
     if known.targets is None or len(known.measured) == 0:
         return []
     rows = known.measured
-    found = evaluate_predictions(
+    metrics = evaluate_predictions(
         probabilities[rows],
         known.targets[rows],
         task=recorded_task(facts),
@@ -126,4 +126,4 @@ def measure(
         groups=None if groups is None else groups[rows],
         thresholds=thresholds_of(facts),
     )
-    return metric_records(found, split=MEASURED_ON)
+    return metric_records(metrics, split=MEASURED_ON)

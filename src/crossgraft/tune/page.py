@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from crossgraft.data.describe import describe_classes, describe_groups, known_split
@@ -14,7 +15,7 @@ from crossgraft.metrics.plots import MOST_CONFUSED_CLASSES, confusion_figure, ro
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import guessing, metric_format, metric_in_words, overall, rows_in_words
 from crossgraft.records.base import CheckRecord
-from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow
 from crossgraft.report.source import Source
@@ -78,23 +79,23 @@ _PROBABILITY = NumberFormat(decimals=3)
 
 def mistakes_section(source: Source[TuningRecord]) -> Section | None:
     """Small images of the most certain mistakes, or a table of them; None without any."""
-    found = source.record.mistakes
-    if found is None or not found.most_certain:
+    mistakes = source.record.mistakes
+    if mistakes is None or not mistakes.most_certain:
         return None
     pictures = {each.row: each.png_base64 for each in source.thumbnails if each.row is not None}
-    shown = len(found.most_certain)
-    which = f"The {shown} most certain" if shown < found.num_wrong else "All"
+    shown = len(mistakes.most_certain)
+    which = f"The {shown} most certain" if shown < mistakes.num_wrong else "All"
     text = (
-        f"{count(found.num_wrong)} of {counted(found.num_images, 'image')} had a wrong answer. {which} of them are shown, the "
-        "surest first: a label may be wrong, or the picture may show what the model really goes by. Numbers are rows of the "
+        f"{count(mistakes.num_wrong)} of {counted(mistakes.num_images, 'image')} had a wrong answer. {which} of them are shown, "
+        "the surest first: a label may be wrong, or the picture may show what the model really goes by. Numbers are rows of the "
         "data, from 1."
     )
     blocks: list[Block] = [Paragraph(text)]
-    gallery = {_caption(each): [pictures[each.row]] for each in found.most_certain if each.row in pictures}
+    gallery = {_caption(each): [pictures[each.row]] for each in mistakes.most_certain if each.row in pictures}
     if gallery:
         blocks.append(Gallery(gallery, noun="mistake", in_columns=True))
     else:
-        blocks += [_table(found.most_certain), Paragraph(_NO_IMAGES, tone="quiet")]
+        blocks += [_table(mistakes.most_certain), Paragraph(_NO_IMAGES, tone="quiet")]
     return Section(name="mistakes", title="Most certain mistakes", part="evidence", blocks=blocks)
 
 
@@ -153,15 +154,11 @@ def tuning_data_section(source: Source[Any]) -> Section:
     if record.splits:
         names = [split.name.removeprefix("test of ") for split in record.splits]  # of folds: no room for more
         drawn = data.class_names, names, [split.class_counts for split in record.splits]
-        identifier = f"{source.prefix}splits"
-        wide = split_counts_figure(*drawn, identifier=identifier)
-        narrow = split_counts_figure(*drawn, identifier=f"{identifier}-narrow", is_narrow=True)
         shown = " The first 20 are drawn." if len(data.class_names) > 20 else ""
         task = recorded_task(data)
-        blocks += [
-            Figure([wide], caption=f"Images {task.of} each {task.noun} in each part of the data.{shown}", narrow=[narrow]),
-            parts_table(record.splits),
-        ]
+        caption = f"Images {task.of} each {task.noun} in each part of the data.{shown}"
+        figure = figure_for_screens(partial(split_counts_figure, *drawn), identifier=f"{source.prefix}splits", caption=caption)
+        blocks += [figure, parts_table(record.splits)]
     blocks += [*edited_blocks(record.edits), Facts(data_facts(data)), *data_gallery(source.thumbnails)]
     return Section(name="data", title="Data and split", part="checks", blocks=blocks)
 
@@ -196,8 +193,8 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
         *verdict_blocks(_answer(record), caveats_of(source, TUNING_CAVEATS), after_tuning(source)),
         Paragraph(_picked(record)),
     ]
-    found = headline(record)
-    split = found.split if found is not None else "test"
+    primary = headline(record)
+    split = primary.split if primary is not None else "test"
     rows = [row for row in overall(record.metrics) if row.split == split and _is_a_share(row)]
     blocks += metrics_figure(
         [IntervalRow(row.title, interval_of(row), row.metric == record.primary_metric) for row in rows],
@@ -210,11 +207,11 @@ def tuning_verdict_section(source: Source[TuningRecord]) -> Section:
 
 
 def _answer(record: TuningRecord) -> str:
-    found = headline(record)
-    if found is None:
+    primary = headline(record)
+    if primary is None:
         return "No metric was measured, so nothing can be said about this model."
-    which = _THAT_ARE_NEW if found.split in UNSEEN else f"of {found.split}"
-    return f"{metric_in_words(found, guess=guessing(found.metric, num_choices(record)), which=which)}."
+    which = _THAT_ARE_NEW if primary.split in UNSEEN else f"of {primary.split}"
+    return f"{metric_in_words(primary, guess=guessing(primary.metric, num_choices(record)), which=which)}."
 
 
 _THAT_ARE_NEW = "that had no part in training or in picking the model"
@@ -258,8 +255,8 @@ def _about_intervals(rows: Sequence[MetricRecord]) -> str:
 def classes_section(source: Source[TuningRecord]) -> Section | None:
     """Metrics of each class, the confusion matrix and the ROC curves."""
     record = source.record
-    found = headline(record)
-    split = found.split if found is not None else "test"
+    primary = headline(record)
+    split = primary.split if primary is not None else "test"
     rows = [r for r in record.metrics if r.class_name is not None and r.attribute is None and r.split == split]
     task = recorded_task(record.dataset)
     blocks: list[Block] = []
@@ -290,15 +287,13 @@ def _confusion(source: Source[TuningRecord]) -> list[Block]:
     )
     if len(confusion.class_names) > MOST_CONFUSED_CLASSES:
         return [Folded("Confusion matrix", [table])]
-    identifier = f"{source.prefix}confusion"
-    wide = confusion_figure(confusion, identifier=identifier)
-    narrow = confusion_figure(confusion, identifier=f"{identifier}-narrow", is_narrow=True)
     caption = (
         f"On {rows_in_words(confusion.split)}: each row holds the images of one true class, each column those that were taken "
         "for a class. The diagonal is right, everything beside it wrong; the stronger the colour of a cell, the larger its share "
         "of its row."
     )
-    return [Figure([wide], caption=caption, narrow=[narrow]), Folded("The same as a table", [table])]
+    figure = figure_for_screens(partial(confusion_figure, confusion), identifier=f"{source.prefix}confusion", caption=caption)
+    return [figure, Folded("The same as a table", [table])]
 
 
 def _roc(source: Source[TuningRecord]) -> Figure:
@@ -316,7 +311,7 @@ def _roc(source: Source[TuningRecord]) -> Figure:
 def subgroups_section(source: Source[TuningRecord]) -> Section | None:
     """The primary metric in each subgroup, one figure and table an attribute; None without attributes."""
     record = source.record
-    found = headline(record)
+    whole_metric = headline(record)
     attributes = list(dict.fromkeys(row.attribute for row in record.metrics if row.attribute is not None))
     if not attributes:
         return None
@@ -330,7 +325,7 @@ def subgroups_section(source: Source[TuningRecord]) -> Section | None:
             if row.attribute == attribute and row.class_name is None and not row.metric.endswith(_GAP)
         ]
         primary = [row for row in rows if row.metric == record.primary_metric]
-        overall_row = [] if found is None else [IntervalRow("all images", interval_of(found), is_overall=True)]
+        overall_row = [] if whole_metric is None else [IntervalRow("all images", interval_of(whole_metric), is_overall=True)]
         blocks += metrics_figure(
             [*overall_row, *(IntervalRow(f"{attribute}: {name_of(row)}", interval_of(row)) for row in primary)],
             x_label=primary[0].title if primary else "",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from crossgraft.report.blocks import Block, Figure, Folded, Section
+from crossgraft.report.blocks import Block, Figure, Folded, Section, figure_for_screens
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, table_of, whole, words
 from crossgraft.tune.plots import MOST_NAMED_BLOCKS, BlockCurve, LearningCurve, gradient_norms_figure, learning_curves_figure
@@ -20,19 +21,11 @@ def gradients_section(source: Source[TuningRecord]) -> Section | None:
         return None
     first = records[0]
     curves = [BlockCurve(each.block, each.averages) for each in first.blocks]
-    wide, narrow = (
-        gradient_norms_figure(
-            curves,
-            first.steps,
-            y_label="Norm of the gradient (moving average)",
-            identifier=f"{source.prefix}gradients{'' if is_wide else '-narrow'}",
-            is_wide=is_wide,
-        )
-        for is_wide in (True, False)
-    )
-    blocks: list[Block] = [Figure([wide], caption=_caption(first, others=len(records) - 1), narrow=[narrow])]
+    draw = partial(gradient_norms_figure, curves, first.steps, y_label="Norm of the gradient (moving average)")
+    caption = _caption(first, others=len(records) - 1)
+    figure = figure_for_screens(draw, identifier=f"{source.prefix}gradients", caption=caption)
     tables = [_table(each, several=len(records) > 1) for each in records]
-    blocks.append(Folded("Every block as a table", tables))
+    blocks = [figure, Folded("Every block as a table", tables)]
     return Section(name="gradients", title="Gradients by block", part="evidence", blocks=blocks)
 
 
@@ -61,19 +54,12 @@ def _table(record: GradientNormsRecord, *, several: bool) -> Table:
             (Column("Spikes", numeric=True), lambda row: whole(row.num_spikes)),
         ],
         caption=f"Gradients by block{f', {record.job}' if several else ''}",
-        file_name=_file_name(record, several=several),
-        notes=_notes(record),
+        file_name=f"gradients-{record.job}" if several else "gradients",
+        notes=[
+            f"Over {counted(record.num_steps, 'step')}. A spike is a step with more than twice the moving average of the step "
+            "before."
+        ],
     )
-
-
-def _file_name(record: GradientNormsRecord, *, several: bool) -> str:
-    return f"gradients-{record.job}" if several else "gradients"
-
-
-def _notes(record: GradientNormsRecord) -> Sequence[str]:
-    return [
-        f"Over {counted(record.num_steps, 'step')}. A spike is a step with more than twice the moving average of the step before."
-    ]
 
 
 _MOST_CURVES = 6
@@ -166,7 +152,14 @@ def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figur
     adapted = any(row.val_cka_debiased_adapted is not None for row in record.history)
     if len(jobs) == 1:
         rows = _rows(record, jobs[0])
-        curves = _two_networks(rows) if adapted else _two_estimates(rows)
+        debiased = [row.val_cka_debiased for row in rows]
+        if adapted:
+            curves = [
+                LearningCurve("pretrained", debiased),
+                LearningCurve("adapted", [row.val_cka_debiased_adapted for row in rows]),
+            ]
+        else:
+            curves = [LearningCurve("biased", [row.val_cka for row in rows]), LearningCurve("debiased", debiased)]
         best = next((place for place, row in enumerate(rows, start=1) if row.is_best), None)
         head = sum(row.stage == "head" for row in rows)
     else:
@@ -176,36 +169,12 @@ def _similarity(source: Source[TuningRecord], jobs: Sequence[str]) -> list[Figur
     if not curves:
         return []
     target = None if record.keep is None else record.keep.target
-    wide, narrow = (
-        learning_curves_figure(
-            curves,
-            y_label=_SIMILARITY if len(jobs) == 1 and not adapted else _DEBIASED,
-            best_epoch=best,
-            head_epochs=head,
-            identifier=f"{source.prefix}similarity{'' if is_wide else '-narrow'}",
-            is_wide=is_wide,
-            target=target,
-        )
-        for is_wide in (True, False)
-    )
+    label = _SIMILARITY if len(jobs) == 1 and not adapted else _DEBIASED
+    draw = partial(learning_curves_figure, curves, y_label=label, best_epoch=best, head_epochs=head, target=target)
     asked = "" if target is None else f" The dotted line is what was asked for (--keep {target:g})."
     of_two = "" if len(jobs) > 1 else f" {ADAPTED}" if adapted else _BIASED
     caption = _DRIFT + of_two + (_KEPT if best is not None else "") + asked
-    return [Figure([wide], caption=caption, narrow=[narrow])]
-
-
-def _two_estimates(rows: Sequence[EpochRow]) -> list[LearningCurve]:
-    return [
-        LearningCurve("biased", [row.val_cka for row in rows]),
-        LearningCurve("debiased", [row.val_cka_debiased for row in rows]),
-    ]
-
-
-def _two_networks(rows: Sequence[EpochRow]) -> list[LearningCurve]:
-    return [
-        LearningCurve("pretrained", [row.val_cka_debiased for row in rows]),
-        LearningCurve("adapted", [row.val_cka_debiased_adapted for row in rows]),
-    ]
+    return [figure_for_screens(draw, identifier=f"{source.prefix}similarity", caption=caption)]
 
 
 def _to_start(record: TuningRecord, job: str) -> list[float | None]:
@@ -220,8 +189,8 @@ def _with_values(curves: Sequence[LearningCurve]) -> list[LearningCurve]:
 
 def selection_title(record: TuningRecord) -> str:
     """The title of the metric that selection looked at."""
-    found = next((row for row in record.metrics if row.metric == record.selection_metric), None)
-    return found.title if found is not None else record.selection_metric.replace("_", " ").capitalize()
+    row_of_metric = next((row for row in record.metrics if row.metric == record.selection_metric), None)
+    return row_of_metric.title if row_of_metric is not None else record.selection_metric.replace("_", " ").capitalize()
 
 
 def _epochs(history: Sequence[EpochRow], several: bool) -> Table:

@@ -203,6 +203,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
     plan, model = record.plan, record.model
     own = f"; {count(plan.num_own_parameters)} more of regularisers, trained beside it" if plan.num_own_parameters else ""
     norm = batch_norm_in_words(record.batch_norm)
+    expected = "not estimated" if plan.expected_seconds is None else f"at most {duration(plan.expected_seconds)}"
     facts = [
         ("Pretrained model", f"{model.name}: {model.architecture} ({model.source})"),
         ("Licence of its weights", model.licence or "not stated"),
@@ -218,7 +219,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
         ("Memory of training", memory_in_words(plan)),
         ("Epochs", _epochs(record)),
         ("Steps", f"{count(plan.steps_per_epoch)} an epoch, batches of {plan.batch_size}"),
-        ("Time", f"{duration(record.seconds)}; expected {_expected(plan.expected_seconds)}"),
+        ("Time", f"{duration(record.seconds)}; expected {expected}"),
         ("Devices", f"{joined(record.devices) or MISSING}; {counted(record.num_processes, 'process', 'processes')}"),
         ("Precision", record.precision),
         ("Images become", model.preprocessing.description),
@@ -245,10 +246,6 @@ def _epochs(record: TuningRecord) -> str:
     stopped = ", stopped early" if any(row.stopped_early for row in record.grid) else ""
     many = f", in each of {len(record.grid)} trainings" if len(record.grid) > 1 else ""
     return f"{done} of {counted(record.plan.epochs, 'epoch')}{stopped}{many}"
-
-
-def _expected(seconds: float | None) -> str:
-    return "not estimated" if seconds is None else f"at most {duration(seconds)}"
 
 
 def _trained(rows: Sequence[PlanRow]) -> Table:

@@ -14,10 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from crossgraft.report.plots.scatter import TICK_STEPS
-from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, PIXELS_PER_CHARACTER, draw, shortened
+from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, draw, framed_axes, shortened
 
 _WIDTH, _WIDE, _HEIGHT = 400, 828, 270  # two beside each other are as wide as a wide one
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 56, 46
+_MARGINS = (52, 14, 56, 46)
 _MOST_MARKED = 40  # epochs; more dots than this are a thick line
 
 
@@ -55,10 +55,7 @@ def learning_curves_figure(
     width, unit = _WIDE if is_wide else _WIDTH, "step" if steps else "epoch"
 
     def paint(figure: Figure) -> None:
-        size = ((width - _LEFT - _RIGHT) / width, (_HEIGHT - _BOTTOM - _TOP) / _HEIGHT)
-        axes = figure.add_axes((_LEFT / width, _BOTTOM / _HEIGHT, *size))
-        axes.set_xlabel(unit.capitalize())
-        figure.text(4 / width, 1 - 4 / _HEIGHT, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
+        axes = framed_axes(figure, width, _HEIGHT, _MARGINS, title=y_label, x_label=unit.capitalize())
         axes.xaxis.set_major_locator(MaxNLocator(6 * width // _WIDTH, integer=True))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         if head_epochs:
@@ -98,9 +95,7 @@ def _draw_curve(axes: Axes, curve: LearningCurve, epochs: Sequence[int], style: 
     )
 
 
-_GRADIENT_NORMS_WIDE, _NARROW = 828, 400  # pixels
-_GRADIENT_NORMS_LEFT, _GRADIENT_NORMS_RIGHT, _GRADIENT_NORMS_TOP, _GRADIENT_NORMS_BOTTOM = 62, 14, 28, 46
-_PLOT_HEIGHT = 270
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 28, 46  # pixels, of norms of gradients
 _NAME_HEIGHT, _NAMES_WIDTH = 16, 190
 _NAMES_IN_ROW = 2  # on a narrow screen
 MOST_NAMED_BLOCKS = 24
@@ -132,17 +127,14 @@ def gradient_norms_figure(
     """
     styles = _styles(len(curves))
     named = _named(len(curves))
-    width = _GRADIENT_NORMS_WIDE if is_wide else _NARROW
+    width = _WIDE if is_wide else _WIDTH
     names_height = _NAME_HEIGHT * (len(named) if is_wide else math.ceil(len(named) / _NAMES_IN_ROW))
-    plot_height = max(_PLOT_HEIGHT, names_height) if is_wide else _PLOT_HEIGHT
-    height = plot_height + _GRADIENT_NORMS_TOP + _GRADIENT_NORMS_BOTTOM + (0 if is_wide else names_height)
-    plot_width = width - _GRADIENT_NORMS_LEFT - _GRADIENT_NORMS_RIGHT - (_NAMES_WIDTH if is_wide else 0)
+    plot_height = max(_HEIGHT, names_height) if is_wide else _HEIGHT
+    right, below = (_RIGHT + _NAMES_WIDTH, _BOTTOM) if is_wide else (_RIGHT, _BOTTOM + names_height)
+    height, plot_width = _TOP + plot_height + below, width - _LEFT - right
 
     def paint(figure: Figure) -> None:
-        bottom = height - _GRADIENT_NORMS_TOP - plot_height
-        axes = figure.add_axes((_GRADIENT_NORMS_LEFT / width, bottom / height, plot_width / width, plot_height / height))
-        axes.set_xlabel("Step")
-        figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
+        axes = framed_axes(figure, width, height, (_LEFT, right, _TOP, below), title=y_label, x_label="Step")
         for curve, (colour, dashes) in zip(curves, styles, strict=True):
             heights = [value if value is not None and value > 0 else math.nan for value in curve.values]
             axes.plot(steps, heights, color=colour, linestyle=dashes, linewidth=1.5)
@@ -151,7 +143,7 @@ def gradient_norms_figure(
             [Line2D([], [], color=styles[place][0], linestyle=styles[place][1]) for place in named],
             [shortened(curves[place].name, 20) for place in named],
             loc="upper left" if is_wide else "lower left",
-            bbox_to_anchor=(1.02, 1.01) if is_wide else (-_GRADIENT_NORMS_LEFT / plot_width, -bottom / plot_height),
+            bbox_to_anchor=(1.02, 1.01) if is_wide else (-_LEFT / plot_width, -below / plot_height),
             ncols=1 if is_wide else _NAMES_IN_ROW,
             borderaxespad=0,
             handlelength=2.2,

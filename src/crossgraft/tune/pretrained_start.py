@@ -58,13 +58,13 @@ def pretrained_start(model: object, saved: SavedModel, options: StartOptions, re
     facts = saved.facts
     if facts.model.from_scratch:
         return "It started from random weights, so that there is no pretrained network to compare with."
-    found = _spec(model, saved, options, reporter)
-    if isinstance(found, str):
-        return found
+    spec = _spec(model, saved, options, reporter)
+    if isinstance(spec, str):
+        return spec
     wanted = saved.classifier.preprocessing
     try:
         backbone = load_backbone(
-            found,
+            spec,
             seed=facts.seed,
             device=saved.device,
             weights_dir=options.weights_dir,
@@ -78,9 +78,9 @@ def pretrained_start(model: object, saved: SavedModel, options: StartOptions, re
     except CrossgraftError as error:
         return _told(reporter, "The pretrained network cannot be loaded", error)
     if backbone.weights_fingerprint != facts.model.weights_fingerprint:
-        return f"The weights of {found.name} on this machine are others than those that it was tuned from."
+        return f"The weights of {spec.name} on this machine are others than those that it was tuned from."
     if backbone.preprocessing != wanted:
-        return f"{found.name} prepares images in another way than the tuned network ({wanted.describe()})."
+        return f"{spec.name} prepares images in another way than the tuned network ({wanted.describe()})."
     return backbone
 
 
@@ -110,10 +110,10 @@ def _spec(model: object, saved: SavedModel, options: StartOptions, reporter: Rep
             return "Which file its pretrained weights came from is not known here. Give the whole run directory."
         return ModelSpec(saved.facts.model.name, network.source, PRETRAINED, network.kwargs, trusted=NOTHING)
     try:
-        found = spec_from_entry(entry, folder=Path.cwd(), trusted=trusted_code(options.allow_code), where="run.json")
+        spec = spec_from_entry(entry, folder=Path.cwd(), trusted=trusted_code(options.allow_code), where="run.json")
     except CrossgraftError as error:
         return _told(reporter, "The pretrained network cannot be told from its record", error)
-    return replace(found, weights=_file_name(found.weights))
+    return replace(spec, weights=_file_name(spec.weights))
 
 
 def _entry_of_run(run: Path) -> Mapping[str, object] | None:
@@ -122,8 +122,8 @@ def _entry_of_run(run: Path) -> Mapping[str, object] | None:
     entry = None if record is None else record.config.get("model")
     if not isinstance(entry, Mapping):
         return None
-    said = cast("Mapping[str, object]", entry)
-    return {key: value for key, value in said.items() if key != "source_features"}
+    known = cast("Mapping[str, object]", entry)
+    return {key: value for key, value in known.items() if key != "source_features"}
 
 
 def _record_of(run: Path) -> RunRecord | None:

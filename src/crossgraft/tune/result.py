@@ -63,8 +63,8 @@ def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, option
     Only equal protocols are compared, so the protocol says everything that differs between two ways to tune one model, and
     nothing that differs between models.
     """
-    found = record.metric(record.primary_metric)
-    if found is None or found.value is None or record.model.from_scratch:
+    primary = record.metric(record.primary_metric)
+    if primary is None or primary.value is None or record.model.from_scratch:
         return None
     if options.adapter is not None or record.edits is not None:
         return None
@@ -76,10 +76,10 @@ def known_result(record: TuningRecord, spec: ModelSpec, rows: TuningRows, option
         target=record.dataset.name,
         target_fingerprint=rows.ranked_fingerprint,
         protocol=protocol_of(record, options),
-        metric=found.metric,
-        value=found.value,
-        low=found.low,
-        high=found.high,
+        metric=primary.metric,
+        value=primary.value,
+        low=primary.low,
+        high=primary.high,
         origin="crossgraft tune",
     )
 
@@ -92,7 +92,7 @@ def protocol_of(record: TuningRecord, options: TuneOptions) -> str:
     slots = [plugin.used for plugin in record.plugins]
     head_first = ["head first"] if any(row.stage == "head" for row in record.history) else []
     asked = [f"{name} {getattr(options, name)}" for name in _asked(options)]
-    points = dict.fromkeys(said for row in record.grid if (said := _in_words(row.values)))
+    points = dict.fromkeys(point for row in record.grid if (point := _in_words(row.values)))
     grid = [f"best of {' or '.join(points)}"] if points else []
     how = ", ".join([*slots, *head_first, *asked, *grid])
     return f"{how}; {_rows_in_words(record, options)}, picked by {record.selection_metric}"

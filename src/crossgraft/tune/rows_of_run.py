@@ -44,11 +44,12 @@ def read_edits(options: TuneT) -> tuple[TuneT, AskedEdits | None]:
         UnknownNameError: There is no such edit or part; the message gives the nearest names.
         UsageError: An option has no meaning.
     """
-    said = [name for name in options_of(EditsBefore) if name in given(options)]
-    if not said:
+    about_edits = [name for name in options_of(EditsBefore) if name in given(options)]
+    if not about_edits:
         return options, None
     if not options.edits:
-        raise UsageError(f"{_flag(said[0])} says which images are edited, and no edit is named. Add one, for example --with tag.")
+        flag = options_of(EditsBefore)[about_edits[0]].flag
+        raise UsageError(f"{flag} says which images are edited, and no edit is named. Add one, for example --with tag.")
     asked = AskedEdits.of(
         options.edits,
         share=options.edit_share,
@@ -103,10 +104,10 @@ def _edited_rows(rows: TuningRows, asked: AskedEdits, chosen: Sequence[str], rep
             used[fold.rows(part)] = part in chosen
             parts[fold.rows(part)] = ALL_PARTS if rows.num_folds is not None else part
     carriers = asked.carriers(dataset, parts, rows=used)
-    found = asked.apply(dataset, carriers, reporter)
+    edited = asked.apply(dataset, carriers, reporter)
     names = [ALL_PARTS] if rows.num_folds is not None else PARTS
     record = EditedImagesRecord(
-        edits=found.editing.facts(),
+        edits=edited.editing.facts(),
         parts=[
             EditedPartRow(name=name, num_images=int(here.sum()), num_edited=int((here & carriers).sum()))
             for name in names
@@ -119,9 +120,9 @@ def _edited_rows(rows: TuningRows, asked: AskedEdits, chosen: Sequence[str], rep
         unit=asked.unit,
         seed=asked.seed,
         unedited_fingerprint=dataset.fingerprint,
-        references=found.editing.references(),
+        references=edited.editing.references(),
     )
-    return replace(rows, dataset=found.dataset, edits=record, unedited=dataset)
+    return replace(rows, dataset=edited.dataset, edits=record, unedited=dataset)
 
 
 def _parts(options: TuneOptions) -> tuple[str, ...]:
@@ -135,10 +136,6 @@ def _parts(options: TuneOptions) -> tuple[str, ...]:
     if options.folds is not None and set(named) != set(PARTS):
         raise UsageError("With --folds each image is in every part once, so that --edit-parts has no meaning. Leave it out.")
     return tuple(part for part in PARTS if part in named)
-
-
-def _flag(name: str) -> str:
-    return options_of(EditsBefore)[name].flag
 
 
 class AlreadySeen(NamedTuple):
@@ -178,9 +175,9 @@ def seen_in_support(support: ImageRows, images: ImageRows) -> AlreadySeen:
     shared = sorted(_known_groups(support) & _known_groups(images)) if same_column else []
     same = np.array([digest in learned for digest in images.image_digests], dtype=bool)
     of_group = np.zeros(len(images), dtype=bool) if images.groups is None else np.isin(images.groups, shared)
-    said = [f"{same.sum()} of {counted(len(images), 'image')} are in the support set, pixel by pixel"] if any(same) else []
-    said += [f"images of {counted(len(shared), 'group')} (column {images.group_column}) are on both sides"] if shared else []
-    return AlreadySeen(same | of_group, ", and ".join(said) or None)
+    overlaps = [f"{same.sum()} of {counted(len(images), 'image')} are in the support set, pixel by pixel"] if any(same) else []
+    overlaps += [f"images of {counted(len(shared), 'group')} (column {images.group_column}) are on both sides"] if shared else []
+    return AlreadySeen(same | of_group, ", and ".join(overlaps) or None)
 
 
 def is_of_run(images: ImageRows, model: SavedModel, seen: AlreadySeen) -> bool:

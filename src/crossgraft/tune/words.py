@@ -37,24 +37,28 @@ def similarity_rows(similarity: Mapping[str, float]) -> dict[str, dict[str, floa
     return rows
 
 
-def batch_norm_in_words(found: BatchNormRecord | None) -> str | None:
+def batch_norm_in_words(batch_norm: BatchNormRecord | None) -> str | None:
     """The mode, why it was chosen, and what it did; None of a network without BatchNorm statistics.
 
     >>> batch_norm_in_words(BatchNormRecord(mode="frozen", reason="because hcs compares features", num_layers=19))
     'frozen (because hcs compares features): 19 layers kept the statistics of the pretrained network'
     """
-    if found is None or not found.num_layers:
+    if batch_norm is None or not batch_norm.num_layers:
         return None
-    layers = counted(found.num_layers, "layer")
-    if found.mode != found.effective_mode:
+    layers = counted(batch_norm.num_layers, "layer")
+    if batch_norm.mode != batch_norm.effective_mode:
         return f"{layers} kept the statistics of the pretrained network, because the method moves none"
-    moving = f"{found.num_moving} of {layers}" if (found.num_moving or found.num_layers) < found.num_layers else layers
+    moving = (
+        f"{batch_norm.num_moving} of {layers}"
+        if (batch_norm.num_moving or batch_norm.num_layers) < batch_norm.num_layers
+        else layers
+    )
     did = {
         "train": f"the statistics of {moving} moved with the batches",
         "frozen": f"{layers} kept the statistics of the pretrained network",
         "adapt": f"the statistics of {layers} were re-estimated on the training images before the first step",
-    }[found.mode]
-    return f"{found.mode}{f' ({found.reason})' if found.reason else ''}: {did}"
+    }[batch_norm.mode]
+    return f"{batch_norm.mode}{f' ({batch_norm.reason})' if batch_norm.reason else ''}: {did}"
 
 
 def untouched_in_words(similarity: Mapping[str, float]) -> str | None:
@@ -132,9 +136,9 @@ def adapters_in_words(plan: PlanRecord) -> str:
 
 def own_in_words(plan: PlanRecord) -> str:
     """What regularisers learn beside the network, and what that takes of a step."""
-    said = f"{counted(plan.num_own_parameters, 'parameter')} of their own, trained too"
+    adapters = f"{counted(plan.num_own_parameters, 'parameter')} of their own, trained too"
     if plan.added_seconds_per_step is None or plan.seconds_per_step is None or plan.added_bytes is None:
-        return said
+        return adapters
     before = plan.seconds_per_step - plan.added_seconds_per_step
     share = plan.added_seconds_per_step / before if before > 0 else 1.0
     time = (
@@ -142,7 +146,7 @@ def own_in_words(plan: PlanRecord) -> str:
         if share >= _HARDLY
         else "hardly any time"
     )
-    return f"{said}; {time} and {size(max(plan.added_bytes, 0))} of memory"
+    return f"{adapters}; {time} and {size(max(plan.added_bytes, 0))} of memory"
 
 
 def trained_in_words(plan: PlanRecord) -> str:
@@ -200,24 +204,24 @@ def missed_in_words(keep: KeepRecord, batch_norm: BatchNormRecord | None = None)
     """
     missed = [value for value in _known(keep) if abs(value - keep.target) > keep.tolerance]
     num_undefined = keep.found.count(None)
-    said: list[str] = []
+    sentences: list[str] = []
     if missed:
         several = f"{len(missed)} of {len(keep.found)} models that were kept have"
         models = "the model that was kept has" if len(keep.found) == 1 else several
         reached = _range([_NUMBERS(value) for value in missed])
         compared = compared_in_words(adapted=_starts_adapted(batch_norm))
-        said.append(f"--keep {keep.target:g} was not reached: {models} a {compared} of {reached} on val.")
+        sentences.append(f"--keep {keep.target:g} was not reached: {models} a {compared} of {reached} on val.")
     if num_undefined:
         models = "" if len(keep.found) == 1 else f" for {num_undefined} of {len(keep.found)} models"
         reason = "there are too few images, or features have collapsed"
-        said.append(f"--keep {keep.target:g}: the similarity on val is not defined{models}; {reason}.")
+        sentences.append(f"--keep {keep.target:g}: the similarity on val is not defined{models}; {reason}.")
     if any(value < keep.target for value in missed):
         moves = batch_norm is not None and bool(batch_norm.num_layers) and batch_norm.effective_mode != "frozen"
         frozen = ", or --batch-norm frozen" if moves else ""
-        said.append(f"Where less was kept, give more epochs or a lower --learning-rate{frozen}.")
+        sentences.append(f"Where less was kept, give more epochs or a lower --learning-rate{frozen}.")
     if any(value > keep.target for value in missed):
-        said.append("Where more was kept, give more epochs or a higher --learning-rate.")
-    return " ".join(said)
+        sentences.append("Where more was kept, give more epochs or a higher --learning-rate.")
+    return " ".join(sentences)
 
 
 def _starts_adapted(batch_norm: BatchNormRecord | None) -> bool:

@@ -100,12 +100,12 @@ def difference(ones: Sequence[OnImages], others: Sequence[OnImages], images: Mea
     if not np.isfinite(by_seed).all():
         return DifferenceRecord(value=None, reason="the metric has no meaning on these test images")
     share = 1 / len(by_seed)
-    found = images.combination([(share, each) for each in ones] + [(-share, each) for each in others])
+    total = images.combination([(share, each) for each in ones] + [(-share, each) for each in others])
     value = float(by_seed.mean())
-    if found.low is None or found.high is None:
-        return DifferenceRecord(value=value, reason=found.note)
+    if total.low is None or total.high is None:
+        return DifferenceRecord(value=value, reason=total.note)
     of_seeds = float(by_seed.var(ddof=1)) * share if len(by_seed) > 1 else 0.0
-    below, above = (_reach(end, of_seeds, len(by_seed)) for end in (found.value - found.low, found.high - found.value))
+    below, above = (_reach(end, of_seeds, len(by_seed)) for end in (total.value - total.low, total.high - total.value))
     return DifferenceRecord(value=value, low=max(-1.0, value - below), high=min(1.0, value + above))
 
 

@@ -48,9 +48,9 @@ class MixedCurve:
         It has a CKA at a measured network, or between two that are joined. A curve may fold back, and then another of its
         networks keeps more and does better: the comparison is with what weight interpolation can do.
         """
-        places, found = list(self._places(similarity, kind)), self._similarities(kind)
-        above = [place for place, here in enumerate(found) if here > similarity]
-        if not places and len(above) < len(found):
+        places, similarities = list(self._places(similarity, kind)), self._similarities(kind)
+        above = [place for place, here in enumerate(similarities) if here > similarity]
+        if not places and len(above) < len(similarities):
             return None
         there = [self._measured(place, share, images) for place, share in (*places, *((place, 0.0) for place in above))]
         return max(there, key=lambda there: there.value)
@@ -60,12 +60,12 @@ class MixedCurve:
 
     def _places(self, similarity: float, kind: str) -> Iterator[tuple[int, float]]:
         """Where the curve has this CKA: a point, and how far it is from there to the next."""
-        found = self._similarities(kind)
-        for place, here in enumerate(found):
+        similarities = self._similarities(kind)
+        for place, here in enumerate(similarities):
             if abs(here - similarity) <= _TOLERANCE:
                 yield place, 0.0
-            elif place + 1 < len(found) and self.record.is_joined(place, kind):
-                share = (similarity - here) / (found[place + 1] - here) if found[place + 1] != here else math.nan
+            elif place + 1 < len(similarities) and self.record.is_joined(place, kind):
+                share = (similarity - here) / (similarities[place + 1] - here) if similarities[place + 1] != here else math.nan
                 if 0 < share < 1:
                     yield place, share
 

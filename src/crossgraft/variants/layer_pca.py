@@ -73,18 +73,18 @@ def layer_pca(study: Study, done: Sequence[DoneTraining], layer: str) -> LayerPc
     first: Float[np.ndarray, "num_images 2"] | None = None
     with limit_threads(study.num_threads):
         for training in (each for each in done if each.seed == seed and each.record is not None):
-            said = load_saved_model(training.folder, allow_code=study.request.spec.code).classifier
-            classifier = said.to(resolve_device(study.request.options.device))
+            saved = load_saved_model(training.folder, allow_code=study.request.spec.code)
+            classifier = saved.classifier.to(resolve_device(study.request.options.device))
             images = TrainingImages(dataset, classifier.preprocessing, num_threads=study.num_threads)
             device = str(classifier.head.weight.device)
             features = _features(classifier, layer, evaluation_batches(images, batch_size=BATCH_SIZE, device=device)).astype(
                 np.float64
             )
-            found = principal_components(features)
-            if isinstance(found, str):
-                panels.append(LayerPcaPanel(variant=training.variant.name, reason=found))
+            components = principal_components(features)
+            if isinstance(components, str):
+                panels.append(LayerPcaPanel(variant=training.variant.name, reason=components))
                 continue
-            points, shares = found
+            points, shares = components
             first = points if first is None else first
             points = with_signs_of(first, points)
             panels.append(
@@ -133,8 +133,8 @@ def with_signs_of(
 def _features(classifier: Classifier, layer: str, batches: Iterable[Images]) -> Float[np.ndarray, "num_images num_features"]:
     tap = Tap(f"body.{layer}", pool="mean")
     read = through_taps(classifier, [tap], run=classifier.features)
-    said = run_pass(classifier, batches, read=read, like=classifier.head.weight)
-    return collect(each[tap].float() for each in said).numpy()
+    pooled = run_pass(classifier, batches, read=read, like=classifier.head.weight)
+    return collect(each[tap].float() for each in pooled).numpy()
 
 
 def _rounded(value: float) -> float:

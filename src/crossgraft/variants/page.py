@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from markupsafe import Markup
-
 from crossgraft.data.describe import describe_classes, describe_groups, known_split
 from crossgraft.edit.page import edited_with
 from crossgraft.interpolate.plot_trade_off import TradeOff, trade_off_figure
 from crossgraft.interpolate.record import InterpolationRecord, curve_of, joined_in
 from crossgraft.metrics.record import MetricRecord
 from crossgraft.metrics.words import metric_name_in_words
-from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section
+from crossgraft.report.blocks import Block, Figure, Folded, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.layers import MOST_NAMED_CLASSES, Panel, layer_pca_figure
 from crossgraft.report.plots.scatter import Interval
@@ -25,6 +23,7 @@ from crossgraft.tune.words import ADAPTED, CKA, untouched_in_words
 from crossgraft.variants.record import (
     ComparedTrainingRecord,
     ComparedVariantRecord,
+    DifferenceRecord,
     FineTuningComparisonRecord,
     LayerPcaRecord,
     ValueRecord,
@@ -43,47 +42,33 @@ from crossgraft.words.formatting import NumberFormat, count, counted, duration, 
 
 def layer_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
     """One panel per variant, and the reasons where there is none; None where no layer was asked for."""
-    found = source.record.layer_pca
-    if found is None:
+    pca = source.record.layer_pca
+    if pca is None:
         return None
-    panels = [Panel(each.variant, each.points, each.shares) for each in found.panels if each.shares is not None]
+    panels = [Panel(each.variant, each.points, each.shares) for each in pca.panels if each.shares is not None]
     blocks: list[Block] = []
     if panels:
-        wide, narrow = (
-            layer_pca_figure(
-                panels,
-                found.classes,
-                found.class_names,
-                identifier=f"{source.prefix}layer{'' if is_wide else '-narrow'}",
-                is_wide=is_wide,
-            )
-            for is_wide in (True, False)
-        )
-        blocks.append(Figure([wide], caption=_caption(found), narrow=[narrow]))
-    reasons = [f"{each.variant}: {each.reason}." for each in found.panels if each.reason is not None]
+        draw = partial(layer_pca_figure, panels, pca.classes, pca.class_names)
+        blocks.append(figure_for_screens(draw, identifier=f"{source.prefix}layer", caption=_caption(pca)))
+    reasons = [f"{each.variant}: {each.reason}." for each in pca.panels if each.reason is not None]
     if reasons:
         blocks.append(Items(reasons))
     return Section(name="layer", title="Features of a layer", part="evidence", blocks=blocks)
 
 
-def _caption(found: LayerPcaRecord) -> str:
-    drawn = len(found.classes)
-    some = f", of which {drawn} are drawn" if drawn < found.num_images else ""
+def _caption(pca: LayerPcaRecord) -> str:
+    drawn = len(pca.classes)
+    some = f", of which {drawn} are drawn" if drawn < pca.num_images else ""
     unnamed = (
-        f" The {len(set(found.classes))} classes are too many to be named."
-        if len(set(found.classes)) > MOST_NAMED_CLASSES
-        else ""
+        f" The {len(set(pca.classes))} classes are too many to be named." if len(set(pca.classes)) > MOST_NAMED_CLASSES else ""
     )
     return (
-        f"Output of the layer {found.layer}, averaged over positions, for {counted(found.num_images, 'test image')}{some}, with "
-        f"seed {found.seed}: a dot is an image, its mark the true class.{unnamed} Each network has principal components of its "
+        f"Output of the layer {pca.layer}, averaged over positions, for {counted(pca.num_images, 'test image')}{some}, with "
+        f"seed {pca.seed}: a dot is an image, its mark the true class.{unnamed} Each network has principal components of its "
         "own, with the share of its variance along each of them, so shapes and shares can be compared between panels, but not "
         "places, directions and units. Signs are those nearest to the first panel. Two components are a view of many; classes "
         "that overlap here may be apart in others."
     )
-
-
-_SMALL_SCREEN = 340
 
 
 def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]:
@@ -100,15 +85,14 @@ def trade_off(record: FineTuningComparisonRecord, *, prefix: str) -> list[Block]
         return []
     modes = {row.batch_norm for row in record.variants if row.metric.value is not None}
     adapted = "adapt" in modes
-    biased = _trade_off(record, "cka", prefix, adapted=adapted)
-    debiased = _trade_off(record, "cka_debiased", prefix, adapted=adapted)
+    caption = _trade_off_caption(record, adapted=adapted)
+    debiased = _trade_off(record, "cka_debiased", prefix, caption=_DEBIASED_CAPTION, adapted=adapted)
     blocks: list[Block] = [
-        Figure(biased[:1], caption=_trade_off_caption(record, adapted=adapted), narrow=biased[1:]),
-        Folded("The same against the debiased CKA", [Figure(debiased[:1], caption=_DEBIASED_CAPTION, narrow=debiased[1:])]),
+        _trade_off(record, "cka", prefix, caption=caption, adapted=adapted),
+        Folded("The same against the debiased CKA", [debiased]),
     ]
     if adapted and len(modes) > 1:
-        as_it_came = _trade_off(record, "cka", prefix)
-        figure = Figure(as_it_came[:1], caption=_AS_IT_CAME_CAPTION, narrow=as_it_came[1:])
+        figure = _trade_off(record, "cka", prefix, caption=_AS_IT_CAME_CAPTION)
         blocks.append(Folded("The same against the network as it came", [figure]))
     return blocks
 
@@ -125,8 +109,7 @@ _AS_IT_CAME_CAPTION = (
 )
 
 
-def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *, adapted: bool = False) -> list[Markup]:
-    """The figure for wide screens and for phones."""
+def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *, caption: str, adapted: bool = False) -> Figure:
     kind, compared = (f"{measure}_adapted", "adapted") if adapted else (measure, "pretrained")
     short = "Similarity (CKA)" if measure == "cka" else "Similarity (debiased CKA)"
     label = short.replace("Similarity", f"Similarity to the {compared} features")
@@ -136,13 +119,8 @@ def _trade_off(record: FineTuningComparisonRecord, measure: str, prefix: str, *,
     ]
     curve = curve_of(record.interpolation, kind, record.primary_metric)
     joined = joined_in(record.interpolation, kind)
-    title, place = f"{record.metric_title} on test", f"{prefix}trade-off-{kind}"
-    return [
-        trade_off_figure(points, curve, joined, x_label=label, y_label=title, identifier=place),
-        trade_off_figure(
-            points, curve, joined, x_label=short, y_label=title, identifier=f"{place}-narrow", width=_SMALL_SCREEN, height=330
-        ),
-    ]
+    draw = partial(trade_off_figure, points, curve, joined, x_label=label, short=short, y_label=f"{record.metric_title} on test")
+    return figure_for_screens(draw, identifier=f"{prefix}trade-off-{kind}", caption=caption)
 
 
 def _trade_off_caption(record: FineTuningComparisonRecord, *, adapted: bool) -> str:
@@ -200,8 +178,8 @@ def comparison_verdict_section(source: Source[FineTuningComparisonRecord]) -> Se
     record = source.record
     caveats = caveats_of(source, COMPARISON_CAVEATS)
     blocks = verdict_blocks(best_in_words(record), caveats, after_comparison(source))
-    said = [caveat.text for caveat in caveats]
-    blocks += [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in said]
+    shown = [caveat.text for caveat in caveats]
+    blocks += [Paragraph(text) for text in (details_in_words(record), record.interval_words) if text and text not in shown]
     blocks += trade_off(record, prefix=source.prefix)
     return Section(name="verdict", title="Verdict", part="verdict", blocks=blocks)
 
@@ -251,13 +229,24 @@ def _of_batch_norm() -> list[tuple[Column, Callable[[ComparedVariantRecord], Cel
     ]
 
 
-def _value(found: ValueRecord | None) -> float | None:
-    return None if found is None else found.value
+def _value(row: ValueRecord | None) -> float | None:
+    return None if row is None else row.value
 
 
 def _settings(record: FineTuningComparisonRecord) -> list[Block]:
-    said = [f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
-    return [Folded("What each of them sets", [Items(said)])]
+    lines = [f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
+    return [Folded("What each of them sets", [Items(lines)])]
+
+
+_Differences = tuple[ComparedVariantRecord, DifferenceRecord, DifferenceRecord]
+_TO_THE_CURVE: tuple[tuple[Column, Callable[[_Differences], Cell]], ...] = (
+    (Column("Minus curve", numeric=True), lambda line: number(line[2].value, NUMBERS)),
+    (
+        Column("95 % interval", numeric=True, csv_titles=("curve low", "curve high")),
+        lambda line: interval(line[2].low, line[2].high, NUMBERS),
+    ),
+    (Column("To the curve"), lambda line: words(curve_in_words(line[0]))),
+)
 
 
 def differences_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
@@ -268,25 +257,25 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     if full is None or not rows:
         return None
     name = metric_name_in_words(record.primary_metric)
-    has_curve = bool(record.interpolation)
-    columns = [Column("Variant"), Column(f"Minus {full.variant}", numeric=True), INTERVAL, Column("Separable")]
-    if has_curve:
-        columns += [
-            Column("Minus curve", numeric=True),
-            Column("95 % interval", numeric=True, csv_titles=("curve low", "curve high")),
-            Column("To the curve"),
-        ]
     reasons = dict.fromkeys(
-        f"{row.variant}: {found.reason}."
+        f"{row.variant}: {difference.reason}."
         for row in rows
-        for found in (row.difference, row.above_curve)
-        if found is not None and found.reason is not None
+        for difference in (row.difference, row.above_curve)
+        if difference is not None and difference.reason is not None
     )
     missing = [] if record.interpolation_reason is None else [f"There is no curve: {record.interpolation_reason}."]
-    table = Table(
+    nothing = DifferenceRecord(value=None)
+    separable = {True: "yes", False: "no, may be chance", None: None}
+    table = table_of(
+        [(row, row.difference or nothing, row.above_curve or nothing) for row in rows],
+        [
+            (Column("Variant"), lambda line: words(line[0].variant)),
+            (Column(f"Minus {full.variant}", numeric=True), lambda line: number(line[1].value, NUMBERS)),
+            (INTERVAL, lambda line: interval(line[1].low, line[1].high, NUMBERS)),
+            (Column("Separable"), lambda line: words(separable[line[1].is_separable])),
+            *(_TO_THE_CURVE if record.interpolation else ()),
+        ],
         caption=f"Differences in {name} on the same test images",
-        columns=columns,
-        rows=[_difference(row, has_curve=has_curve) for row in rows],
         file_name="differences",
         notes=[*reasons, *missing],
     )
@@ -295,21 +284,6 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     if alike:
         blocks.append(Folded("Which of them cannot be told apart", [Items(alike)]))
     return Section(name="differences", title="What differs", part="evidence", blocks=blocks)
-
-
-def _difference(row: ComparedVariantRecord, *, has_curve: bool) -> list[Cell]:
-    found = row.difference
-    cells = [words(row.variant)]
-    if found is None:
-        cells += [number(None, NUMBERS), interval(None, None, NUMBERS), words(None)]
-    else:
-        separable = {True: "yes", False: "no, may be chance", None: None}[found.is_separable]
-        cells += [number(found.value, NUMBERS), interval(found.low, found.high, NUMBERS), words(separable)]
-    if has_curve:
-        there = row.above_curve
-        low, high, value = (None, None, None) if there is None else (there.low, there.high, there.value)
-        cells += [number(value, NUMBERS), interval(low, high, NUMBERS), words(curve_in_words(row))]
-    return cells
 
 
 def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
@@ -342,21 +316,21 @@ def mixed_weights_section(source: Source[FineTuningComparisonRecord]) -> Section
         file_name="mixed-weights",
         notes=[ADAPTED] if len(kinds) > 2 else [],
     )
-    said = [_picked(each, record.primary_metric) for each in record.interpolation]
+    lines = [_picked(each, record.primary_metric) for each in record.interpolation]
     return Section(
-        name="mixed-weights", title="Mixed weights", part="evidence", blocks=[Items(said), Folded("Every point", [table])]
+        name="mixed-weights", title="Mixed weights", part="evidence", blocks=[Items(lines), Folded("Every point", [table])]
     )
 
 
 def _picked(record: InterpolationRecord, metric: str) -> str:
     point = record.picked
-    found = None if point is None else point.metric(metric)
-    if point is None or found is None:
+    row = None if point is None else point.metric(metric)
+    if point is None or row is None:
         return f"Of the mixed networks, {record.picked_by}."
     alike = point.similarity.get("cka_debiased")
     return (
-        f"Val picks the share {point.alpha:g} of full ({record.picked_by}): {found.title.lower()} {NUMBERS(found.value)} on test "
-        f"{NUMBERS.interval(found.low, found.high)}, debiased CKA {NUMBERS(alike)}."
+        f"Val picks the share {point.alpha:g} of full ({record.picked_by}): {row.title.lower()} {NUMBERS(row.value)} on test "
+        f"{NUMBERS.interval(row.low, row.high)}, debiased CKA {NUMBERS(alike)}."
     )
 
 

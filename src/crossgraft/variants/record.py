@@ -180,10 +180,10 @@ class FineTuningComparisonRecord(MayBeEdited):
         Raises:
             KeyError: There is none.
         """
-        found = next((row for row in self.variants if row.variant == name), None)
-        if found is None:
+        named = next((row for row in self.variants if row.variant == name), None)
+        if named is None:
             raise KeyError(name)
-        return found
+        return named
 
     @property
     def full(self) -> ComparedVariantRecord | None:

@@ -35,8 +35,8 @@ class Measured:
 
     def of_seeds(self, seeds: set[int]) -> list[OnImages]:
         """Values of these seeds, in their order."""
-        found = {each.seed: value for each, value in zip(self.trainings, self.values, strict=True)}
-        return [found[seed] for seed in sorted(seeds)]
+        by_seed = {each.seed: value for each, value in zip(self.trainings, self.values, strict=True)}
+        return [by_seed[seed] for seed in sorted(seeds)]
 
     @property
     def seeds(self) -> set[int]:
@@ -46,14 +46,14 @@ class Measured:
 
 def measure_variants(done: Sequence[DoneTraining], images: MeasuredImages) -> list[Measured]:
     """One entry per variant, in the order in which they were given."""
-    found: list[Measured] = []
+    measured: list[Measured] = []
     names = list(images.data.class_names)
     for variant in dict.fromkeys(each.variant.name for each in done):
         of_it = [each for each in done if each.variant.name == variant]
         ended = [each for each in of_it if each.record is not None]
         values = [images.measure(each.answers(names, metric=images.metric)) for each in ended]
-        found.append(Measured(of_it[0].variant, ended, values, len(of_it) - len(ended)))
-    return found
+        measured.append(Measured(of_it[0].variant, ended, values, len(of_it) - len(ended)))
+    return measured
 
 
 def summarise(measured: Sequence[Measured], curves: Sequence[MixedCurve], images: MeasuredImages) -> list[ComparedVariantRecord]:
@@ -86,7 +86,9 @@ def _row(
     variant, rows, batch_norm = each.variant, [one.row for one in each.trainings], _batch_norm(each)
     seconds = float(np.mean([row.seconds for row in rows])) if rows else None
     of_full = None if full is None else float(np.mean([one.row.seconds for one in full.trainings]))
-    not_separable = [other for (one, other), found in pairs.items() if one == variant.name and found.is_separable is False]
+    not_separable = [
+        other for (one, other), difference in pairs.items() if one == variant.name and difference.is_separable is False
+    ]
     return ComparedVariantRecord(
         variant=variant.name,
         settings={name: _in_words(value) for name, value in variant.settings.items() if value not in ((), None)},
@@ -111,62 +113,62 @@ def _row(
 
 
 def _of_adapted(rows: Sequence[ComparedTrainingRecord], name: str) -> ValueRecord | None:
-    found = [row.similarity.get(name) for row in rows]
-    return None if all(value is None for value in found) else _of_numbers(found, limits=(-math.inf, 1.0))
+    similarities = [row.similarity.get(name) for row in rows]
+    return None if all(value is None for value in similarities) else _of_numbers(similarities, limits=(-math.inf, 1.0))
 
 
 def _batch_norm(each: Measured) -> BatchNormMode | None:
     """What it did in every training of the variant; None of a network that has none."""
     records = [one.record.batch_norm for one in each.trainings if one.record is not None]
-    return next((found.effective_mode for found in records if found is not None and found.num_layers), None)
+    return next((batch_norm.effective_mode for batch_norm in records if batch_norm is not None and batch_norm.num_layers), None)
 
 
 def missed_targets(measured: Sequence[Measured]) -> list[str]:
     """One sentence for each variant with a training that did not end at the similarity that ``--keep`` asked for."""
-    said: list[str] = []
+    sentences: list[str] = []
     for each in measured:
         records = [one.record for one in each.trainings if one.record is not None]
-        missed = [(found.keep, found.batch_norm) for found in records if found.keep and not found.keep.is_reached]
+        missed = [(record.keep, record.batch_norm) for record in records if record.keep and not record.keep.is_reached]
         if missed:
             keep, batch_norm = missed[0]
-            of_all = keep.model_copy(update={"found": [value for found, _ in missed for value in found.found]})
-            said.append(f"{each.variant.name}: {missed_in_words(of_all, batch_norm)}")
-    return said
+            of_all = keep.model_copy(update={"found": [value for kept, _ in missed for value in kept.found]})
+            sentences.append(f"{each.variant.name}: {missed_in_words(of_all, batch_norm)}")
+    return sentences
 
 
 def _primary(each: Measured, images: MeasuredImages) -> ValueRecord:
     """With two seeds the interval is that of test images, of the mean over both."""
-    found = _of_metric([one.row.metric(images.metric) for one in each.trainings])
-    if found.value is None or found.low is not None or len(each.values) != 2:
-        return found
+    primary = _of_metric([one.row.metric(images.metric) for one in each.trainings])
+    if primary.value is None or primary.low is not None or len(each.values) != 2:
+        return primary
     mean = images.mean(each.values)
     if mean.low is None or mean.high is None:
-        return found.model_copy(update={"no_interval_reason": mean.note})
+        return primary.model_copy(update={"no_interval_reason": mean.note})
     ends = {"low": max(0.0, mean.low), "high": min(1.0, mean.high)}
-    return found.model_copy(update={**ends, "interval_of": "test images", "no_interval_reason": None})
+    return primary.model_copy(update={**ends, "interval_of": "test images", "no_interval_reason": None})
 
 
 def _of_metric(rows: Sequence[MetricRecord | None]) -> ValueRecord:
     """Value with an interval: with one seed its own interval, with several that over seeds."""
-    found = [row for row in rows if row is not None and row.value is not None]
-    if len(found) == 1:
-        has_interval = found[0].low is not None
+    known = [row for row in rows if row is not None and row.value is not None]
+    if len(known) == 1:
+        has_interval = known[0].low is not None
         return ValueRecord(
-            value=found[0].value,
-            low=found[0].low,
-            high=found[0].high,
+            value=known[0].value,
+            low=known[0].low,
+            high=known[0].high,
             interval_of="test images" if has_interval else None,
-            no_interval_reason=found[0].no_interval_reason,
+            no_interval_reason=known[0].no_interval_reason,
         )
-    return _of_numbers([row.value for row in found], limits=(0.0, 1.0))
+    return _of_numbers([row.value for row in known], limits=(0.0, 1.0))
 
 
 def _of_numbers(values: Sequence[float | None], *, limits: tuple[float, float] = (-math.inf, math.inf)) -> ValueRecord:
     """Mean over seeds, with the interval of ``mean_interval``; none with fewer than three."""
-    found = np.array([value for value in values if value is not None and math.isfinite(value)])
-    if not len(found):
+    known = np.array([value for value in values if value is not None and math.isfinite(value)])
+    if not len(known):
         return ValueRecord(value=None)
-    mean = mean_interval(found, limits=limits)
+    mean = mean_interval(known, limits=limits)
     if mean.low is None:
         return ValueRecord(value=mean.mean, no_interval_reason=mean.reason)
     return ValueRecord(value=mean.mean, low=mean.low, high=mean.high, interval_of="seeds")

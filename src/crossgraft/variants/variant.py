@@ -251,11 +251,11 @@ def _refuse_equal(variants: Sequence[Variant]) -> None:
 
 def _with_sweeps(variants: Iterable[Variant]) -> list[Variant]:
     """Those that differ in one strength alone, marked as points of one sweep."""
-    found = [(variant, *_sweep_of(variant)) for variant in variants]
-    keys = [key for _, key, _ in found]
+    sweeps = [(variant, *_sweep_of(variant)) for variant in variants]
+    keys = [key for _, key, _ in sweeps]
     return [
         replace(variant, sweep=key, strength=strength) if key is not None and keys.count(key) > 1 else variant
-        for variant, key, strength in found
+        for variant, key, strength in sweeps
     ]
 
 
@@ -338,7 +338,7 @@ def left_out(options: TuneOptions, variants: Sequence[Variant]) -> list[str]:
     Raises:
         UsageError: All of them are, but for those that say it themselves.
     """
-    said: list[str] = []
+    sentences: list[str] = []
     for each in _FITTING:
         asking = [variant for variant in variants if each.name not in variant.settings]
         others = [variant for variant in asking if each.name in without_meaning(options, variant)]
@@ -351,8 +351,8 @@ def left_out(options: TuneOptions, variants: Sequence[Variant]) -> list[str]:
                 f"{each.advice}, or leave {typed} out."
             )
         own = joined([variant.name for variant in asking if variant not in others])
-        said.append(f"{typed} is for {own}. Trained without it: {_names(others)} {each.reason}.")
-    return said
+        sentences.append(f"{typed} is for {own}. Trained without it: {_names(others)} {each.reason}.")
+    return sentences
 
 
 def _names(variants: Sequence[Variant]) -> str:

@@ -122,16 +122,16 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
 
 def _refuse_what_variants_say(options: CompareOptions) -> None:
     """Raise for options that do not go with a comparison."""
-    said = given(options)
+    asked = given(options)
     for name in _SAID_BY_VARIANTS:
-        if name in said:
+        if name in asked:
             raise UsageError(
                 f"--{name} does not go with --compare, whose variants say it themselves: full+l2_sp, partial:3+l2_sp."
             )
-    if "adapter" in said:
+    if "adapter" in asked:
         raise UsageError(_NO_ADAPTER)
     for name in ("folds", "fold"):
-        if name in said:
+        if name in asked:
             raise UsageError(
                 f"--{name} does not go with --compare: differences are measured on the same test images, and each fold has "
                 "others. Compare on one split, or with a saved split of a fold (--split)."

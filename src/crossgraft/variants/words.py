@@ -28,11 +28,11 @@ def answer_in_words(record: FineTuningComparisonRecord) -> str:
         return "No variant has a value, so nothing can be said."
     best = done[0]
     name = metric_name_in_words(record.primary_metric)
-    said = [f"The best {name} on test is that of {best.variant}: {value_in_words(best.metric)}."]
+    sentences = [f"The best {name} on test is that of {best.variant}: {value_in_words(best.metric)}."]
     doubt = best_may_be_guessing(record)
     if doubt is not None:
-        said.append(doubt)
-    return " ".join([*said, *_of_the_others(done, record)])
+        sentences.append(doubt)
+    return " ".join([*sentences, *_of_the_others(done, record)])
 
 
 def best_in_words(record: FineTuningComparisonRecord) -> str:
@@ -42,17 +42,17 @@ def best_in_words(record: FineTuningComparisonRecord) -> str:
         return "No variant has a value, so nothing can be said."
     best, name = done[0], metric_name_in_words(record.primary_metric)
     guess = guessing(record.primary_metric, num_choices(record))
-    said = f"{best.variant} has the best {name} on test, {value_in_words(best.metric, guess=guess)}"
+    text = f"{best.variant} has the best {name} on test, {value_in_words(best.metric, guess=guess)}"
     rivals = [row.variant for row in done if row.variant in best.not_separable_from]
     unknown = [row.variant for row in done[1:] if _is_unknown(row, best)]
     if rivals:
-        return f"{said}; {joined(rivals)} may be as good."
+        return f"{text}; {joined(rivals)} may be as good."
     if unknown:
-        return f"{said}; nothing is known about whether {joined(unknown)} {'is' if len(unknown) == 1 else 'are'} worse."
+        return f"{text}; nothing is known about whether {joined(unknown)} {'is' if len(unknown) == 1 else 'are'} worse."
     if len(done) == 1:
-        return f"{said}."
+        return f"{text}."
     seed = "" if len(record.seeds) > 1 else " with this one seed"
-    return f"{said}; separably better than {joined([row.variant for row in done[1:]])}{seed}."
+    return f"{text}; separably better than {joined([row.variant for row in done[1:]])}{seed}."
 
 
 def num_choices(record: FineTuningComparisonRecord) -> int:
@@ -67,15 +67,15 @@ def details_in_words(record: FineTuningComparisonRecord) -> str:
 
 
 def _of_the_others(done: list[ComparedVariantRecord], record: FineTuningComparisonRecord) -> list[str]:
-    best, said = done[0], list[str]()
+    best, sentences = done[0], list[str]()
     rivals = [row for row in done if row.variant in best.not_separable_from]
     if len(done) > 1:
         it_is = f"{best.variant} is" if len(record.seeds) > 1 else f"With this one seed {best.variant} is"
-        said.append(_rivals_in_words(best, rivals, done, it_is))
+        sentences.append(_rivals_in_words(best, rivals, done, it_is))
     keeper = _keeper([best, *rivals])
     if keeper is not None and rivals:
-        said.append(_kept_in_words(keeper, best, record))
-    return said
+        sentences.append(_kept_in_words(keeper, best, record))
+    return sentences
 
 
 def value_in_words(value: ValueRecord, *, guess: float | None = None) -> str:
@@ -107,13 +107,13 @@ def curve_in_words(row: ComparedVariantRecord) -> str:
     >>> curve_in_words(row)
     'above, may be chance'
     """
-    found = row.above_curve
-    if found is None:
+    to_curve = row.above_curve
+    if to_curve is None:
         return NUMBERS(None)
-    if found.value is None:
+    if to_curve.value is None:
         return "not measured there"
-    side = "above" if found.value > 0 else "below" if found.value < 0 else "on it"
-    return side if found.is_separable or found.value == 0 else f"{side}, may be chance"
+    side = "above" if to_curve.value > 0 else "below" if to_curve.value < 0 else "on it"
+    return side if to_curve.is_separable or to_curve.value == 0 else f"{side}, may be chance"
 
 
 def _rivals_in_words(
@@ -157,8 +157,8 @@ def _keeper(rows: list[ComparedVariantRecord]) -> ComparedVariantRecord | None:
 
 def _kept(row: ComparedVariantRecord) -> float | None:
     """Debiased CKA to the network that training started from, which has statistics of these images with ``adapt``."""
-    found = row.cka_debiased_adapted if row.batch_norm == "adapt" else row.cka_debiased
-    return None if found is None else found.value
+    cka = row.cka_debiased_adapted if row.batch_norm == "adapt" else row.cka_debiased
+    return None if cka is None else cka.value
 
 
 def _kept_in_words(keeper: ComparedVariantRecord, best: ComparedVariantRecord, record: FineTuningComparisonRecord) -> str:
@@ -197,12 +197,12 @@ def batch_norms_differ(record: FineTuningComparisonRecord) -> str | None:
 
 def untouched_similarity(record: FineTuningComparisonRecord) -> dict[str, float]:
     """Similarity of untouched weights with re-estimated statistics, mean over trainings; empty without BatchNorm."""
-    found: dict[str, list[float]] = {}
+    similarities: dict[str, list[float]] = {}
     for row in record.trainings:
         for name, value in row.similarity.items():
             if name.endswith("_untouched"):
-                found.setdefault(name, []).append(value)
-    return {name: fmean(values) for name, values in found.items()}
+                similarities.setdefault(name, []).append(value)
+    return {name: fmean(values) for name, values in similarities.items()}
 
 
 _ENOUGH_SEEDS = 3  # from so many on intervals are those of seeds

@@ -10,7 +10,6 @@ from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import OtherRunError, UsageError
 from crossgraft.tune.engine.gradient_norms import SMOOTHING, GradientNorms
-from crossgraft.tune.measuring.gradients import describe_gradient_norms
 from crossgraft.tune.record import TuningRecord
 
 pytestmark = pytest.mark.usefixtures("normed_models")
@@ -84,11 +83,11 @@ def test_where_no_block_is_trained_it_is_refused():
 def test_a_record_lists_few_steps_and_counts_spikes():
     values = np.ones((1000, 2))
     values[500, 1], values[700, 1], values[3, 0] = 3.0, np.inf, np.inf
-    found = describe_gradient_norms("only", GradientNorms(("first", "second"), values))
+    found = GradientNorms(("first", "second"), values).record("only")
     assert (found.num_steps, found.smoothing, len(found.steps)) == (1000, SMOOTHING, 200)
     assert (found.steps[0], found.steps[-1]) == (1, 1000)
     first, second = found.blocks
     assert (first.median, first.largest, first.num_spikes) == (1.0, 1.0, 1)
     assert (second.median, second.largest, second.num_spikes) == (1.0, 3.0, 2)
     assert len(second.averages) == 200 and second.averages[0] == 1.0 and second.averages[-1] == pytest.approx(1.0)
-    assert describe_gradient_norms("only", GradientNorms(("first",), values[:3, :1])).steps == [1, 2, 3]
+    assert GradientNorms(("first",), values[:3, :1]).record("only").steps == [1, 2, 3]

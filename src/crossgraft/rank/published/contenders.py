@@ -61,14 +61,14 @@ def prior_residual(benchmark: Benchmark, prior: Results) -> Results:
 
 def _consensus(benchmark: Benchmark, values: list[Results], combine: Callable[[Results], np.ndarray]) -> Results:
     """One order a target; scores that lack a model there are left out."""
-    found = np.full_like(benchmark.results, np.nan)
+    combined = np.full_like(benchmark.results, np.nan)
     for target in range(len(benchmark.targets)):
         models = benchmark.known(target)
         rows = np.array([matrix[target, models] for matrix in values])
         complete = rows[np.isfinite(rows).all(axis=1)]
         if len(complete):
-            found[target, models] = combine(complete)
-    return found
+            combined[target, models] = combine(complete)
+    return combined
 
 
 def fitted(benchmark: Benchmark) -> Results:

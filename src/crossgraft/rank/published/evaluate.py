@@ -133,16 +133,9 @@ def compare(methods: Iterable[MethodRecord]) -> FriedmanRecord | None:
     if len(scores) < 3:
         return None
     values = np.array([method.weighted_kendall for method in scores], dtype=np.float64).T
-    found = friedman(values)
-    return FriedmanRecord(
-        methods=[method.title for method in scores],
-        mean_ranks=found.mean_ranks.tolist(),
-        statistic=found.statistic,
-        p_value=found.p_value,
-        critical_difference=found.critical_difference,
-        cliques=found.cliques,
-        num_targets=len(values),
-    )
+    test = friedman(values)
+    ranks = {**test._asdict(), "mean_ranks": test.mean_ranks.tolist()}
+    return FriedmanRecord(methods=[method.title for method in scores], num_targets=len(values), **ranks)
 
 
 def _targets(benchmark: Benchmark) -> range:

@@ -28,7 +28,7 @@ def mean_over_targets(
     defined = np.isfinite(values)
     if not defined.any():
         return MeanRecord(value=None, num_targets=0)
-    found = mean_interval(values[defined], np.asarray(groups)[defined], limits=limits, least=least)
+    whole = mean_interval(values[defined], np.asarray(groups)[defined], limits=limits, least=least)
     return MeanRecord(
-        value=found.mean, low=found.low, high=found.high, num_targets=int(defined.sum()), no_interval_reason=found.reason or None
+        value=whole.mean, low=whole.low, high=whole.high, num_targets=int(defined.sum()), no_interval_reason=whole.reason or None
     )

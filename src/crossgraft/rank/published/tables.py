@@ -79,8 +79,8 @@ def weights_called(name: str) -> str | None:
         elif name in names.architecture:
             meanings.setdefault(f"{names.architecture[name]} with weights that are not said", []).append(table)
     if len(meanings) > 1 or any(" " in meaning for meaning in meanings):
-        said = " and ".join(f"{' and '.join(tables)} means {meaning}" for meaning, tables in meanings.items())
-        raise DataError(f"{name} is ambiguous: {said}. Write the full name of the weights, as timm or torchvision do.")
+        listed = " and ".join(f"{' and '.join(tables)} means {meaning}" for meaning, tables in meanings.items())
+        raise DataError(f"{name} is ambiguous: {listed}. Write the full name of the weights, as timm or torchvision do.")
     return next(iter(meanings), None)
 
 
@@ -218,11 +218,11 @@ def imagenet_results() -> Mapping[str, ImageNetResult]:
     Where several image sizes are published, that with the highest top-1.
     """
     document = compressed("imagenet")
-    found: dict[str, ImageNetResult] = {}
+    by_name: dict[str, ImageNetResult] = {}
     for model, pixels, top1, _, _, _, parameters, gmacs, speed in document["rows"]:
-        if model not in found or top1 > found[model].top1_percent:
-            found[model] = ImageNetResult(model, pixels, top1, parameters, gmacs, speed)
-    return found
+        if model not in by_name or top1 > by_name[model].top1_percent:
+            by_name[model] = ImageNetResult(model, pixels, top1, parameters, gmacs, speed)
+    return by_name
 
 
 @cache

@@ -75,9 +75,9 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     missing = [name for name in REQUIRED if name not in header]
     missing += [] if set(RESULT) & set(header) else [RESULT[0]]
     if missing:
-        found = ", ".join(header) or "no columns"
+        present = ", ".join(header) or "no columns"
         wanted = ", ".join((*REQUIRED, RESULT[0]))
-        raise DataError(f"{path.name} needs the columns {wanted}; missing: {missing[0]}. It has: {found}.")
+        raise DataError(f"{path.name} needs the columns {wanted}; missing: {missing[0]}. It has: {present}.")
     twice = next((name for place, name in enumerate(header) if name in header[:place]), None)
     if twice is not None:
         raise DataError(f"{path.name} has two columns called {twice}.")
@@ -99,9 +99,9 @@ def _number(text: str, column: str, path: Path, line: int) -> float:
 
 
 def _group_of_each(rows: Sequence[Mapping[str, str]], path: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
+    group_of_target: dict[str, str] = {}
     for line, row in enumerate(rows, start=2):
         target, group = row["target"], row["group"]
-        if found.setdefault(target, group) != group:
+        if group_of_target.setdefault(target, group) != group:
             raise DataError(f"{path.name}, row {line}: {target} has the group {group} and another before.")
-    return found
+    return group_of_target

@@ -12,11 +12,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from crossgraft.report.plots.scatter import TICK_STEPS, Interval
-from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, SMALL_PIXELS, draw, family_marks, shortened
+from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, SMALL_PIXELS, draw, family_marks, framed_axes, shortened
 from crossgraft.words.formatting import NumberFormat
 
 _CERTAINTY_WIDTH, _HEIGHT = 400, 230
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 30, 46
+_MARGINS = (46, 14, 30, 46)
 _BINS = 20
 
 
@@ -31,10 +31,7 @@ def certainty_figure(certainties: Sequence[float], *, x_label: str, lowest: floa
     """
 
     def paint(figure: Figure) -> None:
-        size = ((_CERTAINTY_WIDTH - _LEFT - _RIGHT) / _CERTAINTY_WIDTH, (_HEIGHT - _BOTTOM - _TOP) / _HEIGHT)
-        axes = figure.add_axes((_LEFT / _CERTAINTY_WIDTH, _BOTTOM / _HEIGHT, *size))
-        figure.text(4 / _CERTAINTY_WIDTH, 1 - 4 / _HEIGHT, "Images", va="top")
-        axes.set_xlabel(x_label)
+        axes = framed_axes(figure, _CERTAINTY_WIDTH, _HEIGHT, _MARGINS, title="Images", x_label=x_label)
         axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         axes.set_xlim(0, 1)
         if lowest > 0:
@@ -45,7 +42,7 @@ def certainty_figure(certainties: Sequence[float], *, x_label: str, lowest: floa
     return draw(_CERTAINTY_WIDTH, _HEIGHT, paint, identifier=identifier, label=label)
 
 
-_WIDE, _ROW, _DOT_ROWS_TOP, _DOT_ROWS_BELOW, _DOT_ROWS_SIDE = 560, 44, 30, 48, 14  # pixels
+_ROW, _DOT_ROWS_TOP, _DOT_ROWS_BELOW, _DOT_ROWS_SIDE = 44, 30, 48, 14  # pixels
 
 
 class DotRow(NamedTuple):
@@ -56,7 +53,7 @@ class DotRow(NamedTuple):
 
 
 def dot_rows_figure(
-    rows: Sequence[DotRow], series: Sequence[str], *, x_label: str, identifier: str, width: float = _WIDE
+    rows: Sequence[DotRow], series: Sequence[str], *, x_label: str, identifier: str, is_wide: bool = True
 ) -> Markup:
     """Draw ``rows`` from top to bottom, the name and the first number above each line.
 
@@ -65,9 +62,9 @@ def dot_rows_figure(
         series: What the numbers are, for the legend.
         x_label: Quantity and unit.
         identifier: Unique on the page.
-        width: Width in CSS pixels.
+        is_wide: Else for the screen of a phone.
     """
-    height = _DOT_ROWS_TOP + _ROW * len(rows) + _DOT_ROWS_BELOW
+    width, height = 560 if is_wide else 340, _DOT_ROWS_TOP + _ROW * len(rows) + _DOT_ROWS_BELOW
     known = [value for row in rows for value in row.values if value is not None and math.isfinite(value)]
     as_text = NumberFormat.for_column(known)
     marks = list(family_marks(series).values())

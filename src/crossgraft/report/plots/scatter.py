@@ -23,7 +23,7 @@ from crossgraft.report.plots.svg import (
     Mark,
     draw,
     frame,
-    shortened,
+    framed_axes,
 )
 
 _DOT = 5.0  # half a dot with some air, in pixels
@@ -103,7 +103,7 @@ def _box_at(dot: Spot, angle: float, distance: float, width: float, height: floa
     return _Box(middle_x - width / 2, middle_y - height / 2, middle_x + width / 2, middle_y + height / 2)
 
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 14, 34, 46  # pixels
+_MARGINS = (48, 14, 34, 46)
 _MARGIN = 0.08  # of an axis, on either side
 TICK_STEPS = [1, 2, 2.5, 5, 10]
 
@@ -147,11 +147,7 @@ def scatter_figure(
     """
 
     def paint(figure: Figure) -> None:
-        size = ((width - _LEFT - _RIGHT) / width, (height - _BOTTOM - _TOP) / height)
-        axes = figure.add_axes((_LEFT / width, _BOTTOM / height, *size))
-        axes.set_xlabel(x_label)
-        # Across the top, not along the axis: room for a long name, and nobody has to turn their head.
-        figure.text(4 / width, 1 - 4 / height, shortened(y_label, int(width / PIXELS_PER_CHARACTER)), va="top")
+        axes = framed_axes(figure, width, height, _MARGINS, title=y_label, x_label=x_label)
         axes.xaxis.set_major_locator(MaxNLocator(4, steps=TICK_STEPS))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         axes.margins(_MARGIN)

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from crossgraft.words.visible import visible
@@ -135,6 +136,24 @@ def draw(
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     look = "plot filled" if is_filled else "plot"
     return _inline(text.getvalue(), width=width, identifier=identifier, label=label, look=look)
+
+
+Margins = tuple[float, float, float, float]
+"""Pixels left, right, above and below of axes."""
+
+
+def framed_axes(figure: Figure, width: float, height: float, margins: Margins, *, title: str, x_label: str) -> Axes:
+    """Axes between ``margins`` of a drawing of ``width`` × ``height`` pixels.
+
+    The title, or what is drawn upwards, stands across the top, not along the axis: room for a long name, and nobody has to turn
+    their head.
+    """
+    left, right, above, below = margins
+    size = ((width - left - right) / width, (height - below - above) / height)
+    axes = figure.add_axes((left / width, below / height, *size))
+    axes.set_xlabel(x_label)
+    figure.text(4 / width, 1 - 4 / height, shortened(title, int(width / PIXELS_PER_CHARACTER)), va="top")
+    return axes
 
 
 def _inline(svg: str, *, width: float, identifier: str, label: str, look: str) -> Markup:

@@ -57,12 +57,12 @@ def _of_budget(record: ReplayRecord, budget: str) -> str:
     others = [each for each in record.rows if each.budget == budget and each.beyond_select is not None]
     better = [each for each in others if each.beyond_select and (each.beyond_select.high or 0.0) < 0]
     worse = [each for each in others if each.beyond_select and (each.beyond_select.low or 0.0) > 0]
-    said = f"At {budget}, select hands over a model with a mean regret of {regret_in_words(row)}"
+    text = f"At {budget}, select hands over a model with a mean regret of {regret_in_words(row)}"
     if better:
-        said += f"; better: {joined([METHOD_TITLES[each.method] for each in better])}"
+        text += f"; better: {joined([METHOD_TITLES[each.method] for each in better])}"
     if worse:
-        said += f"; worse: {joined([METHOD_TITLES[each.method] for each in worse])}"
-    return f"{said}."
+        text += f"; worse: {joined([METHOD_TITLES[each.method] for each in worse])}"
+    return f"{text}."
 
 
 _TWO = NumberFormat(decimals=2)
@@ -146,10 +146,10 @@ def _regret(row: ReplayRow) -> Cell:
 
 
 def _beyond(row: ReplayRow) -> Cell:
-    found = row.beyond_select
-    if found is None:
+    beyond = row.beyond_select
+    if beyond is None:
         return Cell(text="—", values=(None, None, None))
-    return Cell(text=estimate(found), values=(found.value, found.low, found.high))
+    return Cell(text=estimate(beyond), values=(beyond.value, beyond.low, beyond.high))
 
 
 def _beyond_prior(row: OrderRow) -> Cell:

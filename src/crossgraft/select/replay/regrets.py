@@ -120,7 +120,7 @@ def regrets_of(case: Case, seconds: float, rng: np.random.Generator) -> dict[str
         "imagenet": max((m for m in fitting if m in case.top1), key=lambda m: case.top1[m], default=None),
         "all_trained": case.best_on_val(order),
     }
-    found = {method: case.regret(model) for method, model in chosen.items() if model is not None}
+    regret_of = {method: case.regret(model) for method, model in chosen.items() if model is not None}
     names = np.array(sorted(case.seconds))
     orders = [rng.permutation(names).tolist() for _ in range(NUM_ORDERS)]
     by_chance = [case.best_on_val(case.trained_in(drawn, seconds)) for drawn in orders]
@@ -128,8 +128,8 @@ def regrets_of(case: Case, seconds: float, rng: np.random.Generator) -> dict[str
     for method, taken in (("random", by_chance), ("halving", halved)):
         regrets = [case.regret(model) for model in taken if model is not None]
         if regrets:
-            found[method] = float(np.mean(regrets))
-    return found
+            regret_of[method] = float(np.mean(regrets))
+    return regret_of
 
 
 def _selected(case: Case, seconds: float) -> str:
@@ -234,7 +234,7 @@ def replay(
     own = [*known, *([] if is_cold else known_rows(benchmark, called))]
     orders: dict[str, list[float]] = {name: [] for name in _ORDERS}
     static = held_out_prior(benchmark)
-    found: dict[tuple[str, str], dict[int, float]] = {}
+    regrets: dict[tuple[str, str], dict[int, float]] = {}
     for target in range(len(benchmark.targets)):
         models = benchmark.known(target)
         some = [called[model] for model in models]
@@ -252,8 +252,8 @@ def replay(
             if seconds < min(case.seconds.values()) - ROUNDING:
                 continue
             for method, regret in regrets_of(case, seconds, generator(seed, "orders", target)).items():
-                found.setdefault((method, budget.text), {})[target] = regret
-    if not found:
+                regrets.setdefault((method, budget.text), {})[target] = regret
+    if not regrets:
         raise UsageError(f"--budget {budgets[0].text} is below one training on every target of {benchmark.name}.")
     record = ReplayRecord(
         name=benchmark.name,
@@ -265,9 +265,9 @@ def replay(
         is_cold=is_cold,
         has_val=benchmark.validation is not None,
         has_seconds=benchmark.seconds is not None,
-        rows=list(_rows(benchmark, budgets, found)),
+        rows=list(_rows(benchmark, budgets, regrets)),
         orders=list(_order_rows(benchmark, orders)),
-        notes=_notes(benchmark, found, called),
+        notes=_notes(benchmark, regrets, called),
         references=list(_REFERENCES),
     )
     return record.model_copy(update={"conclusion": conclusion_in_words(record)})
@@ -334,12 +334,12 @@ def _refuse_twins(benchmark: Benchmark, names: Sequence[str]) -> None:
 
 
 def _rows(
-    benchmark: Benchmark, budgets: Sequence[Budget], found: Mapping[tuple[str, str], Mapping[int, float]]
+    benchmark: Benchmark, budgets: Sequence[Budget], regrets_of_method: Mapping[tuple[str, str], Mapping[int, float]]
 ) -> Iterator[ReplayRow]:
     for budget in budgets:
-        of_select = found.get(("select", budget.text), {})
+        of_select = regrets_of_method.get(("select", budget.text), {})
         for method in METHODS:
-            regrets = found.get((method, budget.text), {})
+            regrets = regrets_of_method.get((method, budget.text), {})
             mean = _over_targets(benchmark, regrets, lowest=0.0, least=LEAST_REGRETS)
             both = {target: regrets[target] - of_select[target] for target in regrets if target in of_select}
             yield ReplayRow(
@@ -384,7 +384,9 @@ def _agreement(values: np.ndarray, truth: np.ndarray) -> float:
     return weighted_kendall(values[known], truth[known])
 
 
-def _notes(benchmark: Benchmark, found: Mapping[tuple[str, str], Mapping[int, float]], names: Sequence[str]) -> list[str]:
+def _notes(
+    benchmark: Benchmark, regrets_of_method: Mapping[tuple[str, str], Mapping[int, float]], names: Sequence[str]
+) -> list[str]:
     notes: list[str] = []
     if benchmark.validation is None:
         notes.append("There is no column val: choices are made by the results themselves, so that all regrets are too small.")
@@ -392,7 +394,7 @@ def _notes(benchmark: Benchmark, found: Mapping[tuple[str, str], Mapping[int, fl
         notes.append("There is no column seconds: every training counts as costing the same.")
     if not any(cheap_share(kind) for kind in benchmark.columns):
         notes.append("There are no cheap trainings (columns such as low:size=0.5), so that halving is random.")
-    if not any(method == "imagenet" for method, _ in found):
+    if not any(method == "imagenet" for method, _ in regrets_of_method):
         notes.append("None of the models has a published ImageNet result by its name here.")
     elif (unknown := sum(name not in imagenet_results() for name in names)) > 0:
         notes.append(f"{unknown} of {len(names)} models have no published ImageNet result by their names here.")

@@ -56,13 +56,13 @@ def replay_selection(table: str | Path, options: ReplayOptions, run: Run) -> Rep
 
 
 def _written(result: ReplayResult, table: str | Path, options: ReplayOptions, run: Run) -> ReplayResult:
-    said = {"budget": options.budget, "known": options.known, "cold": options.cold}
-    line = run.said_again(said, out=options.out or ".")
+    changed = {"budget": options.budget, "known": options.known, "cold": options.cold}
+    line = run.said_again(changed, out=options.out or ".")
     with open_run(
         Path(options.out or "."),
         command="select --replay",
         command_line=line.replace(f"crossgraft {run.command} ", f"crossgraft {run.command} --replay ", 1),
-        config={"replay": Path(table).name, **said, "known": None if options.known is None else Path(options.known).name},
+        config={"replay": Path(table).name, **changed, "known": None if options.known is None else Path(options.known).name},
         seed=options.seed,
         overwrite=options.overwrite,
     ) as directory:

@@ -73,8 +73,8 @@ def read_checkpoint(folder: Path, configuration: Mapping[str, Any]) -> Checkpoin
         if metadata["sha256"] != _digest(text, tensors):
             raise ValueError("the checksum differs")
         header = json.loads(text)
-        version, found, position = (header[key] for key in ("format_version", "configuration", "position"))
-        if not (isinstance(found, dict) and isinstance(position, dict)):
+        version, stored, position = (header[key] for key in ("format_version", "configuration", "position"))
+        if not (isinstance(stored, dict) and isinstance(position, dict)):
             raise ValueError("its header is no description of a run")
     except (SafetensorError, KeyError, TypeError, ValueError, RecursionError, OSError) as error:
         raise RunDirectoryError(
@@ -82,8 +82,8 @@ def read_checkpoint(folder: Path, configuration: Mapping[str, Any]) -> Checkpoin
         ) from error
     if version != FORMAT_VERSION:
         raise RunDirectoryError(f"{path.name} is of another version of crossgraft. Start again with --overwrite.")
-    _refuse_other_configuration(found, json.loads(json.dumps(configuration)))
-    return Checkpoint(found, position, tensors)
+    _refuse_other_configuration(stored, json.loads(json.dumps(configuration)))
+    return Checkpoint(stored, position, tensors)
 
 
 def damaged_checkpoint(reason: str) -> RunDirectoryError:
@@ -91,11 +91,11 @@ def damaged_checkpoint(reason: str) -> RunDirectoryError:
     return RunDirectoryError(f"The checkpoint {FILE_NAME} is damaged ({reason}). Start again with --overwrite.")
 
 
-def _refuse_other_configuration(found: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+def _refuse_other_configuration(stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     different = [
-        f"{key} was {found.get(key)!r} and is now {asked.get(key)!r}"
-        for key in sorted(found.keys() | asked.keys())
-        if found.get(key) != asked.get(key)
+        f"{key} was {stored.get(key)!r} and is now {asked.get(key)!r}"
+        for key in sorted(stored.keys() | asked.keys())
+        if stored.get(key) != asked.get(key)
     ]
     if different:
         raise OtherRunError(

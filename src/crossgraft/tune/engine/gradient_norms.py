@@ -9,6 +9,7 @@ Reference: Cai, Zhu, Fu, Miao, Yao: Self Identity Mapping, figure 5, which does 
 from __future__ import annotations
 
 import csv as csv_module
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,15 @@ from torch import Tensor
 from crossgraft.errors import DataError
 from crossgraft.models.classifier import Classifier
 from crossgraft.tune.protocols import Selection
+from crossgraft.tune.record import BlockGradientRecord, GradientNormsRecord
 from crossgraft.words.visible import csv_rows, csv_text
 
 SMOOTHING = 0.95
 """What a step counts for in the moving average, over what the step after it counts for."""
+SPIKE = 2.0
+"""How many times the moving average of the step before a norm must be to count as a spike."""
 FILE_NAME = "gradient_norms.csv"
+_MOST_STEPS = 200
 _HEADER = ("step", "block", "norm", "ema")
 
 
@@ -58,6 +63,25 @@ class GradientNorms:
     def csv(self) -> str:
         """A file with one row per step and block, about 60 bytes each."""
         return csv_text(_HEADER, self.rows())
+
+    def record(self, job: str) -> GradientNormsRecord:
+        """Medians, extremes and spikes of each block, and its moving average in at most 200 steps of the training ``job``."""
+        num_steps, averages = len(self.values), self.averages
+        listed = np.unique(np.linspace(0, num_steps - 1, min(num_steps, _MOST_STEPS)).round().astype(int))
+        spikes = (self.values[1:] > SPIKE * averages[:-1]).sum(axis=0)
+        blocks: list[BlockGradientRecord] = []
+        for place, block in enumerate(self.blocks):
+            finite = self.values[np.isfinite(self.values[:, place]), place]
+            blocks.append(
+                BlockGradientRecord(
+                    block=block,
+                    median=float(np.median(finite)) if len(finite) else None,
+                    largest=float(finite.max()) if len(finite) else None,
+                    num_spikes=int(spikes[place]),
+                    averages=[None if math.isnan(each) else each for each in averages[listed, place].tolist()],
+                )
+            )
+        return GradientNormsRecord(job=job, num_steps=num_steps, smoothing=SMOOTHING, steps=(listed + 1).tolist(), blocks=blocks)
 
 
 def read_gradient_norms(path: Path) -> GradientNorms:
@@ -119,8 +143,8 @@ class GradientLog:
         gradients = [[each.grad for each in of_block if each.grad is not None] for of_block in self._parameters.values()]
         norms = [torch.linalg.vector_norm(gradient) for of_block in gradients for gradient in of_block]
         # one transfer from the device, and sums in double precision
-        found = iter(torch.stack(norms).tolist() if norms else [])
-        self._steps.append([float(np.linalg.norm([next(found) for _ in of_block])) / scale for of_block in gradients])
+        next_norms = iter(torch.stack(norms).tolist() if norms else [])
+        self._steps.append([float(np.linalg.norm([next(next_norms) for _ in of_block])) / scale for of_block in gradients])
 
     def state(self) -> Tensor:
         """Norms so far, for a checkpoint."""
@@ -139,8 +163,8 @@ class GradientLog:
 
 def trained_blocks(classifier: Classifier, selection: Selection) -> dict[str, Sequence[str]]:
     """Trained parameters of each building block that has any, by name, first to last."""
-    found = {
+    parameters = {
         block: [name for name, _ in classifier.named_parameters() if name.startswith(f"{block}.")] for block in classifier.blocks
     }
-    trained = {block: [name for name in names if name in selection.trained] for block, names in found.items()}
+    trained = {block: [name for name in names if name in selection.trained] for block, names in parameters.items()}
     return {block: names for block, names in trained.items() if names}

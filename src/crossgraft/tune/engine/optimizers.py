@@ -84,8 +84,8 @@ def _decays(name: str, parameter: nn.Parameter, excepted: Collection[str]) -> bo
 
 def _without_decay(classifier: Classifier) -> set[str]:
     """What the network's author excepts, in timm's words."""
-    said = getattr(classifier.body, "no_weight_decay", None)
-    return {f"body.{name}" for name in cast("Collection[str]", said())} if callable(said) else set()
+    excepted = getattr(classifier.body, "no_weight_decay", None)
+    return {f"body.{name}" for name in cast("Collection[str]", excepted())} if callable(excepted) else set()
 
 
 @dataclass(frozen=True)
@@ -179,11 +179,11 @@ class NamedOptimizer:
             KeyError: It is of other parameters, or of another optimiser.
             TypeError: A tensor has another shape than its parameter.
         """
-        found: dict[str, dict[str, Tensor]] = {}
+        states: dict[str, dict[str, Tensor]] = {}
         for full_name, value in state.items():
             name, _, key = full_name.rpartition("|")
-            found.setdefault(name, {})[key] = value
-        for name, values in found.items():
+            states.setdefault(name, {})[key] = value
+        for name, values in states.items():
             self._load_parameter(name, self.parameters[name], values)
 
     def _load_parameter(self, name: str, parameter: nn.Parameter, values: Mapping[str, Tensor]) -> None:

@@ -32,10 +32,6 @@ def _rates(now: Any) -> str:
     return f"{now.settings.learning_rate:g}" + ("" if of_head is None else f" (head {of_head:g})")
 
 
-def _schedule(now: Any) -> str:
-    return f"{now.settings.schedule} after {now.settings.warmup_epochs:g} epochs of warm-up"
-
-
 def _head_first(now: Any) -> str | None:
     settings = now.settings
     return f"at most {settings.head_epochs} epochs, patience {settings.head_patience}" if settings.head_first else None
@@ -78,7 +74,12 @@ class TrainingSteps(Tuning):
     momentum: float | None = option(
         "Momentum of SGD.", default=None, default_text="0.9", in_protocol=True, within=(0, 1), has_row=False
     )
-    schedule: ScheduleName = option("cosine or constant.", default="cosine", in_protocol=True, in_words=_schedule)
+    schedule: ScheduleName = option(
+        "cosine or constant.",
+        default="cosine",
+        in_protocol=True,
+        in_words=lambda now: f"{now.settings.schedule} after {now.settings.warmup_epochs:g} epochs of warm-up",
+    )
     epochs: int | None = option(
         "Largest number of passes over the training images.",
         default=None,

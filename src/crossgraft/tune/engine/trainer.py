@@ -164,12 +164,12 @@ class _Trainer:
 
     def run(self) -> TrainingResult:
         folder = self.job.checkpoint_folder
-        found = read_checkpoint(folder, self.configuration) if folder is not None else None
-        position = _read_position(found.position, self.job) if found is not None else None
+        checkpoint = read_checkpoint(folder, self.configuration) if folder is not None else None
+        position = _read_position(checkpoint.position, self.job) if checkpoint is not None else None
         first = position.phase if position is not None else 0
         run = self._begin(first)
-        if found is not None and position is not None:
-            self._go_on(run, position, found.tensors)
+        if checkpoint is not None and position is not None:
+            self._go_on(run, position, checkpoint.tensors)
         run.run()
         for number in range(first + 1, len(phases_of(self.job))):
             self.history += run.history
@@ -181,7 +181,7 @@ class _Trainer:
             best_value=run.progress.best_value,
             rule=self.job.rule,
             stopped_early=run.progress.stopped_early,
-            resumed=found is not None,
+            resumed=checkpoint is not None,
             gradient_norms=None if run.gradients is None else run.gradients.norms,
         )
 

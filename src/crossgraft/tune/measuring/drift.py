@@ -89,8 +89,8 @@ class Compared:
     def pairs(self) -> dict[str, tuple[Classifier, Classifier]]:
         """Ending of the name of a similarity → the two networks."""
         pretrained, adapted, tuned = self.pretrained, self.adapted, self.tuned
-        found = {"": (pretrained, tuned), "_adapted": (adapted, tuned), "_untouched": (pretrained, adapted)}
-        return {ending: (one, other) for ending, (one, other) in found.items() if one is not None and other is not None}
+        compared = {"": (pretrained, tuned), "_adapted": (adapted, tuned), "_untouched": (pretrained, adapted)}
+        return {ending: (one, other) for ending, (one, other) in compared.items() if one is not None and other is not None}
 
 
 def similarity_to_source(compared: Sequence[Compared], dataset: Dataset, *, device: str, num_threads: int) -> dict[str, float]:
@@ -105,16 +105,16 @@ def similarity_to_source(compared: Sequence[Compared], dataset: Dataset, *, devi
     Cost: a forward pass an image for each of two or three networks; memory for them and O(d²) numbers, however many rows
     there are.
     """
-    found: dict[str, list[tuple[float, float]]] = {}
+    by_ending: dict[str, list[tuple[float, float]]] = {}
     undefined: set[str] = set()
     for each in compared:
         images = TrainingImages(dataset.take(each.rows), each.tuned.preprocessing, num_threads=num_threads)
         for ending, stream in _compare(each, images, device).items():
             try:
-                found.setdefault(ending, []).append((stream.compute(), stream.compute(debiased=True)))
+                by_ending.setdefault(ending, []).append((stream.compute(), stream.compute(debiased=True)))
             except NotApplicable:
                 undefined.add(ending)
-    means = {ending: np.mean(values, axis=0).tolist() for ending, values in found.items() if ending not in undefined}
+    means = {ending: np.mean(values, axis=0).tolist() for ending, values in by_ending.items() if ending not in undefined}
     return {
         f"{name}{ending}": value
         for ending, both in means.items()
@@ -136,8 +136,8 @@ def _compare(compared: Compared, images: TrainingImages, device: str) -> dict[st
             run_pass(network, own, read=network.features, like=network.head.weight)
             for network, own in zip(networks, tee(batches, len(networks)), strict=True)
         ]
-        for said in zip(*passes, strict=True):
-            features = {id(network): of_it for network, of_it in zip(networks, said, strict=True)}
+        for outputs in zip(*passes, strict=True):
+            features = {id(network): of_it for network, of_it in zip(networks, outputs, strict=True)}
             for ending, (one, other) in compared.pairs.items():
                 streams[ending].update(features[id(one)], features[id(other)])
     return streams

@@ -93,12 +93,12 @@ def _curve(scores: Float[np.ndarray, " n"], truth: Bool[np.ndarray, " n"]) -> tu
     """False and true positive rates from the highest threshold down, beginning at (0, 0)."""
     order = np.argsort(-scores, kind="stable")
     last_of_level = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))
-    found = np.cumsum(truth[order])[last_of_level] / truth.sum()
+    detected = np.cumsum(truth[order])[last_of_level] / truth.sum()
     alarms = np.cumsum(~truth[order])[last_of_level] / (~truth).sum()
-    if len(found) > _MOST_POINTS - 1:
-        kept = np.unique(np.linspace(0, len(found) - 1, _MOST_POINTS - 1).round().astype(int))
-        found, alarms = found[kept], alarms[kept]
-    return [0.0, *alarms.tolist()], [0.0, *found.tolist()]
+    if len(detected) > _MOST_POINTS - 1:
+        kept = np.unique(np.linspace(0, len(detected) - 1, _MOST_POINTS - 1).round().astype(int))
+        detected, alarms = detected[kept], alarms[kept]
+    return [0.0, *alarms.tolist()], [0.0, *detected.tolist()]
 
 
 MOST_SHOWN = 12
@@ -127,7 +127,7 @@ def find_mistakes(
     surest = np.where(np.isnan(wrong), -np.inf, wrong).max(axis=1)
     is_wrong = np.isfinite(surest)
     order = np.lexsort((rows, -surest))[: min(MOST_SHOWN, int(is_wrong.sum()))]
-    said = task.marks(decisions, len(class_names))
+    decided = task.marks(decisions, len(class_names))
     records: list[MistakeRecord] = []
     for place in order.tolist():
         column = int(np.nanargmax(wrong[place]))
@@ -135,7 +135,7 @@ def find_mistakes(
             MistakeRecord(
                 row=int(rows[place]) + 1,
                 target="; ".join(task.names_of(targets[place], class_names)) or NO_LABEL,
-                answer=class_names[column] if said[place, column] else f"no {class_names[column]}",
+                answer=class_names[column] if decided[place, column] else f"no {class_names[column]}",
                 probability=float(surest[place]),
             )
         )

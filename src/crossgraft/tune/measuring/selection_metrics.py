@@ -115,16 +115,16 @@ class SelectionMetrics:
 
     def _similarity(self, features: Float[Tensor, "num_samples num_features"]) -> dict[str, float]:
         """From the features of the evaluation itself, so that it costs no further pass through the network."""
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for names, kept in ((SIMILARITY, self.pretrained), (ADAPTED, self.adapted)):
             before = None if kept is None else kept()
             if before is None:
                 continue
             try:
-                found |= zip(names, both_linear_cka(before, features), strict=True)
+                values |= zip(names, both_linear_cka(before, features), strict=True)
             except (NotApplicable, DataError):  # too few rows, or features that have collapsed or overflowed
-                found |= dict.fromkeys(names, math.nan)
-        return found
+                values |= dict.fromkeys(names, math.nan)
+        return values
 
 
 def _metrics_of(logits: Tensor, targets: Targets, task: Task) -> dict[str, float]:

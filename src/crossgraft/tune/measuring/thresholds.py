@@ -223,16 +223,16 @@ def _best_cut(probability: Float[np.ndarray, " n"], truth: Int[np.ndarray, " n"]
     if len(levels) < 2:
         return f"All {len(truth)} images have the same probability {levels[0]:g}."
     positives, negatives = (np.bincount(level, weights=truth == side).astype(np.int64) for side in (1, 0))
-    found = num_positive - np.cumsum(positives)[:-1]  # with the cut above level 0, 1, …
+    detected = num_positive - np.cumsum(positives)[:-1]  # with the cut above level 0, 1, …
     spared = np.cumsum(negatives)[:-1]
     if rule.kind == "youden":
-        gains = found * num_negative + spared * num_positive  # whole numbers: ties are exact
+        gains = detected * num_negative + spared * num_positive  # whole numbers: ties are exact
         cut = int(gains.argmax())
         if gains[cut] <= num_positive * num_negative:
             return "No threshold is better than chance."
     else:
         target = rule.target or 0.0
-        reached, number = (found, num_positive) if rule.kind == "sensitivity" else (spared, num_negative)
+        reached, number = (detected, num_positive) if rule.kind == "sensitivity" else (spared, num_negative)
         enough = np.flatnonzero(reached >= target * number - _ROUNDING)
         if len(enough) == 0:
             everything = "every" if rule.kind == "sensitivity" else "no"

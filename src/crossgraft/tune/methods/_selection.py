@@ -72,19 +72,19 @@ def fully_trained_modules(classifier: Classifier, is_trained: Callable[[str], bo
         and_behind: Also modules without parameters (a dropout) that are defined behind the first trained one.
     """
     untrainable = classifier.untrainable
-    found: list[str] = []
+    trained: list[str] = []
 
     def walk(module: nn.Module, path: str) -> None:
         names = [f"{path}.{name}" for name, _ in module.named_parameters()]
         trainable = [name for name in names if name not in untrainable]
         if not names:
-            if and_behind and found and not isinstance(module, nn.Identity):
-                found.append(path)
+            if and_behind and trained and not isinstance(module, nn.Identity):
+                trained.append(path)
         elif trainable and all(map(is_trained, trainable)):
-            found.append(path)
+            trained.append(path)
         elif any(map(is_trained, trainable)):
             for name, child in module.named_children():
                 walk(child, f"{path}.{name}")
 
     walk(classifier.body, "body")
-    return (*found, "head")
+    return (*trained, "head")

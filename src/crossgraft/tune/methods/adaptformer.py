@@ -59,8 +59,8 @@ class AdaptFormer:
         Raises:
             UsageError: A block is of another kind, or there is none; the message names it.
         """
-        found = pre_norm_blocks(classifier, classifier.blocks, lambda: look(classifier))
-        other = [name for name in classifier.blocks if not found.get(name, False)]
+        are_pre_norm = pre_norm_blocks(classifier, classifier.blocks, lambda: look(classifier))
+        other = [name for name in classifier.blocks if not are_pre_norm.get(name, False)]
         if other:
             raise UsageError(
                 f"AdaptFormer needs transformer blocks that compute x + MLP(norm(x)), but {other[0]} of "

@@ -64,10 +64,10 @@ class LoRA:
             UsageError: A layer cannot be adapted, or the rank is above that of every layer; the message says why.
         """
         called = called_modules(classifier)
-        found = find_targets(
+        rows_of_layers = find_targets(
             classifier, called, self.targets, fused=self.fused, model=classifier.recipe.name, fixed=classifier.untrainable
         )
-        most = max([type(self).r, *(_full_rank(classifier.get_submodule(name)) for name in found)])
+        most = max([type(self).r, *(_full_rank(classifier.get_submodule(name)) for name in rows_of_layers)])
         if self.r > most:
             raise UsageError(
                 f"r of lora is {self.r}, but no layer that it would stand beside has a rank above {most}, so more adds nothing. "
@@ -75,7 +75,7 @@ class LoRA:
             )
         options = {"r": self.r, "alpha": float(self.r if self.alpha is None else self.alpha), "dropout": self.dropout}
         recipes: list[AdapterRecipe] = []
-        for name, rows in found.items():
+        for name, rows in rows_of_layers.items():
             of_rows: dict[str, Any] = {"rows": rows} if rows else {}
             recipes.append(AdapterRecipe(LoraAdapter.kind, name, {**options, **of_rows}))
         add_adapters(classifier, recipes, seed=seed)

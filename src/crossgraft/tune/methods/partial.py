@@ -86,14 +86,14 @@ def _parameters_of(classifier: Classifier, part: str) -> list[str]:
     if _INDEX.fullmatch(part):
         part = _block(classifier, int(part))
     known = [f"body.{name}" for name, _ in classifier.body.named_parameters()]
-    found = [name for name in known if _fits(name, part) or _fits(name, f"body.{part}")]
-    if not found:
+    names = [name for name in known if _fits(name, part) or _fits(name, f"body.{part}")]
+    if not names:
         parts = [f"body.{name}" for name, _ in classifier.body.named_modules() if name]
         raise UnknownNameError(f"part of {classifier.recipe.name}", part, {*parts, *known}, hint=_list_blocks(classifier))
     untrainable = classifier.untrainable
-    trainable = [name for name in found if name not in untrainable]
+    trainable = [name for name in names if name not in untrainable]
     if not trainable:
-        raise UsageError(f"{part} of {classifier.recipe.name} cannot be trained: {untrainable[found[0]]}.")
+        raise UsageError(f"{part} of {classifier.recipe.name} cannot be trained: {untrainable[names[0]]}.")
     return trainable
 
 

@@ -87,13 +87,13 @@ class BatchNorm:
         if self.mode != "adapt" or not self.num_layers:
             return []
         layers = counted(self.num_layers, "BatchNorm layer")
-        said = (
+        note = (
             f"Mean and variance of {layers} are estimated on the training images before the first step; that network is start "
             "and reference."
         )
         if num_train < BATCH_SIZE * 3 // 2:
-            said += f" They come from one batch of {counted(num_train, 'image')}, and are noisy."
-        return [said]
+            note += f" They come from one batch of {counted(num_train, 'image')}, and are noisy."
+        return [note]
 
 
 def choose_batch_norm(
@@ -125,8 +125,8 @@ def choose_batch_norm(
     keepers = [each for each in plugins.regularizers if keeps_reference(each) and moving]
     freezing = [each.name for each in keepers if freezes_batch_norm(each)]
     if asked is not None:
-        found = BatchNorm(asked, "", len(layers), idle, is_held=asked == "frozen" and bool(freezing))
-        return found, _on_what_was_asked(asked, plugins, moves=bool(moving))
+        decided = BatchNorm(asked, "", len(layers), idle, is_held=asked == "frozen" and bool(freezing))
+        return decided, _on_what_was_asked(asked, plugins, moves=bool(moving))
     if freezing:
         return BatchNorm("frozen", _WHY_FROZEN.format(joined(freezing)), len(layers), is_held=True), []
     return BatchNorm("train", _WHY_TRAIN if keepers else "", len(layers), idle), []

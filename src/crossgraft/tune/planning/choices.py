@@ -129,20 +129,20 @@ def split_choices(text: str) -> list[str]:
     >>> split_choices("l2_sp:alpha=0.1,beta=0.01,bss:1")
     ['l2_sp:alpha=0.1,beta=0.01', 'bss:1']
     """
-    found: list[str] = []
+    parts: list[str] = []
     for part in (part.strip() for part in text.split(",")):
         is_option = "=" in part.partition(":")[0]
-        if is_option and found:
-            found[-1] += f",{part}"
+        if is_option and parts:
+            parts[-1] += f",{part}"
         elif part not in NO_PLUGIN:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def _several(registry: Registry[Any], choices: Any) -> list[Any]:
-    given: list[Any] = [choices] if isinstance(choices, str | Mapping) else list(_as_sequence(choices))
+    is_one = isinstance(choices, str | Mapping) or not isinstance(choices, Sequence)
     parts: list[Any] = []
-    for choice in given:
+    for choice in [choices] if is_one else choices:
         parts += split_choices(choice) if isinstance(choice, str) else [choice]
     plugins = [choose(registry, part) for part in parts]
     names = [plugin.name for plugin in plugins]
@@ -150,10 +150,6 @@ def _several(registry: Registry[Any], choices: Any) -> list[Any]:
         if names.count(name) > 1:
             raise UsageError(f"The {registry.kind} {name} is given twice. Give it once, with all its options.")
     return plugins
-
-
-def _as_sequence(choices: Any) -> Sequence[Any]:
-    return choices if isinstance(choices, Sequence) else [choices]
 
 
 def _with_weights(loss: Any, class_weights: str | Sequence[float | int] | None) -> Loss:
@@ -226,7 +222,9 @@ def choose_settings(given: Mapping[str, Any], plugins: Plugins, *, num_train: in
         UsageError: A value has no meaning.
     """
     values = {name: value for name, value in given.items() if value is not None}
-    batch_size = values.setdefault("batch_size", _batch_size(num_train))
+    batch_size = values.setdefault(
+        "batch_size", next((size for below, size in _BATCH_SIZES if num_train < below), _LARGEST_BATCH)
+    )
     epochs = values.setdefault("epochs", _epochs(num_train, batch_size))
     values.setdefault("learning_rate", _learning_rate(plugins, num_parameters, str(values.get("optimizer", "adamw"))))
     values.setdefault(
@@ -239,10 +237,6 @@ def choose_settings(given: Mapping[str, Any], plugins: Plugins, *, num_train: in
 def warmup_epochs(epochs: int) -> float:
     """Default of the warm-up for a training of so many epochs."""
     return min(WARMUP_EPOCHS, WARMUP_SHARE * epochs)
-
-
-def _batch_size(num_train: int) -> int:
-    return next((size for below, size in _BATCH_SIZES if num_train < below), _LARGEST_BATCH)
 
 
 def _epochs(num_train: int, batch_size: int) -> int:

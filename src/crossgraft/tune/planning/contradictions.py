@@ -74,8 +74,7 @@ class TrainingSituation:
     @property
     def keepers(self) -> str:
         """Names of the regularisers that compare with the weights training starts from: all that do not say otherwise."""
-        found = self.plugins.regularizers
-        return ", ".join(each.name for each in found if keeps_reference(each))
+        return ", ".join(each.name for each in self.plugins.regularizers if keeps_reference(each))
 
     @property
     def has_adapter(self) -> bool:
@@ -85,8 +84,8 @@ class TrainingSituation:
     @property
     def idle_keepers(self) -> str:
         """Names of those, where their own options leave nothing of any of them."""
-        found = [each for each in self.plugins.regularizers if keeps_reference(each)]
-        return "" if any(getattr(each, "pulls", True) for each in found) else self.keepers
+        comparing = [each for each in self.plugins.regularizers if keeps_reference(each)]
+        return "" if any(getattr(each, "pulls", True) for each in comparing) else self.keepers
 
     @property
     def images_at_once(self) -> int:
@@ -370,9 +369,9 @@ def warnings_on(situation: TrainingSituation) -> list[str]:
 
 def notes_on(situation: TrainingSituation) -> list[str]:
     """What goes together but should be known."""
-    said = [_fill(rule.text, situation) for rule in SAID if rule.holds(situation)]
+    refusals = [_fill(rule.text, situation) for rule in SAID if rule.holds(situation)]
     remarking = [plugin for plugin in situation.plugins.all if isinstance(plugin, HasRemarks)]
-    return [*said, *(remark for plugin in remarking for remark in plugin.remarks(situation))]
+    return [*refusals, *(remark for plugin in remarking for remark in plugin.remarks(situation))]
 
 
 def _fill(text: str, situation: TrainingSituation) -> str:

@@ -70,15 +70,15 @@ def put_first_adapters_in(classifier: Classifier, method: Any, files: PeftFiles 
     if files is None:
         put_adapters_in(method, classifier, seed=seed)
         return []
-    found = read_peft_adapter(classifier, files)
+    given_adapter = read_peft_adapter(classifier, files)
     ranks = sorted({lora.r for _, lora in adapters_of(classifier).values() if isinstance(lora, LoraAdapter)})
     rank = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
     notes = [
-        f"Training goes on from an adapter of {rank} on {counted(len(found.recipes), 'layer')} "
-        f"({short_fingerprint(found.fingerprint)}); the result is not added to the known results."
+        f"Training goes on from an adapter of {rank} on {counted(len(given_adapter.recipes), 'layer')} "
+        f"({short_fingerprint(given_adapter.fingerprint)}); the result is not added to the known results."
     ]
-    if found.why_no_head is not None:
-        notes.append(f"The head of the adapter is not used: {found.why_no_head}. A new one is trained.")
+    if given_adapter.why_no_head is not None:
+        notes.append(f"The head of the adapter is not used: {given_adapter.why_no_head}. A new one is trained.")
     return notes
 
 

@@ -313,5 +313,5 @@ def checks_of_rows(rows: TuningRows, *, strict: bool, reporter: Reporter) -> lis
     if rows.num_folds is not None:
         return check_rows(replace(dataset, splits=None), strict=strict, reporter=reporter)
     train = replace(dataset.take(rows.parts[0].train), splits=None)
-    found = check_rows(train, strict=strict, reporter=reporter, part="training images")
-    return [*check_splits(dataset, strict=strict, reporter=reporter), *found]
+    checks = check_rows(train, strict=strict, reporter=reporter, part="training images")
+    return [*check_splits(dataset, strict=strict, reporter=reporter), *checks]

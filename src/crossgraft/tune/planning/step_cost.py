@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import cycle, islice, pairwise
@@ -119,10 +119,10 @@ class _FewBatches:
     """
 
     def __init__(self, feed: BatchMaker, is_enough: Callable[[], bool]) -> None:
-        found = list(islice(feed.batches(0), _BATCHES))
+        drawn = list(islice(feed.batches(0), _BATCHES))
         # Rows count the images that plain_batches shows, for a regulariser that looks something up by them.
-        numbers = torch.arange(sum(len(batch.rows) for batch in found)).split([len(batch.rows) for batch in found])
-        self.found = [replace(batch, rows=rows) for batch, rows in zip(found, numbers, strict=True)]
+        numbers = torch.arange(sum(len(batch.rows) for batch in drawn)).split([len(batch.rows) for batch in drawn])
+        self.found = [replace(batch, rows=rows) for batch, rows in zip(drawn, numbers, strict=True)]
         self.targets = torch.cat([batch.targets for batch in self.found])
         self.is_plain = feed.is_plain
         self._is_enough = is_enough
@@ -211,7 +211,7 @@ def _measure(
                 selection,
                 loss=loss,
                 regularizers=regularizers,
-                evaluate=_nothing,
+                evaluate=lambda _: {"loss": 0.0},
                 rule=SelectionRule(keep="last"),
                 settings=_of_one_epoch(settings),
                 on_step=note_time,
@@ -246,8 +246,8 @@ def _with_added(cost: StepCost, without: StepCost) -> StepCost:
 
 def _own_parameters(regularizers: Sequence[Regularizer]) -> dict[str, list[nn.Parameter]]:
     """Parameters that attached regularisers learn, by the regulariser's name; without those that learn nothing."""
-    found = {each.name: [p for module in each.modules() for p in module.parameters()] for each in regularizers}
-    return {name: parameters for name, parameters in found.items() if parameters}
+    by_name = {each.name: [p for module in each.modules() for p in module.parameters()] for each in regularizers}
+    return {name: parameters for name, parameters in by_name.items() if parameters}
 
 
 def _measure_features(classifier: Classifier, feed: BatchMaker, settings: TrainerSettings) -> StepCost:
@@ -317,7 +317,3 @@ def _of_one_epoch(settings: TrainerSettings) -> TrainerSettings:
         checkpoint_every_steps=None,
         num_processes=1,
     )
-
-
-def _nothing(_classifier: Classifier) -> Mapping[str, float]:
-    return {"loss": 0.0}

@@ -372,8 +372,8 @@ class MomentMatching(nn.Module):
 
     def learned(self) -> dict[str, Tensor]:
         """Q and α themselves, not copies."""
-        found = {} if self.rotation is None else {"q": self.rotation.value}
-        return found if self.alpha is None else {**found, "alpha": self.alpha.detach()}
+        state = {} if self.rotation is None else {"q": self.rotation.value}
+        return state if self.alpha is None else {**state, "alpha": self.alpha.detach()}
 
 
 def _inner(first: Tensor, second: Tensor) -> Float[Tensor, ""]:

@@ -229,8 +229,8 @@ def _layer_names(classifier: Classifier, layers: str) -> list[str]:
         return [classifier.blocks[-1]]
     names: list[str] = []
     for name in (part.strip() for part in layers.split(_BETWEEN_NAMES)):
-        found = next((candidate for candidate in (f"body.{name}", name) if name and candidate in modules), None)
-        if found is None:
+        full_name = next((candidate for candidate in (f"body.{name}", name) if name and candidate in modules), None)
+        if full_name is None:
             raise UnknownNameError("layer", name, [known for known in modules if known.startswith("body.")])
-        names.append(found)
+        names.append(full_name)
     return names

@@ -99,32 +99,32 @@ def remarks_on_covariances(situation: Situation, source: str) -> list[str]:
         situation: The training that is planned.
         source: Where the covariance comes from that is compared with: ``batch``, ``dataset`` or ``dataset_aug``.
     """
-    said: list[str] = []
+    remarks: list[str] = []
     if situation.moves_batch_norms:
         modes = "frozen or adapt" if situation.batch_norm == "train" else "frozen"
-        said.append(
+        remarks.append(
             "RepSim's covariances in training mode are of other features than those of the pretrained and of the finished "
             f"network, whose BatchNorm has kept statistics, so that little is kept. Use --batch-norm {modes}, or "
             "--regularizer repsim without options of covariances."
         )
     if source != "batch" and situation.images_at_once < _FEWEST_IMAGES_OF_A_REMARK:
-        said.append(
+        remarks.append(
             f"RepSim's covariance comes from {situation.images_at_once} images at a time, which says little about it (and "
             "one image says nothing: its term is 0). Use a larger --batch-size or a smaller --accumulate, or "
             "repsim:reference=batch, which sees the same images in both networks."
         )
     if source == "dataset" and situation.changes_images:
-        said.append(
+        remarks.append(
             "RepSim compares augmented or mixed images with the training images as they are, so part of its term is what "
             "that does to an image. repsim:reference=dataset_aug looks at them augmented and mixed at the start, too."
         )
     if source == "dataset" and situation.draws_evenly:
-        said.append(
+        remarks.append(
             "RepSim compares batches in which classes are drawn evenly (--sampler balanced) with all training images as they "
             "are, so that its term also pays for the proportions of the classes. repsim:reference=dataset_aug draws as training "
             "does, and repsim:reference=batch takes the very images of the step."
         )
-    return said
+    return remarks
 
 
 _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {"cka": cka_distance, "procrustes": procrustes_distance}
@@ -254,9 +254,9 @@ class RepSim(Regularizer):
     def in_full(self) -> str:
         """The options that decide most, with what was left open filled in."""
         is_usual = self.weight is None and self._form == "cka"
-        said = {"mode": self._form, "weight": _USUAL_WEIGHT if is_usual else f"{self._strength:g}"}
-        said |= {"reference": self._source, "normalize": self._divisor} if self._form == "covariance" else {}
-        return f"{self.name}:{','.join(f'{name}={value}' for name, value in said.items())}"
+        settings = {"mode": self._form, "weight": _USUAL_WEIGHT if is_usual else f"{self._strength:g}"}
+        settings |= {"reference": self._source, "normalize": self._divisor} if self._form == "covariance" else {}
+        return f"{self.name}:{','.join(f'{name}={value}' for name, value in settings.items())}"
 
     @property
     def pulls(self) -> bool:
@@ -290,10 +290,10 @@ class RepSim(Regularizer):
 
     def remarks(self, situation: Situation) -> list[str]:
         """What the pretrained features cost, and what makes a covariance say little."""
-        said = remarks_on_covariances(situation, self._source) if self._form == "covariance" else []
+        own = remarks_on_covariances(situation, self._source) if self._form == "covariance" else []
         has_pairs = self._form in _PAIRED or self._source == "batch"
         fewest = 2 if self._form == "covariance" else FEWEST_COMPARED
-        return [*said, *remarks_on_pairs(self.name, situation, fewest=fewest)] if has_pairs else said
+        return [*own, *remarks_on_pairs(self.name, situation, fewest=fewest)] if has_pairs else own
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
         """Look at the training images, or copy the network, and start with Q = I.

@@ -21,7 +21,7 @@ _BODY = "body."
 
 
 @dataclass
-class SelfIdentityMapping(Regularizer):
+class SelfIdentityMapping(SimOptions, Regularizer):
     """One term: small reconstructors learn, beside the network, to tell a block's input from its output.
 
         blocks = weight · mean over blocks l of d(G_l(H_l(z_l)), stopgrad H_l(z_{l−1}))
@@ -63,24 +63,13 @@ class SelfIdentityMapping(Regularizer):
     citation: ClassVar[str] = "Cai, Zhu, Fu, Miao, Yao: Self Identity Mapping (released as SIM-pytorch)"
     keeps_reference: ClassVar[bool] = False
 
-    rho: float = 0.2
-    weight: float = 5e-3
-    distance: str = "norm_l2"
     K: int | str = "auto"
     blocks: str = "auto"
-    order: str = "code"
-    sampling: str = "v0"
-    channels: float = 1.0
-    layout: str = "auto"
-    reduce: str = "mean"
-    projected: bool = True
-    placebo: bool = False
 
     def __post_init__(self) -> None:
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        if not str(given.pop("blocks")).strip():
+        if not str(self.blocks).strip():
             raise UsageError("blocks of rho_sim is empty. Leave it out, or name modules, separated by +.")
-        self._options = SimOptions(**given)
+        super().__post_init__()
         self._sim: RhoSim | None = None
 
     def conflicts(self, situation: Situation) -> str | None:
@@ -104,9 +93,10 @@ class SelfIdentityMapping(Regularizer):
             return
         look, like = classifier.preprocessing, classifier.head.weight
         image = like.new_zeros(1, look.channels, look.height_pixels, look.width_pixels)
-        self._sim = RhoSim.opened_by_hand(
-            classifier, self._options, blocks=self._names_in(classifier), seed=seed, run=lambda: classifier.features(image)
-        )
+        settings: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(SimOptions)}
+        settings["blocks"] = self._names_in(classifier)
+        options = SimOptions(**settings)
+        self._sim = RhoSim.opened_by_hand(classifier, options, seed=seed, run=lambda: classifier.features(image))
 
     def _names_in(self, classifier: Classifier) -> list[str]:
         if self.blocks == "auto":

@@ -121,7 +121,10 @@ def _results(facts: SavedModelRecord) -> str:
     if not rows:
         return "No metric was measured on images that the model had not seen."
     head = "| metric | value | 95 % interval | measured on |\n|---|---:|---:|---|"
-    lines = [f"| {_text(row.title)} | {_value(row)} | {_interval(row)} | {_measured_on(row)} |" for row in rows]
+    lines = [
+        f"| {_text(row.title)} | {_value(row)} | {_format(row).interval(row.low, row.high)} | {_measured_on(row)} |"
+        for row in rows
+    ]
     return "\n".join([head, *lines, "", " ".join(_notes(facts, {row.split for row in rows}))]).rstrip()
 
 
@@ -147,10 +150,6 @@ def _format(row: MetricRecord) -> NumberFormat:
 
 def _value(row: MetricRecord) -> str:
     return _format(row)(row.value) if row.value is not None else f"{MISSING} ({_text(row.reason or 'no value')})"
-
-
-def _interval(row: MetricRecord) -> str:
-    return _format(row).interval(row.low, row.high)
 
 
 def _measured_on(row: MetricRecord) -> str:
@@ -196,11 +195,11 @@ def _similarity(facts: SavedModelRecord) -> str:
 
 def _similarities(facts: SavedModelRecord) -> str:
     """As the report has them, with what they mean where BatchNorm statistics have a part in it."""
-    found, rows = facts.similarity, similarity_rows(facts.similarity)
+    measured, rows = facts.similarity, similarity_rows(facts.similarity)
     titles = [CKA[name] for name in next(iter(rows.values()))]
     head = f"| network | {' | '.join(titles)} |\n|---|{'---:|' * len(titles)}"
     lines = [f"| {name} | {' | '.join(map(NUMBERS, values.values()))} |" for name, values in rows.items()]
-    meaning = meaning_of(found, facts.batch_norm, from_scratch=facts.model.from_scratch)
+    meaning = meaning_of(measured, facts.batch_norm, from_scratch=facts.model.from_scratch)
     notes = [] if meaning is None else ["", f"{ADAPTED} {_text(meaning)}"]
     return "\n".join([head, *lines, *notes])
 

@@ -57,13 +57,13 @@ def checksums_of(facts: SavedModelRecord) -> dict[str, str]:
     A value is hashed as canonical JSON (sorted keys, no spaces, shortest floats), so that the layout of the file is free.
     """
     values = cast("dict[str, object]", facts.model_dump(mode="json", exclude={_FIELD}))
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= {f"{name}.{key}": _digest(part) for key, part in cast("Mapping[str, object]", value).items()}
+            digests |= {f"{name}.{key}": _digest(part) for key, part in cast("Mapping[str, object]", value).items()}
         else:
-            found[name] = _digest(value)
-    return found
+            digests[name] = _digest(value)
+    return digests
 
 
 def refuse_changes(facts: SavedModelRecord, path: Path) -> None:
@@ -371,10 +371,10 @@ def _refuse_contradictions(facts: SavedModelRecord, recipe: ClassifierRecipe, pa
 def _refuse_huge_head(recipe: ClassifierRecipe, state: Mapping[str, Tensor], facts: SavedModelRecord) -> None:
     """A head that is larger than the whole file, before it is allocated; what else differs is listed by ``check_fit``."""
     expected = (recipe.num_outputs, recipe.num_features)
-    found = tuple(state["head.weight"].shape) if "head.weight" in state else "missing"
+    in_file = tuple(state["head.weight"].shape) if "head.weight" in state else "missing"
     if math.prod(expected) > sum(tensor.numel() for tensor in state.values()):
         raise WeightsMismatchError(
-            f"The weights {WEIGHTS_FILE} do not fit {facts.model.name}: head.weight is {found} in the file and {expected} in "
+            f"The weights {WEIGHTS_FILE} do not fit {facts.model.name}: head.weight is {in_file} in the file and {expected} in "
             f"{FACTS_FILE}. Copy the whole folder of the model again."
         )
 

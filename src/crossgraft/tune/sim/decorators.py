@@ -244,6 +244,6 @@ def _outputs(model: nn.Module, example: object) -> list[Tensor]:
         return []
     with torch.no_grad(), modes_kept(model), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)  # some draw in evaluation, too
-        said: Any = called(model.eval(), example)
-    parts = said.values() if isinstance(said, dict) else said if isinstance(said, list | tuple) else [said]
+        output: Any = called(model.eval(), example)
+    parts = output.values() if isinstance(output, dict) else output if isinstance(output, list | tuple) else [output]
     return [part for part in parts if isinstance(part, Tensor)]

@@ -229,15 +229,15 @@ def the_tensor(value: Any, widths: Widths, layout: str) -> Tensor | None:
 
     Of several, those that differ in their channels alone are put together, as the layers of a DenseNet do; else the first counts.
     """
-    found = [each for each in _tensors_in(value) if each.is_floating_point()]
-    if not found:
+    tensors = [each for each in _tensors_in(value) if each.is_floating_point()]
+    if not tensors:
         return None
-    first = found[0]
+    first = tensors[0]
     axes = layout_of(widths, first.shape, layout)
-    if len(found) > 1 and isinstance(value, list) and axes is not None:
-        others = [_without(each.shape, axes.channel_axis) for each in found]
-        if all(each == others[0] for each in others):
-            return torch.cat(found, dim=axes.channel_axis)
+    if len(tensors) > 1 and isinstance(value, list) and axes is not None:
+        others = [[size for axis, size in enumerate(tensor.shape) if axis != axes.channel_axis] for tensor in tensors]
+        if all(shape == others[0] for shape in others):
+            return torch.cat(tensors, dim=axes.channel_axis)
     return first
 
 
@@ -248,10 +248,6 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
         yield from (each for each in value.values() if isinstance(each, Tensor))
     elif isinstance(value, list | tuple):
         yield from (each for each in cast(Sequence[Any], value) if isinstance(each, Tensor))
-
-
-def _without(shape: Sequence[int], axis: int) -> tuple[int, ...]:
-    return tuple(size for place, size in enumerate(shape) if place != axis)
 
 
 def takes_part() -> bool:

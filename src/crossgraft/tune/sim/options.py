@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tune.sim.distances import DISTANCES
@@ -21,23 +21,11 @@ FEWEST_FOR_A_PLACEBO = 2
 _TOLD = {"distance": "distance (loss)"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class SimOptions:
     """What is reconstructed, and how it is compared.
 
-    Attributes:
-        rho: Share ρ of the tokens that are reconstructed, in (0, 1].
-        weight: Factor ≥ 0 of the term.
-        distance: Name of the distance, the loss of a block.
-        K: Width K ≥ 1 that tokens are projected to; ``auto``: 128, or the channels of the block's input where they are fewer.
-        order: ``code``: the loss standardises prediction and target, if its name begins with ``norm``; ``paper``: projections
-            are standardised before the prediction (equations 3 and 4).
-        sampling: ``v0``, ``v1`` or ``v2``.
-        channels: Share of the channels that are looked at, in (0, 1]; drawn anew in each step.
-        layout: Where channels are, or ``auto``.
-        reduce: ``mean`` or ``sum`` over the blocks.
-        projected: False: equation 1, where the input itself is predicted.
-        placebo: The target of each image is that of the image before it in the batch: a control of the same price.
+    Fields are as the arguments of ``RhoSim``, whose ``loss`` is ``distance``.
 
     Raises:
         UsageError: A value is out of its range, or does not go with another.
@@ -47,7 +35,8 @@ class SimOptions:
     rho: float = 0.2
     weight: float = 5e-3
     distance: str = "norm_l2"
-    K: SupportsIndex | str = "auto"
+    K: Any = "auto"
+    blocks: Any = "auto"
     order: str = "code"
     sampling: str = "v0"
     channels: float = 1.0

@@ -84,16 +84,16 @@ def by_block(seen: Sequence[Seen], losses: Float[Tensor, " runs"]) -> dict[str, 
     Raises:
         DivergedError: One is not finite; the message names its block.
     """
-    found: dict[str, Tensor] = {}
+    sums: dict[str, Tensor] = {}
     for each, loss in zip(seen, losses, strict=True):
-        found[each.block] = loss + found.get(each.block, 0)
+        sums[each.block] = loss + sums.get(each.block, 0)
     if not bool(losses.isfinite().all()):
-        broken = [name for name, loss in found.items() if not bool(loss.isfinite())]
+        broken = [name for name, loss in sums.items() if not bool(loss.isfinite())]
         raise DivergedError(
             f"The term of rho_sim is not finite in {', '.join(broken)}: what the block takes or gives is not, or the "
             "reconstructor has diverged. Try a smaller learning rate, clipped gradients, or another loss."
         )
-    return found
+    return sums
 
 
 def listed(blocks: Mapping[str, str]) -> str:
@@ -174,13 +174,13 @@ class RhoSim:
         example: object = None,
     ) -> None:
         options = SimOptions(
-            rho=rho, weight=weight, distance=loss, K=K, order=order, sampling=sampling, channels=channels, layout=layout,
-            reduce=reduce, projected=projected, placebo=placebo,
+            rho=rho, weight=weight, distance=loss, K=K, blocks=blocks, order=order, sampling=sampling, channels=channels,
+            layout=layout, reduce=reduce, projected=projected, placebo=placebo,
         )  # fmt: skip
         if isinstance(seed, bool) or not isinstance(cast("Any", seed), Integral):
             raise UsageError(f"seed of rho_sim must be a whole number, found {seed!r}.")
         refuse_replicas(model)
-        self._watch_blocks(network := unwrapped(model), options, blocks=blocks, seed=seed)
+        self._watch_blocks(network := unwrapped(model), options, seed=seed)
         if self._watch is None:
             return
         if any(is_compiled(part) for part in (model, *network.modules())):
@@ -192,25 +192,23 @@ class RhoSim:
             self._warn_of_skipped()
 
     @classmethod
-    def opened_by_hand(
-        cls, network: nn.Module, options: SimOptions, *, blocks: Blocks, seed: int, run: Callable[[], object]
-    ) -> RhoSim:
+    def opened_by_hand(cls, network: nn.Module, options: SimOptions, *, seed: int, run: Callable[[], object]) -> RhoSim:
         """For a caller that says by ``begin`` which forward passes count; ``run`` is one to look at first."""
         sim = cls.__new__(cls)
-        sim._watch_blocks(network, options, blocks=blocks, seed=seed)
+        sim._watch_blocks(network, options, seed=seed)
         if sim._watch is not None:
             sim._look(run)
         return sim
 
-    def _watch_blocks(self, network: nn.Module, options: SimOptions, *, blocks: Blocks, seed: int) -> None:
+    def _watch_blocks(self, network: nn.Module, options: SimOptions, *, seed: int) -> None:
         self._network, self._options, self._seed = network, options, seed
         self._steps, self._is_detached = 0, False
         self.reconstructors = Reconstructors()
         self.skipped: dict[str, str] = {}
         self.block_losses: dict[str, Tensor] = {}
         self._has_named = False
-        found = named_blocks(network, blocks)
-        self._watch = BlockWatch(found, options) if options.weight > 0 else None
+        modules = named_blocks(network, options.blocks)
+        self._watch = BlockWatch(modules, options) if options.weight > 0 else None
         self._hooks = ExitStack()
         if self._watch is not None:
             self._hooks.callback(self._watch.close)
@@ -309,8 +307,8 @@ class RhoSim:
     def _name_the_missing(self, ran: set[str]) -> None:
         """Blocks with a reconstructor of which this step has no term; the first are warned of."""
         assert self._watch is not None
-        said = {name: why for name, why in self._watch.skipped.items() if why != DOES_NOT_RUN}
-        missing = {name: said.get(name, NOT_SEEN) for name in self.blocks if name not in ran}
+        reasons = {name: why for name, why in self._watch.skipped.items() if why != DOES_NOT_RUN}
+        missing = {name: reasons.get(name, NOT_SEEN) for name in self.blocks if name not in ran}
         self.skipped = {name: why for name, why in self.skipped.items() if name not in self.blocks} | missing
         if missing and not self._has_named:
             self._has_named = True

@@ -61,16 +61,16 @@ def named_blocks(network: nn.Module, blocks: Blocks) -> dict[str, nn.Module]:
     else:
         several = [blocks] if isinstance(blocks, str | type | nn.Module) else _several(blocks)
         chosen = {name for each in several for name in _named(modules, each)}
-    found = {name: module for name, module in modules.items() if name in chosen}
-    if not found:
+    chosen_modules = {name: module for name, module in modules.items() if name in chosen}
+    if not chosen_modules:
         raise UsageError("rho_sim finds no block in this network. Name some: blocks=NAME, or a class of modules.")
-    return found
+    return chosen_modules
 
 
 def _several(blocks: Any) -> list[Block]:
-    found = list(cast("Iterable[Any]", blocks)) if isinstance(blocks, Iterable) else [blocks]
-    if all(isinstance(each, str | type | nn.Module) for each in found):
-        return found
+    listed = list(cast("Iterable[Any]", blocks)) if isinstance(blocks, Iterable) else [blocks]
+    if all(isinstance(each, str | type | nn.Module) for each in listed):
+        return listed
     raise UsageError(f"blocks of rho_sim must be auto, names, modules or classes of modules, found {shortened(repr(blocks))}.")
 
 
@@ -97,21 +97,21 @@ def _plain(name: str) -> str:
 
 def _named(modules: dict[str, nn.Module], block: Block) -> list[str]:
     if isinstance(block, nn.Module):
-        found = [name for name, module in modules.items() if module is block]
-        if not found:
+        names = [name for name, module in modules.items() if module is block]
+        if not names:
             raise UsageError(f"A block of rho_sim, a {type(block).__name__}, is no module of the network.")
-        return found
+        return names
     if not isinstance(block, str):
-        found = [name for name, module in modules.items() if isinstance(module, block)]
-        if not found:
+        names = [name for name, module in modules.items() if isinstance(module, block)]
+        if not names:
             raise UnknownNameError("class of blocks", block.__name__, {type(each).__name__ for each in modules.values()})
-        return found
+        return names
     if _plain(block) in modules:
         return [_plain(block)]
-    found = [name for name, module in modules.items() if type(module).__name__ == block]
-    if not found:
+    names = [name for name, module in modules.items() if type(module).__name__ == block]
+    if not names:
         raise UnknownNameError("block", block, [*modules, *{type(each).__name__ for each in modules.values()}])
-    return found
+    return names
 
 
 class Hook:
@@ -364,9 +364,9 @@ class BlockWatch:
     def _settle_tokens_first(self, block: _Watched, entered: _Entered, given: Tensor) -> None:
         """Once a run tells, so it stays; the hooks inside go, because some layers are faster without."""
         shape = next((tuple(each) for each in (entered.shape, given.shape) if len(each) == 3), None)
-        if entered.inside is None or shape is None or (found := has_tokens_first(shape, entered.inside)) is None:
+        if entered.inside is None or shape is None or (comes_first := has_tokens_first(shape, entered.inside)) is None:
             return
-        block.widths = block.widths._replace(tokens_first=found)
+        block.widths = block.widths._replace(tokens_first=comes_first)
         while block.inner_handles:
             block.inner_handles.pop().remove()
 
@@ -400,12 +400,12 @@ class BlockWatch:
         if not block.entered:
             return
         entered = block.entered.pop()
-        said = self._seen_of(block, entered, output)
-        if isinstance(said, str):
-            self.skipped[block.name] = said
+        seen_or_why = self._seen_of(block, entered, output)
+        if isinstance(seen_or_why, str):
+            self.skipped[block.name] = seen_or_why
         else:
             self.skipped.pop(block.name, None)
-            self.seen.append(said)
+            self.seen.append(seen_or_why)
 
     def _seen_of(self, block: _Watched, entered: _Entered, output: Any) -> Seen | str:
         """One run of the block, or why it cannot be reconstructed."""
@@ -439,8 +439,8 @@ class BlockWatch:
             return "its output has another number of images than its input"
         return Seen(block.name, entered.tokens, take_tokens(maps, entered.index, axis), entered.num_images)
 
-    def _why_no_layout(self, found: Tensor | tuple[int, ...]) -> str:
-        shape = tuple(found.shape) if isinstance(found, Tensor) else found
+    def _why_no_layout(self, given: Tensor | tuple[int, ...]) -> str:
+        shape = tuple(given.shape) if isinstance(given, Tensor) else given
         if self._options.layout == "auto" or len(shape) == 2:
             return _TOO_FEW if len(shape) == 2 else f"a shape of {len(shape)} axes has no known layout"
         return f"{self._options.layout} does not fit the shape {shape}"

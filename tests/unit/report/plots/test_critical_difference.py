@@ -10,10 +10,10 @@ def drawing(**changes):
 
 
 def test_the_one_for_phones_is_half_as_wide_and_says_the_same():
-    wide, narrow = (set(re.findall(r"<text[^>]*>([^<]*)</text>", drawing(is_narrow=each))) for each in (False, True))
+    wide, narrow = (set(re.findall(r"<text[^>]*>([^<]*)</text>", drawing(is_wide=each))) for each in (True, False))
     assert wide == narrow
-    assert "max-width: 340px" in drawing(is_narrow=True) and "max-width: 680px" in drawing()
-    names = re.findall(r'text-anchor: (\w+)" x="([\d.]+)"[^>]*>[^<]*  \d\.\d\d<', drawing(is_narrow=True))
+    assert "max-width: 340px" in drawing(is_wide=False) and "max-width: 680px" in drawing()
+    names = re.findall(r'text-anchor: (\w+)" x="([\d.]+)"[^>]*>[^<]*  \d\.\d\d<', drawing(is_wide=False))
     assert len(names) == 3 and set(names) == {("end", "177")}  # one below the other, on the left
 
 

@@ -72,13 +72,13 @@ def test_split_comparison_shows_both_accuracies(examples):
 
 
 def test_confusion_on_a_phone_shrinks_its_cells_only_as_far_as_it_must():
-    def width(num_classes, images, *, is_narrow):
+    def width(num_classes, images, *, is_wide):
         names = [f"class number {number}" for number in range(num_classes)]
         record = ConfusionRecord(split="test", class_names=names, counts=[[images] * num_classes for _ in range(num_classes)])
-        drawing = confusion_figure(record, identifier="confusion", is_narrow=is_narrow)
+        drawing = confusion_figure(record, identifier="confusion", is_wide=is_wide)
         assert drawing.count(f">{images}<") == num_classes**2
         return float(re.search(r"max-width: ([\d.]+)px", drawing)[1])
 
-    assert width(2, 84, is_narrow=True) == width(2, 84, is_narrow=False)
-    assert width(10, 84, is_narrow=True) == 340 < width(10, 84, is_narrow=False)
-    assert 340 < width(12, 1234, is_narrow=True) < width(12, 1234, is_narrow=False)  # numbers do not touch
+    assert width(2, 84, is_wide=False) == width(2, 84, is_wide=True)
+    assert width(10, 84, is_wide=False) == 340 < width(10, 84, is_wide=True)
+    assert 340 < width(12, 1234, is_wide=False) < width(12, 1234, is_wide=True)  # numbers do not touch

@@ -34,9 +34,9 @@ def test_overlapping_runs_get_lanes_of_their_own():
     assert _lanes([(0, 2), (1, 3), (3, 4)]) == [[(0, 2), (3, 4)], [(1, 3)]]
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-def test_every_model_is_named_in_order(ranking, narrow):
-    svg = ranking_figure(ranking, "logme", identifier="r", narrow=narrow)
+@pytest.mark.parametrize("is_wide", [True, False])
+def test_every_model_is_named_in_order(ranking, is_wide):
+    svg = ranking_figure(ranking, "logme", identifier="r", is_wide=is_wide)
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
     for row in ranking.ranking("logme").rows:
         assert any(text[:8] == row.model[:8] for text in texts)

@@ -3,8 +3,7 @@
 import pytest
 
 from crossgraft.data.page import data_section
-from crossgraft.rank.page import labels_section
-from crossgraft.rank.page_verdict import ranking_heading
+from crossgraft.rank.page import labels_section, ranking_heading
 from crossgraft.report.tables import Table
 from crossgraft.report.terminal import record_as_text
 

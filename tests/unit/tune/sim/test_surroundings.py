@@ -110,7 +110,7 @@ def test_nested_blocks_draw_alike_whatever_was_seen_before():
     model, taken = network(), images(4)
     terms = []
     for example in (taken[:1], taken[:3], taken):
-        sim = RhoSim.opened_by_hand(model, SimOptions(), blocks=NESTED, seed=0, run=lambda seen=example: model(seen))
+        sim = RhoSim.opened_by_hand(model, SimOptions(blocks=NESTED), seed=0, run=lambda seen=example: model(seen))
         for _ in range(2):
             sim.begin(generator=torch.Generator().manual_seed(3), places=torch.arange(4), batch_size=4)
             model(taken)
@@ -195,8 +195,8 @@ class Folding(torch.nn.Module):
 def test_micro_batches_add_up_to_the_batch(make, blocks, sampling):
     """One step, by hand, as a trainer does it that cuts batches."""
     model, taken = make().double(), images(4)
-    options = SimOptions(sampling=sampling)
-    sim = RhoSim.opened_by_hand(model, options, blocks=blocks, seed=0, run=lambda: model(taken[:1]))
+    options = SimOptions(blocks=blocks, sampling=sampling)
+    sim = RhoSim.opened_by_hand(model, options, seed=0, run=lambda: model(taken[:1]))
     wholes, parts = [], []
     for places in (torch.arange(4), torch.arange(1), torch.arange(1, 4)):
         sim.begin(generator=torch.Generator().manual_seed(3), places=places, batch_size=4)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crossgraft.rank.shared_images import _share, shared_share
+from crossgraft.select.val_error import _share, shared_share
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.6])
