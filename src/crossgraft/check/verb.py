@@ -106,7 +106,7 @@ def _finish(
         run,
         record,
         reporter,
-        tables={"findings.csv": check.to_frame()},
+        tables={"findings.csv": check.csv()},
         split=survey.split,
         thumbnails=None if no_images else lambda: show_groups(survey, record.findings),
     )

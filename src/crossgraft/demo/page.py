@@ -19,11 +19,11 @@ from crossgraft.demo.record import (
 )
 from crossgraft.metrics.page import metrics_table
 from crossgraft.metrics.words import metric_in_words
-from crossgraft.rank.model_history import score_title
 from crossgraft.rank.page import BELOW_THE_VERDICT, ranking_heading, verdict_section
 from crossgraft.rank.page_scores import against_primary, rankings_section
 from crossgraft.rank.ranking import refuse_incomplete
 from crossgraft.rank.record import RankingRecord
+from crossgraft.rank.words import score_title
 from crossgraft.report.blocks import Block, Code, Figure, Folded, Gallery, Heading, Items, Paragraph, Section, Verdict
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.scatter import Interval, scatter_figure

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.describe import describe_dataset
@@ -37,6 +37,9 @@ from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
 from crossgraft.words.formatting import joined
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 FOLDER = "sheets"
 MOST_IMAGES = 12
 """More images on one sheet are too small for a screen."""
@@ -60,6 +63,8 @@ class ShownConfounders(Result[ContactSheetsRecord]):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per edit."""
+        import pandas as pd
+
         return pd.DataFrame([row.model_dump() for row in self.record.sheets])
 
     def places(self) -> Mapping[str, object]:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from crossgraft.choice import spell
 from crossgraft.data import Dataset, open_dataset
@@ -29,6 +29,9 @@ from crossgraft.result import Result
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHOWN = 6
 """Edited images on the page, each beside what it was."""
@@ -52,6 +55,8 @@ class EditedData(Result[EditRecord]):
 
     def to_frame(self) -> pd.DataFrame:
         """One row per edit."""
+        import pandas as pd
+
         return pd.DataFrame([row.model_dump() for row in self.record.edits])
 
 

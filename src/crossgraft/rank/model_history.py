@@ -17,7 +17,7 @@ from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.rank.published.sources import TARGETS, shipped
 from crossgraft.rank.published.tables import COMPRESSED, compressed, weights_called
-from crossgraft.rank.record import STATIC_PRIOR, KnownResult, PairRecord, RankingByScore, RankingRecord, RankRow, ScoreCell
+from crossgraft.rank.record import KnownResult, PairRecord, RankingByScore, RankRow, ScoreCell
 from crossgraft.rank.results_store import (
     PUBLISHED_WEIGHTS,
     KnownModel,
@@ -31,27 +31,6 @@ from crossgraft.rank.results_store import (
 )
 from crossgraft.records.base import CheckRecord
 from crossgraft.statistics import Estimate, jackknife_interval
-from crossgraft.words.formatting import NumberFormat
-
-
-def score_title(record: RankingRecord, score: str) -> str:
-    """The title of the score called ``score``, or of the static prior."""
-    if score == STATIC_PRIOR:
-        return "Static prior (control)"
-    return next(entry.title for entry in record.scores if entry.name == score)
-
-
-def cells_by_model(record: RankingRecord, score: str) -> dict[str, ScoreCell]:
-    """The cells of one score."""
-    return {cell.model: cell for cell in record.cells if cell.score == score}
-
-
-def score_format(record: RankingRecord, score: str) -> NumberFormat:
-    """The decimals of one score, the same everywhere on the page."""
-    cells = cells_by_model(record, score).values()
-    widths = [cell.high - cell.low for cell in cells if cell.high is not None and cell.low is not None]
-    return NumberFormat.for_column([cell.value for cell in cells], interval_widths=widths)
-
 
 FLOAT32_ROUNDING = 1e-6
 """Relative size of a difference that may be rounding of the features, for example between two saturated scores."""

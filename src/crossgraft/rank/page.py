@@ -10,11 +10,11 @@ from crossgraft.data.describe import describe_data
 from crossgraft.data.page import data_section
 from crossgraft.models.record import ModelRecord
 from crossgraft.options.command import DATA
-from crossgraft.rank.model_history import cells_by_model, score_format, score_title
 from crossgraft.rank.page_scores import against_primary, rankings_section, scores_section
 from crossgraft.rank.plots import ranking_figure
 from crossgraft.rank.ranking import refuse_incomplete
 from crossgraft.rank.record import GroundTruthRecord, PriorRecord, RankingByScore, RankingRecord, ScoreCell
+from crossgraft.rank.words import cells_by_model, score_format, score_title
 from crossgraft.report.blocks import Block, Figure, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind, SectionBuilder
 from crossgraft.report.plots.scatter import Interval, is_drawable, scatter_figure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from crossgraft.rank.model_history import cells_by_model, score_format, score_title
 from crossgraft.rank.record import RankingByScore, RankingRecord, RankRow, ScoreCell
+from crossgraft.rank.words import cells_by_model, score_format, score_title
 from crossgraft.report.blocks import Block, Figure, Folded, Section
 from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure
 from crossgraft.report.plots.svg import family_marks

@@ -63,7 +63,7 @@ def publish(
     record: Record,
     reporter: Reporter,
     *,
-    tables: Mapping[str, pd.DataFrame] | None = None,
+    tables: Mapping[str, pd.DataFrame | str] | None = None,
     split: Record | None = None,
     thumbnails: Callable[[], list[Thumbnail]] | None = None,
 ) -> Path | None:
@@ -73,7 +73,7 @@ def publish(
         run: Where everything goes.
         record: Becomes ``report.json``.
         reporter: Reporter of what could not be written.
-        tables: File name → table.
+        tables: File name → table, or its text.
         split: Becomes ``split.json``.
         thumbnails: Makes the pictures; None: the report has none.
 
@@ -85,7 +85,7 @@ def publish(
     """
     with reporter.part(*PAGE.place):
         for name, table in (tables or {}).items():
-            run.write(name, frame_csv(table))
+            run.write(name, table if isinstance(table, str) else frame_csv(table))
         if split is not None:
             run.write_record("split.json", split)
         run.write_record("report.json", record)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from crossgraft.statistics.exact_tests import mean_interval as mean_interval
     from crossgraft.statistics.exact_tests import sign_flip as sign_flip
     from crossgraft.statistics.exact_tests import two_sample_permutation as two_sample_permutation
+    from crossgraft.statistics.holm import holm as holm
     from crossgraft.statistics.jackknife import Estimate as Estimate
     from crossgraft.statistics.jackknife import jackknife_blocks as jackknife_blocks
     from crossgraft.statistics.jackknife import jackknife_interval as jackknife_interval
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from crossgraft.statistics.rank_intervals import critical_difference as critical_difference
     from crossgraft.statistics.rank_intervals import friedman as friedman
     from crossgraft.statistics.rank_intervals import friedman_of_ranks as friedman_of_ranks
-    from crossgraft.statistics.rank_intervals import holm as holm
     from crossgraft.statistics.rank_intervals import leaderboard_ranks as leaderboard_ranks
     from crossgraft.statistics.rank_intervals import method_ranks as method_ranks
     from crossgraft.statistics.rank_intervals import rank_intervals as rank_intervals
