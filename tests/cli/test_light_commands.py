@@ -1,0 +1,41 @@
+"""Commands that train nothing import none of the packages that take seconds."""
+
+import subprocess
+import sys
+
+import pytest
+
+from support.tiny import make_images
+
+HEAVY = ("torch", "timm", "torchvision", "pandas", "sklearn", "scipy.stats")
+SAY = """
+import sys
+from crossgraft.cli.main import main
+code = main(sys.argv[2:])
+print(code, *(name for name in sys.argv[1].split(",") if name in sys.modules), file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("light")
+    make_images(made / "images", {"benign": 6, "malignant": 6})
+    return made
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["check", "images", "--out", "run"],
+        ["report", "run"],
+        ["split", "images", "--holdout", "0.2", "--out", "split.json"],
+        ["edit", "images", "--with", "tag:0.5", "--out", "edited"],
+    ],
+    ids=lambda words: words[0],
+)
+@pytest.mark.xdist_group("light commands")
+def test_no_heavy_package_is_imported(folder, words):
+    done = subprocess.run(
+        [sys.executable, "-c", SAY, ",".join(HEAVY), *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.stderr.splitlines()[-1] == "0", done.stderr
