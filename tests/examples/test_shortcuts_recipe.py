@@ -36,12 +36,6 @@ def test_the_page_is_that_of_its_rows(recipe, tmp_path):
         assert {(row["confounder"], row["options"]) for row in rows} == wanted, title
 
 
-def test_every_confounder_is_tried_but_that_of_tomograms(recipe):
-    from crossgraft.edit.confounders import CONFOUNDERS
-
-    assert set(CONFOUNDERS.names()) - set(recipe.STRENGTHS) == {"poisson_projection"}
-
-
 @pytest.mark.slow
 def test_every_artefact_has_options_that_it_knows(recipe):
     from crossgraft.edit.edits import choose_edits
