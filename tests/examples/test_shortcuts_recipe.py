@@ -50,6 +50,7 @@ def test_every_artefact_has_options_that_it_knows(recipe):
 def test_planted_heads_are_rows_that_are_made_once(load_recipe, tmp_path, capsys, monkeypatch):
     recipe = load_recipe("shortcuts_planted")
     monkeypatch.setattr(recipe, "NUM_SHAMS", 2)
+    monkeypatch.setattr(recipe, "SIDE", 32)
     told = ["--smoke", "--training", "linear", "--work", str(tmp_path / "work"), "--rows", str(tmp_path)]
     recipe.main(told)
     rows = recipe.read_rows(tmp_path)
