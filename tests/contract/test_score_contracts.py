@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import crossgraft.scores as scores_package
-from crossgraft.scores import SCORES, scale_over_zoo, score, zoo_score
+from crossgraft.scores import SCORES, ScoreValue, scale_over_zoo, score, zoo_score
 from crossgraft.testing import NUM_IMAGES, SCORE_CONTRACTS, ContractError, check_score, contracts
 
 
@@ -135,6 +135,13 @@ def silently_without_value():
     return fact(over_the_spread, no_value_for=("constant features",))
 
 
+def valued_all_the_same():
+    def warns(features, labels):
+        return ScoreValue(nearest_mean(features, labels), warnings=["No spread."] if features.std() < 1e-6 else [])
+
+    return fact(warns, no_value_for=("constant features",))
+
+
 def falsely_warning():
     return fact(nearest_mean, warns_of=("a class of one image",))
 
@@ -155,6 +162,7 @@ def falsely_warning():
         (contracts.keeps_its_invariances, falsely_padded),
         (contracts.meets_awkward_inputs_as_it_says, falsely_without_value),
         (contracts.meets_awkward_inputs_as_it_says, silently_without_value),
+        (contracts.meets_awkward_inputs_as_it_says, valued_all_the_same),
         (contracts.meets_awkward_inputs_as_it_says, falsely_warning),
     ],
     ids=lambda value: value.__name__,
