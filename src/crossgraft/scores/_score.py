@@ -39,7 +39,7 @@ P = ParamSpec("P")
 Kind = Literal["arrays", "arrays and source features", "model and images", "zoo"]
 Invariance = Literal["padding", "rotation", "scale", "shift"]
 """``padding``: further features that are 0 for every image."""
-WithoutValue = Literal["constant features", "one image a class"]
+WithoutValue = Literal["constant features", "one image per class"]
 Warned = Literal["constant features", "a class of one image", "tiny features"]
 
 _WHY_MISSING = {

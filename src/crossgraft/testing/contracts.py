@@ -41,7 +41,7 @@ AWKWARD: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "constant features": lambda arrays: {"features": np.full_like(arrays["features"], 0.1)},
     "tiny features": lambda arrays: {"features": 1e-6 * arrays["features"]},
     "a class of one image": lambda arrays: {"labels": np.minimum(np.arange(len(arrays["labels"])), 1) + (arrays["labels"] > 0)},
-    "one image a class": lambda arrays: {"labels": np.arange(len(arrays["labels"]))},
+    "one image per class": lambda arrays: {"labels": np.arange(len(arrays["labels"]))},
 }
 """What a score may say that it has no value for, or warns of → what of the arrays is changed for it."""
 _OTHER_SEED = 0.1
