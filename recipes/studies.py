@@ -93,7 +93,7 @@ def mobilenets(weights_dir: Path) -> list[ModelSpec]:
 
 def smoke_specs() -> list[ModelSpec]:
     """A small network without any file, as its factory builds it."""
-    said = {"input_size": [3, 32, 32], "mean": [0.5] * 3, "std": [0.5] * 3}
+    said = {"input_size": [3, 16, 16], "mean": [0.5] * 3, "std": [0.5] * 3}
     return [ModelSpec("resnet20 · as built", "cifar_resnet:resnet20", preprocessing=said, folder=EXAMPLES)]
 
 

@@ -48,6 +48,15 @@ MUTATIONS = {
         ("scores/h_score.py", "values > spectrum.smallest", "values > -1.0"),
         ("scores/_inputs.py", "require_equal_rows(lengths)", "pass"),
     ],
+    "contract/test_score_contracts.py": [
+        ("testing/contracts.py", "set(value.warnings) > set(usual)", "True"),
+        ("testing/contracts.py", "has_value == (awkward in score.warns_of)", "True"),
+    ],
+    "contract/test_confounder_contracts.py": [
+        ("testing/confounders.py", "changed[~info.mask].any()", "changed[info.mask].all()"),
+        ("testing/confounders.py", "np.array_equal(image, before)", "True"),
+        ("testing/confounders.py", "differs == confounder.is_stochastic", "True"),
+    ],
     "unit/scores/test_lfc.py": [("scores/lfc.py", "np.diag(counts) - np.outer", "np.diag(counts) - 0 * np.outer")],
     "unit/scores/test_transrate.py": [
         ("scores/transrate.py", "else rate / 2", "else rate"),

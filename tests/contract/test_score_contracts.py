@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import crossgraft.scores as scores_package
-from crossgraft.scores import SCORES, scale_over_zoo, score, zoo_score
+from crossgraft.scores import SCORES, ScoreValue, scale_over_zoo, score, zoo_score
 from crossgraft.testing import NUM_IMAGES, SCORE_CONTRACTS, ContractError, check_score, contracts
 
 
@@ -117,6 +117,35 @@ def falsely_invariant():
     return fact(size, invariances=("scale",))
 
 
+def falsely_padded():
+    def mean(features, labels):
+        return float(features.mean())
+
+    return fact(mean, invariances=("padding",))
+
+
+def falsely_without_value():
+    return fact(nearest_mean, no_value_for=("constant features",))
+
+
+def silently_without_value():
+    def over_the_spread(features, labels):
+        return nearest_mean(features, labels) if features.std() > 1e-6 else np.nan
+
+    return fact(over_the_spread, no_value_for=("constant features",))
+
+
+def valued_all_the_same():
+    def warns(features, labels):
+        return ScoreValue(nearest_mean(features, labels), warnings=["No spread."] if features.std() < 1e-6 else [])
+
+    return fact(warns, no_value_for=("constant features",))
+
+
+def falsely_warning():
+    return fact(nearest_mean, warns_of=("a class of one image",))
+
+
 @pytest.mark.parametrize(
     ("contract", "make_broken"),
     [
@@ -130,6 +159,11 @@ def falsely_invariant():
         (contracts.prefers_classes_that_separate, upside_down),
         (contracts.shares_statistics_faithfully, stale),
         (contracts.keeps_its_invariances, falsely_invariant),
+        (contracts.keeps_its_invariances, falsely_padded),
+        (contracts.meets_awkward_inputs_as_it_says, falsely_without_value),
+        (contracts.meets_awkward_inputs_as_it_says, silently_without_value),
+        (contracts.meets_awkward_inputs_as_it_says, valued_all_the_same),
+        (contracts.meets_awkward_inputs_as_it_says, falsely_warning),
     ],
     ids=lambda value: value.__name__,
 )
@@ -148,7 +182,7 @@ def test_contract_finds_a_missing_refusal(monkeypatch):
 
 def test_each_contract_has_a_name_in_the_table():
     public = {name for name, value in vars(contracts).items() if callable(value) and value in SCORE_CONTRACTS}
-    assert len(public) == len(SCORE_CONTRACTS) == 11
+    assert len(public) == len(SCORE_CONTRACTS) == 12
 
 
 def test_contracts_accept_all_four_kinds_of_input():

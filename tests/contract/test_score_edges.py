@@ -12,16 +12,9 @@ from crossgraft.scores import SCORES, ScoreInputs, ZooScore, _statistics
 from unit.scores.conftest import make_problem
 
 ALL = [name for name, score in SCORES if SCORES.origin(name) == "crossgraft" and "model" not in score.inputs]
-ON_LOGITS = ("nce", "leep", "energy")
-ON_FEATURES = [name for name in ALL if name not in ON_LOGITS]
-SEE_DEAD_COLUMNS = ("regularized_h_score", "gbc", "parc", "sfda", "etran", "ped", "ncti", "lead", "pactran", "itm")
-"""These shrink towards, or average over, all features, so a dead one counts."""
-WITHOUT_SPREAD = ("h_score", "regularized_h_score", "parc", "ncti", "lfc")
-"""These have no value when all features are constant."""
-NEEDS_PAIRS = ("parc", "ncti")
-"""These have no value when every class has one image."""
-IN_FLOAT32 = ("logme", "regularized_h_score", "gbc", "parc", "sfda", "etran", "ped", "ncti", "transrate", "lfc")
-"""Products of these stay in float32 where that is accurate enough."""
+ON_FEATURES = [name for name in ALL if "source_logits" not in SCORES.get(name).inputs]
+IN_FLOAT32 = [name for name in ON_FEATURES if SCORES.get(name).sees_reduced and not SCORES.get(name).is_seeded]
+"""Shared products of features stay in float32 where that is accurate enough; a draw turns rounding into another value."""
 
 every_score = pytest.mark.parametrize("name", ALL)
 every_score_of_features = pytest.mark.parametrize("name", ON_FEATURES)
@@ -47,9 +40,9 @@ def evaluate(name, given):
     return SCORES.get(name).evaluate(ScoreInputs(**given))
 
 
-def concerns(result):
-    """Warnings about these numbers: PED always says when it has no source images."""
-    return [warning for warning in result.warnings if "source images" not in warning]
+def concerns(name, result):
+    """Warnings about these numbers: those that harmless ones do not bring."""
+    return set(result.warnings) - set(evaluate(name, problem()).warnings)
 
 
 def numbers(name, given):
@@ -62,7 +55,7 @@ def numbers(name, given):
 
 @every_score
 def test_nan_and_infinity_name_the_array(name):
-    array = "source_logits" if name in ON_LOGITS else "features"
+    array = "features" if name in ON_FEATURES else "source_logits"
     for bad in (np.nan, np.inf):
         given = problem()
         given[array][7, 2] = bad
@@ -75,25 +68,20 @@ def test_dead_columns(name):
     given = problem()
     padded = {**given, "features": np.column_stack([given["features"], np.zeros((60, 5))])}
     before, after = numbers(name, given), numbers(name, padded)
-    if name in SEE_DEAD_COLUMNS:
-        assert all(np.isfinite(value) for value in after.values())
-    else:
+    if "padding" in SCORES.get(name).invariances:
         assert after == pytest.approx(before, abs=1e-9)
+    else:  # it shrinks towards, or averages over, all features
+        assert all(np.isfinite(value) for value in after.values())
 
 
 @every_score_of_features
 def test_all_features_constant(name):
+    score = SCORES.get(name)
     for value in (0.0, 0.1):
         with case(value):
             result = evaluate(name, {**problem(), "features": np.full((60, 8), value)})
-            if name in WITHOUT_SPREAD:
-                assert np.isnan(result) and result.warnings
-            elif name == "nleep":
-                assert result == pytest.approx(1 / 3) and result.warnings
-            elif name == "nca_score":  # four neighbours by chance among 59, and the image itself
-                assert result == pytest.approx((1 + 4 * 19 / 59) / 5) and result.warnings
-            else:
-                assert np.isfinite(result)
+            assert np.isnan(result) == ("constant features" in score.no_value_for)
+            assert bool(concerns(name, result)) == ("constant features" in (*score.no_value_for, *score.warns_of))
 
 
 @every_score
@@ -102,7 +90,7 @@ def test_a_class_with_one_image(name):
     given["labels"] = np.array([0] * 30 + [1] * 29 + [2])
     result = evaluate(name, given)
     assert np.isfinite(result)
-    assert bool(concerns(result)) == (name in ("knn_probe", "linear_probe"))
+    assert bool(concerns(name, result)) == ("a class of one image" in SCORES.get(name).warns_of)
 
 
 @every_score
@@ -111,7 +99,7 @@ def test_fewer_images_than_features_and_very_few_images(name):
         with case(shape):
             result = evaluate(name, problem(*shape))
             every_class_is_one_image = shape[0] == shape[2]
-            if name in NEEDS_PAIRS and every_class_is_one_image:
+            if every_class_is_one_image and "one image per class" in SCORES.get(name).no_value_for:
                 assert np.isnan(result) and result.warnings
             else:
                 assert np.isfinite(result)
@@ -123,9 +111,7 @@ def test_large_in_both_directions(name, monkeypatch):
     monkeypatch.setattr(_statistics, "NUM_DIRECTIONS", 15)
     result = evaluate(name, problem(60, 40, 3))
     assert np.isfinite(result)
-    # PED asks another score; the k-NN probe takes only the counts of the classes from the statistics.
-    sees_reduced = (name == "ped" or "statistics" in SCORES.get(name).signature.parameters) and name != "knn_probe"
-    assert any("randomised PCA" in warning for warning in result.warnings) == sees_reduced
+    assert any("randomised PCA" in warning for warning in result.warnings) == SCORES.get(name).sees_reduced
 
 
 @every_score_of_features
@@ -133,22 +119,20 @@ def test_every_row_twice(name):
     given = problem(30)
     doubled = {key: np.concatenate([values, values]) for key, values in given.items()}
     result = evaluate(name, doubled)
-    assert np.isfinite(result) and not concerns(result)
+    assert np.isfinite(result) and not concerns(name, result)
 
 
 @every_score_of_features
 def test_very_large_and_very_small_features(name):
     for shape in ((60, 8, 3), (30, 80, 3), (200, 60, 2)):
         given = problem(*shape)
-        does_not_change = "scale" in SCORES.get(name).invariances
-        plain = evaluate(name, given) if does_not_change else None
+        score, plain = SCORES.get(name), evaluate(name, given)
         for scale in (1e6, 1e-6):
             with case(shape, scale):
                 result = evaluate(name, {**given, "features": (given["features"] * scale).astype(np.float32)})
                 assert np.isfinite(result)
-                ridge = any("ridge" in warning for warning in result.warnings)
-                assert ridge == (name == "nleep" and scale < 1)
-                assert not does_not_change or result == pytest.approx(plain, rel=1e-4, abs=0.04)
+                assert (set(result.warnings) > set(plain.warnings)) == (scale < 1 and "tiny features" in score.warns_of)
+                assert "scale" not in score.invariances or result == pytest.approx(plain, rel=1e-4, abs=0.04)
 
 
 @every_score

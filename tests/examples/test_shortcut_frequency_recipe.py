@@ -122,7 +122,7 @@ def test_without_data_it_runs_and_does_nothing_twice(recipe, tmp_path, capsys, m
     recipe.main([*common, "--only", "noise", "ct", "tuned"])
     assert capsys.readouterr().out == "tuned is done\n"
     text = (tmp_path / "page.md").read_text()
-    assert "| resnet20 · as built | 32 |" in text and "low-pass" in text and "| 0 | 20 | 4096 |" in text
+    assert "| resnet20 · as built | 16 |" in text and "low-pass" in text and "| 0 | 20 | 4096 |" in text
 
 
 @pytest.mark.slow

@@ -3,11 +3,12 @@
 from contextlib import nullcontext
 from dataclasses import replace
 
+from crossgraft.audit import explained
 from crossgraft.data import open_dataset
 from crossgraft.demo import best_model, steps
 from crossgraft.variants import curves
 
-EVERY = 3
+EVERY = 5
 
 
 def few_digits():
@@ -20,6 +21,7 @@ def shorten(monkeypatch, pool):
     """Jobs go to ``pool``; worker processes have tests of their own, and one that starts a demo as a script."""
     monkeypatch.setattr(steps, "worker_pool", lambda: nullcontext(pool))
     monkeypatch.setattr(steps, "open_dataset", lambda _: few_digits())
+    monkeypatch.setattr(explained, "NUM_SHAMS", 2)  # each is a look at all unseen digits
     monkeypatch.setattr(curves, "ALPHAS", (0.0, 0.5, 1.0))
     monkeypatch.setattr(best_model, "CONFOUNDERS", best_model.CONFOUNDERS[-1:])  # tests of the best model have all
     for name in ("FULL", "FAST"):

@@ -37,7 +37,10 @@ from crossgraft.scores._inputs import INPUT_NAMES, ScoreInputs
 
 P = ParamSpec("P")
 Kind = Literal["arrays", "arrays and source features", "model and images", "zoo"]
-Invariance = Literal["rotation", "scale", "shift"]
+Invariance = Literal["padding", "rotation", "scale", "shift"]
+"""``padding``: further features that are 0 for every image."""
+WithoutValue = Literal["constant features", "one image per class"]
+Warned = Literal["constant features", "a class of one image", "tiny features"]
 
 _WHY_MISSING = {
     "features": "needs features",
@@ -99,6 +102,9 @@ class ScoreFacts(TypedDict, total=False):
     is_seeded: bool
     num_redraws: int
     invariances: tuple[Invariance, ...]
+    no_value_for: tuple[WithoutValue, ...]
+    warns_of: tuple[Warned, ...]
+    sees_reduced: bool
     cost: str
     zoo_option: ZooOption | None
 
@@ -118,6 +124,10 @@ class Score(Generic[P]):
         num_redraws: Further evaluations with other seeds in a ranking, for a score whose values without a block of images do
             not show what the seed does; the spread over seeds is then part of the interval. Needs a setting ``seed``.
         invariances: Changes of the features that leave the value as it is.
+        no_value_for: Awkward inputs for which it gives NaN and a warning that says why; for others it gives a value.
+        warns_of: Awkward inputs for which it gives a value and a warning.
+        sees_reduced: Whether its value is that of features that were reduced, where there are very many images of very many
+            features; unless it is said, whether it takes the shared ``statistics``.
         cost: Computational cost, in words.
         zoo_option: An option that a ranking sets from the whole zoo; a single evaluation leaves it at its default.
     """
@@ -136,6 +146,9 @@ class Score(Generic[P]):
         is_seeded: bool = False,
         num_redraws: int = 0,
         invariances: tuple[Invariance, ...] = (),
+        no_value_for: tuple[WithoutValue, ...] = (),
+        warns_of: tuple[Warned, ...] = (),
+        sees_reduced: bool | None = None,
         cost: str = "",
         zoo_option: ZooOption | None = None,
     ) -> None:
@@ -148,9 +161,12 @@ class Score(Generic[P]):
         self.is_seeded = is_seeded
         self.num_redraws = num_redraws
         self.invariances = invariances
+        self.no_value_for = no_value_for
+        self.warns_of = warns_of
         self.cost = cost
         self.zoo_option = zoo_option
         self.signature = inspect.signature(function)
+        self.sees_reduced = "statistics" in self.signature.parameters if sees_reduced is None else sees_reduced
         self.inputs, self.optional_inputs = _declared_inputs(self.name, self.signature)
         if num_redraws and "seed" not in self.signature.parameters:
             raise UsageError(f"The score {self.name} has num_redraws={num_redraws} and no setting seed; give it one.")

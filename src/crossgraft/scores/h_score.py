@@ -16,7 +16,8 @@ from crossgraft.types import Features, Labels
     title="H-score",
     reference="Bao, Li, Huang, Zhang, Zheng, Zamir and Guibas, An Information-Theoretic Approach to Transferability in "
     "Task Transfer Learning, ICIP 2019, definition 2",
-    invariances=("rotation", "scale", "shift"),
+    invariances=("padding", "rotation", "scale", "shift"),
+    no_value_for=("constant features",),
     cost="one Gram matrix and one eigendecomposition of size min(n, d)",
 )
 def h_score(features: Features, labels: Labels, *, statistics: Statistics = SHARED) -> ScoreValue:

@@ -27,7 +27,9 @@ _EQUAL_DISTANCES = 1e-12
     title="k-NN probe",
     reference="Cover and Hart, Nearest Neighbor Pattern Classification, IEEE Trans. Information Theory 1967; left out by group",
     is_reference_probe=True,
-    invariances=("scale", "shift"),
+    invariances=("padding", "scale", "shift"),
+    sees_reduced=False,
+    warns_of=("a class of one image",),
     cost="O(n²·d); minutes above 50 000 images",
 )
 def knn_probe(

@@ -16,7 +16,8 @@ from crossgraft.types import Features, Labels
     title="LFC",
     reference="Deshpande, Achille, Ravichandran, Li, Zancato, Fowlkes, Bhotika, Soatto and Perona, A linearized framework and a "
     "new benchmark for model selection for fine-tuning, 2021, arXiv 2102.00084 (label-feature correlation)",
-    invariances=("rotation", "scale", "shift"),
+    invariances=("padding", "rotation", "scale", "shift"),
+    no_value_for=("constant features",),
     cost="one Gram matrix",
 )
 def lfc(

@@ -24,7 +24,8 @@ _MAX_ITERATIONS = 1000
     "folds by group",
     is_reference_probe=True,
     is_seeded=True,
-    invariances=("scale", "shift"),
+    invariances=("padding", "scale", "shift"),
+    warns_of=("a class of one image",),
     cost="five logistic regressions; seconds to minutes, times 26 with interval and control",
 )
 def linear_probe(

@@ -22,7 +22,7 @@ _PLAUSIBLE = 0.3
     title="LogME",
     reference="You, Liu, Wang and Long, LogME: Practical Assessment of Pre-trained Models for Transfer Learning, "
     "ICML 2021; released fixed point: You et al., Ranking and Tuning Pre-trained Models, JMLR 2022, algorithm 3",
-    invariances=("rotation", "scale"),
+    invariances=("padding", "rotation", "scale"),
     cost="one Gram matrix and its eigenvalues, size min(n, d)",
 )
 def logme(features: Features, labels: Labels, *, variant: Variant = "evidence", statistics: Statistics = SHARED) -> ScoreValue:

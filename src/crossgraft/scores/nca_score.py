@@ -125,7 +125,8 @@ _CONSTANT = 1e-10
     reference="Juodelyte, thesis on cross-domain transfer in medical imaging, chapter 6, eq. 6.2 (S_LP); Goldberger, Roweis, "
     "Hinton and Salakhutdinov, Neighbourhood Components Analysis, NeurIPS 2004",
     is_seeded=True,
-    invariances=("shift",),
+    invariances=("padding", "shift"),
+    warns_of=("constant features",),
     cost="about 55 gradients of O(m²·50), m = min(n, 2000): a few seconds",
 )
 def nca_score(

@@ -279,7 +279,8 @@ def _candidates(points: Points, components: Sequence[_Component], floor: np.ndar
     reference="Li, Jia, Sang, Zhu, Green, Wang and Gong, Ranking Neural Checkpoints, CVPR 2021, section 3.2",
     is_seeded=True,
     num_redraws=4,
-    invariances=("rotation", "shift"),
+    invariances=("padding", "rotation", "shift"),
+    warns_of=("constant features", "tiny features"),
     cost="principal components and an EM fit with K = ratio·C components; the most expensive static score",
 )
 def nleep(

@@ -31,6 +31,7 @@ _BLOCK_ROWS = 512
     reference="Bolya, Mittapalli and Hoffman, Scalable Diverse Model Selection for Accessible Transfer Learning, "
     "NeurIPS 2021, section 3.2",
     invariances=("scale", "shift"),
+    no_value_for=("constant features", "one image per class"),
     cost="n²·d/2 products and a sort of n²/2 numbers",
 )
 def parc(

@@ -28,6 +28,7 @@ _EXACT_SIZE = 4_000_000
     reference="Li, Hu, Ge, Shan and Duan, Exploring Model Transferability through the Lens of Potential Energy, "
     "ICCV 2023, eqs. 3–8",
     is_seeded=True,
+    sees_reduced=True,
     cost="O(C²·d) per step, at most six, and the score that follows",
 )
 def ped(

@@ -21,6 +21,7 @@ _SMALLEST_RIDGE = 1e-12
     reference="Ibrahim, Ponomareva and Mazumder, Newer is not always better: Rethinking transferability metrics, their "
     "peculiarities, stability and performance, ECML PKDD 2022",
     invariances=("rotation", "scale", "shift"),
+    no_value_for=("constant features",),
     cost="one Gram matrix and one Cholesky factorisation of size min(n, d)",
 )
 def regularized_h_score(features: Features, labels: Labels, *, statistics: Statistics = SHARED) -> ScoreValue:

@@ -22,7 +22,7 @@ _COARSE = 5e-5
 @score(
     title="TransRate",
     reference="Huang, Huang, Rong, Yang and Wei, Frustratingly Easy Transferability Estimation, ICML 2022, eqs. 3 and 5",
-    invariances=("rotation", "shift"),
+    invariances=("padding", "rotation", "shift"),
     cost="C + 1 determinants of size min(n_c, d)",
 )
 def transrate(features: Features, labels: Labels, *, epsilon: float = 1e-4, statistics: Statistics = SHARED) -> ScoreValue:

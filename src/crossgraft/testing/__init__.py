@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from crossgraft.testing.augmentations import check_augmentation as check_augmentation
     from crossgraft.testing.batch_transforms import BATCH_TRANSFORM_CONTRACTS as BATCH_TRANSFORM_CONTRACTS
     from crossgraft.testing.batch_transforms import check_batch_transform as check_batch_transform
+    from crossgraft.testing.confounders import CONFOUNDER_CONTRACTS as CONFOUNDER_CONTRACTS
+    from crossgraft.testing.confounders import check_confounder as check_confounder
     from crossgraft.testing.contracts import NUM_IMAGES as NUM_IMAGES
     from crossgraft.testing.contracts import SCORE_CONTRACTS as SCORE_CONTRACTS
     from crossgraft.testing.contracts import check_score as check_score

@@ -24,7 +24,7 @@ import numpy as np
 from crossgraft import seeding
 from crossgraft.errors import DataError
 from crossgraft.scores import Score as _Score
-from crossgraft.scores import ScoreInputs, ZooScore
+from crossgraft.scores import ScoreInputs, ScoreValue, ZooScore
 from crossgraft.testing.promises import Contract, ContractError, promise, require
 
 Score = _Score[...]
@@ -37,6 +37,13 @@ _NUM_SOURCE_CLASSES = 6
 _ROUNDING = 1e-6
 """Relative difference (absolute below 1) that rounding may make in float64."""
 _ROUNDING_FLOAT32 = 1e-4
+AWKWARD: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "constant features": lambda arrays: {"features": np.full_like(arrays["features"], 0.1)},
+    "tiny features": lambda arrays: {"features": 1e-6 * arrays["features"]},
+    "a class of one image": lambda arrays: {"labels": np.minimum(np.arange(len(arrays["labels"])), 1) + (arrays["labels"] > 0)},
+    "one image per class": lambda arrays: {"labels": np.arange(len(arrays["labels"]))},
+}
+"""What a score may say that it has no value for, or warns of → what of the arrays is changed for it."""
 _OTHER_SEED = 0.1
 """Difference that a new draw may make in a seeded score, where rows in another order are a new draw."""
 
@@ -149,11 +156,12 @@ def shares_statistics_faithfully(score: Score, **extra: Any) -> None:
 
 @promise
 def keeps_its_invariances(score: Score, **extra: Any) -> None:
-    """Rotating, scaling or shifting the features changes nothing where the score says so."""
+    """Padding, rotating, scaling or shifting the features changes nothing where the score says so."""
     arrays = _in_double(_example(score, extra))
     rng = seeding.generator(0, "rotation")
     rotation = np.linalg.qr(rng.standard_normal((_NUM_FEATURES, _NUM_FEATURES)))[0]
     changes: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+        "padding": lambda features: np.column_stack([features, np.zeros((NUM_IMAGES, 3))]),
         "rotation": lambda features: features @ rotation,
         "scale": lambda features: features * 3.0,
         "shift": lambda features: features + 1.0,
@@ -161,6 +169,18 @@ def keeps_its_invariances(score: Score, **extra: Any) -> None:
     for name in score.invariances:
         changed = {**arrays, "features": changes[name](arrays["features"])}
         _require_same(score, arrays, changed, f"a {name} of the features", _tolerance(score))
+
+
+@promise
+def meets_awkward_inputs_as_it_says(score: Score, **extra: Any) -> None:
+    """It gives NaN and a warning for what ``no_value_for`` names, a value and a warning for what ``warns_of`` names."""
+    arrays = _in_double(_example(score, extra))
+    usual = _result(score, arrays).warnings
+    for awkward in (*score.no_value_for, *score.warns_of):
+        value = _result(score, {**arrays, **AWKWARD[awkward](arrays)})
+        has_value, warned = bool(np.isfinite(value)), set(value.warnings) > set(usual)
+        given = f"{awkward} give{'' if warned else ' no warning and'} {float(value):g}"
+        require(warned and has_value == (awkward in score.warns_of), score, given)
 
 
 SCORE_CONTRACTS: tuple[Contract, ...] = (
@@ -175,6 +195,7 @@ SCORE_CONTRACTS: tuple[Contract, ...] = (
     refuses_what_has_no_value,
     shares_statistics_faithfully,
     keeps_its_invariances,
+    meets_awkward_inputs_as_it_says,
 )
 """All promises of a score; each is called with the score and raises ``ContractError`` when it is broken."""
 
@@ -243,6 +264,11 @@ def _values(score: Score, problems: list[dict[str, Any]]) -> list[float]:
     if isinstance(score, ZooScore):
         return [float(value) for value in score.combine([score.parts(given) for given in inputs])]
     return [float(score.evaluate(given)) for given in inputs]
+
+
+def _result(score: Score, arrays: Mapping[str, Any]) -> ScoreValue:
+    """The value, in a zoo of this one model, with its warnings."""
+    return score.evaluate(ScoreInputs(**arrays))
 
 
 def _numbers(score: Score, given: Mapping[str, Any] | ScoreInputs) -> dict[str, float]:

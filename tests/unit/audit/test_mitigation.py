@@ -66,7 +66,7 @@ TRAIN, VAL, TEST = part(0, 600, 0.9), part(1, 400, 0.9), part(2, 300, 0.5)
 
 
 def test_the_registry_holds_every_strategy():
-    assert MITIGATIONS.names() == ["erm", "balanced_sampling", "group_weights", "dfr", "group_thresholds", "source_editing"]
+    assert MITIGATIONS.names()[0] == "erm"  # which the others are compared with
     for each in EVERY:
         assert choose(MITIGATIONS, spell(each)) == each and each.title and each.reference
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -360,10 +360,9 @@ def test_reweighting_needs_two_images_of_each_cell():
 
 
 def test_which_strategies_suit_a_confounder():
-    names = MITIGATIONS.names()
-    assert [each.name for each in suited(EVERY, "global")] == names
+    assert {"erm", "source_editing"} <= {each.name for each in suited(EVERY, "global")}
     for kind in ("local", "attribute"):
-        assert [each.name for each in suited(EVERY, kind)] == [name for name in names if name != "source_editing"]
+        assert "source_editing" not in {each.name for each in suited(EVERY, kind)} and suited(EVERY, kind)[0].name == "erm"
     assert suited([], "local") == []
     with pytest.raises((UnknownNameError, TypeError), match=r"Did you mean local|parameter 'kind'"):
         suited(EVERY, "locale")

@@ -1,7 +1,9 @@
+from types import SimpleNamespace
+
 import pytest
 
 from crossgraft.data import open_dataset
-from crossgraft.demo import steps
+from crossgraft.demo import steps, write_demo
 from crossgraft.demo.toy_zoo import divide_digits, make_source_tasks
 from crossgraft.running.jobs import Executor
 from support.short_demo import few_digits, shorten
@@ -42,6 +44,19 @@ def few_data():
 @pytest.fixture(scope="session")
 def source_tasks(demo_data):
     return make_source_tasks(demo_data.source, seed=0)
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """A demo and what it was made of: its result, its jobs, and the folder of run, cache and where it was started."""
+    folder, pool = tmp_path_factory.mktemp("whole"), InProcessPool()
+    with pytest.MonkeyPatch.context() as patch:
+        shorten(patch, pool)
+        (folder / "elsewhere").mkdir()
+        patch.chdir(folder / "elsewhere")
+        patch.setenv("CROSSGRAFT_CACHE", str(folder / "cache"))
+        result = write_demo(out=folder / "demo", fast=True)
+    return SimpleNamespace(result=result, record=result.record, folder=folder, jobs=pool.jobs)
 
 
 @pytest.fixture

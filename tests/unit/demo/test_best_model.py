@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from safetensors.torch import save_file
 
+from crossgraft.audit import explained
 from crossgraft.cli.main import main
 from crossgraft.data import open_dataset
 from crossgraft.demo.best_model import (
@@ -38,6 +39,7 @@ def made(tmp_path_factory, few_data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CROSSGRAFT_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(curves, "ALPHAS", FEW_ALPHAS)
+        patch.setattr(explained, "NUM_SHAMS", 2)  # each is a look at all unseen digits
         weights = tmp_path_factory.mktemp("elsewhere") / "toy.safetensors"
         with seeded_initialisation(0, "test"):
             save_file(toy_cnn(num_classes=2).state_dict(), weights)
@@ -129,6 +131,7 @@ def test_one_digit_of_each_unseen_writer_is_predicted(made, few_data):
 
 def test_the_printed_commands_run_and_give_the_same_numbers(made, tmp_path, monkeypatch):
     folder, record = made
+    monkeypatch.setattr(explained, "NUM_SHAMS", 2)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(curves, "ALPHAS", FEW_ALPHAS)
     moved = tmp_path / "my demo"

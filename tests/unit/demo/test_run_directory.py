@@ -1,4 +1,5 @@
 import re
+import shutil
 
 import pytest
 
@@ -33,10 +34,9 @@ def read_run(folder):
 
 
 @pytest.mark.slow
-def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
-    out = tmp_path / "demo"
-    result = write_demo(out=out, fast=True)
-    record, report = result.record, result.report
+@pytest.mark.xdist_group("test_steps")  # which looks at the same demo
+def test_the_run_directory_tells_how_the_demo_was_made(whole, short, tmp_path, monkeypatch):
+    out, record, report = whole.folder / "demo", whole.record, whole.result.report
     written = {"run.json", "report.json", "report.html", "fine_tuned.csv"} | OF_BEST_MODEL
     assert names(out) == written | {"thumbnails.json"}
     assert report == out / "report.html"
@@ -48,16 +48,18 @@ def test_the_run_directory_tells_how_the_demo_was_made(short, tmp_path):
     assert run.weights_fingerprints.keys() == {model.name for model in record.ranking.models}
     assert [stage.name for stage in run.stages] == STEPS
     html = report.read_text(encoding="utf-8")
-    assert str(tmp_path) not in html
+    assert str(whole.folder) not in html
     assert all(row.model in html for row in record.fine_tuned)
     links = re.findall(r'href="([^"#:]+)"', html)
     assert len(links) == 3
     assert all((out / link).is_file() for link in links)
 
-    lines = [line.strip() for line in result_as_text(result).splitlines()]
+    lines = [line.strip() for line in result_as_text(whole.result).splitlines()]
     assert {*record.best_model.commands(out), record.selected.command(out)} < set(lines)
     assert max(len(line) for line in lines if str(out) not in line and "my_images" not in line) <= 100
 
+    out = shutil.copytree(out, tmp_path / "demo")
+    monkeypatch.setenv("CROSSGRAFT_CACHE", str(whole.folder / "cache"))
     with pytest.raises(RunDirectoryError, match="another configuration"):
         write_demo(out=out, fast=True, seed=1)
     again = write_demo(out=out, fast=True, no_images=True, overwrite=True).record

@@ -1,17 +1,14 @@
 import csv
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from crossgraft.demo import run_demo, steps
 from crossgraft.demo.toy_zoo import FAMILIES
-from support.short_demo import shorten
 
-from .conftest import InProcessPool, skip_best_model
+from .conftest import skip_best_model
 
 STEPS = [
     "compare splits",
@@ -37,39 +34,21 @@ def without_time(value):
     return [without_time(each) for each in value] if isinstance(value, list) else value
 
 
-@pytest.fixture(scope="module")
-def first(tmp_path_factory):
-    """A demo and what it was made of: its record, folder, cache, jobs and the names of its steps."""
-    folder, pool, names = tmp_path_factory.mktemp("first"), InProcessPool(), []
-
-    @contextmanager
-    def timed(name):
-        names.append(name)
-        yield
-
-    with pytest.MonkeyPatch.context() as patch:
-        shorten(patch, pool)
-        (folder / "elsewhere").mkdir()
-        patch.chdir(folder / "elsewhere")
-        record = run_demo(fast=True, cache_dir=folder / "cache", out=folder / "run", timed=timed)
-    return SimpleNamespace(record=record, folder=folder, jobs=pool.jobs, names=names)
+def test_a_demo_is_a_record_and_files_in_its_folder_alone(whole, few_data):
+    assert len(whole.jobs) == 5 + 6
+    check_record(whole.record, few_data)
+    check_files(whole.folder / "demo", whole.record)
+    assert not list((whole.folder / "elsewhere").iterdir())
+    kept = {path.name for path in (whole.folder / "cache").iterdir() if not path.name.startswith(".")}
+    assert kept == {"demo-zoo", "features", "test_looks.jsonl"}
 
 
-def test_a_demo_is_a_record_and_files_in_its_folder_alone(first, few_data):
-    assert first.names == STEPS
-    assert len(first.jobs) == 5 + 6
-    check_record(first.record, few_data)
-    check_files(first.folder / "run", first.record)
-    assert not list((first.folder / "elsewhere").iterdir())
-    assert {path.name for path in (first.folder / "cache").iterdir()} == {"demo-zoo", "features"}
-
-
-def test_a_second_run_gives_the_same_numbers_and_pretrains_nothing(first, short, pool, tmp_path, monkeypatch):
+def test_a_second_run_gives_the_same_numbers_and_pretrains_nothing(whole, short, pool, tmp_path, monkeypatch):
     """Of the best model, the commands that are printed for it show this, in its own tests."""
-    skip_best_model(monkeypatch, first.record.best_model)
+    skip_best_model(monkeypatch, whole.record.best_model)
     monkeypatch.chdir(tmp_path)
-    second = run_demo(fast=True, cache_dir=first.folder / "cache")
-    assert numbers(first.record) == numbers(second)
+    second = run_demo(fast=True, cache_dir=whole.folder / "cache")
+    assert numbers(whole.record) == numbers(second)
     assert len(pool.jobs) == 6
     assert all(model.features_from_cache for model in second.ranking.models)
     assert not list(tmp_path.iterdir())  # results are written as a table only where asked
@@ -113,11 +92,11 @@ def check_files(folder, record):
     assert (folder / record.selected.select_folder / "model" / "model.json").is_file()
 
 
-def test_another_seed_is_another_demo(first, short, tmp_path, monkeypatch):
+def test_another_seed_is_another_demo(whole, short, tmp_path, monkeypatch):
     skip_best_model(monkeypatch)
     other = run_demo(fast=True, cache_dir=tmp_path, seed=1)
-    assert first.record.ranking.dataset.fingerprint != other.ranking.dataset.fingerprint
-    assert first.record.fine_tuned != other.fine_tuned
+    assert whole.record.ranking.dataset.fingerprint != other.ranking.dataset.fingerprint
+    assert whole.record.fine_tuned != other.fine_tuned
 
 
 @pytest.mark.slow

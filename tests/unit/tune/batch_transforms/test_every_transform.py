@@ -40,8 +40,12 @@ def test_the_generator_alone_decides(name):
     for seed in (0, 1):
         first, second = (transform(*batch(), generator(seed)) for _ in range(2))
         assert torch.equal(first[0], second[0]) and torch.equal(first[1], second[1])
-    if name != "label_smoothing":
-        assert not torch.equal(transform(*batch(), generator(0))[0], transform(*batch(), generator(1))[0])
+
+
+@pytest.mark.parametrize("name", ["mixup", "cutmix"])
+def test_other_random_numbers_mix_other_images(name):
+    first, second = (choose(BATCH_TRANSFORMS, name)(*batch(), generator(seed))[0] for seed in (0, 1))
+    assert not torch.equal(first, second)
 
 
 @pytest.mark.parametrize("name", ["mixup", "cutmix"])
@@ -51,9 +55,9 @@ def test_images_in_float64_stay_so(name):
     assert new_images.dtype == new_targets.dtype == torch.float64
 
 
-def test_only_label_smoothing_refuses_several_labels():
-    refusing = [name for name, transform in BATCH_TRANSFORMS if not transform.accepts_multi_label]
-    assert refusing == ["label_smoothing"]
+def test_label_smoothing_refuses_several_labels():
+    accepting = {name: BATCH_TRANSFORMS.get(name).accepts_multi_label for name in ("mixup", "cutmix", "label_smoothing")}
+    assert accepting == {"mixup": True, "cutmix": True, "label_smoothing": False}
 
 
 @pytest.mark.parametrize("choice", [*NAMES, "mixup:0.4", "cutmix:0.5,probability=0.25", "label_smoothing:0.2"])

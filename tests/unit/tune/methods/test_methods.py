@@ -13,12 +13,16 @@ from crossgraft.tune.engine.step import apply_modes, apply_selection
 from crossgraft.tune.methods import METHODS, Method, put_adapters_in
 from support.small_classifiers import small_classifier, wrap
 
-CHOICES = ["full", "linear", "scratch", "partial:1", "partial:blocks=2", "partial:names=0"]
+CHOICES = ["partial:1", "partial:blocks=2", "partial:names=0"]
 CHOICES += ["lora:2", "lora:2,targets=blocks.1,dropout=0.3", "adaptformer:4", "adaptformer:4,norm=in"]
+WITH_OPTIONS = {choice.partition(":")[0] for choice in CHOICES}
+CHOICES = [*(name for name in METHODS.names() if name not in WITH_OPTIONS), *CHOICES]
 NETWORKS = ["cnn", "vit", "convnext"]
 CASES = [(choice, network) for choice in CHOICES for network in NETWORKS]
 CASES = [(choice, network) for choice, network in CASES if not choice.startswith("adaptformer") or network == "vit"]
-CASES = [case for case in CASES if "targets" not in case[0]] + [(CHOICES[7], "vit")]
+CASES = [case for case in CASES if "targets" not in case[0]] + [
+    (next(choice for choice in CHOICES if "targets" in choice), "vit")
+]
 
 
 def method_of(choice):
@@ -50,8 +54,7 @@ def train(classifier, selection, steps=3):
         optimizer.step()
 
 
-def test_every_method_is_checked_here_and_is_a_method():
-    assert {choice.partition(":")[0] for choice in CHOICES} == set(METHODS.names())
+def test_every_method_is_a_method():
     for choice in CHOICES:
         method = method_of(choice)
         assert isinstance(method, Method)
@@ -61,9 +64,10 @@ def test_every_method_is_checked_here_and_is_a_method():
 
 
 def test_flags():
-    scratch = {choice for choice in CHOICES if method_of(choice).starts_from_scratch}
-    fixed = {choice for choice in CHOICES if method_of(choice).features_are_fixed}
-    assert (scratch, fixed) == ({"scratch"}, {"linear"})
+    flags = {
+        name: (method_of(name).starts_from_scratch, method_of(name).features_are_fixed) for name in ("full", "scratch", "linear")
+    }
+    assert flags == {"full": (False, False), "scratch": (True, False), "linear": (False, True)}
 
 
 @pytest.mark.parametrize(("choice", "network"), CASES)
