@@ -120,7 +120,7 @@ def _linked(title: str, card: str) -> str:
 
 def commands_page() -> str:
     """All options of every command."""
-    from crossgraft.cli.commands import COMMANDS
+    from crossgraft.options.command import COMMANDS
     from crossgraft.cli.help_pages import command_page, main_page
 
     os.environ["COLUMNS"] = "100"

@@ -22,7 +22,7 @@ MOVED: Mapping[str, Mapping[str, str]] = {
     "crossgraft.options": {
         "crossgraft.audit.options": "AuditOptions",
         "crossgraft.check.options": "CheckOptions",
-        "crossgraft.cli.options": "ListOptions",
+        "crossgraft.cli.list_options": "ListOptions",
         "crossgraft.compare.options": "CompareModelsOptions",
         "crossgraft.demo.options": "DemoOptions",
         "crossgraft.distil": "DistillationSettings",

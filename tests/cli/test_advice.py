@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crossgraft.cli.commands import COMMANDS
 from crossgraft.cli.main import main
+from crossgraft.options.command import COMMANDS
 from crossgraft.running.jobs import Executor
 from support.short_demo import shorten
 from support.tiny import make_workspace

@@ -6,8 +6,7 @@ from typing import get_args
 
 import pytest
 
-from crossgraft.cli.commands import COMMANDS
-from crossgraft.options.command import Shell
+from crossgraft.options.command import COMMANDS, Shell
 
 CALL = """
 source "$1"; shift

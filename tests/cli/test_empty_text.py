@@ -7,10 +7,9 @@ import pytest
 
 import crossgraft as package
 from crossgraft.cli.call import parse
-from crossgraft.cli.commands import COMMANDS
 from crossgraft.errors import UsageError
 from crossgraft.options._option import options_of
-from crossgraft.options.command import typed_as
+from crossgraft.options.command import COMMANDS, typed_as
 
 VERBS = {name: each for name in package.__all__ if hasattr(each := getattr(package, name), "options") and callable(each)}
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from crossgraft.cli.commands import COMMANDS
 from crossgraft.cli.help_pages import EXIT_CODES
 from crossgraft.errors import DataError, MissingError, UsageError
+from crossgraft.options.command import COMMANDS
 
 PAGES = [(), *((name,) for name in COMMANDS.names())]
 

@@ -39,3 +39,9 @@ def test_no_heavy_package_is_imported(folder, words):
         [sys.executable, "-c", SAY, ",".join(HEAVY), *words], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.stderr.splitlines()[-1] == "0", done.stderr
+
+
+def test_what_to_type_next_knows_every_command_where_the_command_line_was_not_imported():
+    ask = "from crossgraft.options.command import COMMANDS\nprint(*COMMANDS.names())"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert {"rank", "report", "list", "completion"} <= set(done.stdout.split())

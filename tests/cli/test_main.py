@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli import main
-from crossgraft.cli.commands import COMMANDS
+from crossgraft.options.command import COMMANDS
 
 REPOSITORY = Path(__file__).parents[2]
 HEAVY = ("numpy", "scipy", "torch", "timm", "sklearn", "torchvision", "matplotlib", "pandas")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import crossgraft
-from crossgraft.cli.commands import COMMANDS
+from crossgraft.options.command import COMMANDS
 from support.tiny import make_images
 
 TOY = Path(__file__).parents[1] / "toy_verb"

@@ -11,12 +11,11 @@ import pytest
 import crossgraft as package
 from crossgraft.check.options import CheckOptions
 from crossgraft.cli.call import parse
-from crossgraft.cli.commands import COMMANDS
 from crossgraft.cli.help_pages import command_page
 from crossgraft.config import settings_model
 from crossgraft.export.options import ExportOptions
 from crossgraft.options._option import configuration, option, options, options_of
-from crossgraft.options.command import Command, Input
+from crossgraft.options.command import COMMANDS, Command, Input
 from crossgraft.options.running import Terminal
 from crossgraft.predict.options import PredictOptions
 from crossgraft.rank.options import RankOptions

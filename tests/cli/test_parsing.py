@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli.call import parse
-from crossgraft.cli.commands import COMMANDS
 from crossgraft.errors import UsageError
+from crossgraft.options.command import COMMANDS
 
 
 @pytest.mark.parametrize(

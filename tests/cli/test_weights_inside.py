@@ -4,8 +4,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from crossgraft.cli.commands import COMMANDS
 from crossgraft.options._option import options_of
+from crossgraft.options.command import COMMANDS
 
 INSIDE = ("--weights-key", "teacher", "--weights-prefix", "backbone.")
 COMMON = ("--code", "tiny_models.py", "--device", "cpu", "--workers", "1")

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from crossgraft.cli.commands import COMMANDS
+from crossgraft.options.command import COMMANDS
 from support.tiny import make_images
 
 TESTS = Path(__file__).parents[1]

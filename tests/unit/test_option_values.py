@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import crossgraft
-from crossgraft.cli.commands import COMMANDS
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.options._option import options_of
 from crossgraft.options._values import value_of
+from crossgraft.options.command import COMMANDS
 from crossgraft.options.data import OpenOptions
 from crossgraft.options.running import PageOptions
 from crossgraft.rank.options import RankOptions

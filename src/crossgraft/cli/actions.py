@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from crossgraft.cli.options import ListOptions
+from crossgraft.cli.list_options import ListOptions
 from crossgraft.cli.output import print_json, show
 from crossgraft.edit.options import SheetOptions
 from crossgraft.errors import UsageError

@@ -18,10 +18,10 @@ from types import FrameType
 from typing import TextIO
 
 from crossgraft.cli.call import Call
-from crossgraft.cli.commands import COMMANDS
 from crossgraft.cli.help_pages import command_page, main_page
 from crossgraft.cli.output import complain, drop_unread, harmless_messages, show
 from crossgraft.errors import CrossgraftError, OutOfMemoryError, UnknownNameError, UsageError
+from crossgraft.options.command import COMMANDS
 from crossgraft.paths import shortened, why_impossible
 from crossgraft.stopping import AskedToEnd, ask_to_end, asked_to_end, ending_if_asked
 from crossgraft.version import __version__
