@@ -76,6 +76,9 @@ MUTATIONS = {
     "unit/scores/test_knn_probe.py": [
         ("scores/knn_probe.py", "if groups is None else groups\n", "\n"),
         ("scores/knn_probe.py", "/ is_winner.sum(axis=1)", "/ 1"),
+        ("scores/knn_probe.py", "(near.beyond > _kth(near.distances, k)", "(near.beyond > 0 * _kth(near.distances, k)"),
+        ("scores/knn_probe.py", "float(growth.min()) * (1 - _ROUNDING), float(growth.max())", "1.0, 1.0 + 0 * float(growth.max())"),
+        ("scores/knn_probe.py", "if growth is None or not _same_groups", "if growth is None or False and not _same_groups"),
     ],
     "unit/scores/test_energy.py": [("scores/_energy.py", "+ largest\n", "\n")],
     "unit/scores/test_standardize.py": [("scores/_inputs.py", "deviation > resolution", "deviation > 0")],

@@ -211,6 +211,11 @@ class FeatureStatistics:
             self._remembered[key] = compute()
         return cast(R, self._remembered[key])
 
+    def recall(self, key: Hashable, kind: type[R]) -> R | None:
+        """What ``remember`` keeps under ``key``; None where it was not asked for."""
+        value = self._remembered.get(key)
+        return value if isinstance(value, kind) else None
+
     @cached_property
     def moments(self) -> PrimalMoments | DualMoments:
         """Second moments in the smaller form."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -10,7 +11,7 @@ from scipy.sparse import csr_array
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.scores._inputs import Standardization
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import SHARED, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Origin, Statistics
 from crossgraft.types import Features, Groups, Labels
 
 Metric = Literal["euclidean", "cosine"]
@@ -21,6 +22,12 @@ _MOST_CANDIDATES = 256
 """Rows with more candidates than this are not settled by exact differences."""
 _EQUAL_DISTANCES = 1e-12
 """Relative difference below which two squared distances, computed in float64, are equal."""
+_LISTED, _LISTED_A_VOTE = 64, 8
+"""Nearest rows that are listed for each row: at least so many, and so many for each neighbour that votes."""
+_ROUNDING = 1e-5
+"""More than standardising in float32 changes a squared distance by, relative to it."""
+_PAIRS = 2**14
+"""Pairs of rows whose features are held at a time."""
 
 
 @score(
@@ -30,7 +37,7 @@ _EQUAL_DISTANCES = 1e-12
     invariances=("padding", "scale", "shift"),
     sees_reduced=False,
     warns_of=("a class of one image",),
-    cost="O(n²·d); minutes above 50 000 images",
+    cost="O(n²·d) once, and little for each block that is left out; minutes above 50 000 images",
 )
 def knn_probe(
     features: Features,
@@ -74,7 +81,7 @@ def knn_probe(
     if (left_out == left_out[0]).all():
         raise NotApplicable("The k-NN probe needs images of at least two groups (patients).")
     key = ("neighbours", k, metric, left_out.tobytes())
-    neighbours = statistics.label_free.remember(key, lambda: _neighbours(features, left_out, k, metric))
+    neighbours = statistics.label_free.remember(key, lambda: _neighbours(features, left_out, k, metric, statistics.label_free))
     votes: np.ndarray = neighbours @ np.eye(statistics.num_classes)[labels]
     is_winner = np.equal(votes, votes.max(axis=1)[:, None])
     hits = is_winner[np.arange(len(labels)), labels] / is_winner.sum(axis=1)
@@ -91,44 +98,175 @@ def _warnings(labels: np.ndarray, left_out: np.ndarray) -> list[str]:
     return [f"{alone} of {labels.max() + 1} classes have images of one group only and are never recognised."]
 
 
-def _neighbours(features: np.ndarray, left_out: np.ndarray, k: int, metric: Metric) -> csr_array:
+def _neighbours(features: np.ndarray, left_out: np.ndarray, k: int, metric: Metric, shared: FeatureStatistics) -> csr_array:
     """Who votes for whom (n×n, ones): all rows of other groups as near as the k-th nearest of them."""
-    points = _normalised_rows(features) if metric == "cosine" else Standardization.fit(features).apply(features)
-    num_samples = len(points)
-    squared_norms = np.einsum("ij,ij->i", points, points)
-    # The matrix product rounds distances, so rows this close to the k-th are only candidates.
-    resolution = 16 * np.finfo(points.dtype).eps * squared_norms.max()
-    block = max(1, _BLOCK_DISTANCES // num_samples)
-    rows: list[np.ndarray] = []
-    columns: list[np.ndarray] = []
-    for start in range(0, num_samples, block):
-        stop = min(start + block, num_samples)
-        distances = squared_norms - 2 * (points[start:stop] @ points.T) + squared_norms[start:stop, None]
-        distances[left_out[start:stop, None] == left_out] = np.inf
-        rank = min(k, num_samples) - 1
-        kth = np.partition(distances, rank, axis=1)[:, rank, None]
-        is_near = (distances <= kth + resolution) & np.isfinite(distances)
-        for row in np.flatnonzero(is_near.sum(axis=1) > k):
-            _settle(is_near[row], points, start + row, k)
-        row, column = np.nonzero(is_near)
-        rows.append(row + start)
-        columns.append(column)
-    ones = np.ones(sum(map(len, rows)))
-    return csr_array((ones, (np.concatenate(rows), np.concatenate(columns))), shape=(num_samples, num_samples))
+    rows = _Rows.of(features, left_out, metric)
+    key = ("near rows", k, metric)
+    earlier = None if shared.origin is None else shared.origin.parent.recall(key, _Search)
+    near = None if earlier is None or shared.origin is None else earlier.without(shared.origin, rows, k)
+    if near is None:
+        near = rows.list_near(max(_LISTED, _LISTED_A_VOTE * k))
+        search = _Search(near, left_out, rows.scale, rows.resolution)
+        shared.remember(key, lambda: search)
+    return _votes(rows, near, k)
 
 
-def _settle(is_near: np.ndarray, points: np.ndarray, row: np.intp, k: int) -> None:
-    """Keep, in place, the candidates of one row that exact differences put no farther than the k-th.
+class _Near(NamedTuple):
+    """The nearest rows of other groups of every row, in any order.
+
+    Attributes:
+        columns: (n, listed) row numbers.
+        distances: (n, listed) squared distances; +inf: the row is of the same group, left out or too far.
+        beyond: (n,) every row of another group that is not listed is at least as far; +inf where there is none.
+    """
+
+    columns: np.ndarray
+    distances: np.ndarray
+    beyond: np.ndarray
+
+
+class _Rows(NamedTuple):
+    """Features as distances are measured between them.
+
+    Attributes:
+        points: (n, d).
+        squared_norms: (n,).
+        left_out: Group of each row.
+        scale: Of each feature; None: rows have length 1 instead.
+        resolution: A squared distance is rounded by less, because it is made of norms and a product.
+    """
+
+    points: np.ndarray
+    squared_norms: np.ndarray
+    left_out: np.ndarray
+    scale: np.ndarray | None
+    resolution: float
+
+    @classmethod
+    def of(cls, features: np.ndarray, left_out: np.ndarray, metric: Metric) -> _Rows:
+        """Standardised features, or rows of length 1."""
+        standardization = None if metric == "cosine" else Standardization.fit(features)
+        points = _normalised_rows(features) if standardization is None else standardization.apply(features)
+        squared_norms = np.einsum("ij,ij->i", points, points)
+        resolution = float(16 * np.finfo(points.dtype).eps * squared_norms.max())
+        return cls(points, squared_norms, left_out, None if standardization is None else standardization.scale, resolution)
+
+    def to_all(self, rows: np.ndarray) -> np.ndarray:
+        """(rows, n) squared distances; +inf to the own group."""
+        distances = self.squared_norms - 2 * (self.points[rows] @ self.points.T) + self.squared_norms[rows, None]
+        distances[self.left_out[rows, None] == self.left_out] = np.inf
+        return distances
+
+    def between(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Squared distance of each row from the row of the other list in the same place."""
+        products = np.empty(len(rows), dtype=self.points.dtype)
+        for start in range(0, len(rows), _PAIRS):
+            some = slice(start, start + _PAIRS)
+            products[some] = np.einsum("ij,ij->i", self.points[rows[some]], self.points[columns[some]])
+        return self.squared_norms[rows] - 2 * products + self.squared_norms[columns]
+
+    def list_near(self, num_listed: int) -> _Near:
+        """Search all rows, whatever their number."""
+        num_rows = len(self.points)
+        num_listed = min(num_listed, num_rows)
+        columns = np.empty((num_rows, num_listed), dtype=np.intp)
+        distances = np.empty((num_rows, num_listed), dtype=self.points.dtype)
+        for rows in self.blocks(np.arange(num_rows)):
+            to_all = self.to_all(rows)
+            columns[rows] = np.argpartition(to_all, num_listed - 1, axis=1)[:, :num_listed]
+            distances[rows] = np.take_along_axis(to_all, columns[rows], axis=1)
+        return _Near(columns, distances, distances.max(axis=1) if num_listed < num_rows else np.full(num_rows, np.inf))
+
+    def blocks(self, rows: np.ndarray) -> Iterator[np.ndarray]:
+        """As many rows at a time as distances to all rows may be held of."""
+        size = max(1, _BLOCK_DISTANCES // len(self.points))
+        return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+class _Search(NamedTuple):
+    """What a search leaves for the same rows without some of them."""
+
+    near: _Near
+    left_out: np.ndarray
+    scale: np.ndarray | None
+    resolution: float
+
+    def without(self, origin: Origin, rows: _Rows, k: int) -> _Near | None:
+        """The listed rows that are still there, where they can be among the k nearest by the distances of ``rows``.
+
+        Leaving rows out changes the scale of each feature, and so a squared distance by a factor between the smallest and the
+        largest change of a squared scale. None where that says nothing, and where the groups are others.
+        """
+        growth = self._growth(rows.scale)
+        if growth is None or not _same_groups(self.left_out[origin.kept], rows.left_out):
+            return None
+        least, most = growth
+        place = np.full(len(self.left_out), -1)
+        place[origin.kept] = np.arange(len(origin.kept))
+        columns = place[self.near.columns[origin.kept]]
+        before = np.where(columns < 0, np.inf, self.near.distances[origin.kept])
+        farthest = most * (_kth(before, k) + self.resolution) + 4 * rows.resolution
+        of, places = np.nonzero(np.isfinite(before) & (least * (before - self.resolution) <= farthest[:, None]))
+        distances = np.full_like(before, np.inf)
+        distances[of, places] = rows.between(of, columns[of, places])
+        return _Near(columns, distances, least * (self.near.beyond[origin.kept] - self.resolution) - 2 * rows.resolution)
+
+    def _growth(self, scale: np.ndarray | None) -> tuple[float, float] | None:
+        """Bounds of what a squared distance is multiplied by; None where a feature began or ceased to vary."""
+        if self.scale is None or scale is None:
+            return 1.0, 1.0
+        varies = self.scale > 0
+        if not (varies.any() and np.array_equal(varies, scale > 0)):
+            return None
+        growth = np.square(scale[varies].astype(np.float64) / self.scale[varies])
+        return float(growth.min()) * (1 - _ROUNDING), float(growth.max()) * (1 + _ROUNDING)
+
+
+def _same_groups(some: np.ndarray, others: np.ndarray) -> bool:
+    """Whether both divide the rows alike, whatever the groups are called."""
+    first, second = (np.unique(groups, return_index=True, return_inverse=True)[1:] for groups in (some, others))
+    return bool(np.array_equal(first[0][first[1]], second[0][second[1]]))
+
+
+def _kth(distances: np.ndarray, k: int) -> np.ndarray:
+    """The k-th smallest of each row, or the largest of fewer."""
+    rank = min(k, distances.shape[1]) - 1
+    return np.partition(distances, rank, axis=1)[:, rank]
+
+
+def _votes(rows: _Rows, near: _Near, k: int) -> csr_array:
+    """All rows as near as the k-th nearest; a row whose list may lack one is searched whole."""
+    holds_all = np.isposinf(near.beyond) | (near.beyond > _kth(near.distances, k) + rows.resolution)
+    listed = np.flatnonzero(holds_all)
+    of, places = _as_near_as_kth(near.distances[listed], k, rows.resolution)
+    pairs = [(listed[of], near.columns[listed[of], places])]
+    for some in rows.blocks(np.flatnonzero(~holds_all)):
+        of, columns = _as_near_as_kth(rows.to_all(some), k, rows.resolution)
+        pairs.append((some[of], columns))
+    settled = [_settle(rows.points, *pair, k) for pair in pairs]
+    of, columns = (np.concatenate(parts) for parts in zip(*settled, strict=True))
+    return csr_array((np.ones(len(of)), (of, columns)), shape=(len(rows.points), len(rows.points)))
+
+
+def _as_near_as_kth(distances: np.ndarray, k: int, resolution: float) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, in order, and places of what may be as near as the k-th."""
+    rows, places = np.nonzero((distances <= _kth(distances, k)[:, None] + resolution) & np.isfinite(distances))
+    return rows, places
+
+
+def _settle(points: np.ndarray, rows: np.ndarray, columns: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of more than k candidates of a row, keep those that exact differences put no farther than the k-th.
 
     Many candidates are copies of one image, whose distances are equal anyway; they all keep their vote.
     """
-    candidates = np.flatnonzero(is_near)
-    if len(candidates) > _MOST_CANDIDATES:
-        return
-    differences = points[candidates].astype(np.float64) - points[row]
-    distances = np.einsum("ij,ij->i", differences, differences)
-    kth = np.partition(distances, k - 1)[k - 1]
-    is_near[candidates] = distances <= kth * (1 + _EQUAL_DISTANCES)
+    is_near = np.ones(len(rows), dtype=bool)
+    of, first, number = np.unique(rows, return_index=True, return_counts=True)
+    for place in np.flatnonzero((number > k) & (number <= _MOST_CANDIDATES)):
+        some = slice(first[place], first[place] + number[place])
+        differences = points[columns[some]].astype(np.float64) - points[of[place]]
+        distances = np.einsum("ij,ij->i", differences, differences)
+        is_near[some] = distances <= np.partition(distances, k - 1)[k - 1] * (1 + _EQUAL_DISTANCES)
+    return rows[is_near], columns[is_near]
 
 
 def _normalised_rows(features: np.ndarray) -> np.ndarray:

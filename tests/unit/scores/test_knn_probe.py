@@ -4,6 +4,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
@@ -91,6 +93,59 @@ def test_label_permutations_do_not_search_again(monkeypatch):
     expected = knn_probe(features=features, labels=shuffled)
     monkeypatch.setattr(knn_module, "_neighbours", None)
     assert knn_probe.evaluate(inputs.with_labels(shuffled)) == expected
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    num=st.integers(30, 220),
+    width=st.sampled_from([1, 3, 40]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    shape=st.sampled_from(["normal", "sparse", "few values", "copies", "one column ends"]),
+    metric=st.sampled_from(["euclidean", "cosine"]),
+    k=st.sampled_from([1, 5, 12]),
+    share=st.sampled_from([0.02, 0.05, 0.5]),
+    grouped=st.booleans(),
+)
+def test_without_some_rows_it_is_that_of_the_others(seed, num, width, dtype, shape, metric, k, share, grouped):
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((num, width))
+    if shape == "sparse":
+        features = np.maximum(features - 1, 0) ** 3
+    elif shape == "few values":
+        features = np.round(features)
+    elif shape == "copies":
+        features = features[rng.integers(num // 8, size=num)]
+    groups = np.arange(num) // 3 if grouped else np.arange(num)
+    removed = np.flatnonzero(np.isin(groups, rng.choice(groups, max(1, int(share * num)))))
+    if shape == "one column ends":
+        features[:, 0] = np.isin(np.arange(num), removed)
+    labels = rng.integers(3, size=num)
+    kept = np.delete(np.arange(num), removed)
+    assume(len(np.unique(labels[kept])) > 1 and len(np.unique(groups[kept])) > 1)
+    given_groups = {"groups": groups} if grouped else {}
+    inputs = ScoreInputs(features=features.astype(dtype), labels=labels, **given_groups)
+    knn_probe.evaluate(inputs, k=k, metric=metric)
+    smaller = {name: values[kept] for name, values in given_groups.items()}
+    expected = knn_probe(features=features.astype(dtype)[kept], labels=labels[kept], k=k, metric=metric, **smaller)
+    assert knn_probe.evaluate(inputs.without(removed), k=k, metric=metric) == expected
+
+
+def test_leaving_a_block_out_searches_the_lists_alone(monkeypatch):
+    features, labels = make_problem(400, 5, 3)
+    inputs = ScoreInputs(features=features, labels=labels)
+    knn_probe.evaluate(inputs)
+    expected = knn_probe(features=features[20:], labels=labels[20:])
+    monkeypatch.setattr(knn_module._Rows, "to_all", None)
+    assert knn_probe.evaluate(inputs.without(np.arange(20))) == expected
+
+
+def test_lists_of_other_groups_are_not_used():
+    features, labels = make_problem(90, 5, 3)
+    inputs = ScoreInputs(features=features, labels=labels, groups=np.arange(90) // 30)
+    knn_probe.evaluate(inputs)
+    inputs.groups = None
+    assert knn_probe.evaluate(inputs.without([0, 1])) == knn_probe(features=features[2:], labels=labels[2:])
 
 
 def test_more_neighbours_than_images():
