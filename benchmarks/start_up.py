@@ -1,4 +1,4 @@
-"""CPU-seconds of commands that only look something up, beside a bare Python. Command: python benchmarks/start_up.py.
+"""CPU-seconds of commands that train nothing, beside a bare Python. Command: python benchmarks/start_up.py.
 
 Targets: import ≤ 0.1, help ≤ 0.3, `list results` of 100 000 ≤ 2 CPU-seconds; none imports torch, timm or scikit-learn.
 """
@@ -12,7 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+from PIL import Image
+
 NUM_RESULTS = 100_000
+NUM_IMAGES = 30  # of each class
 READ_ALONE = """
 import json, os
 with open(os.environ["CROSSGRAFT_CACHE"] + "/known_results.jsonl", encoding="utf-8") as lines:
@@ -41,9 +45,18 @@ def write_results(folder: Path) -> None:
     (folder / "known_results.jsonl").write_text(lines, encoding="utf-8")
 
 
-def cpu_seconds(command: list[str]) -> float:
+def write_images(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("benign", "malignant"):
+        (folder / "images" / name).mkdir(parents=True)
+        for number in range(NUM_IMAGES):
+            pixels = rng.integers(256, size=(64, 64, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(folder / "images" / name / f"{number}.png")
+
+
+def cpu_seconds(command: list[str], folder: Path) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
@@ -52,20 +65,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="one run each")
     runs = 1 if parser.parse_args().smoke else 7
+    crossgraft = [sys.executable, "-m", "crossgraft"]
     commands = {
         "python -c pass": [sys.executable, "-c", "pass"],
         "import crossgraft": [sys.executable, "-c", "import crossgraft"],
-        "crossgraft --help": [sys.executable, "-m", "crossgraft", "--help"],
-        "crossgraft rank --help": [sys.executable, "-m", "crossgraft", "rank", "--help"],
+        "crossgraft --help": [*crossgraft, "--help"],
+        "crossgraft rank --help": [*crossgraft, "rank", "--help"],
         "json.loads of 100 000 results": [sys.executable, "-c", READ_ALONE],
-        "crossgraft list results": [sys.executable, "-m", "crossgraft", "list", "results"],
+        "crossgraft list results": [*crossgraft, "list", "results"],
+        "crossgraft check, 60 images": [*crossgraft, "check", "images", "--out", "checked", "--overwrite"],
+        "crossgraft split": [*crossgraft, "split", "images", "--out", "split.json", "--overwrite"],
+        "crossgraft edit, 60 images": [*crossgraft, "edit", "images", "--with", "tag:0.5", "--out", "edited", "--overwrite"],
+        "crossgraft report": [*crossgraft, "report", "checked"],
     }
     floor = 0.0
     with tempfile.TemporaryDirectory() as folder:
         write_results(Path(folder))
+        write_images(Path(folder))
         os.environ["CROSSGRAFT_CACHE"] = folder
         for name, command in commands.items():
-            seconds = statistics.median(cpu_seconds(command) for _ in range(runs))
+            seconds = statistics.median(cpu_seconds(command, Path(folder)) for _ in range(runs))
             floor = floor or seconds
             print(f"{name:30s} {seconds:6.3f} CPU-s   {seconds / floor:5.1f} × bare Python")
 
