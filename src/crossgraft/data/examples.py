@@ -114,7 +114,7 @@ def open_examples(data: object, options: Options, num_images: int, *, seed: int,
     if not len(seen.readable_rows):
         raise DataError(f"None of the {counted(len(rows), 'image')} drawn from {listed.name} can be decoded.")
     warn_of_unreadable(seen, reporter)
-    return Examples(seen.readable(), [rows[place] + 1 for place in seen.readable_rows.tolist()])
+    return Examples(seen.readable(), [rows[index] + 1 for index in seen.readable_rows.tolist()])
 
 
 def _some(rows: Sequence[int], name: str) -> list[int]:

@@ -38,7 +38,7 @@ _CLASSES = "classes.txt"
 
 @dataclass(frozen=True, repr=False)
 class _JoinedTable(TextTable):
-    """Tables of several parts; ``places`` names the file and the line of each row."""
+    """Tables of several parts; ``locations`` names the file and the line of each row."""
 
     locations: tuple[str, ...]
 
