@@ -145,10 +145,10 @@ def _shuffled_labels(ranking: RankingRecord) -> list[str]:
     controls = [row for row in ranked if row.model.endswith(SHUFFLED_LABELS)]
     if not controls:
         return []
-    places = " and ".join(f"{row.model} at rank {row.rank}" for row in controls)
+    ranks = " and ".join(f"{row.model} at rank {row.rank}" for row in controls)
     return [
         f"Controls that were pretrained on shuffled labels stand among the {len(ranked)} candidates: "
-        f"{places}. A candidate that is not separable from them or ranks below them has not shown that its "
+        f"{ranks}. A candidate that is not separable from them or ranks below them has not shown that its "
         "source taught anything useful."
     ]
 
