@@ -78,9 +78,9 @@ def _spans(text: str, pattern: re.Pattern[str], name: str) -> Markup:
     """``text`` with an element of class ``name`` around all that the pattern finds, everything escaped."""
     parts: list[Markup] = []
     end = 0
-    for found in pattern.finditer(text):
-        parts += [escape(text[end : found.start()]), Markup('<span class="{}">{}</span>').format(name, found.group())]
-        end = found.end()
+    for match in pattern.finditer(text):
+        parts += [escape(text[end : match.start()]), Markup('<span class="{}">{}</span>').format(name, match.group())]
+        end = match.end()
     return Markup("").join([*parts, escape(text[end:])])
 
 
