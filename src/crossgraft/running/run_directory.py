@@ -242,9 +242,9 @@ def _enter(
     if earlier is not None and earlier.config_hash != digest:
         changed = _differences(earlier.config, config) if earlier.command == command else []
         if changed or (earlier.command, earlier.seed) != (command, seed):
-            said = ", ".join(changed) or f"command {earlier.command}, seed {earlier.seed}"
+            differences = ", ".join(changed) or f"command {earlier.command}, seed {earlier.seed}"
             advice = "Use --overwrite to replace it, or another --out to keep both."
-            raise OtherRunError(f"{path} holds a run with another configuration (different: {said}). {advice}")
+            raise OtherRunError(f"{path} holds a run with another configuration (different: {differences}). {advice}")
     record = RunRecord(
         command=command,
         command_line=command_line,
