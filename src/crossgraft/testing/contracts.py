@@ -109,9 +109,9 @@ def prefers_classes_that_separate(score: Score, **extra: Any) -> None:
     arrays = _example(score, extra)
     if "labels" not in arrays or "model" in score.inputs:
         return
-    mixed = {**arrays, "labels": seeding.generator(0, "shuffle").permutation(arrays["labels"])}
-    true_value, mixed_value = _values(score, [arrays, mixed])
-    require(true_value > mixed_value, score, f"true labels give {true_value:.4g}, mixed labels {mixed_value:.4g}")
+    shuffled = {**arrays, "labels": seeding.generator(0, "shuffle").permutation(arrays["labels"])}
+    true_value, shuffled_value = _values(score, [arrays, shuffled])
+    require(true_value > shuffled_value, score, f"true labels give {true_value:.4g}, shuffled labels {shuffled_value:.4g}")
 
 
 @promise
