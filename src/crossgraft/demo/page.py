@@ -198,11 +198,12 @@ def best_model_section(source: Source[DemoRecord]) -> Section | None:
     title = score_title(source.record.ranking, source.record.ranking.primary_score)
     metrics = metrics_table(best.metrics, caption=f"{best.model} on digits of held-out writers", file_name="best-model")
     pictures = _pictures(best.predictions)
+    right = sum(row.target == row.decision for row in best.predictions)
     blocks: list[Block] = [
         Paragraph(_result(best)),
         Paragraph(_how_tuned(best, title)),
         metrics,
-        Paragraph(f"What it says about one digit of each unseen writer: {_right(best.predictions)}."),
+        Paragraph(f"What it says about one digit of each unseen writer: {right} of {len(best.predictions)} right."),
         *([Gallery(pictures, noun="digit")] if pictures else []),
         _predictions_table(best.predictions),
         _pages(best, linked=source.is_at_home),
@@ -261,11 +262,6 @@ def _how_tuned(best: BestModelRecord, score: str) -> str:
         "above used all training images for a fixed number of steps; here some of their writers picked the epoch, so the two "
         "results need not agree."
     )
-
-
-def _right(predictions: Sequence[DemoPrediction]) -> str:
-    right = sum(row.target == row.decision for row in predictions)
-    return f"{right} of {len(predictions)} right"
 
 
 def _pictures(predictions: Sequence[DemoPrediction]) -> dict[str, list[str]]:

@@ -158,17 +158,13 @@ def _distance(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], norm_of:
     ).sum()
     norm = math.sqrt(sum(float(value.cpu().double().square().sum()) for value in norm_of.values()))
     if not bool(torch.isfinite(squares)) or not math.isfinite(norm):
-        bad = [name for name in ours if not all(_is_finite(weights[name]) for weights in (ours, theirs, norm_of))]
+        bad = [name for name in ours if not all(weights[name].isfinite().all() for weights in (ours, theirs, norm_of))]
         raise DataError(
             f"{', '.join(bad[:1]) or 'A layer'} holds NaN, infinite or huge weights. Train again, or restore the file."
         )
     l2 = float(squares.sqrt())
     relative = l2 / norm if norm > 0 else None
     return ParameterDistance(l2=l2, rms=l2 / math.sqrt(number), relative=relative, num_weights=number)
-
-
-def _is_finite(weights: Tensor) -> bool:
-    return bool(torch.isfinite(weights).all())
 
 
 def _refuse_other_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:

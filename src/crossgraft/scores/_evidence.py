@@ -196,7 +196,8 @@ def maximise_evidence(
     grid = _grid(regression.spectrum, num_samples)
     on_grid = _on_grid(regression, grid)
     best = on_grid.argmax(axis=0)
-    log_ratio, num_steps, converged = _refine(regression, grid[np.maximum(best - 1, 0)], grid[best], _next(grid, best))
+    below, above = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, len(grid) - 1)]
+    log_ratio, num_steps, converged = _refine(regression, below, grid[best], above)
     log_evidence, ratio = _at(regression, log_ratio), np.exp(log_ratio)
     overshoot = regression.overshoot / _unexplained_at(regression, log_ratio)
     is_nothing = nothing_explained > log_evidence
@@ -248,10 +249,6 @@ def _grid(sigma: np.ndarray, num_samples: int) -> np.ndarray:
     low = math.log(SMALLEST_RESIDUAL * float(sigma.min()) / (2 * num_samples))
     high = math.log(_BEYOND_THE_LARGEST * float(sigma.max()))
     return np.linspace(low, high, math.ceil((high - low) / math.log(10) * _STEPS_A_DECADE) + 1)
-
-
-def _next(grid: np.ndarray, best: np.ndarray) -> np.ndarray:
-    return grid[np.minimum(best + 1, len(grid) - 1)]
 
 
 def _on_grid(regression: _Regression, grid: np.ndarray) -> np.ndarray:

@@ -248,17 +248,14 @@ def show_groups(survey: Survey, findings: Sequence[FindingRecord]) -> list[Thumb
     What a thumbnail is called begins with the title of its finding and ": ", then says which images these are.
     """
     return [
-        Thumbnail(class_name=f"{finding.title}: {_caption(survey, shown)}", png_base64=thumbnail_png(survey.read(row - 1)))
+        Thumbnail(class_name=f"{finding.title}: {caption}", png_base64=thumbnail_png(survey.read(row - 1)))
         for finding in findings
         if finding.check in _SHOWN
         for group in finding.images[:_MOST_GROUPS]
         for shown in [group if len(group) <= _MOST_IMAGES else [group[0], group[-1]]]
+        for caption in [" and ".join(f"{row} ({_location(survey, row - 1)})" for row in shown)]
         for row in shown
     ]
-
-
-def _caption(survey: Survey, rows: Sequence[int]) -> str:
-    return " and ".join(f"{row} ({_location(survey, row - 1)})" for row in rows)
 
 
 def _location(survey: Survey, row: int) -> str:
