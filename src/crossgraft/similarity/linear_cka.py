@@ -73,9 +73,8 @@ class _Form:
         n = len(self._x)
         refuse_few(n, debiased=debiased)
         if n < max(self._x.shape[1], self._y.shape[1]):
-            k, m = self._grams = self._grams or (_gram(self._x, "x"), _gram(self._y, "y"))
-            hsic = _unbiased_hsic if debiased else _biased_hsic
-            return ratio(hsic(k, m), hsic(k, k), hsic(m, m))
+            self._grams = self._grams or (_gram(self._x, "x"), _gram(self._y, "y"))
+            return _of_grams(*self._grams, debiased=debiased)
         self._stream = self._stream or _streamed(self._x, self._y)
         return self._stream.compute(debiased=debiased)
 
@@ -102,6 +101,11 @@ def _gram(features: Rows, side: str) -> Gram:
         centred -= centred.mean(axis=0)  # what rounding of a large mean has left
         gram += centred @ centred.T
     return gram
+
+
+def _of_grams(k: Gram, m: Gram, *, debiased: bool) -> float:
+    hsic = _unbiased_hsic if debiased else _biased_hsic
+    return ratio(hsic(k, m), hsic(k, k), hsic(m, m))
 
 
 def _biased_hsic(k: Gram, m: Gram) -> float:
