@@ -77,7 +77,11 @@ MUTATIONS = {
         ("scores/knn_probe.py", "if groups is None else groups\n", "\n"),
         ("scores/knn_probe.py", "/ is_winner.sum(axis=1)", "/ 1"),
         ("scores/knn_probe.py", "(near.beyond > _kth(near.distances, k)", "(near.beyond > 0 * _kth(near.distances, k)"),
-        ("scores/knn_probe.py", "float(growth.min()) * (1 - _ROUNDING), float(growth.max())", "1.0, 1.0 + 0 * float(growth.max())"),
+        (
+            "scores/knn_probe.py",
+            "float(growth.min()) * (1 - _ROUNDING), float(growth.max())",
+            "1.0, 1.0 + 0 * float(growth.max())",
+        ),
         ("scores/knn_probe.py", "if growth is None or not _same_groups", "if growth is None or False and not _same_groups"),
     ],
     "unit/scores/test_energy.py": [("scores/_energy.py", "+ largest\n", "\n")],
@@ -290,7 +294,7 @@ MUTATIONS = {
         ("features/store.py", "== str(checksum(array)) and", "is not None and")
     ],
     "unit/runs/test_jobs.py": [
-        ("running/jobs.py", "work.do(job) if found is None else found", "work.do(job)"),
+        ("running/jobs.py", "work.do(job) if earlier is None else earlier", "work.do(job)"),
         ("running/jobs.py", "            if not keep_going:", "            if keep_going:"),
     ],
     "unit/runs/test_run_directory.py": [("running/run_directory.py", "earlier.config_hash != digest", "False")],
@@ -319,7 +323,7 @@ MUTATIONS = {
     ],
     "security/test_terminal.py": [("words/visible.py", '{"Cc", "Cf",', '{"Cc",')],
     "security/test_code_needs_consent.py unit/test_config.py": [("config.py", "if key in CONSENTS:", "if False:")],
-    "cli/test_rank.py": [("options/_option.py", "if each.about.decides", "if True")],
+    "cli/test_rank.py": [("options/_option.py", "if spec.about.decides", "if True")],
     "unit/test_seeding.py": [("seeding.py", '"\\x1f".join', '"".join')],
 }
 """Files in ``tests``, of which one must fail → file in ``src/crossgraft``, a text that it has once, another text for it."""

@@ -147,7 +147,7 @@ def test_what_a_command_advises_is_run_as_it_is_printed_and_leads_on(name, typed
 
 @pytest.mark.parametrize("name", ["check of one folder", "split", "edit"])
 def test_models_on_this_machine_are_ranked_next(name, typed, monkeypatch):
-    monkeypatch.setattr("crossgraft.models.available._are_here", lambda: True)
+    monkeypatch.setattr("crossgraft.models.on_this_machine._are_here", lambda: True)
     said = typed([*COMMANDS_WITH_ADVICE[name], "--overwrite"])
     (line,) = ADVISED.findall(said.out)
     assert shlex.split(line)[0] == "rank"

@@ -33,8 +33,8 @@ def list_plugins(call: Typed) -> int:
     from crossgraft.records.base import SCHEMA_VERSION
 
     kind = call.inputs["what"]
-    if asked := {*call.typed} & {*options_of(SheetOptions)}:
-        return _contact_sheets(call, kind, asked)
+    if chosen := {*call.typed} & {*options_of(SheetOptions)}:
+        return _contact_sheets(call, kind, chosen)
     with without_cycle_collection():
         rows = rows_of(kind, **call.values(ListOptions))
         if call.typed.get("json", False):
@@ -45,13 +45,13 @@ def list_plugins(call: Typed) -> int:
     return 0
 
 
-def _contact_sheets(call: Typed, kind: str, asked: set[str]) -> int:
+def _contact_sheets(call: Typed, kind: str, chosen: set[str]) -> int:
     """``crossgraft list confounders --data``."""
     flags, example = options_of(SheetOptions), "crossgraft list confounders --data digits --out sheets"
     if kind != "confounders":
-        raise UsageError(f"{flags[min(asked)].flag} is for confounders, which can be shown on images: {example}.")
-    if "data" not in asked:
+        raise UsageError(f"{flags[min(chosen)].flag} is for confounders, which can be shown on images: {example}.")
+    if "data" not in chosen:
         raise UsageError(f"Name the images that confounders are shown on, for example: {example}.")
-    if "out" not in asked:
+    if "out" not in chosen:
         raise UsageError(f"Name the folder that contact sheets are written to, for example: {example}.")
     return call.do("crossgraft.edit.contact_sheets:show_confounders", SheetOptions, named="list")

@@ -57,7 +57,7 @@ def _app_of(command: Command) -> App:
 
     parameters = [
         *map(_input_parameter, command.inputs),
-        *(_flag_parameter(each, list(_all_flags(command))) for each in command.flags.values()),
+        *(_flag_parameter(option, list(_all_flags(command))) for option in command.flags.values()),
     ]
     vars(call)["__signature__"] = inspect.Signature(parameters)
     app = App(name=command.name, help=command.summary, help_flags=(), version_flags=())
@@ -65,32 +65,32 @@ def _app_of(command: Command) -> App:
     return app
 
 
-def _input_parameter(each: Input) -> inspect.Parameter:
-    one = partial(_input_value, each)
-    said = Parameter(help=each.help, converter=_converter(each.metavar, one, repeats=each.repeats), negative=())
-    kind: Any = list[each.type] if each.repeats else each.type
+def _input_parameter(input_: Input) -> inspect.Parameter:
+    converter = _converter(input_.metavar, partial(_input_value, input_), repeats=input_.repeats)
+    parameter = Parameter(help=input_.help, converter=converter, negative=())
+    kind: Any = list[input_.type] if input_.repeats else input_.type
     return inspect.Parameter(
-        each.name,
+        input_.name,
         inspect.Parameter.POSITIONAL_ONLY,
-        default=inspect.Parameter.empty if each.is_required else None,
-        annotation=Annotated[kind if each.is_required else kind | None, said],
+        default=inspect.Parameter.empty if input_.is_required else None,
+        annotation=Annotated[kind if input_.is_required else kind | None, parameter],
     )
 
 
 def _flag_parameter(option: Option, flags: Sequence[str]) -> inspect.Parameter:
     kind = typed_as(option)
-    said: dict[str, Any] = {"name": option.flags, "help": option.about.help, "allow_repeating": True}
+    keywords: dict[str, Any] = {"name": option.flags, "help": option.about.help, "allow_repeating": True}
     if kind is bool:
-        said["negative"] = option.off_flag or ()
+        keywords["negative"] = option.off_flag or ()
     else:
-        one = partial(_path, option.flag) if kind is Path else partial(value_of, option, shown=option.flag, kind=kind)
-        convert = _converter(option.flag, one, repeats=option.about.repeats, flags=flags)
-        said |= {"negative": (), "allow_leading_hyphen": True, "converter": convert}
+        convert_one = partial(_path, option.flag) if kind is Path else partial(value_of, option, shown=option.flag, kind=kind)
+        convert = _converter(option.flag, convert_one, repeats=option.about.repeats, flags=flags)
+        keywords |= {"negative": (), "allow_leading_hyphen": True, "converter": convert}
     return inspect.Parameter(
         option.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,  # only what is typed is passed on, but the type must allow for it
-        annotation=Annotated[(list[kind] if option.about.repeats else kind) | None, Parameter(**said)],
+        annotation=Annotated[(list[kind] if option.about.repeats else kind) | None, Parameter(**keywords)],
     )
 
 
@@ -99,15 +99,15 @@ def _path(shown: str, word: str) -> Path:
     return Path(word)
 
 
-def _input_value(given: Input, word: str) -> object:
-    refuse_empty(given.metavar, word)
-    if get_origin(given.type) is Literal and word not in get_args(given.type):
-        raise UnknownNameError(f"value of {given.metavar}", word, get_args(given.type))
-    return Path(word) if given.type is Path else word
+def _input_value(input_: Input, word: str) -> object:
+    refuse_empty(input_.metavar, word)
+    if get_origin(input_.type) is Literal and word not in get_args(input_.type):
+        raise UnknownNameError(f"value of {input_.metavar}", word, get_args(input_.type))
+    return Path(word) if input_.type is Path else word
 
 
 def _converter(
-    shown: str, one: Callable[[str], object], *, repeats: bool, flags: Sequence[str] = ()
+    shown: str, convert_one: Callable[[str], object], *, repeats: bool, flags: Sequence[str] = ()
 ) -> Callable[[object, Sequence[Token]], object]:
     """What makes values of words, ``one`` of each."""
 
@@ -115,17 +115,17 @@ def _converter(
         for token in tokens:
             if token.value in flags:
                 raise UsageError(f"{shown} needs a value, but {token.value} follows.")
-        values = [one(token.value) for token in tokens]
+        values = [convert_one(token.value) for token in tokens]
         return values if repeats else values[-1]
 
     return convert
 
 
 def _all_flags(command: Command) -> Iterable[str]:
-    for each in command.flags.values():
-        yield from each.flags
-        if each.off_flag is not None:
-            yield each.off_flag
+    for option in command.flags.values():
+        yield from option.flags
+        if option.off_flag is not None:
+            yield option.off_flag
 
 
 def _refuse(command: Command, error: CycloptsError) -> NoReturn:
@@ -137,13 +137,13 @@ def _refuse(command: Command, error: CycloptsError) -> NoReturn:
     if isinstance(error.__cause__, UsageError):
         raise UsageError(f"{error.__cause__} {hint}") from error
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
-        said = f"Unexpected argument: {error.unused_tokens[0]}."
+        problem = f"Unexpected argument: {error.unused_tokens[0]}."
     elif isinstance(error, MissingArgumentError) and error.argument is not None:
         name = error.keyword or error.argument.name
-        said = f"{name} needs a value." if name.startswith("-") else f"Missing argument {name}."
+        problem = f"{name} needs a value." if name.startswith("-") else f"Missing argument {name}."
     else:
-        said = " ".join(str(error).split())
-    raise UsageError(f"{said} {hint}") from error
+        problem = " ".join(str(error).split())
+    raise UsageError(f"{problem} {hint}") from error
 
 
 T = TypeVar("T")
@@ -197,12 +197,12 @@ class Call:
         from crossgraft.config import settings_model, validated
 
         model = settings_model(kind)
-        of_it = {name: each for name, each in (asked or self.asked(kind)).items() if name in model.model_fields}
+        of_it = {name: value for name, value in (asked or self.asked(kind)).items() if name in model.model_fields}
         for name in {*of_it} - {*self.typed}:  # words that were typed were looked at when they were read
             refuse_empty(f"{name} in {self.config}", of_it[name], blank=options_of(kind)[name].about.is_separator)
-        for name, each in options_of(kind).items():
-            if each.is_required and name not in of_it:
-                raise UsageError(f"{each.flag} is missing: {each.about.help}")
+        for name, option in options_of(kind).items():
+            if option.is_required and name not in of_it:
+                raise UsageError(f"{option.flag} is missing: {option.about.help}")
         return self._without_consent(validated(model, of_it, file=self.config, given=self.typed))
 
     def _without_consent(self, values: dict[str, Any]) -> dict[str, Any]:

@@ -64,16 +64,16 @@ def command_page(command: Command, *, everything: bool) -> str:
     if everything or len(command.flags) <= _FEW:
         options = [_section(group, _rows(command, members)) for group, members in groups.items()]
     else:
-        common = [each for each in command.flags.values() if each.about.is_common or command.is_required(each)]
-        others = {group: [each for each in members if each not in common] for group, members in groups.items()}
-        names = [(f"{group}:", ", ".join("/".join(_names(each)) for each in rest)) for group, rest in others.items() if rest]
+        common = [option for option in command.flags.values() if option.about.is_common or command.is_required(option)]
+        others = {group: [option for option in members if option not in common] for group, members in groups.items()}
+        names = [(f"{group}:", ", ".join("/".join(_names(option)) for option in rest)) for group, rest in others.items() if rest]
         options = [_section("Common options", _rows(command, common)), _section("More options, described by --help-all", names)]
     return _page(
         " ".join(["Usage: crossgraft", command.name, *map(_usage, command.inputs), "[OPTIONS]"]),
         _paragraph(command.summary),
         _paragraph(f"Example: crossgraft {command.example}"),
         _paragraph(command.notes),
-        _section("Arguments", [(each.metavar, each.help) for each in command.inputs]),
+        _section("Arguments", [(input_.metavar, input_.help) for input_ in command.inputs]),
         *options,
         _section("Help", list(HELP_FLAGS.items())),
     )
@@ -81,13 +81,13 @@ def command_page(command: Command, *, everything: bool) -> str:
 
 def _by_group(command: Command) -> dict[str, list[Option]]:
     groups: dict[str, list[Option]] = {}
-    for each in command.flags.values():
-        groups.setdefault(each.group, []).append(each)
+    for option in command.flags.values():
+        groups.setdefault(option.group, []).append(option)
     return groups
 
 
 def _rows(command: Command, options: Iterable[Option]) -> Rows:
-    return [(_flag(each), _sentence(each, is_required=command.is_required(each))) for each in options]
+    return [(_flag(option), _sentence(option, is_required=command.is_required(option))) for option in options]
 
 
 def _names(option: Option) -> list[str]:
@@ -106,19 +106,19 @@ def _sentence(option: Option, *, is_required: bool) -> str:
     """What it is, its default and its least value."""
     about, default = option.about, option.default
     shown = option.flag if default is True else str(default)
-    said = {
+    conditions = {
         "required": is_required,
         f"default: {about.default_text or shown}": about.default_text is not None
         or not (option.is_required or default is None or default is False or default == ()),
         f"at least {about.least}": about.least is not None,
     }
-    facts = "; ".join(fact for fact, holds in said.items() if holds)
+    facts = "; ".join(fact for fact, holds in conditions.items() if holds)
     return f"{about.help} [{facts}]" if facts else about.help
 
 
-def _usage(each: Input) -> str:
-    word = f"{each.metavar} …" if each.repeats else each.metavar
-    return word if each.is_required else f"[{word}]"
+def _usage(input_: Input) -> str:
+    word = f"{input_.metavar} …" if input_.repeats else input_.metavar
+    return word if input_.is_required else f"[{word}]"
 
 
 def _page(*parts: str) -> str:

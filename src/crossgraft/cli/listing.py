@@ -55,8 +55,8 @@ def rows_of(
     Raises:
         UsageError: A filter of results, or an option of models, is given with another kind.
     """
-    asked = {"--only-model": only_model, "--only-target": only_target, "--only-from": only_from}
-    named = next((flag for flag, text in asked.items() if text is not None), None)
+    filters = {"--only-model": only_model, "--only-target": only_target, "--only-from": only_from}
+    named = next((flag for flag, text in filters.items() if text is not None), None)
     if kind != "results" and named is not None:
         raise UsageError(f"{named} is for known results: crossgraft list results {named} TEXT.")
     about_models = {"--available": available, "--weights-dir": weights_dir is not None}

@@ -186,14 +186,14 @@ def _run(arguments: Sequence[str]) -> int:
         show(f"crossgraft {__version__}")
     elif name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS.names(), hint="Try: crossgraft --help")
-    elif _HELP_ALL in flags or any(each in flags for each in _HELP):
+    elif _HELP_ALL in flags or any(flag in flags for flag in _HELP):
         show(command_page(COMMANDS.get(name), everything=_HELP_ALL in flags))
     else:
         from crossgraft.cli.call import parse
 
         command = COMMANDS.get(name)
         typed = parse(command, words)
-        inputs = {each.name: typed.pop(each.name, None) for each in command.inputs}
+        inputs = {input_.name: typed.pop(input_.name, None) for input_ in command.inputs}
         return command.run(Call(inputs, typed))
     return 0
 

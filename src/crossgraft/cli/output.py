@@ -33,7 +33,7 @@ def print_json(document: str) -> None:
     try:
         document.encode(encoding)
     except UnicodeEncodeError:
-        document = re.sub(r"[^\x00-\x7f]", lambda found: _json_escape(found[0]), document)
+        document = re.sub(r"[^\x00-\x7f]", lambda match: _json_escape(match[0]), document)
     _print(document)
 
 

@@ -77,13 +77,13 @@ def find_groups(names: Sequence[str], *, taken: Collection[str | None], holder: 
         DataError: Several could be meant.
     """
     known = [name for name in names if name not in taken and is_group_name(name)]
-    found = [name for name in known if is_first_group_name(name)] or known
-    if len(found) > 1:
+    candidates = [name for name in known if is_first_group_name(name)] or known
+    if len(candidates) > 1:
         raise DataError(
-            f"Several {kind} of {holder} could hold the groups: {', '.join(found)}. Name it with --group-column, or say "
+            f"Several {kind} of {holder} could hold the groups: {', '.join(candidates)}. Name it with --group-column, or say "
             f"{NO_GROUPS}. {kind.capitalize()}: {', '.join(names)}."
         )
-    return found[0] if found else None
+    return candidates[0] if candidates else None
 
 
 def refuse_missing_groups(groups: Sequence[object] | np.ndarray, *, where: str, row_name: Callable[[int], str]) -> None:

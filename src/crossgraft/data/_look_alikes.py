@@ -89,7 +89,7 @@ def _difference(group: Sequence[str], differences: Mapping[str, Callable[[str], 
     needed = [
         words
         for words in differences
-        if _are_several(group, {other: differences[other] for other in differences if other != words})
+        if _are_several(group, {name: take_away for name, take_away in differences.items() if name != words})
     ]
     alone = [words for words, take_away in differences.items() if not _are_several(group, {words: take_away})]
     return " and ".join(needed or alone[:1])

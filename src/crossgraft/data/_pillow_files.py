@@ -49,7 +49,7 @@ _muffle = _Muffle()
 _IGNORE = ("ignore", None, Warning, _muffle, 0)
 _lock = threading.Lock()
 _num_blocks = 0
-_libtiff_said: int | None = None  # the address of what libtiff called for errors before
+_libtiff_handler: int | None = None  # the address of what libtiff called for errors before
 for _name in _LOGGERS:
     logging.getLogger(_name).addFilter(_muffle)
 
@@ -62,12 +62,12 @@ def quiet_libraries() -> Generator[None]:
     several threads would restore the list that another one had saved. So one entry is put into the list, and taken out
     again when no block is open, and that entry asks which thread is speaking.
     """
-    global _libtiff_said, _num_blocks
+    global _libtiff_handler, _num_blocks
     _muffle.num_blocks += 1
     with _lock:
         _num_blocks += 1
         if _num_blocks == 1:
-            _libtiff_said = _libtiff_setter()(None)
+            _libtiff_handler = _libtiff_setter()(None)
         if warnings.filters[:1] != [_IGNORE]:
             _let_warnings_pass()
             cast("list[Any]", warnings.filters).insert(0, _IGNORE)
@@ -78,7 +78,7 @@ def quiet_libraries() -> Generator[None]:
         with _lock:
             _num_blocks -= 1
             if _num_blocks == 0:
-                _libtiff_setter()(_libtiff_said)
+                _libtiff_setter()(_libtiff_handler)
                 _let_warnings_pass()
 
 
@@ -143,13 +143,13 @@ def open_lazily(file: OpenFile) -> ImageFile:
     """
     start = file.read(12)
     file.seek(0)
-    found = next((image_class for mark, image_class in _CLASSES.items() if start.startswith(mark)), None)
-    if found is None and (container := _CONTAINERS.get(start[8:12])) is not None:
-        found = _class_of(container)
-    if found is None:
+    file_class = next((image_class for mark, image_class in _CLASSES.items() if start.startswith(mark)), None)
+    if file_class is None and (container := _CONTAINERS.get(start[8:12])) is not None:
+        file_class = _class_of(container)
+    if file_class is None:
         raise Image.UnidentifiedImageError("unknown signature")
     try:
-        return found(file)
+        return file_class(file)
     except SyntaxError as error:
         raise Image.UnidentifiedImageError(str(error)) from error
 

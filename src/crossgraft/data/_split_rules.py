@@ -61,9 +61,9 @@ def refuse_rare_classes(
         members = targets == index
         count = int(members.sum()) if groups is None else len(np.unique(groups[members]))
         if count < num_parts:
-            found = counted(count, "image") if groups is None else counted(count, "group (patient)", "groups (patients)")
+            units = counted(count, "image") if groups is None else counted(count, "group (patient)", "groups (patients)")
             name = f"Class number {index}" if class_names is None else f"The class {class_names[index]}"
-            raise DataError(f"{name} has {found} and cannot be in {parts}. Collect more, join classes, or ask for fewer parts.")
+            raise DataError(f"{name} has {units} and cannot be in {parts}. Collect more, join classes, or ask for fewer parts.")
 
 
 def refuse_few_groups(targets: ClassIndices, groups: Groups, num_folds: int, class_names: Sequence[str] | None) -> None:

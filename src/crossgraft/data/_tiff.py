@@ -302,8 +302,8 @@ def unsigned_16_bit(samples: np.ndarray) -> np.ndarray:
         UnsupportedLayoutError: They do not lie in the unsigned 16-bit range, so nobody knows what is white.
     """
     if samples.size and (samples.min() < 0 or samples.max() > _UINT16_MAX):
-        found = f"{samples.min()} to {samples.max()}"
-        raise UnsupportedLayoutError(f"its samples go from {found}; rescale them to 0 … {_UINT16_MAX}")
+        span = f"{samples.min()} to {samples.max()}"
+        raise UnsupportedLayoutError(f"its samples go from {span}; rescale them to 0 … {_UINT16_MAX}")
     return samples.astype(np.uint16)
 
 

@@ -196,5 +196,5 @@ def without_leading_zeros(name: str) -> str:
 def _word(cell: object) -> str:
     """In lower case, without what is not seen around it: blanks, a byte order mark."""
     text = str(cell)
-    drawn = [place for place, letter in enumerate(text) if not letter.isspace() and category(letter) != "Cf"]
+    drawn = [index for index, letter in enumerate(text) if not letter.isspace() and category(letter) != "Cf"]
     return text[drawn[0] : drawn[-1] + 1].casefold() if drawn else ""

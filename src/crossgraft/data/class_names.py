@@ -63,10 +63,10 @@ def index_classes(labels: Labels, names: Sequence[str] | None = None) -> tuple[t
         order = sorted(range(len(values)), key=lambda i: natural_key(str(values[i])))
     else:
         order = list(range(len(values)))
-    place = np.empty(len(values), dtype=np.int64)
-    place[order] = np.arange(len(values))
+    position = np.empty(len(values), dtype=np.int64)
+    position[order] = np.arange(len(values))
     shown = [str(values[i]) if names is None else names[int(values[i])] for i in order]
-    return tuple(shown), place[inverse.ravel()]
+    return tuple(shown), position[inverse.ravel()]
 
 
 def name_classes(labels: np.ndarray, label_names: Sequence[str] | None, wanted: str | Path | Sequence[str] | None) -> Classes:
@@ -114,8 +114,8 @@ def read_class_names(wanted: str | Path | Sequence[str]) -> tuple[str, ...]:
     if not names:
         raise UsageError(f"There is no name in {where}. Give one name per line, in the order of the classes.")
     if "" in names:
-        place = names.index("") + 1
-        raise DataError(f"Line {place} of {where} is empty, so the names after it would move. Fill or remove it.")
+        line_number = names.index("") + 1
+        raise DataError(f"Line {line_number} of {where} is empty, so the names after it would move. Fill or remove it.")
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise DataError(f"The name {twice[0]} stands {names.count(twice[0])} times in {where}. Names must differ.")
@@ -157,31 +157,31 @@ def _order_words(labels: np.ndarray, names: Sequence[str]) -> Classes:
     _refuse_unlisted(np.unique(labels).tolist(), names)
     present = set(labels.tolist())
     shown = tuple(name for name in names if name in present)
-    place = {name: index for index, name in enumerate(shown)}
-    targets = np.asarray([place[label] for label in labels.tolist()], dtype=np.int64)
+    class_index = {name: index for index, name in enumerate(shown)}
+    targets = np.asarray([class_index[label] for label in labels.tolist()], dtype=np.int64)
     return Classes(shown, targets, _unused(names, shown))
 
 
-def _name_columns(labels: np.ndarray, found: Sequence[str] | None, names: Sequence[str] | None) -> Classes:
+def _name_columns(labels: np.ndarray, known_names: Sequence[str] | None, names: Sequence[str] | None) -> Classes:
     """Columns of labels in the wanted order; a name without a column becomes a label that no image has."""
     num_labels = labels.shape[1]
     if names is None:
-        shown = tuple(found) if found is not None else tuple(f"label {number}" for number in range(num_labels))
+        shown = tuple(known_names) if known_names is not None else tuple(f"label {number}" for number in range(num_labels))
         return Classes(shown, labels, _one_sided(labels, shown))
-    if found is None:
+    if known_names is None:
         if len(names) != num_labels:
             raise DataError(
                 f"There are {num_labels} columns of labels, but {len(names)} class names (--class-names). Give one per column."
             )
         return Classes(tuple(names), labels, _one_sided(labels, names))
-    _refuse_unlisted(found, names)
-    column = {name: labels[:, place] for place, name in enumerate(found)}
+    _refuse_unlisted(known_names, names)
+    column = {name: labels[:, index] for index, name in enumerate(known_names)}
     ordered = np.column_stack([column.get(name, np.zeros(len(labels), dtype=np.int64)) for name in names])
     return Classes(tuple(names), ordered, _one_sided(ordered, names))
 
 
-def _refuse_unlisted(found: Sequence[str], names: Sequence[str]) -> None:
-    unlisted = [name for name in found if name not in names]
+def _refuse_unlisted(known_names: Sequence[str], names: Sequence[str]) -> None:
+    unlisted = [name for name in known_names if name not in names]
     if unlisted:
         near = nearest_names(unlisted[0], names)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""

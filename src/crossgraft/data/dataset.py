@@ -120,8 +120,8 @@ def dataset_from_arrays(
     if not (hasattr(images, "__len__") and len(images)):
         raise DataError("There are no images: give a list or an array that holds one or more.")
     if not len(images) == len(label_array) == (len(images) if group_array is None else len(group_array)):
-        found = f"{len(images)} images, {len(label_array)} labels" + ("" if groups is None else f", {len(groups)} groups")
-        raise DataError(f"The arrays do not belong together: {found}.")
+        lengths = f"{len(images)} images, {len(label_array)} labels" + ("" if groups is None else f", {len(groups)} groups")
+        raise DataError(f"The arrays do not belong together: {lengths}.")
     empty = [row for row, label in enumerate(label_array.tolist()) if label_array.dtype.kind in "UO" and is_empty(label)]
     if empty:
         raise DataError(
@@ -157,10 +157,10 @@ def open_arrays(
     return look_at_rows("arrays", rows, np.arange(len(pixels)), classes=classes, rows_used=used).seen_as(Dataset)
 
 
-def _as_image(given: object, row: int) -> np.ndarray:
-    if isinstance(given, Picture):
-        return decode_picture(given, name=f"number {row}")
-    pixels = np.asarray(given)
+def _as_image(item: object, row: int) -> np.ndarray:
+    if isinstance(item, Picture):
+        return decode_picture(item, name=f"number {row}")
+    pixels = np.asarray(item)
     image = pixels[..., np.newaxis] if pixels.ndim == 2 else pixels
     if image.ndim != 3 or image.shape[-1] not in (1, 3) or image.dtype.name not in _SAMPLES:
         raise DataError(

@@ -89,8 +89,8 @@ def _low_byte_args(args: Any) -> Any:
         raise UnsupportedLayoutError(
             f"its 16-bit samples have the layout {rawmode}, which is not read; save it as 16-bit RGB PNG"
         )
-    other = f"{stem};16{_OTHER_ORDER[order]}"
-    return (other, *args[1:]) if isinstance(args, tuple) else other
+    swapped = f"{stem};16{_OTHER_ORDER[order]}"
+    return (swapped, *args[1:]) if isinstance(args, tuple) else swapped
 
 
 _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
@@ -114,17 +114,17 @@ def lacks_rows(content: bytes) -> bool:
     """Whether the data of a PNG file unpack into fewer bytes than its header announces."""
     announced, unpacked = 0, 0
     stream = zlib.decompressobj()
-    place = _SIGNATURE_BYTES
-    while place + 8 <= len(content):
-        length, kind = struct.unpack_from(">I4s", content, place)
-        body = content[place + 8 : place + 8 + length]
+    offset = _SIGNATURE_BYTES
+    while offset + 8 <= len(content):
+        length, kind = struct.unpack_from(">I4s", content, offset)
+        body = content[offset + 8 : offset + 8 + length]
         if kind == b"IHDR":
             announced = _bytes_of_rows(body)
         elif kind == b"IDAT":
             while body and not stream.eof:
                 unpacked += len(stream.decompress(body, _CHUNK_BYTES))
                 body = stream.unconsumed_tail
-        place += 12 + length
+        offset += 12 + length
     return unpacked + len(stream.flush()) < announced
 
 

@@ -84,8 +84,8 @@ def describe_files_of(images: ImageRows) -> list[FileCountRecord]:
         for (kind, class_name), number in images.files.read.items()
     ]
     return read + [
-        FileCountRecord(kind=each.kind, class_name=each.place, files=each.number, read=False, reason=each.reason)
-        for each in images.files.passed_over
+        FileCountRecord(kind=skipped.kind, class_name=skipped.place, files=skipped.number, read=False, reason=skipped.reason)
+        for skipped in images.files.passed_over
     ]
 
 

@@ -38,25 +38,25 @@ def edited_images(
         DataError: The edit changed the shape or the type of an image, or made samples that are not finite.
     """
     numbers = [int(row) for row in image_rows]
-    unreadable = {place: images.unreadable[row] for place, row in enumerate(numbers) if row in images.unreadable}
-    edited = {place for place in rows if place not in unreadable}
+    unreadable = {index: images.unreadable[row] for index, row in enumerate(numbers) if row in images.unreadable}
+    edited = {index for index in rows if index not in unreadable}
 
-    def read(place: int) -> np.ndarray:
-        pixels = images.read(numbers[place])
-        if place not in edited:
+    def read(index: int) -> np.ndarray:
+        pixels = images.read(numbers[index])
+        if index not in edited:
             return pixels
-        name = images.names[numbers[place]]
+        name = images.names[numbers[index]]
         try:
-            return _checked(edit(pixels, images.facts[numbers[place]].digest.hex()), pixels, reshapes=reshapes)
+            return _checked(edit(pixels, images.facts[numbers[index]].digest.hex()), pixels, reshapes=reshapes)
         except DataError as error:
             raise DataError(f"{name} cannot be edited. {error}") from error
 
     facts, kept, room = [images.facts[row] for row in numbers], dict[int, np.ndarray](), kept_bytes
-    for place in sorted(edited):
-        pixels = read(place)
-        facts[place] = look_at(pixels, with_thumbnail=facts[place].thumbnail is not None)
+    for index in sorted(edited):
+        pixels = read(index)
+        facts[index] = look_at(pixels, with_thumbnail=facts[index].thumbnail is not None)
         if pixels.nbytes <= room:
-            kept[place] = pixels
+            kept[index] = pixels
             room -= pixels.nbytes
     return InspectedImages([images.names[row] for row in numbers], facts, unreadable, read, kept)
 

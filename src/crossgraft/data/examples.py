@@ -63,14 +63,14 @@ def example_rows(targets: Targets, num_classes: int, num_images: int, *, seed: i
         seed: Random seed.
     """
     task = task_of(targets, num_classes)
-    members = [np.flatnonzero(task.members(targets, place)) for place in range(num_classes)]
-    drawn = [generator(seed, "examples", place).permutation(rows).tolist() for place, rows in enumerate(members)]
-    turns = sorted(range(num_classes), key=lambda place: -len(drawn[place]))
+    members = [np.flatnonzero(task.members(targets, class_index)) for class_index in range(num_classes)]
+    drawn = [generator(seed, "examples", class_index).permutation(rows).tolist() for class_index, rows in enumerate(members)]
+    turns = sorted(range(num_classes), key=lambda class_index: -len(drawn[class_index]))
     chosen: dict[int, tuple[int, int]] = {}
     for turn in range(max(map(len, drawn), default=0)):
-        for place in turns:
-            if turn < len(drawn[place]) and len(chosen) < num_images:
-                chosen.setdefault(int(drawn[place][turn]), (place, turn))
+        for class_index in turns:
+            if turn < len(drawn[class_index]) and len(chosen) < num_images:
+                chosen.setdefault(int(drawn[class_index][turn]), (class_index, turn))
     return sorted(chosen, key=lambda row: chosen[row])
 
 
@@ -114,7 +114,7 @@ def open_examples(data: object, options: Options, num_images: int, *, seed: int,
     if not len(seen.readable_rows):
         raise DataError(f"None of the {counted(len(rows), 'image')} drawn from {listed.name} can be decoded.")
     warn_of_unreadable(seen, reporter)
-    return Examples(seen.readable(), [rows[place] + 1 for place in seen.readable_rows.tolist()])
+    return Examples(seen.readable(), [rows[index] + 1 for index in seen.readable_rows.tolist()])
 
 
 def _some(rows: Sequence[int], name: str) -> list[int]:

@@ -91,7 +91,7 @@ class FileCounts(NamedTuple):
     @property
     def total(self) -> int:
         """All files."""
-        return sum(self.read.values()) + sum(each.number for each in self.passed_over)
+        return sum(self.read.values()) + sum(skipped.number for skipped in self.passed_over)
 
     def with_classes(self, names: Mapping[str, str] | None) -> FileCounts:
         """The same with classes as they are called in the end.
@@ -103,8 +103,10 @@ class FileCounts(NamedTuple):
         for (kind, label), number in self.read.items():
             read[kind, "" if names is None else names.get(label, label)] += number
         if names is None:
-            return FileCounts(read, joined_counts(each._replace(place="") for each in self.passed_over))
-        return FileCounts(read, tuple(each._replace(place=names.get(each.place, each.place)) for each in self.passed_over))
+            return FileCounts(read, joined_counts(skipped._replace(place="") for skipped in self.passed_over))
+        return FileCounts(
+            read, tuple(skipped._replace(place=names.get(skipped.place, skipped.place)) for skipped in self.passed_over)
+        )
 
 
 NO_FILES = FileCounts()
@@ -120,14 +122,14 @@ def describe_files(files: FileCounts) -> list[str]:
     ['4 files: 3 .png and 1 .webp are read.']
     """
     kinds: Counter[tuple[str, str]] = Counter()
-    for each in files.passed_over:
-        kinds[each.kind, each.reason] += each.number
+    for skipped in files.passed_over:
+        kinds[skipped.kind, skipped.reason] += skipped.number
     if not kinds and len(files.kinds_read) < 2:
         return []
     read = joined([f"{count(number)} {kind}" for kind, number in files.kinds_read.most_common()]) or "none"
-    said = f"{counted(files.total, 'file')}: {read} are read"
+    read_in_words = f"{counted(files.total, 'file')}: {read} are read"
     listed = ", ".join(f"{count(number)} {kind} ({reason})" for (kind, reason), number in kinds.most_common())
-    return [f"{said}; passed over: {listed}." if listed else f"{said}."]
+    return [f"{read_in_words}; passed over: {listed}." if listed else f"{read_in_words}."]
 
 
 def joined_counts(passed_over: Iterable[PassedOver]) -> tuple[PassedOver, ...]:
@@ -135,5 +137,5 @@ def joined_counts(passed_over: Iterable[PassedOver]) -> tuple[PassedOver, ...]:
     numbers = Counter[tuple[str, str, str]]()
     for kind, reason, place, number in passed_over:
         numbers[kind, reason, place] += number
-    found = [PassedOver(*said, number) for said, number in numbers.items() if number]
-    return tuple(sorted(found, key=lambda each: (-each.number, each)))
+    summed = [PassedOver(*key, number) for key, number in numbers.items() if number]
+    return tuple(sorted(summed, key=lambda skipped: (-skipped.number, skipped)))

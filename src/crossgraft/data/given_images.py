@@ -82,8 +82,8 @@ def _part_of(dataset: Dataset, part: str, find_split: FindSplit | None) -> Datas
     if own is not None and own.any():
         return dataset.take(own, rows_used=f"split {part}")
     if find_split is None or part not in PARTS:
-        found = "none" if dataset.splits is None else ", ".join(sorted({*dataset.splits.tolist()} - {""}))
-        raise DataError(f"{dataset.name} has no rows of the split {part}. Its splits: {found}.")
+        known = "none" if dataset.splits is None else ", ".join(sorted({*dataset.splits.tolist()} - {""}))
+        raise DataError(f"{dataset.name} has no rows of the split {part}. Its splits: {known}.")
     chosen, used = part_of_run(dataset, part, find_split())
     return dataset.take(chosen, rows_used=used)
 
@@ -112,6 +112,6 @@ def refuse_opening(options: Options, *kinds: type[Options]) -> None:
     Raises:
         UsageError: The message names the option.
     """
-    said = [name for kind in kinds for name in options_of(kind) if getattr(options, name)]
-    if said:
-        raise UsageError(f"{said[0]} belongs to opening the data, but images were given that are open already.")
+    chosen = [name for kind in kinds for name in options_of(kind) if getattr(options, name)]
+    if chosen:
+        raise UsageError(f"{chosen[0]} belongs to opening the data, but images were given that are open already.")

@@ -183,11 +183,11 @@ class InspectedImages:
         """These images for another process: their pixels instead of files, and numbers instead of names of files."""
         numbers = [int(row) for row in rows]
         read = {row: self.read(row) for row in dict.fromkeys(numbers) if row not in self.unreadable}
-        pixels = {place: read[row] for place, row in enumerate(numbers) if row in read}
+        pixels = {index: read[row] for index, row in enumerate(numbers) if row in read}
         return InspectedImages(
-            names=[f"image {place + 1}" for place in range(len(numbers))],
+            names=[f"image {index + 1}" for index in range(len(numbers))],
             facts=[self.facts[row] for row in numbers],
-            unreadable={place: self.unreadable[row] for place, row in enumerate(numbers) if row in self.unreadable},
+            unreadable={index: self.unreadable[row] for index, row in enumerate(numbers) if row in self.unreadable},
             decode=pixels.__getitem__,
             kept={},
         )

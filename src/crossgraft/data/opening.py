@@ -192,18 +192,18 @@ def open_dataset(
         MissingExtraError: The images have a format that this version cannot read.
         UsageError: An option has no meaning for this kind of data, or a value that it cannot have.
     """
-    asked = checked(OpenOptions, locals())
-    location, use_split, default_split = asked.location, asked.use_split, asked.default_split
-    reporter = asked.reporter if asked.reporter is not None else Reporter(quiet=True)
-    selection = RowSelection.of(asked, by_default=default_split, val_share=asked.val_fraction)
-    source, rows = list_rows(location, make_request(asked, use_split=use_split), reporter)
+    options = checked(OpenOptions, locals())
+    location, use_split, default_split = options.location, options.use_split, options.default_split
+    reporter = options.reporter if options.reporter is not None else Reporter(quiet=True)
+    selection = RowSelection.of(options, by_default=default_split, val_share=options.val_fraction)
+    source, rows = list_rows(location, make_request(options, use_split=use_split), reporter)
     if rows.splits is not None and use_split is not None and _divides_others(selection.split, rows):
-        source, rows = list_rows(location, make_request(asked, use_split=None), Reporter(quiet=True))
-    elsewhere = _other_parts(location, rows, asked, use_split) if default_split and selection.keeps_official else ()
+        source, rows = list_rows(location, make_request(options, use_split=None), Reporter(quiet=True))
+    elsewhere = _other_parts(location, rows, options, use_split) if default_split and selection.keeps_official else ()
     if rows.problems:
         raise DataError(rows.problems[0])
-    classes = name_classes(rows.labels, rows.label_names, asked.class_names)
-    task = task_of(classes.targets, len(classes.names), ordinal=asked.ordinal)
+    classes = name_classes(rows.labels, rows.label_names, options.class_names)
+    task = task_of(classes.targets, len(classes.names), ordinal=options.ordinal)
     task.refuse_useless(classes.targets, classes.names, rows.name)
     for notice in classes.notices:
         reporter.warn(notice)
@@ -226,9 +226,9 @@ def open_dataset(
         split=None if elsewhere else drawn,
         split_fingerprint=None if drawn is None and rows.splits is None else rows.fingerprint_of_split(train),
         rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(rows.labels)),
-        ordinal=asked.ordinal,
-        skip_unreadable=asked.skip_unreadable,
-        num_threads=asked.num_threads,
+        ordinal=options.ordinal,
+        skip_unreadable=options.skip_unreadable,
+        num_threads=options.num_threads,
         reporter=reporter,
     ).seen_as(Dataset)
     _refuse_emptied_classes(dataset)
@@ -275,13 +275,13 @@ def open_divided(
         DataError: As in ``open_dataset``; or the data have no rows of the part.
         UsageError: An option belongs to opening the data, but an open data set was given.
     """
-    said = {name: getattr(options, name) for name in DATA_OPTIONS}
+    keywords = {name: getattr(options, name) for name in DATA_OPTIONS}
     if not isinstance(data, Dataset):
-        said["fold"] = said["fold"] or 0
+        keywords["fold"] = keywords["fold"] or 0
         return open_dataset(
-            data, use_split=use_split, default_split=default_split, val_fraction=val_fraction, reporter=reporter, **said
+            data, use_split=use_split, default_split=default_split, val_fraction=val_fraction, reporter=reporter, **keywords
         )
-    others = [name for name, value in said.items() if value and name not in {*_OF_ROWS, "allow_download"}]
+    others = [name for name, value in keywords.items() if value and name not in {*_OF_ROWS, "allow_download"}]
     if others:
         raise UsageError(f"{others[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
     return _divide(data, RowSelection.of(options, by_default=default_split, val_share=val_fraction), use_split)
@@ -295,8 +295,8 @@ def _divide(dataset: Dataset, selection: RowSelection, use_split: str | None) ->
     if use_split is not None and dataset.splits is not None:
         chosen = dataset.splits == use_split
         if not chosen.any():
-            found = ", ".join(sorted(set(dataset.splits.tolist()) - {""}))
-            raise DataError(f"{dataset.name} has the splits {found} but no split {use_split}.")
+            listed = ", ".join(sorted(set(dataset.splits.tolist()) - {""}))
+            raise DataError(f"{dataset.name} has the splits {listed} but no split {use_split}.")
         dataset = dataset.take(chosen, rows_used=_part_in_words(use_split, split))
     parts = dataset.splits if use_split is None else None
     fewer = selection.fewer(dataset.targets, dataset.class_names, parts)

@@ -51,8 +51,8 @@ def resize_images(
     """
     height, width = preprocessing.height_pixels, preprocessing.width_pixels
     batch = np.zeros((len(images), height, width, 1 if grey else 3), dtype=np.uint8 if in_8_bits else np.float32)
-    for image, place in zip(images, batch, strict=True):
-        _resize_into(place, image, preprocessing, in_8_bits=in_8_bits)
+    for image, canvas in zip(images, batch, strict=True):
+        _resize_into(canvas, image, preprocessing, in_8_bits=in_8_bits)
     return batch
 
 
@@ -74,17 +74,17 @@ def resize_alone(image: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
     return resized if full_range == 1 else np.round(resized * full_range).astype(image.dtype)
 
 
-def _resize_into(place: np.ndarray, image: np.ndarray, preprocessing: Preprocessing, *, in_8_bits: bool) -> None:
+def _resize_into(canvas: np.ndarray, image: np.ndarray, preprocessing: Preprocessing, *, in_8_bits: bool) -> None:
     """Write one resized image into its place of the batch; the borders stay black."""
     placement = _place(image.shape[0], image.shape[1], preprocessing)
     resampling = _RESAMPLING[preprocessing.interpolation]
-    to_grey = place.shape[-1] == 1 and image.shape[-1] == 3
+    to_grey = canvas.shape[-1] == 1 and image.shape[-1] == 3
     if image.dtype == np.uint8:
         resized = _resize_8_bits(image, placement, resampling, to_grey=to_grey)
         resized = resized if in_8_bits else resized.astype(np.float32) / 255
     else:
         resized = _resize_float(image, placement, resampling, to_grey=to_grey)
-    target = place[placement.top :, placement.left :]
+    target = canvas[placement.top :, placement.left :]
     seen = resized[placement.cut_top :, placement.cut_left :][: target.shape[0], : target.shape[1]]
     target[: seen.shape[0], : seen.shape[1]] = seen
 

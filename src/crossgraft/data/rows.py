@@ -88,7 +88,7 @@ class ImageRows:
     def __getstate__(self) -> dict[str, Any]:
         """For ``pickle``: nothing that says who somebody is."""
         return {
-            **{each.name: getattr(self, each.name) for each in fields(self)},
+            **{attribute.name: getattr(self, attribute.name) for attribute in fields(self)},
             "groups": group_numbers(self.groups),
             "attributes": {},
             "skipped_unreadable": tuple(f"unreadable image {i + 1}" for i in range(len(self.skipped_unreadable))),
@@ -107,7 +107,7 @@ class ImageRows:
 
     def seen_as(self, kind: type[OtherRowsT], **changes: Any) -> OtherRowsT:
         """The same rows as another class of rows, with these fields changed or added."""
-        return kind(**{each.name: getattr(self, each.name) for each in fields(ImageRows)} | changes)
+        return kind(**{attribute.name: getattr(self, attribute.name) for attribute in fields(ImageRows)} | changes)
 
     @cached_property
     def facts(self) -> list[ImageFacts]:
@@ -267,10 +267,10 @@ class ImageRows:
         return self._with_images(edited_images(self._images, self._image_rows, resize, everything, reshapes=True))
 
     def _with_images(self: RowsT, images: InspectedImages) -> RowsT:
-        found = replace(self, _images=images, _image_rows=np.arange(len(self)), _sealed=None)
+        changed = replace(self, _images=images, _image_rows=np.arange(len(self)), _sealed=None)
         if self._sealed is None:
-            return found
-        return replace(found, _sealed=(found.fingerprint, self._sealed[1]))  # names of files stayed in another process
+            return changed
+        return replace(changed, _sealed=(changed.fingerprint, self._sealed[1]))  # names of files stayed in another process
 
     def _row_numbers(self, indices: Sequence[int] | np.ndarray) -> np.ndarray:
         rows = np.asarray(indices)

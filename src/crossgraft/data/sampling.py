@@ -32,9 +32,9 @@ def take_per_class(targets: Targets, images_per_class: int, *, seed: int, class_
     short = np.flatnonzero(counts < images_per_class)
     if short.size:
         name = class_names[short[0]] if class_names is not None else str(short[0])
-        found = counted(int(counts[short[0]]), "image")
+        available = counted(int(counts[short[0]]), "image")
         raise DataError(
-            f"The class {name} has {found}; {images_per_class} of each class were asked for. Ask for at most {counts.min()} "
+            f"The class {name} has {available}; {images_per_class} of each class were asked for. Ask for at most {counts.min()} "
             "(--per-class)."
         )
     return _draw(targets, np.full(len(counts), images_per_class), seed, "per class")
@@ -82,11 +82,11 @@ def limit_rows_of_parts(targets: Targets, parts: np.ndarray, num_images: int, *,
 def _limit_one_part(targets: Targets, num_images: int, seed: int, *, is_train: bool) -> np.ndarray:
     if not task_of(targets).partitions:
         return limit_rows(targets, num_images, seed=seed)
-    present, place = np.unique(targets, return_inverse=True)
+    present, class_indices = np.unique(targets, return_inverse=True)
     if is_train or num_images >= len(present):
-        return limit_rows(place, num_images, seed=seed)
-    largest = np.argsort(-np.bincount(place), kind="stable")[:num_images]  # one image each of the largest classes
-    return _draw(place, np.bincount(largest, minlength=len(present)), seed, "limit")
+        return limit_rows(class_indices, num_images, seed=seed)
+    largest = np.argsort(-np.bincount(class_indices), kind="stable")[:num_images]  # one image each of the largest classes
+    return _draw(class_indices, np.bincount(largest, minlength=len(present)), seed, "limit")
 
 
 def share_out(weights: np.ndarray, total: int) -> np.ndarray:

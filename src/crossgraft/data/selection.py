@@ -46,7 +46,7 @@ def is_leakage_known(groups: Groups | None, splits: Sequence[Sequence[np.ndarray
 
 def _count_if_alike_are_one(groups: Groups, splits: Sequence[Sequence[np.ndarray]]) -> int:
     """As ``count_shared_groups``, where ``03`` and ``003`` are one."""
-    first_of = {name: each.names[0] for each in look_alikes(np.unique(groups).astype(str).tolist()) for name in each.names}
+    first_of = {name: alike.names[0] for alike in look_alikes(np.unique(groups).astype(str).tolist()) for name in alike.names}
     if not first_of:
         return count_shared_groups(groups, splits)
     return count_shared_groups(np.asarray([first_of.get(name, name) for name in groups.astype(str).tolist()]), splits)
@@ -59,15 +59,15 @@ def leakage_in_words(groups: Groups | None, column: str | None, splits: Sequence
             "Patient leakage not checked: there is no group column, so images of one patient may be in two parts, and "
             "results may be too good."
         )
-    found = f"{counted(len(np.unique(groups)), 'group')} of column {column}"
+    tally = f"{counted(len(np.unique(groups)), 'group')} of column {column}"
     if (shared := count_shared_groups(groups, splits)) > 0:
-        return f"Leakage: of the {found}, {shared} have images in more than one part; results are too good."
+        return f"Leakage: of the {tally}, {shared} have images in more than one part; results are too good."
     if (guessed := _count_if_alike_are_one(groups, splits)) > 0:
         return (
-            f"No group is in two parts under its own name ({found}), but {count(guessed)} would be if names that look alike are "
+            f"No group is in two parts under its own name ({tally}), but {count(guessed)} would be if names that look alike are "
             "one. Correct the column, or patient leakage is not known."
         )
-    return f"No group is in two parts ({found})."
+    return f"No group is in two parts ({tally})."
 
 
 @dataclass(frozen=True)
@@ -127,9 +127,9 @@ class RowSelection:
 
     @staticmethod
     def _refuse_both(**flags: object) -> None:
-        given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None]
-        if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)} choose the same thing in different ways. Give one of them.")
+        chosen = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None]
+        if len(chosen) > 1:
+            raise UsageError(f"{' and '.join(chosen)} choose the same thing in different ways. Give one of them.")
 
     @property
     def keeps_official(self) -> bool:

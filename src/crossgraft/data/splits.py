@@ -109,9 +109,9 @@ def _without_gaps(part_of_group: ClassIndices, counts: np.ndarray, wanted: np.nd
                 for given_back in (group, *there):  # the group itself: nothing is given back
                     tried = start.copy()
                     tried[given_back], tried[group] = start[group], part
-                    found = _gaps_and_distance(tried, counts, wanted)
-                    if found < fewest:
-                        best, fewest = tried, found
+                    outcome = _gaps_and_distance(tried, counts, wanted)
+                    if outcome < fewest:
+                        best, fewest = tried, outcome
         if fewest[0] == now[0]:
             return start
     return best
@@ -294,8 +294,8 @@ def make_split(
     parts: list[Part] = [part for part in PARTS if part in fractions]
     shares = np.array([fractions[part] for part in parts], dtype=np.float64)
     if "train" not in parts or (shares <= 0).any() or abs(shares.sum() - 1) > 1e-9:
-        given = ", ".join(f"{part} {fraction:g}" for part, fraction in fractions.items())
-        raise UsageError(f"Split fractions must be positive, include train and add up to 1. Given: {given}.")
+        listed = ", ".join(f"{part} {fraction:g}" for part, fraction in fractions.items())
+        raise UsageError(f"Split fractions must be positive, include train and add up to 1. Given: {listed}.")
     if not task_of(targets).partitions:
         refuse_few_units(targets, groups, len(parts), "parts")
         labelled = assign_label_sets(targets, groups, shares, seed)
@@ -367,8 +367,8 @@ def official_split(dataset: Dataset) -> Split:
         DataError: The data have no splits, or none is called train.
     """
     if dataset.splits is None or "train" not in dataset.splits:
-        found = "no splits" if dataset.splits is None else "the splits " + ", ".join(np.unique(dataset.splits))
-        raise DataError(f"{dataset.name} has {found}; there is no official split with train rows to keep.")
+        known = "no splits" if dataset.splits is None else "the splits " + ", ".join(np.unique(dataset.splits))
+        raise DataError(f"{dataset.name} has {known}; there is no official split with train rows to keep.")
     return split_of(dataset.splits, dataset.listing_fingerprint, dataset.split_method, None)
 
 

@@ -388,7 +388,7 @@ def audit_best_model(best: BestModelRecord, folder: Path, *, no_images: bool, re
         if row.folder is None:
             continue
         where = f"{AUDIT_FOLDER}/{row.variant}"
-        found = audit_model(
+        audit = audit_model(
             folder / str(best.compare_folder) / row.folder,
             data=folder / best.data_file,
             group_column="writer",
@@ -402,5 +402,5 @@ def audit_best_model(best: BestModelRecord, folder: Path, *, no_images: bool, re
             overwrite=True,
             reporter=reporter,
         ).record
-        audits.append(AuditedModelRecord(variant=row.variant, audit_folder=where, audit=found))
+        audits.append(AuditedModelRecord(variant=row.variant, audit_folder=where, audit=audit))
     return best.model_copy(update={"audits": audits})

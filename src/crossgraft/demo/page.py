@@ -43,7 +43,7 @@ def audited_section(source: Source[DemoRecord]) -> Section | None:
     if not audits:
         return None
     positive = audits[0].audit.positive
-    pages = joined([f"{each.audit_folder}/report.html" for each in audits])
+    pages = joined([f"{audit.audit_folder}/report.html" for audit in audits])
     blocks: list[Block] = [
         Paragraph(
             "Each model was asked about digits of the unseen writers as they are, and with an artefact: in the "
@@ -69,7 +69,7 @@ def _audits_table(audits: Sequence[AuditedModelRecord]) -> Table:
             Column("With the class", numeric=True),
             Column("Against it", numeric=True),
         ],
-        rows=[_row(each.variant, entry) for each in audits for entry in each.audit.entries],
+        rows=[_row(audit.variant, entry) for audit in audits for entry in audit.audit.entries],
         file_name="audits",
     )
 
@@ -84,7 +84,7 @@ def _row(variant: str, entry: AuditEntry) -> list[Cell]:
         words(OUTCOMES[entry.outcome], strong=entry.outcome == "relies"),
         number(drop.value, NUMBERS),
         interval(drop.low, drop.high, NUMBERS),
-        *(number(each.value, NUMBERS) for each in (clean, aligned, against)),
+        *(number(metric.value, NUMBERS) for metric in (clean, aligned, against)),
     ]
 
 
@@ -93,42 +93,42 @@ _ACCURACY = NumberFormat(decimals=3)
 
 def selected_section(source: Source[DemoRecord]) -> Section | None:
     """What was trained for a quarter of the time, what was handed over, and its regret; None in older records."""
-    found = source.record.selected
-    if found is None:
+    selected = source.record.selected
+    if selected is None:
         return None
-    within = source.showing(found.selection)
+    within = source.showing(selected.selection)
     blocks: list[Block] = [
         Paragraph(
             "To fine-tune every model tells which is best, and costs most. Here a quarter of that time was given: models are "
             "trained in the order of what is known of them elsewhere, and the best on val is handed over."
         ),
-        Paragraph(selected_in_words(found.selection)),
-        Paragraph(cost_in_words(found.selection)),
+        Paragraph(selected_in_words(selected.selection)),
+        Paragraph(cost_in_words(selected.selection)),
         *([] if (caveat := nothing_known(within)) is None else [Paragraph(caveat.text)]),
-        Paragraph(_regret(found)),
+        Paragraph(_regret(selected)),
         *([] if (val := val_section(within)) is None else val.blocks),
         Paragraph(
-            f"Why each of the others was not taken: {found.select_folder}/report.html in the run directory of this demo.",
+            f"Why each of the others was not taken: {selected.select_folder}/report.html in the run directory of this demo.",
             tone="quiet",
         ),
         Paragraph("The same by hand:" if source.out else "The same by hand, typed in the run directory of this demo:"),
-        Code(found.command(source.out or ".")),
+        Code(selected.command(source.out or ".")),
     ]
     return Section(name="selected", title="Select within a budget", part="evidence", blocks=blocks)
 
 
-def _regret(found: DemoSelectionRecord) -> str:
+def _regret(selected: DemoSelectionRecord) -> str:
     """What the check that fine-tuned all models says of the choice."""
-    number = counted(len(found.selection.candidates), "model")
-    reached = f"Was it a good choice? In the check above all {number} were fine-tuned: {found.selection.selected} reached "
-    if found.best == found.selection.selected:
-        return f"{reached}{_ACCURACY(found.accuracy)} on the unseen writers, the best of all."
-    difference = _ACCURACY(found.best_accuracy - found.accuracy)
-    interval = f"[{_ACCURACY(found.regret_low)}, {_ACCURACY(found.regret_high)}]"
-    told = "they cannot be told apart" if found.regret_low <= 0 <= found.regret_high else "the best is better"
+    number = counted(len(selected.selection.candidates), "model")
+    reached = f"Was it a good choice? In the check above all {number} were fine-tuned: {selected.selection.selected} reached "
+    if selected.best == selected.selection.selected:
+        return f"{reached}{_ACCURACY(selected.accuracy)} on the unseen writers, the best of all."
+    difference = _ACCURACY(selected.best_accuracy - selected.accuracy)
+    interval = f"[{_ACCURACY(selected.regret_low)}, {_ACCURACY(selected.regret_high)}]"
+    verdict = "they cannot be told apart" if selected.regret_low <= 0 <= selected.regret_high else "the best is better"
     return (
-        f"{reached}{_ACCURACY(found.accuracy)} on the unseen writers, and {found.best}, the best, "
-        f"{_ACCURACY(found.best_accuracy)}. The regret is {difference}, 95 % interval {interval} over writers: {told}."
+        f"{reached}{_ACCURACY(selected.accuracy)} on the unseen writers, and {selected.best}, the best, "
+        f"{_ACCURACY(selected.best_accuracy)}. The regret is {difference}, 95 % interval {interval} over writers: {verdict}."
     )
 
 
@@ -147,8 +147,8 @@ def demo_verdict_section(source: Source[DemoRecord]) -> Section:
     """That of the ranking, with what to type on images of one's own."""
     section = verdict_section(source.showing(source.record.ranking))
     blocks = [
-        replace(each, following=BEGIN.line, purpose=BEGIN.purpose) if isinstance(each, Verdict) else each
-        for each in section.blocks
+        replace(block, following=BEGIN.line, purpose=BEGIN.purpose) if isinstance(block, Verdict) else block
+        for block in section.blocks
     ]
     return replace(section, blocks=blocks)
 
@@ -197,11 +197,12 @@ def best_model_section(source: Source[DemoRecord]) -> Section | None:
     title = score_title(source.record.ranking, source.record.ranking.primary_score)
     metrics = metrics_table(best.metrics, caption=f"{best.model} on digits of held-out writers", file_name="best-model")
     pictures = _pictures(best.predictions)
+    right = sum(row.target == row.decision for row in best.predictions)
     blocks: list[Block] = [
         Paragraph(_result(best)),
         Paragraph(_how_tuned(best, title)),
         metrics,
-        Paragraph(f"What it says about one digit of each unseen writer: {_right(best.predictions)}."),
+        Paragraph(f"What it says about one digit of each unseen writer: {right} of {len(best.predictions)} right."),
         *([Gallery(pictures, noun="digit")] if pictures else []),
         _predictions_table(best.predictions),
         _pages(best, linked=source.is_at_home),
@@ -246,10 +247,10 @@ def limits_section(source: Source[DemoRecord]) -> Section:
 
 
 def _result(best: BestModelRecord) -> str:
-    found = next((row for row in best.metrics if row.metric == best.primary_metric), None)
-    if found is None:
+    primary = next((row for row in best.metrics if row.metric == best.primary_metric), None)
+    if primary is None:
         return f"{best.model} was fine-tuned on the training writers."
-    return f"{best.model}, fine-tuned: {metric_in_words(found)}. They were looked at once, at the end."
+    return f"{best.model}, fine-tuned: {metric_in_words(primary)}. They were looked at once, at the end."
 
 
 def _how_tuned(best: BestModelRecord, score: str) -> str:
@@ -260,11 +261,6 @@ def _how_tuned(best: BestModelRecord, score: str) -> str:
         "above used all training images for a fixed number of steps; here some of their writers picked the epoch, so the two "
         "results need not agree."
     )
-
-
-def _right(predictions: Sequence[DemoPrediction]) -> str:
-    right = sum(row.target == row.decision for row in predictions)
-    return f"{right} of {len(predictions)} right"
 
 
 def _pictures(predictions: Sequence[DemoPrediction]) -> dict[str, list[str]]:
@@ -293,7 +289,7 @@ def _predictions_table(predictions: Sequence[DemoPrediction]) -> Table:
 
 def _pages(best: BestModelRecord, *, linked: bool) -> Table:
     """Links hold in the run directory only; on a page elsewhere only the places are named."""
-    places = [
+    paths = [
         (f"{best.tune_folder}/report.html", "learning curves, confusion, calibration, how it was made"),
         (f"{best.predict_folder}/report.html", "the most and the least certain of the unseen digits"),
         (f"{best.tune_folder}/model/MODEL_CARD.md", "what the saved model is, and what it is not for"),
@@ -301,7 +297,7 @@ def _pages(best: BestModelRecord, *, linked: bool) -> Table:
     return Table(
         caption="Pages of their own, in the run directory of this demo",
         columns=[Column("Page"), Column("What it shows")],
-        rows=[[words(path, href=path if linked else None), words(what)] for path, what in places],
+        rows=[[words(path, href=path if linked else None), words(what)] for path, what in paths],
         file_name="pages",
     )
 

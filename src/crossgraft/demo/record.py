@@ -117,7 +117,7 @@ class BestModelRecord(Record):
         tune += self.tune_options
         predict = ["crossgraft", "predict", inside(self.tune_folder), inside(self.unseen_folder), *code]
         compare = [] if self.compared is None else [[*tune, "--compare", self.compared]]
-        painted = [row.confounder for each in self.audits[:1] for row in each.audit.confounders]
+        painted = [row.confounder for audit in self.audits[:1] for row in audit.audit.confounders]
         artefacts = [word for name in painted for word in ("--confounder", name)]
         columns = self.tune_options[:2]  # --group-column writer
         audit = ["crossgraft", "audit", inside(self.tune_folder), "--data", inside(self.data_file), *columns, *code, *artefacts]

@@ -145,10 +145,10 @@ def _shuffled_labels(ranking: RankingRecord) -> list[str]:
     controls = [row for row in ranked if row.model.endswith(SHUFFLED_LABELS)]
     if not controls:
         return []
-    places = " and ".join(f"{row.model} at rank {row.rank}" for row in controls)
+    ranks = " and ".join(f"{row.model} at rank {row.rank}" for row in controls)
     return [
         f"Controls that were pretrained on shuffled labels stand among the {len(ranked)} candidates: "
-        f"{places}. A candidate that is not separable from them or ranks below them has not shown that its "
+        f"{ranks}. A candidate that is not separable from them or ranks below them has not shown that its "
         "source taught anything useful."
     ]
 
@@ -241,7 +241,8 @@ def run_demo(
                 specs, data.train, data.test, plan.fine_tuning, plan.num_seeds, pool=pool, reporter=reporter, seed=seed
             )
     if out is not None:
-        write_atomically(Path(out) / "fine_tuned.csv", _as_csv(check.rows))
+        rows = [list(row.model_dump().values()) for row in check.rows]
+        write_atomically(Path(out) / "fine_tuned.csv", csv_text(list(FineTunedRow.model_fields), rows))
     with timed("rank"):
         ranking = rank_models(
             data.train,
@@ -284,10 +285,6 @@ def _folder(out: str | Path | None) -> Generator[Path]:
         return
     with scratch_folder("demo") as folder:
         yield folder
-
-
-def _as_csv(rows: Sequence[FineTunedRow]) -> str:
-    return csv_text(list(FineTunedRow.model_fields), [list(row.model_dump().values()) for row in rows])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

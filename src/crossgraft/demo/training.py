@@ -310,7 +310,7 @@ def explain(shuffled: float, grouped: float, difference: Estimate) -> str:
 
 def _cross_validate(digits: Dataset, groups: np.ndarray | None, *, seed: int) -> Bool[np.ndarray, " num_samples"]:
     """Whether each image is classified correctly when the fold that holds it is the test fold."""
-    pixels = _pixels(digits)
+    pixels = np.stack([digits.read(row).ravel() / 255 for row in range(len(digits))])
     correct = np.zeros(len(digits), dtype=bool)
     with limit_threads(1):
         for split in k_folds(digits.targets, num_folds=NUM_FOLDS, groups=groups, seed=seed):
@@ -319,7 +319,3 @@ def _cross_validate(digits: Dataset, groups: np.ndarray | None, *, seed: int) ->
             probe.fit(pixels[train], digits.targets[train])
             correct[test] = probe.predict(pixels[test]) == digits.targets[test]
     return correct
-
-
-def _pixels(digits: Dataset) -> Float[np.ndarray, "num_samples num_pixels"]:
-    return np.stack([digits.read(row).ravel() / 255 for row in range(len(digits))])

@@ -257,9 +257,9 @@ class _Extraction:
         """
         for _ in range(_ATTEMPTS):  # a second one only when another process or a fault took shards away
             self._run(title)
-            found = self.store.finish()
-            if found is not None:
-                return replace(found, from_cache=False)
+            features = self.store.finish()
+            if features is not None:
+                return replace(features, from_cache=False)
         raise StorageError(
             f"Features written into {self.store.folder} came back damaged {_ATTEMPTS} times. Check that disk, or set "
             "CROSSGRAFT_CACHE to a folder on another one."

@@ -171,10 +171,10 @@ def run_pass(
             if eval_mode:
                 around.enter_context(modes_kept(module))
                 module.eval()
-            said = run(images)
+            result = run(images)
         if on_images is not None:
             on_images(len(images))
-        return said
+        return result
 
     with ExitStack() as ends:
         following = iter(batches)
@@ -200,8 +200,8 @@ def gradients_on(*, by: Iterable[nn.Parameter] = (), not_by: Iterable[nn.Paramet
         with torch.inference_mode(False), torch.enable_grad():
             yield
     finally:
-        for parameter, asked in before:
-            parameter.requires_grad_(asked)
+        for parameter, needed in before:
+            parameter.requires_grad_(needed)
 
 
 def through_taps(
@@ -211,12 +211,12 @@ def through_taps(
 
     Raises and Cost: as ``Taps``; a layer that does not run, or several times, ends the pass with a UsageError.
     """
-    found = Taps(network, taps)
+    tapped = Taps(network, taps)
 
     def read(images: Images) -> dict[Tap, Tensor]:
-        with found:
+        with tapped:
             (run or network)(images)
-        return {tap: found.pop(tap) for tap in dict.fromkeys(taps)}
+        return {tap: tapped.pop(tap) for tap in dict.fromkeys(taps)}
 
     return read
 
@@ -235,7 +235,7 @@ def _in_pieces(look: Callable[[Images], _Said], images: Images, loader: BatchLoa
     while done < len(images):
         part = images[done : done + loader.batch_size]
         try:
-            said = look(part)
+            result = look(part)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -247,7 +247,7 @@ def _in_pieces(look: Callable[[Images], _Said], images: Images, loader: BatchLoa
             loader.shrink(error)
         else:
             done += len(part)
-            yield said
+            yield result
 
 
 def input_gradients(

@@ -107,7 +107,7 @@ def weight_of(network: nn.Module) -> Tensor | None:
     """A weight, to whose device and type images are brought."""
     if isinstance(network, Classifier):
         return network.head.weight
-    return next((each for each in network.parameters() if each.is_floating_point()), None)
+    return next((weight for weight in network.parameters() if weight.is_floating_point()), None)
 
 
 def feature_reader(network: Network) -> Callable[[Images], Float[Tensor, "batch num_features"]]:
@@ -136,8 +136,8 @@ def features_of(
     """
     read = feature_reader(network)
     module = module_of(network)
-    found = collect(run_pass(module, images.batches(batch_size), read=read, like=weight_of(module))).float().numpy()
-    return finite_features(found, "the network")
+    features = collect(run_pass(module, images.batches(batch_size), read=read, like=weight_of(module))).float().numpy()
+    return finite_features(features, "the network")
 
 
 def finite_features(
@@ -171,12 +171,12 @@ def targets_of(images: AnyImages, targets: ImageTargets | None, num_images: int)
         UsageError: There are none.
         DataError: They are as many as other images.
     """
-    given = images.targets if targets is None and isinstance(images, Dataset) else targets
-    if given is None:
+    chosen = images.targets if targets is None and isinstance(images, Dataset) else targets
+    if chosen is None:
         raise UsageError("A loss needs the class of each image: targets=.")
-    if len(given) != num_images:
-        raise DataError(f"There are {num_images} images and {len(given)} targets; they must match.")
-    return torch.from_numpy(np.asarray(given))
+    if len(chosen) != num_images:
+        raise DataError(f"There are {num_images} images and {len(chosen)} targets; they must match.")
+    return torch.from_numpy(np.asarray(chosen))
 
 
 def usual_loss(targets: Tensor) -> PerImage:

@@ -80,9 +80,9 @@ def attention_map(network: Network, images: AnyImages, *, rollout: bool = False,
     tokens = _Tokens(module)
 
     def read(batch: Tensor) -> Tensor:
-        found = tapped(batch)
+        outputs = tapped(batch)
         matrices = [
-            _checked_attention(name, layer, found[taken], found[given], num_images=len(batch))
+            _checked_attention(name, layer, outputs[taken], outputs[given], num_images=len(batch))
             for name, layer, (taken, given) in zip(used, layers, taps, strict=True)
         ]
         return tokens.to_patches(_rolled_out(matrices) if rollout else matrices[-1], batch)
@@ -110,7 +110,7 @@ def attention_overlap(one: AttentionMaps, other: AttentionMaps, *, mass: float =
         )
     if not 0 < mass <= 1:
         raise UsageError(f"The share of attention that is compared lies above 0 and up to 1; it is {mass:g}.")
-    first, second = (_top(each.attention.reshape(len(each.attention), -1), mass) for each in (one, other))
+    first, second = (_top(maps.attention.reshape(len(maps.attention), -1), mass) for maps in (one, other))
     return (first & second).sum(axis=1) / (first | second).sum(axis=1)
 
 
@@ -118,14 +118,14 @@ def attention_record(found: Mapping[str, AttentionMaps], *, reference: str, imag
     """Attention of several networks to the same images, of which those at ``drawn`` are shown; overlaps of all of them."""
     home = found[reference]
     rows: list[AttentionRow] = []
-    for name, each in found.items():
-        overlaps = attention_overlap(each, home)
+    for name, maps in found.items():
+        overlaps = attention_overlap(maps, home)
         is_home = name == reference
         mean, low, high, reason = (None,) * 4 if is_home else mean_interval(overlaps, limits=(0.0, 1.0))
         rows.append(
             AttentionRow(
                 network=name,
-                attention=[drawn_cells(_from_0_to_1(each.attention[row])) for row in drawn],
+                attention=[drawn_cells(_from_0_to_1(maps.attention[row])) for row in drawn],
                 overlap=mean,
                 overlap_low=low,
                 overlap_high=high,
@@ -221,9 +221,9 @@ class _Tokens:
     def to_patches(self, matrix: Tensor, images: Tensor) -> Float[Tensor, "batch rows columns"]:
         """What asks attends to each patch."""
         to_patches = matrix[:, :, self._num_prefix :]
-        asked = to_patches[:, 0] if self._has_class else to_patches[:, self._num_prefix :].mean(dim=1)
-        rows, columns = self._size(asked.shape[1], images)
-        return asked.reshape(len(asked), rows, columns)
+        attention = to_patches[:, 0] if self._has_class else to_patches[:, self._num_prefix :].mean(dim=1)
+        rows, columns = self._size(attention.shape[1], images)
+        return attention.reshape(len(attention), rows, columns)
 
     def _size(self, number: int, images: Tensor) -> tuple[int, int]:
         if self._grid is not None and int(self._grid[0]) * int(self._grid[1]) == number:

@@ -77,5 +77,5 @@ def _keeps_statistics(layer: nn.Module) -> TypeGuard[nn.modules.batchnorm._Batch
     return isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.running_mean is not None
 
 
-def _same_statistics(one: nn.Module, other: nn.Module) -> bool:
-    return all(torch.equal(getattr(one, name).cpu(), getattr(other, name).cpu()) for name in ("running_mean", "running_var"))
+def _same_statistics(first: nn.Module, second: nn.Module) -> bool:
+    return all(torch.equal(getattr(first, name).cpu(), getattr(second, name).cpu()) for name in ("running_mean", "running_var"))

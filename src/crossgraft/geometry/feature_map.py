@@ -53,8 +53,8 @@ def density_on(
     Raises:
         NotApplicable: As ``kernel_density``.
     """
-    places = np.stack([axis.ravel() for axis in np.meshgrid(xs, ys)])
-    return kernel_density(points)(places).reshape(len(ys), len(xs))
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(xs, ys)])
+    return kernel_density(points)(grid).reshape(len(ys), len(xs))
 
 
 def overlap_of_densities(one: Plane, other: Plane) -> float:
@@ -76,11 +76,11 @@ def bhattacharyya_of_gaussians(one: Float64[np.ndarray, "num_images d"], other: 
     """
     from sklearn.covariance import ledoit_wolf
 
-    first, second = (ledoit_wolf(each)[0] for each in (one, other))
+    first, second = (ledoit_wolf(features)[0] for features in (one, other))
     middle = linalg.cho_factor((first + second) / 2, lower=True)
     apart = one.mean(axis=0) - other.mean(axis=0)
     log_det = 2 * np.log(np.diag(middle[0])).sum()
-    both = sum(np.linalg.slogdet(each)[1] for each in (first, second)) / 2
+    both = sum(np.linalg.slogdet(covariance)[1] for covariance in (first, second)) / 2
     distance = float(apart @ linalg.cho_solve(middle, apart)) / 8 + (log_det - both) / 2
     return float(np.exp(-max(distance, 0.0)))
 
@@ -144,7 +144,7 @@ def tsne_maps(features: Mapping[str, Features], *, seed: int = 0) -> dict[str, T
 
     Source: Figure 4 of RepSim, which gives no settings and no numbers; trustworthiness: Venna and Kaski, ICANN 2001.
     """
-    return {name: _map(name, each, seed) for name, each in features.items()}
+    return {name: _map(name, rows, seed) for name, rows in features.items()}
 
 
 def _map(name: str, features: Features, seed: int) -> TsneMap:
@@ -242,17 +242,17 @@ def feature_map(features: Mapping[str, Features], *, reference: str | None = Non
     """
     names = list(features)
     reference = _checked(features, names, reference)
-    rows = {name: np.asarray(each, dtype=np.float64) for name, each in features.items()}
+    rows = {name: np.asarray(matrix, dtype=np.float64) for name, matrix in features.items()}
     home = rows[reference]
     radius = float(np.sqrt(np.square(home - home.mean(axis=0)).sum(axis=1).mean()))
     if radius <= _LEAST_RADIUS * max(float(np.abs(home).max()), np.finfo(float).tiny):
         raise NotApplicable(f"the features of {reference} are the same for all images, so that nothing can be put beside them")
     mean, axes, shares = _components(np.concatenate(list(rows.values())))
-    points = {name: (each - mean) @ axes for name, each in rows.items()}
-    found: dict[str, MappedFeatures] = {}
+    points = {name: (matrix - mean) @ axes for name, matrix in rows.items()}
+    networks: dict[str, MappedFeatures] = {}
     for name in names:
         overlap, reason = _overlap(points[name], points[reference], name)
-        found[name] = MappedFeatures(
+        networks[name] = MappedFeatures(
             points[name],
             float(np.linalg.norm(points[name].mean(axis=0) - points[reference].mean(axis=0))),
             float(np.linalg.norm(rows[name].mean(axis=0) - home.mean(axis=0))) / radius,
@@ -260,21 +260,21 @@ def feature_map(features: Mapping[str, Features], *, reference: str | None = Non
             bhattacharyya_of_gaussians(rows[name], home) if bhattacharyya else None,
             reason,
         )
-    return FeatureMap(found, reference, shares)
+    return FeatureMap(networks, reference, shares)
 
 
 def feature_map_record(found: FeatureMap, *, images: str) -> FeatureMapRecord:
     """What is drawn and written: some points, and densities on one grid; ``images`` says what the images are."""
-    axes = grid_around(*(each.points for each in found.networks.values()))
+    axes = grid_around(*(mapped.points for mapped in found.networks.values()))
     xs, ys = (np.linspace(axis[0], axis[-1], _DRAWN_GRID) for axis in axes)
     rows: list[MappedNetworkRow] = []
-    for name, each in found.networks.items():
+    for name, mapped in found.networks.items():
         try:
-            density = density_on(each.points, xs, ys)
+            density = density_on(mapped.points, xs, ys)
             shares = drawn_cells(density / density.max())
         except NotApplicable:  # said beside the overlap, which has the same reason
             shares = None
-        written: dict[str, Any] = {**vars(each), "points": drawn_points(each.points), "density": shares}
+        written: dict[str, Any] = {**vars(mapped), "points": drawn_points(mapped.points), "density": shares}
         rows.append(MappedNetworkRow(network=name, **written))
     return FeatureMapRecord(
         reference=found.reference,
@@ -293,11 +293,11 @@ def _checked(features: Mapping[str, Features], names: list[str], reference: str 
     reference = names[0] if reference is None else reference
     if reference not in features:
         raise UsageError(f"The reference {reference} is none of the networks: {', '.join(names)}.")
-    for name, each in features.items():
-        finite_features(each, name)
-        if each.shape != features[reference].shape:
+    for name, matrix in features.items():
+        finite_features(matrix, name)
+        if matrix.shape != features[reference].shape:
             raise DataError(
-                f"Features of {name} are {each.shape[0]}×{each.shape[1]}, those of {reference} "
+                f"Features of {name} are {matrix.shape[0]}×{matrix.shape[1]}, those of {reference} "
                 f"{features[reference].shape[0]}×{features[reference].shape[1]}; a common plane needs the same images and widths."
             )
     return reference

@@ -85,9 +85,9 @@ def first_layer_filters(network: Network, *, layer: str | None = None, seed: int
             f"the filters of {name} have {height}×{width} pixels; below {LEAST_SIDE_PIXELS}×{LEAST_SIDE_PIXELS} a Gabor "
             "function fits anything"
         )
-        num_flat = sum(_is_flat(pattern_of(each)) for each in filters)
+        num_flat = sum(_is_flat(pattern_of(filter_)) for filter_ in filters)
         return FirstLayerFilters(name, filters, None, None, None, num_flat, reason)
-    r2 = np.array([gabor_r2(pattern_of(each)) for each in filters])
+    r2 = np.array([gabor_r2(pattern_of(filter_)) for filter_ in filters])
     known = r2[np.isfinite(r2)]
     return FirstLayerFilters(
         name,
@@ -104,15 +104,15 @@ def filter_row(name: str, found: FirstLayerFilters) -> FilterRow:
     """What is drawn and written of the network called ``name``: its first filters as grey patterns, the likeness of all."""
     height, width = found.filters.shape[2:]
     most = max(_FEWEST_DRAWN, min(_MOST_DRAWN, _MOST_CELLS // (height * width)))
-    patterns = [pattern_of(each) for each in found.filters[:most]]
+    patterns = [pattern_of(filter_) for filter_ in found.filters[:most]]
     return FilterRow(
         network=name,
         layer=found.layer,
         num_filters=len(found.filters),
         height_pixels=height,
         width_pixels=width,
-        patterns=[drawn_cells(each / (np.abs(each).max() or 1.0)) for each in patterns],
-        r2=[] if found.r2 is None else [float(each) if math.isfinite(each) else None for each in found.r2[:most]],
+        patterns=[drawn_cells(pattern / (np.abs(pattern).max() or 1.0)) for pattern in patterns],
+        r2=[] if found.r2 is None else [float(value) if math.isfinite(value) else None for value in found.r2[:most]],
         gabor_likeness=found.gabor_likeness,
         random_likeness=found.random_likeness,
         num_flat=found.num_flat,
@@ -142,9 +142,9 @@ def gabor_r2(filter_: Filter) -> float:
     explained = np.square(bases @ wanted).sum(axis=1)  # orthonormal bases: the linear part solved exactly
     best = 0.0
     low, high = _bounds(*filter_.shape)
-    for place in np.argsort(explained)[::-1][:_BEST_STARTS]:
+    for index in np.argsort(explained)[::-1][:_BEST_STARTS]:
         fitted = optimize.least_squares(
-            lambda at: _residual(at, wanted, filter_.shape), starts[place], bounds=(low, high), max_nfev=40
+            lambda at: _residual(at, wanted, filter_.shape), starts[index], bounds=(low, high), max_nfev=40
         )
         best = max(best, 1 - 2 * float(fitted.cost) / float(wanted @ wanted))
     return min(max(best, float(explained.max()) / float(wanted @ wanted)), 1.0)
@@ -174,14 +174,14 @@ def _residual(at: np.ndarray, wanted: np.ndarray, shape: tuple[int, int]) -> Flo
 @cache
 def _starts(height: int, width: int) -> tuple[Float64[np.ndarray, "starts 6"], Float64[np.ndarray, "starts 3 pixels"]]:
     side = min(height, width)
-    places = [(height - 1) / 2 + share * height / 4 for share in (-1, 0, 1)]
+    centres = [(height - 1) / 2 + share * height / 4 for share in (-1, 0, 1)]
     others = [(width - 1) / 2 + share * width / 4 for share in (-1, 0, 1)]
     angles = [math.pi * k / _NUM_ANGLES for k in range(_NUM_ANGLES)]
     starts = np.array(
         [
             (x, y, angle, frequency, share * side, 1.0)
             for x in others
-            for y in places
+            for y in centres
             for angle in angles
             for frequency in _FREQUENCIES
             for share in _WIDTHS
@@ -204,10 +204,10 @@ def _of_random_filters(height: int, width: int, seed: int) -> float:
 
 
 def _first_convolution(module: nn.Module, layer: str | None) -> tuple[str, nn.Conv2d]:
-    found = {name: each for name, each in module.named_modules() if isinstance(each, nn.Conv2d)}
-    if layer is not None and layer not in found:
-        raise UsageError(f"{layer} is no two-dimensional convolution of the network. Known: {', '.join(found) or 'none'}.")
-    if not found:
+    convolutions = {name: child for name, child in module.named_modules() if isinstance(child, nn.Conv2d)}
+    if layer is not None and layer not in convolutions:
+        raise UsageError(f"{layer} is no two-dimensional convolution of the network. Known: {', '.join(convolutions) or 'none'}.")
+    if not convolutions:
         raise UsageError(f"A {type(module).__name__} has no two-dimensional convolution, and so no filters to look at.")
-    name = next(iter(found)) if layer is None else layer
-    return name, found[name]
+    name = next(iter(convolutions)) if layer is None else layer
+    return name, convolutions[name]

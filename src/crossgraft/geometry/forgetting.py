@@ -111,13 +111,13 @@ def forgetting_of_features(
     reference = next(iter(train)) if reference is None else reference
     counts = np.unique(train_classes, return_counts=True)
     common = counts[0][counts[1].argmax()]
-    right = {name: probe_is_right(each, test[name], train_classes, test_classes, name=name) for name, each in train.items()}
+    right = {name: probe_is_right(rows, test[name], train_classes, test_classes, name=name) for name, rows in train.items()}
     bodies: dict[str, ProbedBody] = {}
     rows: list[ProbeRow] = []
-    for name, each in right.items():
-        own = accuracy(each, groups)
-        change = None if name == reference else accuracy_difference(each, right[reference], groups)
-        bodies[name] = ProbedBody(own, each, change)
+    for name, is_right in right.items():
+        own = accuracy(is_right, groups)
+        change = None if name == reference else accuracy_difference(is_right, right[reference], groups)
+        bodies[name] = ProbedBody(own, is_right, change)
         difference, _, low, high = change or (None,) * 4
         rows.append(
             ProbeRow(

@@ -120,7 +120,7 @@ def refuse_other_network(before: Mapping[str, Tensor], after: Mapping[str, Tenso
     differing = [name for name in {**before, **after} if shape_in_words(before, name) != shape_in_words(after, name)]
     if differing:
         name = differing[0]
-        at_start, at_end = (shape_in_words(each, name) for each in (before, after))
+        at_start, at_end = (shape_in_words(state, name) for state in (before, after))
         raise UsageError(
             f"The two networks are not built alike, so there is nothing between them: {name} is "
             f"{at_start} at the start and {at_end} at the end ({len(differing)} tensors differ). "
@@ -204,15 +204,15 @@ def features_and_loss(
 ) -> tuple[Float32[np.ndarray, "num_images num_features"], float]:
     """Penultimate features, and the mean of the usual loss, from one pass."""
     read = network.features_and_logits
-    said = list(run_pass(network, images.batches(batch_size), read=read, like=weight_of(network), full_precision=True))
-    logits = torch.cat([each.logits.float().cpu() for each in said])
+    outputs = list(run_pass(network, images.batches(batch_size), read=read, like=weight_of(network), full_precision=True))
+    logits = torch.cat([output.logits.float().cpu() for output in outputs])
     loss: Float64[np.ndarray, " num_images"] = usual_loss(targets)(logits, targets).double().numpy()
-    return torch.cat([each.features.float().cpu() for each in said]).numpy(), finite_loss(float(loss.mean()))
+    return torch.cat([output.features.float().cpu() for output in outputs]).numpy(), finite_loss(float(loss.mean()))
 
 
 def _similarity(reference: np.ndarray, features: np.ndarray) -> tuple[float | None, float | None]:
     try:
-        found = both_linear_cka(reference, features)
+        cka = both_linear_cka(reference, features)
     except NotApplicable:  # features that are the same for all images are shown as a gap
         return None, None
-    return found.biased, found.debiased
+    return cka.biased, cka.debiased

@@ -36,9 +36,9 @@ def sharpness_section(source: Source[SharpnessRecord]) -> Section:
     """The rise of the loss within the ball, after one step and after several."""
     record = source.record
     series = ["one step", f"best of {counted(record.steps, 'step')}"]
-    rows = [DotRow(each.network, (each.one_step, each.many_steps)) for each in record.rows]
+    rows = [DotRow(row.network, (row.one_step, row.many_steps)) for row in record.rows]
     draw = partial(dot_rows_figure, rows, series, x_label="Rise of the loss (sharpness)")
-    flattest = min(record.rows, key=lambda each: each.many_steps)
+    flattest = min(record.rows, key=lambda row: row.many_steps)
     summed = " The loss is summed over labels." if record.sums_labels else ""
     answer = (
         f"{flattest.network} is the flattest: its loss rises by {_format(record)(flattest.many_steps)} at most."
@@ -56,12 +56,12 @@ def sharpness_section(source: Source[SharpnessRecord]) -> Section:
 
 
 def _format(record: SharpnessRecord) -> NumberFormat:
-    return NumberFormat.for_column([each.one_step for each in record.rows] + [each.many_steps for each in record.rows])
+    return NumberFormat.for_column([row.one_step for row in record.rows] + [row.many_steps for row in record.rows])
 
 
 def _sharpness_table(record: SharpnessRecord) -> Table:
     rises = _format(record)
-    has_batches = any(each.per_batch is not None for each in record.rows)
+    has_batches = any(row.per_batch is not None for row in record.rows)
     return table_of(
         record.rows,
         [
@@ -89,7 +89,7 @@ def path_section(source: Source[InterpolationPathRecord]) -> Section:
         f"Of {counted(inside, 'network')} between {record.start} and {record.end}, {between} "
         f"{'has' if between == 1 else 'have'} both loss and similarity between those of the two ends."
     )
-    gaps = not all(record.is_joined(place) for place in range(len(record.points) - 1))
+    gaps = not all(record.is_joined(index) for index in range(len(record.points) - 1))
     caption = (
         f"Each dot is a network that was measured on {counted(record.num_images, 'image')}; thin level lines are the values of "
         "the ends. Proposition 8 of RepSim promises networks between both pairs of lines on some path, not on this straight one."
@@ -143,7 +143,7 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
     )
     title = "Where the networks look, over all blocks" if record.is_rollout else "Where the networks look"
     shown = {number + 1: number for number in record.drawn}
-    pictures = {f"Image {each.row}": [each.png_base64] for each in source.thumbnails if each.row in shown}
+    pictures = {f"Image {thumbnail.row}": [thumbnail.png_base64] for thumbnail in source.thumbnails if thumbnail.row in shown}
     blocks: list[Block] = [Gallery(pictures, noun="row", in_columns=True)] if pictures else []
     others = [row for row in record.networks if row.network != record.reference]
     blocks.append(figure_for_screens(partial(attention_figure, record), identifier=f"{source.prefix}{name}", caption=caption))
@@ -168,7 +168,7 @@ def attention_section(source: Source[AttentionRecord], *, name: str = "attention
 def filters_section(source: Source[FiltersRecord]) -> Section:
     """Filters of each network, and how much they look like Gabor filters."""
     record = source.record
-    drawings = [filters_figure(row, identifier=f"{source.prefix}filters-{place}") for place, row in enumerate(record.networks)]
+    drawings = [filters_figure(row, identifier=f"{source.prefix}filters-{index}") for index, row in enumerate(record.networks)]
     has_fits = any(row.r2 for row in record.networks)
     caption = (
         "First filters of the first convolution, as the pattern that their input channels share: orange above, blue below its "
@@ -339,9 +339,9 @@ def forgetting_section(source: Source[ForgettingRecord]) -> Section:
 def _forgotten(record: ForgettingRecord) -> str:
     lost = [row.network for row in record.rows if row.difference_high is not None and row.difference_high < 0]
     gained = [row.network for row in record.rows if row.difference_low is not None and row.difference_low > 0]
-    said = [
+    phrases = [
         f"{joined(lost)} {'tells' if len(lost) == 1 else 'tell'} less of {record.data} than {record.reference}" if lost else "",
         f"{joined(gained)} {'tells' if len(gained) == 1 else 'tell'} more of it" if gained else "",
     ]
-    found = "; ".join(each for each in said if each)
-    return f"{found}." if found else f"No body tells clearly less of {record.data} than {record.reference}."
+    answer = "; ".join(phrase for phrase in phrases if phrase)
+    return f"{answer}." if answer else f"No body tells clearly less of {record.data} than {record.reference}."

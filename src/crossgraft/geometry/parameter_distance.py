@@ -158,7 +158,7 @@ def _distance(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], norm_of:
     ).sum()
     norm = math.sqrt(sum(float(value.cpu().double().square().sum()) for value in norm_of.values()))
     if not bool(torch.isfinite(squares)) or not math.isfinite(norm):
-        bad = [name for name in ours if not all(_is_finite(each[name]) for each in (ours, theirs, norm_of))]
+        bad = [name for name in ours if not all(weights[name].isfinite().all() for weights in (ours, theirs, norm_of))]
         raise DataError(
             f"{', '.join(bad[:1]) or 'A layer'} holds NaN, infinite or huge weights. Train again, or restore the file."
         )
@@ -167,20 +167,16 @@ def _distance(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor], norm_of:
     return ParameterDistance(l2=l2, rms=l2 / math.sqrt(number), relative=relative, num_weights=number)
 
 
-def _is_finite(weights: Tensor) -> bool:
-    return bool(torch.isfinite(weights).all())
-
-
 def _refuse_other_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
     differing = [name for name in {**ours, **theirs} if shape_in_words(ours, name) != shape_in_words(theirs, name)]
     if not differing:
         return
     name = differing[0]
-    other: Sequence[str] = nearest_names(name, theirs if name in ours else ours) if name not in ours or name not in theirs else ()
-    near = f" Nearest there: {', '.join(other)}." if other else ""
-    one, another = (shape_in_words(each, name) for each in (ours, theirs))
+    names: Sequence[str] = nearest_names(name, theirs if name in ours else ours) if name not in ours or name not in theirs else ()
+    near = f" Nearest there: {', '.join(names)}." if names else ""
+    shape, other_shape = (shape_in_words(weights, name) for weights in (ours, theirs))
     raise UsageError(
-        f"The networks are of different architectures: {name} is {one} in one and {another} in the "
+        f"The networks are of different architectures: {name} is {shape} in one and {other_shape} in the "
         f"other ({len(differing)} weights differ).{near} Compare networks that are built alike."
     )
 
@@ -235,13 +231,13 @@ def centre_quality(
     missing = [name for name in runs if name not in test]
     if missing:
         raise UsageError(f"There are no test images of {', '.join(missing)}. Give those of each task (test=).")
-    found: dict[str, TaskAtCentre] = {}
+    tasks: dict[str, TaskAtCentre] = {}
     stages = reporter or Reporter(quiet=True)
     with stages.stage("Measuring the centre under each head", total=len(runs), unit="tasks") as stage:
         for name, run in runs.items():
-            found[name] = _compare(run, _centre_for(name, runs, train, batch_norm), test[name], batch_size)
+            tasks[name] = _compare(run, _centre_for(name, runs, train, batch_norm), test[name], batch_size)
             stage.advance()
-    return found
+    return tasks
 
 
 def _centre_for(
@@ -249,7 +245,7 @@ def _centre_for(
 ) -> Classifier:
     centre = with_body_at_centre(runs[name], runs)
     others = [run for run in runs.values() if run is not runs[name]]
-    moved = sorted({layer for other in others for layer in moved_batch_norms(runs[name].body, other.body)})
+    moved = sorted({layer for run in others for layer in moved_batch_norms(runs[name].body, run.body)})
     layers = [f"body.{layer}" for layer in moved]
     if not layers:
         return centre
@@ -264,16 +260,16 @@ def _centre_for(
     with torch.no_grad():
         for layer in layers:
             for statistic in ("running_mean", "running_var"):
-                each = torch.stack([getattr(run.get_submodule(layer), statistic).double() for run in runs.values()])
-                getattr(centre.get_submodule(layer), statistic).copy_(each.mean(dim=0))
+                stacked = torch.stack([getattr(run.get_submodule(layer), statistic).double() for run in runs.values()])
+                getattr(centre.get_submodule(layer), statistic).copy_(stacked.mean(dim=0))
     return centre
 
 
 def _compare(own: Classifier, centre: Classifier, images: Dataset, batch_size: int) -> TaskAtCentre:
     prepared = NetworkImages(images, own)
     probabilities = [_probabilities(network, prepared, images, batch_size) for network in (own, centre)]
-    first, second = (_primary(each, images) for each in probabilities)
-    right = [images.task.shares_right(images.task.decide(each), images.targets) for each in probabilities]
+    first, second = (_primary(predicted, images) for predicted in probabilities)
+    right = [images.task.shares_right(images.task.decide(predicted), images.targets) for predicted in probabilities]
     return TaskAtCentre(first, second, accuracy_difference(right[1], right[0], images.groups))
 
 

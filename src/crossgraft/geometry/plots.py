@@ -129,20 +129,20 @@ def filters_figure(row: FilterRow, *, identifier: str) -> Markup:
     def paint(figure: Figure) -> None:
         title = shortened(f"{row.network}: {row.layer}", int(_WIDTH / PIXELS_PER_CHARACTER))
         figure.text(0, 1 - 4 / height, title, va="top")
-        for place, pattern in enumerate(row.patterns):
-            left = (place % in_row) * (side + _FILTERS_GAP)
-            top = _FILTERS_TOP + (place // in_row) * (side + _FILTERS_GAP + label)
+        for index, pattern in enumerate(row.patterns):
+            left = (index % in_row) * (side + _FILTERS_GAP)
+            top = _FILTERS_TOP + (index // in_row) * (side + _FILTERS_GAP + label)
             axes = figure.add_axes((left / _WIDTH, 1 - (top + side) / height, side / _WIDTH, side / height))
             values = np.asarray(pattern)
             draw_cells(axes, values, OKABE_ITO[1], side_pixels=side, levels=_LEVELS)
             draw_cells(axes, -values, OKABE_ITO[0], side_pixels=side, levels=_LEVELS)
             if row.r2:
-                r2 = row.r2[place]
+                r2 = row.r2[index]
                 text = "flat" if r2 is None else f"{r2:.2f}"
                 axes.set_xlabel(text, fontsize=SMALL_PIXELS - 1, labelpad=1)
 
-    said = f"First {len(row.patterns)} of {row.num_filters} filters of {row.layer} in {row.network}."
-    return draw(_WIDTH, height, paint, identifier=identifier, label=said)
+    summary = f"First {len(row.patterns)} of {row.num_filters} filters of {row.layer} in {row.network}."
+    return draw(_WIDTH, height, paint, identifier=identifier, label=summary)
 
 
 _FEATURE_MAP_IN_ROW = 3
@@ -152,7 +152,7 @@ _FEATURE_MAP_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of the largest density
 
 class _Panel(NamedTuple):
     name: str
-    said: str
+    caption: str
     draw: Callable[[Axes], None]
 
 
@@ -164,7 +164,7 @@ def feature_map_figure(record: FeatureMapRecord, *, identifier: str, is_wide: bo
         identifier: Unique on the page.
         is_wide: Whether three panels stand beside each other, or one.
     """
-    home = next(each for each in record.networks if each.network == record.reference)
+    home = next(network for network in record.networks if network.network == record.reference)
 
     def painter(row: MappedNetworkRow) -> Callable[[Axes], None]:
         def paint(axes: Axes) -> None:
@@ -227,14 +227,14 @@ def _drawn(panels: Sequence[_Panel], label: str, *, identifier: str, is_wide: bo
     height = _HEIGHT * math.ceil(len(panels) / in_row)
 
     def paint(figure: Figure) -> None:
-        for place, panel in enumerate(panels):
-            left = panel_width * (place % in_row) + _FEATURE_MAP_LEFT
-            bottom = height - _HEIGHT * (place // in_row + 1) + _BOTTOM
+        for index, panel in enumerate(panels):
+            left = panel_width * (index % in_row) + _FEATURE_MAP_LEFT
+            bottom = height - _HEIGHT * (index // in_row + 1) + _BOTTOM
             size = (panel_width - _FEATURE_MAP_LEFT - _RIGHT, _HEIGHT - _FEATURE_MAP_TOP - _BOTTOM)
             axes = figure.add_axes((left / width, bottom / height, size[0] / width, size[1] / height))
             panel.draw(axes)
             axes.set_title(shortened(panel.name, int(size[0] / PIXELS_PER_CHARACTER)), loc="left", pad=21)
-            axes.text(0, 1.025, panel.said, transform=axes.transAxes, fontsize=SMALL_PIXELS, va="bottom")
+            axes.text(0, 1.025, panel.caption, transform=axes.transAxes, fontsize=SMALL_PIXELS, va="bottom")
 
     return draw(width, height, paint, identifier=identifier, label=label)
 
@@ -277,9 +277,9 @@ def interpolation_path_figure(record: InterpolationPathRecord, *, identifier: st
     width, height = (828, _PANEL_HEIGHT) if is_wide else (340, 2 * _PANEL_HEIGHT)
     panel = width / 2 if is_wide else width
     alphas = [point.alpha for point in record.points]
-    joined = [record.is_joined(place) for place in range(len(alphas) - 1)]
+    joined = [record.is_joined(index) for index in range(len(alphas) - 1)]
 
-    def place(figure: Figure, number: int) -> Axes:
+    def axes_at(figure: Figure, number: int) -> Axes:
         left = (panel * number if is_wide else 0) + _INTERPOLATION_PATH_LEFT
         bottom = (0 if is_wide else _PANEL_HEIGHT * (1 - number)) + _INTERPOLATION_PATH_BOTTOM
         size = (
@@ -289,7 +289,7 @@ def interpolation_path_figure(record: InterpolationPathRecord, *, identifier: st
         return figure.add_axes((left / width, bottom / height, size[0] / width, size[1] / height))
 
     def paint(figure: Figure) -> None:
-        loss, alike = place(figure, 0), place(figure, 1)
+        loss, alike = axes_at(figure, 0), axes_at(figure, 1)
         _draw(loss, alphas, [point.loss for point in record.points], joined, OKABE_ITO[1], "o", "loss")
         _draw(alike, alphas, [point.cka for point in record.points], joined, OKABE_ITO[0], "o", "CKA")
         debiased = [point.cka_debiased for point in record.points]
@@ -311,10 +311,10 @@ def _draw(
 ) -> None:
     """Dots at what was measured; of the end points a thin level line, between which Proposition 8 looks."""
     look: dict[str, Any] = {"color": colour, "linewidth": 1.6, "zorder": 2}
-    for place, is_joined in enumerate(joined):
-        pair = values[place : place + 2]
+    for index, is_joined in enumerate(joined):
+        pair = values[index : index + 2]
         if is_joined and all(_is_finite(value) for value in pair):
-            axes.plot(alphas[place : place + 2], [value or 0.0 for value in pair], **look)
+            axes.plot(alphas[index : index + 2], [value or 0.0 for value in pair], **look)
     known = [(alpha, value) for alpha, value in zip(alphas, values, strict=True) if value is not None and _is_finite(value)]
     axes.plot(
         [alpha for alpha, _ in known],

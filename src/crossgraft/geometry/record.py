@@ -233,5 +233,5 @@ class ForgettingRecord(Record):
     rows: list[ProbeRow]
 
 
-def _is_between(value: float | None, one: float | None, other: float | None) -> bool:
-    return value is not None and one is not None and other is not None and min(one, other) < value < max(one, other)
+def _is_between(value: float | None, start: float | None, end: float | None) -> bool:
+    return value is not None and start is not None and end is not None and min(start, end) < value < max(start, end)

@@ -124,13 +124,13 @@ def _measured(climb: _Climb, prepared: NetworkImages, labels: Tensor, parts: Seq
     rho, steps = climb.rho, climb.steps
     batches = _Batches(prepared, labels, parts)
     if not per_batch:
-        found = climb.from_here(batches)
-        return Sharpness(found.value, found.loss, found.gradient_norm, rho * found.gradient_norm, rho, steps, False, len(labels))
-    each = [climb.from_here(_Batches(prepared, labels, [part])) for part in parts]
+        top = climb.from_here(batches)
+        return Sharpness(top.value, top.loss, top.gradient_norm, rho * top.gradient_norm, rho, steps, False, len(labels))
+    tops = [climb.from_here(_Batches(prepared, labels, [part])) for part in parts]
     shares = [len(labels[part]) / len(labels) for part in parts]
     value, level, norm = (
         sum(share * number for share, number in zip(shares, numbers, strict=True))
-        for numbers in ([one.value for one in each], [one.loss for one in each], [one.gradient_norm for one in each])
+        for numbers in ([top.value for top in tops], [top.loss for top in tops], [top.gradient_norm for top in tops])
     )
     return Sharpness(value, level, norm, rho * norm, rho, steps, True, len(labels))
 
@@ -149,7 +149,7 @@ class _Batches:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Top:
     value: float
     loss: float
     gradient_norm: float
@@ -161,14 +161,14 @@ class _Climb:
     def __init__(self, network: Network, loss: PerImage, rho: float, steps: int, on_images: Callable[[int], object]) -> None:
         self._network, self._loss, self.rho, self.steps = module_of(network), loss, rho, steps
         self._on_images = on_images
-        self._weights = [each for each in self._network.parameters() if each.is_floating_point()]
+        self._weights = [weight for weight in self._network.parameters() if weight.is_floating_point()]
         if not self._weights:
             raise UsageError("The network has no weights that could be moved.")
 
-    def from_here(self, batches: _Batches) -> _Found:
+    def from_here(self, batches: _Batches) -> _Top:
         loss, gradient = self._loss_and_gradient(batches)
         first_norm = norm = _length(gradient)
-        best, shift = loss, [torch.zeros_like(each) for each in gradient]
+        best, shift = loss, [torch.zeros_like(tensor) for tensor in gradient]
         with _weights_kept(self._weights) as kept:
             for step in range(self.steps):
                 if norm == 0:  # a flat place, where no direction leads up
@@ -187,12 +187,12 @@ class _Climb:
                     total = sum(float(loss) for loss in self._losses(batches, graph=False))
                     there = finite_loss(total / batches.num_images)
                 best = max(best, there)
-        return _Found(best - loss, loss, first_norm)
+        return _Top(best - loss, loss, first_norm)
 
     def _loss_and_gradient(self, batches: _Batches) -> tuple[float, list[Tensor]]:
         """Mean over images, both."""
         n, total = batches.num_images, 0.0
-        sums = [torch.zeros_like(each) for each in self._weights]
+        sums = [torch.zeros_like(weight) for weight in self._weights]
         with gradients_on(by=self._weights):
             for loss in self._losses(batches, graph=True):
                 for already, part in zip(sums, _gradients(loss, self._weights), strict=True):
@@ -225,13 +225,13 @@ def _gradients(loss: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor | None, 
 
 
 def _length(vectors: Sequence[Tensor]) -> float:
-    return math.sqrt(sum(float(each.double().square().sum()) for each in vectors))
+    return math.sqrt(sum(float(vector.double().square().sum()) for vector in vectors))
 
 
 @contextmanager
 def _weights_kept(weights: Sequence[Tensor]) -> Generator[list[Tensor]]:
     """Copies of ``weights``, which have the same bits again after the block, however it ends."""
-    kept = [each.detach().clone() for each in weights]
+    kept = [weight.detach().clone() for weight in weights]
 
     def put_back() -> None:
         with torch.no_grad():

@@ -135,9 +135,9 @@ class Backbone:
             UsageError: A layer does not run, or returns no tensor.
         """
         taps = {layer: Tap(layer, run="last") for layer in layers}
-        with torch.no_grad(), Taps(self.module, taps.values()) as found:
+        with torch.no_grad(), Taps(self.module, taps.values()) as tapped:
             self.read_out(self._accept(images))
-        return {layer: found[tap] for layer, tap in taps.items()}
+        return {layer: tapped[tap] for layer, tap in taps.items()}
 
     def read_out(self, images: Images) -> BackboneOutput:
         """As a call, for images on the backbone's device and as part of the graph."""
@@ -153,9 +153,9 @@ class Backbone:
 
     def around(self, module: nn.Module) -> Backbone:
         """The same backbone around another network of the same structure; facts about weights stay those of this one."""
-        other = copy.copy(self)
-        other.module = module
-        return other
+        twin = copy.copy(self)
+        twin.module = module
+        return twin
 
     def probe_image(self) -> Tensor:
         """One image with every value between -1 and 1."""

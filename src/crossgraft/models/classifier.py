@@ -89,9 +89,9 @@ def read_recipe(values: Mapping[str, object]) -> ClassifierRecipe:
         first = error.errors()[0]
         reason = first["msg"].rstrip(".")
         # what one value must be says nothing of the value; a check of several values names it itself
-        found = "" if isinstance(first["input"], Mapping) else f"; found {shown_value(first['input'])}"
+        instead = "" if isinstance(first["input"], Mapping) else f"; found {shown_value(first['input'])}"
         raise DataError(
-            f"The description of the fine-tuned network is damaged: {'.'.join(map(str, first['loc']))}: {reason}{found}. "
+            f"The description of the fine-tuned network is damaged: {'.'.join(map(str, first['loc']))}: {reason}{instead}. "
             "Fine-tune again, or restore the file."
         ) from error
 

@@ -31,7 +31,7 @@ def checkpoint_stem(path: Path) -> str:
     >>> checkpoint_stem(Path("weights/resnet18.a1_in1k.pth.tar"))
     'resnet18.a1_in1k'
     """
-    suffix = next((each for each in _ALL_SUFFIXES if path.name.lower().endswith(each)), "")
+    suffix = next((ending for ending in _ALL_SUFFIXES if path.name.lower().endswith(ending)), "")
     return path.name.removesuffix(path.name[len(path.name) - len(suffix) :]) if suffix else path.name
 
 

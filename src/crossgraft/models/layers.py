@@ -48,13 +48,13 @@ def parameter_depths(names: Iterable[str], blocks: Sequence[str]) -> dict[str, i
     """
     names = list(names)
     owners = [next((i for i, block in enumerate(blocks) if name.startswith(f"{block}.")), None) for name in names]
-    last = max((place for place, owner in enumerate(owners) if owner is not None), default=-1)
+    last = max((index for index, owner in enumerate(owners) if owner is not None), default=-1)
     depths: dict[str, int] = {}
     depth = 0
-    for place, (name, owner) in enumerate(zip(names, owners, strict=True)):
+    for index, (name, owner) in enumerate(zip(names, owners, strict=True)):
         if owner is not None:
             depth = owner + 1
-        elif place > last:
+        elif index > last:
             depth = len(blocks) + 1
         depths[name] = depth
     return depths
@@ -62,19 +62,19 @@ def parameter_depths(names: Iterable[str], blocks: Sequence[str]) -> dict[str, i
 
 def _walk(parent: nn.Module, prefix: str, *, inside_list: bool) -> list[tuple[str, bool]]:
     """Name of every block below ``parent``, and whether it stands in a list or is an attribute of the network."""
-    found: list[tuple[str, bool]] = []
+    blocks: list[tuple[str, bool]] = []
     children = list(parent.named_children())
     # of one class either all are stages or none is, so that the last of a row is not larger than the others
     whole = {type(child) for _, child in children if not _is_stage(child)}
     for name, child in children:
         path = prefix + name
         if isinstance(child, CONTAINERS) or type(child) not in whole:
-            found += _walk(child, f"{path}.", inside_list=True)
+            blocks += _walk(child, f"{path}.", inside_list=True)
         elif not inside_list and _is_wrapper(child, parent):
-            found += _walk(child, f"{path}.", inside_list=False)
+            blocks += _walk(child, f"{path}.", inside_list=False)
         elif _is_block(child):
-            found.append((path, inside_list))
-    return found
+            blocks.append((path, inside_list))
+    return blocks
 
 
 def _is_block(module: nn.Module) -> bool:
@@ -137,11 +137,11 @@ def main_layers(module: nn.Module, gives_tensor: Collection[str]) -> tuple[str, 
             path = prefix + name
             if isinstance(child, _WITHOUT_EFFECT):
                 continue
-            found = len(names)
+            num_before = len(names)
             is_container = isinstance(child, CONTAINERS) and len(child) > 0
             if is_container or path not in gives_tensor or count_parameters(child) > large:
                 walk(child, f"{path}.")
-            if len(names) == found and path in gives_tensor and not isinstance(child, CONTAINERS):
+            if len(names) == num_before and path in gives_tensor and not isinstance(child, CONTAINERS):
                 names.append(path)
 
     walk(module, "")

@@ -72,13 +72,13 @@ def load_backbone(
             raise MissingWeightsError(explain_missing(str(error), spec.source, folder)) from error
     if library is None:
         kwargs = spec.kwargs
-        module, said = _load_factory(spec, seed)
+        module, description = _load_factory(spec, seed)
     else:
-        kwargs, module, said = _load_from_library(library, spec, seed, weights)
+        kwargs, module, description = _load_from_library(library, spec, seed, weights)
     if spec.weights == RANDOM and not for_training:
         open_branches(module, seed, source=spec.source)
     preprocessing = resolve_preprocessing(
-        said, spec.preprocessing, model=spec.name, image_size=image_size, resize_policy=resize_policy
+        description, spec.preprocessing, model=spec.name, image_size=image_size, resize_policy=resize_policy
     )
     if library is not None:
         library.accept_input_size(module, preprocessing, source=spec.source, kwargs=spec.kwargs)
@@ -89,7 +89,7 @@ def load_backbone(
         source="factory" if library is None else "checkpoint" if spec.has_checkpoint else library.name,
         preprocessing=preprocessing,
         family=spec.family or family_of(spec.source),
-        licence=spec.licence or _text(said.get("license")),
+        licence=spec.licence or _text(description.get("license")),
         architecture_key=spec.architecture_key,
         device=device,
         network=network_recipe(spec.source, kwargs),
@@ -100,15 +100,15 @@ def _load_from_library(
     library: ModelLibrary, spec: ModelSpec, seed: int, pretrained_file: Path | None
 ) -> tuple[Mapping[str, object], nn.Module, Mapping[str, object]]:
     """Arguments of the architecture, the network, and what the library says about it."""
-    said = library.describe(spec.source, spec.kwargs)
+    description = library.describe(spec.source, spec.kwargs)
     if spec.weights == RANDOM:
-        said.pop("license", None)  # nobody's weights
+        description.pop("license", None)  # nobody's weights
         module = build_random(lambda: library.build(spec.source, spec.kwargs), seed, source=spec.source)
-        return spec.kwargs, module, said
+        return spec.kwargs, module, description
     if pretrained_file is not None:
         module = build_seeded(lambda: library.build_pretrained(spec.source, spec.kwargs, pretrained_file), seed)
-        return spec.kwargs, module, said
-    said.pop("license", None)  # of the library's weights, not of this file's
+        return spec.kwargs, module, description
+    description.pop("license", None)  # of the library's weights, not of this file's
     path = Path(str(spec.weights))
     state = read_state_dict(path, key=spec.weights_key, prefix=spec.weights_prefix)
     kwargs = dict(spec.kwargs)
@@ -117,7 +117,7 @@ def _load_from_library(
         kwargs |= {} if num_classes is None else {"num_classes": num_classes}
     module = build_seeded(lambda: library.build(spec.source, kwargs), seed)
     load_weights(module, library.adapt_state(state), file=path.name, model=f"{spec.name} ({spec.architecture})")
-    return kwargs, module, said
+    return kwargs, module, description
 
 
 def _load_factory(spec: ModelSpec, seed: int) -> tuple[nn.Module, Mapping[str, object]]:

@@ -28,14 +28,14 @@ def with_models_here(line: str, purpose: str) -> Following:
 def new_folder(name: str) -> str:
     """``name``, or where that is there already the first of ``name-2``, ``name-3`` … that is not."""
     names = (name if number == 1 else f"{name}-{number}" for number in count(1))
-    return next(each for each in names if not Path(each).exists())
+    return next(name for name in names if not Path(name).exists())
 
 
 def _are_here() -> bool:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     hub = (path for name in DEFAULT_ZOO for path in Path(HF_HUB_CACHE).glob(f"models--timm--{name}*"))
-    if not any(any(place) for place in (hub, _torch_cache().glob("*"))):
+    if not any(any(files) for files in (hub, _torch_cache().glob("*"))):
         return False  # said without timm, which takes long to import
     from crossgraft.models.zoo import models_here
 

@@ -101,8 +101,8 @@ def _linear_head(module: nn.Module) -> str | None:
 def linear_heads(module: nn.Module) -> list[str]:
     """Names of the linear layers in what timm's ``get_classifier`` gives; several in a distilled network."""
     get_classifier = getattr(module, "get_classifier", None)
-    given = get_classifier() if callable(get_classifier) else ()
-    heads = [head for head in (given if isinstance(given, Sequence) else (given,)) if isinstance(head, nn.Module)]
+    classifier = get_classifier() if callable(get_classifier) else ()
+    heads = [head for head in (classifier if isinstance(classifier, Sequence) else (classifier,)) if isinstance(head, nn.Module)]
     layers = {id(layer) for head in heads for layer in head.modules() if isinstance(layer, nn.Linear)}
     return [name for name, layer in module.named_modules() if id(layer) in layers]
 
@@ -124,11 +124,11 @@ def _last_of(head: object) -> object:
 def _is_the_last_step(module: nn.Module, head: str, probe: Tensor) -> bool:
     """Whether applying ``head`` to its own input gives the output of the whole network."""
     tap = _input_of(head)
-    with Taps(module, [tap]) as found:
+    with Taps(module, [tap]) as tapped:
         output = module(probe)
-    if found.runs(tap) != 1 or found[tap].ndim != 2 or not isinstance(output, Tensor):
+    if tapped.runs(tap) != 1 or tapped[tap].ndim != 2 or not isinstance(output, Tensor):
         return False
-    expected = module.get_submodule(head)(found[tap])
+    expected = module.get_submodule(head)(tapped[tap])
     return expected.shape == output.shape and torch.allclose(
         expected, output, rtol=_SAME_OUTPUT, atol=_SAME_OUTPUT, equal_nan=True
     )
@@ -147,12 +147,12 @@ def _before_pooling(module: nn.Module, images: Tensor, takes_pre_logits: bool, *
 
 def read_out(route: Route, module: nn.Module, images: Tensor) -> BackboneOutput:
     """Features and logits of prepared images, part of the graph."""
-    positions, said = _before_mean(route, module, images)
+    positions, output = _before_mean(route, module, images)
     features = mean_over_positions(positions.float(), route.layout)
     if route.kind == "forward_features":
         has_head = route.takes_pre_logits and bool(getattr(module, "num_classes", 0))
-        said = module.forward_head(said) if has_head else None  # type: ignore[operator]
-    logits = said.float() if isinstance(said, Tensor) and said.ndim == 2 else None
+        output = module.forward_head(output) if has_head else None  # type: ignore[operator]
+    logits = output.float() if isinstance(output, Tensor) and output.ndim == 2 else None
     return BackboneOutput(features, logits)
 
 
@@ -173,9 +173,9 @@ def _before_mean(route: Route, module: nn.Module, images: Tensor) -> tuple[Tenso
     if route.kind == "forward_features":
         return _before_pooling(module, images, route.takes_pre_logits, name=type(module).__name__)
     tap = _input_of(route.head)
-    with Taps(module, [tap]) as found:
-        said = module(images)
-    return found[tap], said
+    with Taps(module, [tap]) as tapped:
+        output = module(images)
+    return tapped[tap], output
 
 
 def _takes_pre_logits(module: nn.Module) -> bool:
@@ -193,13 +193,13 @@ def _the_tensor(output: object, *, name: str) -> Tensor:
         output = output[0]
     if isinstance(output, Tensor):
         return output
-    found = type(output).__name__
+    returned = type(output).__name__
     if isinstance(output, Mapping):
-        found += " with the keys " + ", ".join(map(str, output))
+        returned += " with the keys " + ", ".join(map(str, output))
     elif isinstance(output, Sequence):
-        found += f" of {len(output)}"
+        returned += f" of {len(output)}"
     raise UsageError(
-        f"The method forward_features of the model {name} returns a {found}. Let it return one tensor: (n, d), tokens "
+        f"The method forward_features of the model {name} returns a {returned}. Let it return one tensor: (n, d), tokens "
         "(n, t, d) or feature maps (n, d, h, w)."
     )
 

@@ -42,23 +42,23 @@ def resolve_preprocessing(
     Raises:
         UsageError: Nobody states the input size, or a value has no meaning.
     """
-    said = {**architecture, **overrides}
-    if said.get("input_size") is None and image_size is None:
+    described = {**architecture, **overrides}
+    if described.get("input_size") is None and image_size is None:
         raise UsageError(
             f"The model {model} does not say which image size it takes. Add to its zoo entry, for example, "
             "preprocessing: {input_size: [3, 224, 224], mean: [0.5, 0.5, 0.5], std: [0.5, 0.5, 0.5]}."
         )
-    channels, height, width = _input_size(said.get("input_size"), model, architecture.get("input_size"))
+    channels, height, width = _input_size(described.get("input_size"), model, architecture.get("input_size"))
     defaults = Preprocessing(height_pixels=1, width_pixels=1)
     chosen = Preprocessing(
         height_pixels=height,
         width_pixels=width,
         channels=channels,
-        mean=_per_channel(said.get("mean", defaults.mean), channels, "mean", model),
-        std=_per_channel(said.get("std", defaults.std), channels, "std", model),
-        interpolation=_interpolation(said.get("interpolation", defaults.interpolation), model),
-        resize_policy=_policy(said, model),
-        crop_fraction=_crop_fraction(said.get("crop_pct", defaults.crop_fraction), model),
+        mean=_per_channel(described.get("mean", defaults.mean), channels, "mean", model),
+        std=_per_channel(described.get("std", defaults.std), channels, "std", model),
+        interpolation=_interpolation(described.get("interpolation", defaults.interpolation), model),
+        resize_policy=_policy(described, model),
+        crop_fraction=_crop_fraction(described.get("crop_pct", defaults.crop_fraction), model),
     )
     if image_size is not None:
         if not 1 <= image_size <= LARGEST_INPUT_PIXELS:
@@ -120,8 +120,8 @@ def _interpolation(value: object, model: str) -> Interpolation:
     return cast(Interpolation, value)
 
 
-def _policy(said: Mapping[str, object], model: str) -> ResizePolicy:
-    value = said.get("resize_policy") or _POLICY_OF_CROP_MODE.get(said.get("crop_mode"), "crop")
+def _policy(described: Mapping[str, object], model: str) -> ResizePolicy:
+    value = described.get("resize_policy") or _POLICY_OF_CROP_MODE.get(described.get("crop_mode"), "crop")
     if value not in get_args(ResizePolicy):
         raise UnknownNameError(f"resize policy of the model {model}", str(value), get_args(ResizePolicy))
     return cast(ResizePolicy, value)

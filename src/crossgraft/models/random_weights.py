@@ -39,8 +39,8 @@ def build_random(build: Callable[[], nn.Module], seed: int, *, source: str) -> n
             do.
     """
     module = build_seeded(build, seed, "random weights", source)
-    other = build_seeded(build, seed, "random weights, second look", source)
-    loaded = _loaded_parameters(module, other)
+    again = build_seeded(build, seed, "random weights, second look", source)
+    loaded = _loaded_parameters(module, again)
     owners = sorted({name.rpartition(".")[0] for name in loaded})
     fixed = [owner for owner in owners if not callable(getattr(module.get_submodule(owner), "reset_parameters", None))]
     if fixed:

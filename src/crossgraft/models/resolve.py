@@ -30,7 +30,7 @@ def resolve_spec(spec: ModelSpec, *, weights_dir: Path | None = None) -> ModelSp
         UsageError: The spec contradicts itself, or names no architecture.
         DataError: The checkpoint's header is damaged, or the source features are missing.
     """
-    folders = _search_folders(spec, weights_dir)
+    folders = [Path(folder) for folder in (weights_dir, spec.folder, Path.cwd()) if folder is not None]
     spec = _with_file_by_name(spec, weights_dir)
     if spec.has_checkpoint:
         path = find_checkpoint(str(spec.weights), folders, model=spec.name)
@@ -76,11 +76,6 @@ def _is_published(source: str) -> bool:
     except UnknownNameError:
         return False
     return True
-
-
-def _search_folders(spec: ModelSpec, weights_dir: Path | None) -> list[Path]:
-    folders = (weights_dir, spec.folder, Path.cwd())
-    return [Path(folder) for folder in folders if folder is not None]
 
 
 def _fill_from_header(spec: ModelSpec, header: CheckpointHeader, path: Path) -> ModelSpec:

@@ -80,7 +80,7 @@ class Taps:
         self._hooks = ExitStack()
 
     def __enter__(self) -> Taps:
-        self._found: dict[Tap, Tensor] = {}
+        self._tapped: dict[Tap, Tensor] = {}
         self._runs = dict.fromkeys(self._layers, 0)
         for side in ("input", "output"):
             layers = {tap: layer for tap, layer in self._layers.items() if tap.of == side}
@@ -107,14 +107,14 @@ class Taps:
             raise UsageError(f"The layer {tap.layer} does not run in this forward pass. Choose another one.")
         if runs > 1 and tap.run == "only":
             raise UsageError(f"The layer {tap.layer} runs {runs} times in this forward pass. Choose run='first' or 'last'.")
-        return self._found[tap]
+        return self._tapped[tap]
 
     def pop(self, tap: Tap) -> Shaped[Tensor, "..."]:
         """What was taken; forgotten here, with the graph behind it, so that the next forward pass counts anew."""
-        found = self[tap]
-        del self._found[tap]
+        tensor = self[tap]
+        del self._tapped[tap]
         self._runs[tap] = 0
-        return found
+        return tensor
 
     def _take(self, tap: Tap, value: Any) -> None:
         if self._when is not None and not self._when():
@@ -122,11 +122,11 @@ class Taps:
         self._runs[tap] += 1
         if self._runs[tap] > 1 and tap.run != "last":
             return
-        found = _select(tap, value)
-        found = found if tap.with_graph else found.detach()
+        tensor = _select(tap, value)
+        tensor = tensor if tap.with_graph else tensor.detach()
         if tap.pool == "mean":  # a classifier leaves it to its body to say where channels are
-            found = mean_over_positions(found, find_layout(getattr(self._network, "body", self._network), found.shape))
-        self._found[tap] = found if tap.with_graph else found.clone()
+            tensor = mean_over_positions(tensor, find_layout(getattr(self._network, "body", self._network), tensor.shape))
+        self._tapped[tap] = tensor if tap.with_graph else tensor.clone()
 
 
 def watch(layers: Mapping[_Key, nn.Module], notice: Callable[[_Key, Any], object], *, of: Side = "output") -> ExitStack:
@@ -172,7 +172,7 @@ def unwrapped(network: nn.Module) -> nn.Module:
 
 def is_compiled(network: nn.Module) -> bool:
     """Whether ``torch.compile`` was asked for; its code runs past hooks that come later."""
-    return any(hasattr(each, "_orig_mod") or each._compiled_call_impl is not None for each in with_wrappers(network))
+    return any(hasattr(layer, "_orig_mod") or layer._compiled_call_impl is not None for layer in with_wrappers(network))
 
 
 def with_wrappers(network: nn.Module) -> list[nn.Module]:
@@ -188,19 +188,19 @@ def with_wrappers(network: nn.Module) -> list[nn.Module]:
 
 def _select(tap: Tap, value: Any) -> Tensor:
     if callable(tap.select):
-        found = tap.select(value)
+        tensor = tap.select(value)
     elif tap.select is None:
-        found = value if tap.of == "output" else next(iter(value.values()), None)
+        tensor = value if tap.of == "output" else next(iter(value.values()), None)
     else:
-        places = enumerate(value) if isinstance(value, Sequence) else ()
-        parts: Mapping[Any, object] = value if isinstance(value, Mapping) else dict(places)
+        parts_by_index = enumerate(value) if isinstance(value, Sequence) else ()
+        parts: Mapping[Any, object] = value if isinstance(value, Mapping) else dict(parts_by_index)
         if tap.select not in parts:
             raise UnknownNameError(f"part of the {tap.of} of {tap.layer}", str(tap.select), map(str, parts))
-        found = parts[tap.select]
-    if not isinstance(found, Tensor):
+        tensor = parts[tap.select]
+    if not isinstance(tensor, Tensor):
         does = "returns" if tap.of == "output" else "takes"
         raise UsageError(
-            f"The layer {tap.layer} {does} a {type(found).__name__}, not a tensor. Choose a layer inside or after it, or select "
+            f"The layer {tap.layer} {does} a {type(tensor).__name__}, not a tensor. Choose a layer inside or after it, or select "
             "a part of it."
         )
-    return found
+    return tensor

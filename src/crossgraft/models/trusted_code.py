@@ -34,8 +34,8 @@ class TrustedCode:
 
     def find(self, module_name: str) -> Location | None:
         """Where the module lies in one of ``places``; None if it is in none of them."""
-        found = (_find_in(place, module_name) for place in self.places)
-        return next((location for location in found if location is not None), None)
+        locations = (_find_in(path, module_name) for path in self.places)
+        return next((location for location in locations if location is not None), None)
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,18 @@ def trusted_code(allow_code: AllowedCode | TrustedCode) -> TrustedCode:
         return allow_code
     if allow_code is None:
         return NOTHING
-    places: list[Path] = []
+    paths: list[Path] = []
     functions: list[str] = []
     for item in _items(allow_code):
         path = Path(item)
         if path.is_dir() or (path.is_file() and path.suffix == ".py"):
-            places.append(path.resolve())
+            paths.append(path.resolve())
         elif isinstance(item, str) and not path.exists() and is_function_name(item):
             functions.append(item)
         else:
             what = "is no Python file" if path.exists() else "does not exist"
             raise UsageError(f"--code {item} {what}. Give a .py file, a folder, or package.module:factory.")
-    return TrustedCode(tuple(places), tuple(functions))
+    return TrustedCode(tuple(paths), tuple(functions))
 
 
 def _items(allow_code: str | Path | Sequence[str | Path]) -> list[str | Path]:
@@ -126,18 +126,18 @@ def untrusted_code_error(source: str, *, consent: str) -> UntrustedCodeError:
     )
 
 
-def _find_in(place: Path, module_name: str) -> Location | None:
+def _find_in(path: Path, module_name: str) -> Location | None:
     """The place itself may be the module's file, its package, or a folder that holds one of them."""
     parts = module_name.split(".")
-    if place.is_file():
-        return Location(place, place.parent, place) if parts == [place.stem] else None
-    roots = [place]
-    if (place / "__init__.py").is_file() and place.name == parts[0]:
-        roots.append(place.parent)
+    if path.is_file():
+        return Location(path, path.parent, path) if parts == [path.stem] else None
+    roots = [path]
+    if (path / "__init__.py").is_file() and path.name == parts[0]:
+        roots.append(path.parent)
     for root in roots:
         stem = root.joinpath(*parts)
         for file in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py"):
-            location = Location(place, root, file)
+            location = Location(path, root, file)
             if file.is_file() and location.holds(file):
                 return location
     return None

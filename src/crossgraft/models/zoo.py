@@ -120,9 +120,9 @@ def _read_folder(folder: Path, reporter: Reporter) -> list[ModelSpec]:
     """Every checkpoint whose header or name says its architecture; the others are said, with the reason."""
     known, others = sort_out(checkpoint_files(folder))
     if not known:
-        found = f"It has {others}." if others else f"Their names end in {', '.join(CHECKPOINT_SUFFIXES)}."
+        beside = f"It has {others}." if others else f"Their names end in {', '.join(CHECKPOINT_SUFFIXES)}."
         raise MissingWeightsError(
-            f"The folder {folder} (--models) holds no checkpoint of a known architecture. {found} Name a file "
+            f"The folder {folder} (--models) holds no checkpoint of a known architecture. {beside} Name a file "
             "architecture.anything.safetensors, or list the models in a zoo file."
         )
     if others:
@@ -169,7 +169,7 @@ def named_in_a_file(models: str | Sequence[str], allow_code: AllowedCode) -> lis
         _read_item(part, trusted) if is_factory_source(part) and not is_zoo_entry(part) else [part]
         for part in map(str.strip, parts)
     ]
-    return [replace(each, trusted=trusted) if isinstance(each, ModelSpec) else each for item in named for each in item]
+    return [replace(model, trusted=trusted) if isinstance(model, ModelSpec) else model for item in named for model in item]
 
 
 def is_zoo_entry(item: str) -> bool:
@@ -187,10 +187,10 @@ def _read_entry(path: Path, name: str, trusted: TrustedCode) -> list[ModelSpec]:
 
 
 def _only(name: str, specs: Sequence[ModelSpec], kind: str) -> list[ModelSpec]:
-    found = [spec for spec in specs if spec.name == name]
-    if not found:
+    matches = [spec for spec in specs if spec.name == name]
+    if not matches:
         raise UnknownNameError(kind, name, [spec.name for spec in specs])
-    return found
+    return matches
 
 
 def _is_foreign(path: Path) -> bool:

@@ -199,11 +199,11 @@ def options_of(kind: type[Options]) -> dict[str, Option]:
 def _options_of(kind: type[Options]) -> dict[str, Option]:
     hints = get_type_hints(kind)
     owners = {name: base for base in reversed(kind.__mro__) if issubclass(base, Options) for name in _own(base)}
-    found: dict[str, Option] = {}
+    by_name: dict[str, Option] = {}
     for field in dataclasses.fields(kind):  # pyright: ignore[reportArgumentType]  # every subclass is a dataclass
         about: About = field.metadata[_ABOUT]
-        found[field.name] = Option(field.name, hints[field.name], str(field.type), field.default, owners[field.name], about)
-    return found
+        by_name[field.name] = Option(field.name, hints[field.name], str(field.type), field.default, owners[field.name], about)
+    return by_name
 
 
 def _own(base: type) -> list[str]:
@@ -212,7 +212,7 @@ def _own(base: type) -> list[str]:
 
 def given(values: Options) -> frozenset[str]:
     """Names of the options that are not at their defaults."""
-    return frozenset(name for name, each in options_of(type(values)).items() if getattr(values, name) != each.default)
+    return frozenset(name for name, spec in options_of(type(values)).items() if getattr(values, name) != spec.default)
 
 
 def configuration(values: OptionsT, kind: type[OptionsT] | None = None) -> dict[str, Any]:
@@ -222,8 +222,8 @@ def configuration(values: OptionsT, kind: type[OptionsT] | None = None) -> dict[
         values: Options of a verb.
         kind: Only the options of this class, a base of that of ``values``.
     """
-    found = {name: (getattr(values, name), each) for name, each in options_of(kind or type(values)).items() if each.about.decides}
-    return {name: value for name, (value, each) in found.items() if not (each.about.only_if_given and value == each.default)}
+    pairs = {name: (getattr(values, name), spec) for name, spec in options_of(kind or type(values)).items() if spec.about.decides}
+    return {name: value for name, (value, spec) in pairs.items() if not (spec.about.only_if_given and value == spec.default)}
 
 
 def from_mapping(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> OptionsT:

@@ -80,7 +80,7 @@ def _words(option: Option, part: Any, beside: Sequence[Any]) -> list[str]:
         if len(items) > 1 and {*items} <= {*beside}:
             return ["a list of these"]
         several = [_SEVERAL[item] for item in items if item in _SEVERAL and not (item is int and float in items)]
-        several += [f"{each.rpartition(' ')[2]}s" for item in items if item is FromProgram for each in _words(option, item, ())]
+        several += [f"{word.rpartition(' ')[2]}s" for item in items if item is FromProgram for word in _words(option, item, ())]
         return [f"a list of {' or '.join(several)}" if several else "a list"]
     return [_SINGLE[origin]] if origin in _SINGLE else []
 
@@ -110,7 +110,7 @@ def given_kind(data: object) -> str | None:
     if _is_frame(data):
         return "DataFrame"
     is_list = isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(cast("Sequence[object]", data))
-    if is_list and all(isinstance(each, str | os.PathLike) for each in cast("Sequence[object]", data)):
+    if is_list and all(isinstance(item, str | os.PathLike) for item in cast("Sequence[object]", data)):
         return "files"
     return None
 
@@ -153,15 +153,15 @@ def value_of(option: Option, value: object, shown: str | None = None, *, kind: A
     if value is None and NoneType not in parts:
         raise UsageError(f"{shown} needs a value: {option.about.help}")
     try:
-        found = _as(kind, plain)
+        typed = _as(kind, plain)
     except (ValueError, OverflowError) as error:
         allowed = allowed_values(option, kind)
         what = "" if any(get_origin(part) is Literal for part in parts) else f" {shown}: {option.about.help}"
         raise UsageError(f"{shown} must be {allowed}, not {shortened(repr(value))}.{what}") from error
     least = option.about.least
-    if least is not None and isinstance(found, int | float) and found < least:
+    if least is not None and isinstance(typed, int | float) and typed < least:
         raise UsageError(f"{shown} must be at least {least}, not {shortened(str(value))}.")
-    return found
+    return typed
 
 
 def checked(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> OptionsT:
@@ -176,9 +176,9 @@ def checked(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> Opti
         UnknownNameError: One is none of the words that there are.
     """
     known = options_of(cast("type[OptionsT]", kind))
-    found = {name: value_of(known[name], value) for name, value in values.items()}
+    typed = {name: value_of(known[name], value) for name, value in values.items()}
     kept = {
-        name: value if type(value) is int and isinstance(found[name], float) else found[name] for name, value in values.items()
+        name: value if type(value) is int and isinstance(typed[name], float) else typed[name] for name, value in values.items()
     }
     return kind(**kept)
 
@@ -189,14 +189,14 @@ def refuse_alone(values: Options) -> None:
     Raises:
         UsageError: The message names both.
     """
-    known, said = options_of(type(values)), given(values)
-    for name in sorted(said):
+    known, chosen = options_of(type(values)), given(values)
+    for name in sorted(chosen):
         flag, needs, instead = _flag(values, name), known[name].about.needs, known[name].about.instead_of
-        if needs is not None and needs not in said:
+        if needs is not None and needs not in chosen:
             raise UsageError(
                 f"{flag} means nothing without {known[needs].flag}. Give {known[needs].flag} too, or leave {flag} out."
             )
-        if instead is not None and instead in said:
+        if instead is not None and instead in chosen:
             raise UsageError(f"{flag} means nothing beside {known[instead].flag}. Leave {flag} out.")
 
 
@@ -226,14 +226,14 @@ def _flag(values: Options, name: str) -> str:
 def _without_arrays(value: object) -> object:
     """Arrays, tensors and series as lists, and their numbers as those of Python."""
     if isinstance(value, list | tuple):
-        items = [_without_arrays(each) for each in cast("Sequence[object]", value)]
+        items = [_without_arrays(item) for item in cast("Sequence[object]", value)]
         return value if all(map(_same, items, cast("Sequence[object]", value))) else items
     listed = getattr(value, "tolist", None)
     return listed() if callable(listed) and not isinstance(value, type | memoryview) else value
 
 
-def _same(one: object, other: object) -> bool:
-    return one is other
+def _same(first: object, second: object) -> bool:
+    return first is second
 
 
 def _side(shown: str, pair: Sequence[object]) -> object:
@@ -261,8 +261,8 @@ def _as_one_of(kinds: Sequence[Any], value: Any) -> Any:
     """The first of ``kinds`` that ``value`` is, and otherwise the first that can be made of it."""
     for kind in kinds:
         with suppress(ValueError, OverflowError):
-            if (found := _as(kind, value)) is value:
-                return found
+            if (converted := _as(kind, value)) is value:
+                return converted
     for kind in kinds:
         with suppress(ValueError, OverflowError):
             if kind is not str or {*kinds} <= {str, NoneType}:  # 5 is no model, plug-in or folder
@@ -326,7 +326,7 @@ def _sequence(value: Any, kind: Any) -> Any:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
         raise ValueError
     listed = cast("Sequence[object]", value)
-    items = [_as(kind, each) for each in listed]
+    items = [_as(kind, item) for item in listed]
     return listed if all(map(_same, items, listed)) else items
 
 
@@ -334,7 +334,7 @@ def _mapping(value: Any, key_kind: Any, kind: Any) -> Any:
     if not isinstance(value, Mapping):
         raise ValueError
     named = cast("Mapping[object, object]", value)
-    items = {_as(key_kind, key): _as(kind, _without_arrays(each)) for key, each in named.items()}
+    items = {_as(key_kind, key): _as(kind, _without_arrays(entry)) for key, entry in named.items()}
     return named if all(map(_same, items.values(), named.values())) else items
 
 

@@ -137,14 +137,14 @@ class Command:
     @cached_property
     def flags(self) -> Mapping[str, Option]:
         """All options that can be typed, by name."""
-        of_all = {name: each for kind in self.options for name, each in options_of(kind).items()}
-        return {name: each for name, each in of_all.items() if each.about.is_typed}
+        of_all = {name: option for kind in self.options for name, option in options_of(kind).items()}
+        return {name: option for name, option in of_all.items() if option.about.is_typed}
 
     def run(self, call: Typed) -> int:
         """Do what was typed, show the result, and return the exit code."""
         if self.action is not None:
             return self.action(call)
-        return call.do(self.verb, self.options[0], *(call.inputs[each.name] for each in self.inputs), named=self.name)
+        return call.do(self.verb, self.options[0], *(call.inputs[input_.name] for input_ in self.inputs), named=self.name)
 
     def is_required(self, option: Option) -> bool:
         """Whether the command means nothing without it; an option of another class than the first chooses another verb."""
@@ -164,7 +164,7 @@ def typed_as(option: Option) -> Any:
 
 RUN_INPUT = Input("run", "Run directory of crossgraft tune, or the folder model of one.", type=Path)
 COMMANDS: Registry[Command] = Registry(
-    "command", group="crossgraft.commands", plugin_type=Command, rooms="options:COMMAND", order=lambda each: each.place
+    "command", group="crossgraft.commands", plugin_type=Command, rooms="options:COMMAND", order=lambda item: item.place
 )
 """The commands of this package, in the order of a first visit, and then those of others."""
 
@@ -220,7 +220,7 @@ class TypedCommand:
             return cls()
         if len(words) < 2 or words[0] != "crossgraft":
             return cls()
-        first = next((place for place, word in enumerate(words) if word.startswith("--")), len(words))
+        first = next((index for index, word in enumerate(words) if word.startswith("--")), len(words))
         flags: list[Flag] = []
         for word in words[first:]:
             if word.startswith("--"):
@@ -260,8 +260,8 @@ class TypedCommand:
         >>> typed.then("tune", typed.data, flags=[("--model", "a")])
         'crossgraft tune images --model a --group-column patient'
         """
-        same = {flag for kind in carried for each in options_of(kind).values() for flag in each.flags}
-        known = {flag for each in COMMANDS.get(verb).flags.values() for flag in each.flags}
+        same = {flag for kind in carried for option in options_of(kind).values() for flag in option.flags}
+        known = {flag for option in COMMANDS.get(verb).flags.values() for flag in option.flags}
         own = {name for name, _ in flags}
         kept = [flag for flag in self.flags if flag[0] in same & known - own]
         return _line(verb, inputs, [*flags, *kept])
@@ -285,7 +285,7 @@ class TypedCommand:
             if PurePath(item).name.startswith(f"{name}.") or item.rpartition(":")[2] == name:
                 return item
         zoos = [item for item in items if item.lower().endswith(_ZOO_SUFFIXES)]
-        typed = {item for item in items for each in among if item == each or PurePath(item).name.startswith(f"{each}.")}
+        typed = {item for item in items for model in among if item == model or PurePath(item).name.startswith(f"{model}.")}
         zoos += [item for item in items if name in among and ":" not in item and item not in {*zoos, *typed}]
         return name if not zoos else f"{zoos[0] if len(zoos) == 1 else ZOO}:{name}"
 

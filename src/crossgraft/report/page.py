@@ -78,9 +78,9 @@ def _spans(text: str, pattern: re.Pattern[str], name: str) -> Markup:
     """``text`` with an element of class ``name`` around all that the pattern finds, everything escaped."""
     parts: list[Markup] = []
     end = 0
-    for found in pattern.finditer(text):
-        parts += [escape(text[end : found.start()]), Markup('<span class="{}">{}</span>').format(name, found.group())]
-        end = found.end()
+    for match in pattern.finditer(text):
+        parts += [escape(text[end : match.start()]), Markup('<span class="{}">{}</span>').format(name, match.group())]
+        end = match.end()
     return Markup("").join([*parts, escape(text[end:])])
 
 
@@ -178,8 +178,9 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
     from crossgraft.report.kinds import KINDS
 
     prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
+    is_at_home = len(directories) == 1 and (at is None or real_path(at) == real_path(directories[0]))
     sources = [
-        read_run(directory, dict(KINDS), prefix=prefix, is_at_home=_is_home(directory, directories, at))
+        read_run(directory, dict(KINDS), prefix=prefix, is_at_home=is_at_home)
         for directory, prefix in zip(directories, prefixes, strict=True)
     ]
     parts = [_run_part(source, KINDS.get(source.record.kind)) for source in sources]
@@ -197,10 +198,6 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
     )
-
-
-def _is_home(directory: Path, directories: Sequence[Path], at: Path | None) -> bool:
-    return len(directories) == 1 and (at is None or real_path(at) == real_path(directory))
 
 
 def _run_part(source: Source[Any], kind: Kind) -> RunPart:

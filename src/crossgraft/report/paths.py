@@ -18,8 +18,8 @@ def without_absolute_paths(text: str) -> str:
     >>> without_absolute_paths("rank /home/jane/breast.npz --out 'C:\\my runs\\a' --models zoo/b.yaml")
     "rank …/breast.npz --out '…/a' --models zoo/b.yaml"
     """
-    text = _QUOTED.sub(lambda found: found["quote"] + _last_part(found["path"]) + found["quote"], text)
-    return _BARE.sub(lambda found: _last_part(found[0]), text)
+    text = _QUOTED.sub(lambda match: match["quote"] + _last_part(match["path"]) + match["quote"], text)
+    return _BARE.sub(lambda match: _last_part(match[0]), text)
 
 
 def configuration_without_absolute_paths(value: object) -> object:

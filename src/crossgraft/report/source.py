@@ -179,5 +179,5 @@ def _png_size(png_base64: str, *, where: str) -> tuple[int, int]:
 def _damaged(path: Path, error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    place = f" at {where}" if where else ""
-    return f"{path} is damaged: {first['msg']}{place}. Run the command again to rewrite it."
+    location = f" at {where}" if where else ""
+    return f"{path} is damaged: {first['msg']}{location}. Run the command again to rewrite it."

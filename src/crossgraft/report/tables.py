@@ -146,10 +146,10 @@ class Shown:
 
 def columns_of(record_type: type[BaseModel], *fields: str) -> list[tuple[Column, Callable[[Any], Cell]]]:
     """The columns of ``fields``, as ``table_of`` takes them, by what their annotations say."""
-    told = {name: x for name in fields for x in record_type.model_fields[name].metadata if isinstance(x, Shown)}
-    if untold := [name for name in fields if name not in told]:
+    by_name = {name: x for name in fields for x in record_type.model_fields[name].metadata if isinstance(x, Shown)}
+    if untold := [name for name in fields if name not in by_name]:
         raise LookupError(f"{record_type.__name__} does not say how to show {', '.join(untold)}.")
-    return [(shown.column, lambda row, name=name, shown=shown: shown.cell(getattr(row, name))) for name, shown in told.items()]
+    return [(shown.column, lambda row, name=name, shown=shown: shown.cell(getattr(row, name))) for name, shown in by_name.items()]
 
 
 def words(text: str | None, *, strong: bool = False, href: str | None = None) -> Cell:

@@ -24,10 +24,10 @@ _USE = "Research use, not a medical device."
 
 def result_as_text(result: Result[Any]) -> str:
     """What was found, the answer last, and where the rest is; only the summary where a record has no page."""
-    found = record_as_text(result.shown, out=result.out, command_line=result.command_line)
-    text = result.summary() if found is None else f"{found}\n\n{_USE}"
-    places = "\n".join(place(what, path) for what, path in result.places().items())
-    return text if not places else f"{text}\n{places}"
+    body = record_as_text(result.shown, out=result.out, command_line=result.command_line)
+    text = result.summary() if body is None else f"{body}\n\n{_USE}"
+    written = "\n".join(place(what, path) for what, path in result.places().items())
+    return text if not written else f"{text}\n{written}"
 
 
 def record_as_text(record: Record, *, out: Path | None = None, command_line: str | None = None) -> str | None:
@@ -50,22 +50,22 @@ def record_as_text(record: Record, *, out: Path | None = None, command_line: str
 
 def sections_as_text(heading: Heading, sections: Sequence[Section]) -> str:
     """Heading and sections in lines that fit the terminal; what is said twice stands where it is said last."""
-    said: set[str] = set()
+    printed: set[str] = set()
     parts: list[str] = []
     for section in reversed(sections):
-        text = _section(section, said)
+        text = _section(section, printed)
         parts += [text] if text else []
     return "\n\n".join([f"{wrap(heading.title)}\n{wrap(heading.summary)}", *reversed(parts)])
 
 
-def _section(section: Section, said: set[str]) -> str:
+def _section(section: Section, printed: set[str]) -> str:
     """Its blocks under an underlined title, which the answer needs not; the answer itself comes last."""
     title = visible(section.title)
     blocks: list[str] = []
     answer_last = sorted(section.blocks, key=_is_answer)
     for block in reversed(answer_last):
-        texts = [text for key, text in _texts(block) if key not in said]
-        said.update(key for key, _ in _texts(block))
+        texts = [text for key, text in _texts(block) if key not in printed]
+        printed.update(key for key, _ in _texts(block))
         blocks += ["\n".join(texts).removeprefix(f"{title}:\n")] if texts else []
     body = "\n\n".join(reversed(blocks))
     return body if section.part == "verdict" or not body else f"{title}\n{'-' * min(len(title), sentence_width())}\n{body}"
@@ -80,7 +80,7 @@ def _texts(block: Block) -> list[tuple[str, str]]:
     if isinstance(block, Checks):
         return _checks(block)
     if isinstance(block, Folded) and not block.page_only:
-        return [text for each in block.blocks for text in _texts(each)]
+        return [text for inner in block.blocks for text in _texts(inner)]
     return [(text, text) for text in _plain(block)]
 
 
@@ -124,12 +124,12 @@ def _facts(block: Facts) -> list[str]:
 
 def _checks(block: Checks) -> list[tuple[str, str]]:
     """What needs attention, each with its severity in a column of its own; checks that passed by name only."""
-    found = [(check.title, check.severity, _check(check)) for check in block.checks if check.severity != "passed"]
+    lines = [(check.title, check.severity, _check(check)) for check in block.checks if check.severity != "passed"]
     passed = "; ".join(check.title.lower() for check in block.checks if check.severity == "passed")
-    found += [(passed, "passed", f"{passed}.")] if passed else []
+    lines += [(passed, "passed", f"{passed}.")] if passed else []
     return [
         (title, wrap(text, first=severity.ljust(_SEVERITY_WIDTH), indent=" " * _SEVERITY_WIDTH))
-        for title, severity, text in found
+        for title, severity, text in lines
     ]
 
 
@@ -140,10 +140,10 @@ def _check(check: CheckRecord) -> str:
 
 
 def _table(block: Table) -> str:
-    shown = [place for place, column in enumerate(block.columns) if not column.page_only]
-    header = [block.columns[place].title for place in shown]
+    shown = [index for index, column in enumerate(block.columns) if not column.page_only]
+    header = [block.columns[index].title for index in shown]
     right = [column.title for column in block.columns if column.numeric]
-    rows = [[row[place].text for place in shown] for row in block.rows]
+    rows = [[row[index].text for index in shown] for row in block.rows]
     table = text_table(header, rows[:MOST_ROWS], right=right)
     notes = _first([wrap(note) for note in block.notes])
     return "\n".join([wrap(f"{block.caption}:"), table, *_left_out(len(rows)), *notes])

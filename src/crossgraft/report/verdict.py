@@ -149,7 +149,7 @@ CaveatOf = Callable[[Source[RecordT]], Caveat | None]
 
 def caveats_of(source: Source[RecordT], order: Sequence[CaveatOf[RecordT]]) -> list[Caveat]:
     """Those that apply, the most severe first."""
-    return [found for caveat in order if (found := caveat(source)) is not None]
+    return [note for caveat in order if (note := caveat(source)) is not None]
 
 
 def verdict_blocks(answer: str, caveats: Sequence[Caveat], following: Following | None) -> list[Block]:

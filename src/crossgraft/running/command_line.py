@@ -80,18 +80,18 @@ def said_again(
     crossgraft rank /data/a.npz --seed 7 --out run
     """
     path = str if whole else _without_folders
-    said = {
+    typed = {
         name: (option, values[name])
         for name, option in options_of(options).items()
         if name in values and option.about.is_typed and name not in _NOT_SAID and values[name] != option.default
     }
     if _TYPED.get() is not None:
-        words = [word for option, value in said.values() for word in _words(option, value, path)]
-        places = [_word(each, path) if isinstance(each, str | Path) else DATA for given in inputs for each in _each(given)]
-        return shlex.join(["crossgraft", *verb.split(), *places, *words, "--out", _word(out, path)])
-    given = [*(_in_python(each, path) for each in inputs)]
-    given += [f"{name}={_in_python(value, path)}" for name, (_, value) in said.items()]
-    return f"crossgraft.{function}({', '.join([*given, f'out={_in_python(str(out), path)}'])})"
+        words = [word for option, value in typed.values() for word in _words(option, value, path)]
+        positional = [_word(item, path) if isinstance(item, str | Path) else DATA for value in inputs for item in _items(value)]
+        return shlex.join(["crossgraft", *verb.split(), *positional, *words, "--out", _word(out, path)])
+    arguments = [*(_in_python(value, path) for value in inputs)]
+    arguments += [f"{name}={_in_python(value, path)}" for name, (_, value) in typed.items()]
+    return f"crossgraft.{function}({', '.join([*arguments, f'out={_in_python(str(out), path)}'])})"
 
 
 _Path = Callable[[str | Path], str]
@@ -119,10 +119,10 @@ def remember_whole(line: str) -> None:
         lines.append(line)
 
 
-def _each(given: object) -> Sequence[object]:
+def _items(value: object) -> Sequence[object]:
     """What was given in one place, where several paths may stand."""
-    several = cast("Sequence[object]", given) if _is_list(given) else [given]
-    return several if all(isinstance(each, str | Path) for each in several) else [given]
+    several = cast("Sequence[object]", value) if _is_list(value) else [value]
+    return several if all(isinstance(item, str | Path) for item in several) else [value]
 
 
 def _words(option: Option, value: object, path: _Path) -> list[str]:
@@ -134,8 +134,8 @@ def _words(option: Option, value: object, path: _Path) -> list[str]:
         return []
     several = list(cast("Sequence[object]", value)) if _is_list(value) else [value]
     if option.about.repeats:
-        return [word for each in several for word in (option.flag, _word(each, path))]
-    return [option.flag, ",".join(_word(each, path) for each in several)]
+        return [word for item in several for word in (option.flag, _word(item, path))]
+    return [option.flag, ",".join(_word(item, path) for item in several)]
 
 
 def _word(value: object, path: _Path) -> str:
@@ -154,8 +154,8 @@ def _in_python(value: object, path: _Path) -> str:
     if isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
         return "{" + ", ".join(f"{_in_python(key, path)}: {_in_python(entry, path)}" for key, entry in items) + "}"
-    if _is_list(value) and all(isinstance(each, str | int | float | Path | Mapping) for each in cast("Sequence[Any]", value)):
-        return "[" + ", ".join(_in_python(each, path) for each in cast("Sequence[object]", value)) + "]"
+    if _is_list(value) and all(isinstance(item, str | int | float | Path | Mapping) for item in cast("Sequence[Any]", value)):
+        return "[" + ", ".join(_in_python(item, path) for item in cast("Sequence[object]", value)) + "]"
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(value).__name__).lower()
 
 

@@ -132,9 +132,9 @@ def _attempt(job: Job[Spec], *, work: Work[Spec, Result], keep_going: bool) -> O
     with work.around(job):
         try:
             with ending_if_asked():
-                found = work.read_back(job)
-                result = work.do(job) if found is None else found
-            return Outcome(job, result, "", time.perf_counter() - start, was_read_back=found is not None)
+                earlier = work.read_back(job)
+                result = work.do(job) if earlier is None else earlier
+            return Outcome(job, result, "", time.perf_counter() - start, was_read_back=earlier is not None)
         except (StorageError, RunDirectoryError):
             raise  # the disk is full, or another process is at work: no fault of the job
         except (CrossgraftError, RuntimeError) as error:

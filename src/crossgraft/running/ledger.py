@@ -34,8 +34,8 @@ def add_look(look: Look, file: Path | None = None) -> list[Look]:
         StorageError: The ledger cannot be written.
     """
     path = user_file(FILE_NAME) if file is None else file
-    looks = [each for each in _LINES.add([look], path) if each.test == look.test]
-    return looks[: [each.key for each in looks].index(look.key) + 1]
+    looks = [past for past in _LINES.add([look], path) if past.test == look.test]
+    return looks[: [past.key for past in looks].index(look.key) + 1]
 
 
 def count_looks(
@@ -60,10 +60,10 @@ def count_looks(
     if not looks:
         return None
     error = None if low is None or high is None else (high - low) / (2 * _HALF_WIDTH)
-    results = sum(each.is_result for each in looks)
+    results = sum(look.is_result for look in looks)
     return LooksRecord(
         number=len(looks),
-        by_command=dict(Counter(each.command for each in looks)),
+        by_command=dict(Counter(look.command for look in looks)),
         num_results=results,
         optimism=None if error is None else error * expected_maximum(max(results, 1)),
     )

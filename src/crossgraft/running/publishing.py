@@ -44,8 +44,8 @@ def write_report(run_directory: str | Path | Sequence[str | Path], *, out: str |
         DataError: A record is damaged; the message names the file.
         StorageError: The page could not be written; an older page stays as it was.
     """
-    asked = checked(PageOptions, {"run_directory": run_directory, "out": out})
-    run_directory, out = asked.run_directory, asked.out
+    options = checked(PageOptions, {"run_directory": run_directory, "out": out})
+    run_directory, out = options.run_directory, options.out
     single = isinstance(run_directory, str | Path)
     directories = [Path(run_directory)] if single else [Path(directory) for directory in run_directory]
     if not directories:

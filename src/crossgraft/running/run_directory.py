@@ -242,9 +242,9 @@ def _enter(
     if earlier is not None and earlier.config_hash != digest:
         changed = _differences(earlier.config, config) if earlier.command == command else []
         if changed or (earlier.command, earlier.seed) != (command, seed):
-            said = ", ".join(changed) or f"command {earlier.command}, seed {earlier.seed}"
+            differences = ", ".join(changed) or f"command {earlier.command}, seed {earlier.seed}"
             advice = "Use --overwrite to replace it, or another --out to keep both."
-            raise OtherRunError(f"{path} holds a run with another configuration (different: {said}). {advice}")
+            raise OtherRunError(f"{path} holds a run with another configuration (different: {differences}). {advice}")
     record = RunRecord(
         command=command,
         command_line=command_line,
@@ -252,8 +252,8 @@ def _enter(
         config=dict(config),
         config_hash=digest,
         seed=seed,
-        versions=_versions(),
-        machine=_machine(),
+        versions={"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in RECORDED_PACKAGES},
+        machine={"system": platform.system(), "processor": platform.machine(), "cores": str(available_cores())},
         data_fingerprint=earlier.data_fingerprint if earlier else None,
         started_at=_now(),
         stages=earlier.stages if earlier else [],
@@ -276,14 +276,6 @@ def _differences(before: Mapping[str, object], now: Mapping[str, object]) -> lis
     later = {key for key, value in now.items() if key not in before and value in (None, False)}
     named = sorted({*before, *now} - later)
     return [key for key in named if config_hash({"": before.get(key)}) != config_hash({"": now.get(key)})]
-
-
-def _versions() -> dict[str, str]:
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in RECORDED_PACKAGES}
-
-
-def _machine() -> dict[str, str]:
-    return {"system": platform.system(), "processor": platform.machine(), "cores": str(available_cores())}
 
 
 def _now() -> str:

@@ -152,8 +152,8 @@ class Run:
             whole: Whether absolute paths keep their folders, which no file is to hold.
         """
         kind = type(self.options)
-        given = {name: getattr(self.options, name) for name in options_of(kind)}
-        values = {name: value if _can_be_typed(value) else typed.get(name, value) for name, value in given.items()}
+        chosen = {name: getattr(self.options, name) for name in options_of(kind)}
+        values = {name: value if _can_be_typed(value) else typed.get(name, value) for name, value in chosen.items()}
         return said_again(self.command, self.function, self.inputs, values, kind, out=out, whole=whole)
 
 
@@ -172,7 +172,7 @@ class Decorator(Protocol[P, AnyOptions]):
 
 def _can_be_typed(value: object) -> bool:
     several = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
-    return all(each is None or isinstance(each, str | Path | bool | int | float) for each in several)
+    return all(item is None or isinstance(item, str | Path | bool | int | float) for item in several)
 
 
 def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]:
@@ -192,24 +192,24 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
 
         @functools.wraps(function)
         def call(*values: Any, **keywords: Any) -> Any:
-            named = [each.name for each in inputs[len(values) :]]
-            given = [*values, *(keywords.pop(name) for name in named if name in keywords)]
-            if len(given) != len(inputs):
-                raise UsageError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(given)}.")
+            named = [input_.name for input_ in inputs[len(values) :]]
+            positional = [*values, *(keywords.pop(name) for name in named if name in keywords)]
+            if len(positional) != len(inputs):
+                raise UsageError(f"{function.__name__} takes {len(inputs)} inputs and then keywords; got {len(positional)}.")
             _refuse_wrong_names(function.__name__, keywords, known)
-            for each, value in zip(inputs, given, strict=True):
-                refuse_empty(each.name, value)
-                if value is None and "None" not in str(each.annotation):
-                    raise UsageError(f"{function.__name__} needs the argument {each.name}, and it is None.")
-            everything = {**dict(zip((each.name for each in inputs), given, strict=True)), **keywords}
+            for input_, value in zip(inputs, positional, strict=True):
+                refuse_empty(input_.name, value)
+                if value is None and "None" not in str(input_.annotation):
+                    raise UsageError(f"{function.__name__} needs the argument {input_.name}, and it is None.")
+            everything = {**dict(zip((input_.name for input_ in inputs), positional, strict=True)), **keywords}
             chosen = checked(kind, keywords)
             refuse_alone(chosen)
             reporter = getattr(chosen, "reporter", None) or default_reporter()
             if (out := getattr(chosen, "out", None)) is not None:
                 words = [name for name in keywords if not known[name].may_be_path]
                 refuse_to_replace_inputs(out, everything, words=words)
-            run = Run(command, chosen, reporter, function.__name__, tuple(given))
-            result = function(*given, chosen, run)
+            run = Run(command, chosen, reporter, function.__name__, tuple(positional))
+            result = function(*positional, chosen, run)
             if not isinstance(result, Result) or result.out is None:
                 return result
             return replace(cast("Result[Any]", result), command_line=run.typed_into(result.out))
@@ -225,9 +225,9 @@ def _refuse_wrong_names(function: str, keywords: Mapping[str, object], known: Ma
     for name in keywords:
         if name not in known:
             raise UnknownNameError("argument", name, known, hint=f"See help(crossgraft.{function}).")
-    for name, each in known.items():
-        if each.is_required and name not in keywords:
-            raise UsageError(f"{function} needs the argument {name}: {each.about.help}")
+    for name, option in known.items():
+        if option.is_required and name not in keywords:
+            raise UsageError(f"{function} needs the argument {name}: {option.about.help}")
 
 
 def _flat_signature(
@@ -237,10 +237,10 @@ def _flat_signature(
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if each.is_required else each.default,
-            annotation=each.annotation,
+            default=inspect.Parameter.empty if option.is_required else option.default,
+            annotation=option.annotation,
         )
-        for name, each in options.items()
+        for name, option in options.items()
     ]
     return inspect.signature(function).replace(parameters=[*inputs, *keywords])
 
@@ -253,7 +253,7 @@ def documented(docstring: str, options: Mapping[str, Option]) -> str:
             lines.append(line)
             continue
         indent = line[: len(line) - len(line.lstrip())]
-        lines += [f"{indent}{name}: {sentence(each)}" for name, each in options.items()]
+        lines += [f"{indent}{name}: {sentence(option)}" for name, option in options.items()]
     return "\n".join(lines)
 
 

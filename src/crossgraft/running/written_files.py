@@ -87,10 +87,10 @@ def _is_record(content: bytes) -> bool:
     if _BEGINS_LIKE_A_RECORD.match(content):
         return True
     try:
-        found: object = json.loads(content)
+        parsed: object = json.loads(content)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and isinstance(found.get("schema_version"), int) and "kind" in found
+    return isinstance(parsed, dict) and isinstance(parsed.get("schema_version"), int) and "kind" in parsed
 
 
 _BEGINS_LIKE_A_RECORD = re.compile(rb'\s*\{\s*"schema_version":\s*\d+,\s*"kind":')
@@ -117,12 +117,12 @@ def refuse_strange_folder(path: Path) -> None:
     """
     if _is_of_others(path):
         raise no_run(path)
-    for place, folders, files in os.walk(path):
-        lock = [".lock"] if Path(place) == path and ".lock" in files else []
+    for parent, folders, files in os.walk(path):
+        lock = [".lock"] if Path(parent) == path and ".lock" in files else []
         for name in (*folders, *lock):
-            if Path(place, name).is_symlink():
+            if Path(parent, name).is_symlink():
                 raise DataError(
-                    f"{shortened(str(Path(place, name)))} is a symbolic link. A run writes and removes files in its folder, "
+                    f"{shortened(str(Path(parent, name)))} is a symbolic link. A run writes and removes files in its folder, "
                     "which would be those that the link leads to. Remove the link, or choose another --out."
                 )
 
@@ -168,13 +168,13 @@ def refuse_to_replace_inputs(out: str | Path, given: Mapping[str, object], *, wo
         UsageError: ``out`` is a file that the command reads.
         OtherRunError: ``out`` holds a result, and what the command reads lies there.
     """
-    place = real_path(out)
-    is_file = place.is_file()
-    if not is_file and not any((place / name).is_file() for name in (RUN_FILE, _EXPORT_FILE)):
+    target = real_path(out)
+    is_file = target.is_file()
+    if not is_file and not any((target / name).is_file() for name in (RUN_FILE, _EXPORT_FILE)):
         return
     for name, value in given.items():
         for path in () if name in _NO_INPUTS else _paths(value):
-            if not real_path(path).is_relative_to(place) or not os.path.lexists(path):
+            if not real_path(path).is_relative_to(target) or not os.path.lexists(path):
                 continue
             if name in words and not Path(path).is_file():
                 continue
@@ -196,10 +196,10 @@ def refuse_file_of_a_run(file: str | Path, *, but: Path | None = None) -> None:
     Raises:
         OtherRunError: A run wrote a file there.
     """
-    place = real_path(file)
-    for folder in place.parents if place.is_file() else ():
+    target = real_path(file)
+    for folder in target.parents if target.is_file() else ():
         if (folder / RUN_FILE).is_file() and (but is None or folder != real_path(but)):
-            name = place.relative_to(folder).as_posix()
+            name = target.relative_to(folder).as_posix()
             if any(name == own or (own.endswith("/") and name.startswith(own)) for own in (*written_in(folder), RUN_FILE)):
                 raise OtherRunError(f"{file} belongs to the run in {folder}, and stays as it is. Choose another --out.")
 
@@ -207,8 +207,8 @@ def refuse_file_of_a_run(file: str | Path, *, but: Path | None = None) -> None:
 def _paths(value: object) -> Iterator[str]:
     """Everything in a value that may be a path; ``zoo.yaml:model``, ``a,b`` and ``name:file=a`` hold some."""
     if isinstance(value, list | tuple | set):
-        for each in cast("Sequence[object]", value):
-            yield from _paths(each)
+        for item in cast("Sequence[object]", value):
+            yield from _paths(item)
     elif isinstance(value, str | os.PathLike):
         text = os.fspath(cast("str | os.PathLike[str]", value))
         yield text

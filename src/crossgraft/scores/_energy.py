@@ -41,11 +41,11 @@ def energy_of(values: np.ndarray, *, fraction: float) -> Energy:
 
 def _log_sum_exp(values: np.ndarray) -> np.ndarray:
     """Log Σ_k exp(v_k) of every row, in float64 and in blocks that stay in the processor's cache."""
-    found = np.empty(len(values))
+    log_sums = np.empty(len(values))
     for start in range(0, len(values), _BLOCK_ROWS):
         block = values[start : start + _BLOCK_ROWS].astype(np.float64)
         largest = block.max(axis=1)
         block -= largest[:, None]
         np.exp(block, out=block)
-        found[start : start + _BLOCK_ROWS] = np.log(block.sum(axis=1)) + largest
-    return found
+        log_sums[start : start + _BLOCK_ROWS] = np.log(block.sum(axis=1)) + largest
+    return log_sums

@@ -196,9 +196,10 @@ def maximise_evidence(
     grid = _grid(regression.spectrum, num_samples)
     on_grid = _on_grid(regression, grid)
     best = on_grid.argmax(axis=0)
-    place, num_steps, converged = _refine(regression, grid[np.maximum(best - 1, 0)], grid[best], _next(grid, best))
-    log_evidence, ratio = _at(regression, place), np.exp(place)
-    overshoot = regression.overshoot / _unexplained_at(regression, place)
+    below, above = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, len(grid) - 1)]
+    log_ratio, num_steps, converged = _refine(regression, below, grid[best], above)
+    log_evidence, ratio = _at(regression, log_ratio), np.exp(log_ratio)
+    overshoot = regression.overshoot / _unexplained_at(regression, log_ratio)
     is_nothing = nothing_explained > log_evidence
     return MaximisedEvidence(
         np.where(is_nothing, nothing_explained, log_evidence),
@@ -250,10 +251,6 @@ def _grid(sigma: np.ndarray, num_samples: int) -> np.ndarray:
     return np.linspace(low, high, math.ceil((high - low) / math.log(10) * _STEPS_A_DECADE) + 1)
 
 
-def _next(grid: np.ndarray, best: np.ndarray) -> np.ndarray:
-    return grid[np.minimum(best + 1, len(grid) - 1)]
-
-
 def _on_grid(regression: _Regression, grid: np.ndarray) -> np.ndarray:
     """The evidence (points, targets) at all points of the grid: one matrix product."""
     ratio = np.exp(grid)[:, None]
@@ -263,44 +260,44 @@ def _on_grid(regression: _Regression, grid: np.ndarray) -> np.ndarray:
     return _log_evidence(log_determinant, unexplained, regression.num_samples)
 
 
-def _at(regression: _Regression, place: np.ndarray) -> np.ndarray:
+def _at(regression: _Regression, log_ratio: np.ndarray) -> np.ndarray:
     """The evidence of each target at its own ln τ."""
-    log_determinant = np.log1p(regression.spectrum / np.exp(place)).sum(axis=0)
-    return _log_evidence(log_determinant, _unexplained_at(regression, place), regression.num_samples)
+    log_determinant = np.log1p(regression.spectrum / np.exp(log_ratio)).sum(axis=0)
+    return _log_evidence(log_determinant, _unexplained_at(regression, log_ratio), regression.num_samples)
 
 
-def _unexplained_at(regression: _Regression, place: np.ndarray) -> np.ndarray:
+def _unexplained_at(regression: _Regression, log_ratio: np.ndarray) -> np.ndarray:
     """R of each target at its own ln τ."""
-    ratio = np.exp(place)
+    ratio = np.exp(log_ratio)
     return regression.unexplained((regression.explained * (ratio / (regression.spectrum + ratio))).sum(axis=0))
 
 
 def _refine(
-    regression: _Regression, low: np.ndarray, place: np.ndarray, high: np.ndarray
+    regression: _Regression, low: np.ndarray, middle: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ln τ of the maximum between ``low`` and ``high``, by Newton's method, halving where it would leave them."""
-    low, place, high = low.copy(), place.copy(), high.copy()
-    num_steps = np.zeros(len(place), dtype=np.int64)
-    active = np.ones(len(place), dtype=bool)
+    low, middle, high = low.copy(), middle.copy(), high.copy()
+    num_steps = np.zeros(len(middle), dtype=np.int64)
+    active = np.ones(len(middle), dtype=bool)
     for _ in range(_MAX_STEPS):
         column = np.flatnonzero(active)
         if not column.size:
             break
-        now = place[column]
+        now = middle[column]
         slope, curvature = _derivatives(regression.of(column), now)
         low[column] = np.where(slope > 0, now, low[column])
         high[column] = np.where(slope > 0, high[column], now)
         newton = now - slope / np.where(curvature < 0, curvature, -np.inf)
         is_inside = (curvature < 0) & (newton >= low[column]) & (newton <= high[column])
-        place[column] = np.where(is_inside, newton, (low[column] + high[column]) / 2)
+        middle[column] = np.where(is_inside, newton, (low[column] + high[column]) / 2)
         num_steps[column] += 1
-        active[column] = np.abs(place[column] - now) > _TOLERANCE
-    return place, num_steps, ~active
+        active[column] = np.abs(middle[column] - now) > _TOLERANCE
+    return middle, num_steps, ~active
 
 
-def _derivatives(regression: _Regression, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _derivatives(regression: _Regression, log_ratio: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """First and second derivative of n · log evidence by ln τ."""
-    ratio = np.exp(place)
+    ratio = np.exp(log_ratio)
     total = regression.spectrum + ratio
     fitted, shrunk = regression.spectrum / total, ratio / total  # they add up to 1
     both = fitted * shrunk

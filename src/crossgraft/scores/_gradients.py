@@ -219,11 +219,11 @@ def _embeddings(
         UsageError: The output is no (m, d) features, or does not depend on a layer.
     """
     batches = (_as_batch(images, rows) for rows in pieces)
-    said = run_pass(network.module, batches, read=network.embed, like=layers[0].weight, graph=graph)
-    for rows, embedded in zip(pieces, said, strict=True):
+    embeddings = run_pass(network.module, batches, read=network.embed, like=layers[0].weight, graph=graph)
+    for rows, embedded in zip(pieces, embeddings, strict=True):
         if not isinstance(embedded, Tensor) or embedded.ndim != 2 or len(embedded) != len(rows):
-            found = tuple(embedded.shape) if isinstance(embedded, Tensor) else type(embedded).__name__
-            raise UsageError(f"`model` must return features (n, d), got {found}. Wrap it in a Backbone, or cut off its head.")
+            got = tuple(embedded.shape) if isinstance(embedded, Tensor) else type(embedded).__name__
+            raise UsageError(f"`model` must return features (n, d), got {got}. Wrap it in a Backbone, or cut off its head.")
         if graph and not embedded.requires_grad:
             raise UsageError(f"The features do not depend on the layers {layers[0].name} and {layers[1].name}. Name others.")
         yield embedded

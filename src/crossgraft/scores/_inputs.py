@@ -354,10 +354,10 @@ class ScoreInputs:
         return relabelled
 
     def _copy_without_statistics(self) -> ScoreInputs:
-        other = copy.copy(self)
+        twin = copy.copy(self)
         for cached in ("feature_statistics", "statistics"):
-            other.__dict__.pop(cached, None)
-        return other
+            twin.__dict__.pop(cached, None)
+        return twin
 
     def _set_labels(self, labels: np.ndarray, names: np.ndarray | None) -> None:
         present, self.labels = map_labels(labels)

@@ -67,12 +67,12 @@ def fit_linear_map(
         gradient = np.vstack([points.T @ slope + penalty * weight, slope.sum(axis=0, dtype=np.float64)])
         return value + 0.5 * penalty * float(np.square(weight).sum()), (scale * gradient).ravel()
 
-    found = minimize(
+    optimum = minimize(
         objective,
         np.zeros(size + num_outputs),
         method="L-BFGS-B",
         jac=True,
         options={"maxiter": max_iterations, "ftol": 0.0, "gtol": tolerance, "maxcor": 20},
     )
-    solution = scale * found.x.reshape(num_directions + 1, num_outputs)
-    return LinearMap(solution[:-1], solution[-1], float(found.fun), bool(found.nit < max_iterations))
+    solution = scale * optimum.x.reshape(num_directions + 1, num_outputs)
+    return LinearMap(solution[:-1], solution[-1], float(optimum.fun), bool(optimum.nit < max_iterations))

@@ -186,9 +186,9 @@ class Score(Generic[P]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ScoreValue:
         """Score arrays directly; the arguments are those of the function."""
         bound = self.signature.bind(*args, **kwargs).arguments
-        given = {name: value for name, value in bound.items() if name in self.inputs}
+        chosen = {name: value for name, value in bound.items() if name in self.inputs}
         options = {name: value for name, value in bound.items() if name not in self.inputs}
-        return self.evaluate(ScoreInputs(**given), **options)
+        return self.evaluate(ScoreInputs(**chosen), **options)
 
     def missing_inputs(self, inputs: ScoreInputs) -> str | None:
         """Why the score has no meaning for these inputs, in words; None when nothing is missing."""

@@ -316,8 +316,8 @@ def sum_by_class(values: np.ndarray, targets: ClassIndices, num_classes: int) ->
     for start in range(0, len(values), _SUMMED_ROWS):
         block = values[start : start + _SUMMED_ROWS]
         ones = np.ones(len(block), dtype=values.dtype)
-        places = (targets[start : start + _SUMMED_ROWS], np.arange(len(block)))
-        sums += csr_array((ones, places), shape=(num_classes, len(block))) @ block
+        cells = (targets[start : start + _SUMMED_ROWS], np.arange(len(block)))
+        sums += csr_array((ones, cells), shape=(num_classes, len(block))) @ block
     return sums
 
 

@@ -142,7 +142,7 @@ def _folds(labels: ClassIndices, rng: np.random.Generator) -> np.ndarray:
     return folds
 
 
-def _svm(points: np.ndarray, signs: np.ndarray, asked: np.ndarray) -> np.ndarray:
+def _svm(points: np.ndarray, signs: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Margins of ``asked`` under ½‖w‖² + Σ max(0, 1 − t f)², one SVM a column of ``signs``."""
     centre = points.mean(axis=0)
     single = (points - centre).astype(np.float32)
@@ -155,7 +155,7 @@ def _svm(points: np.ndarray, signs: np.ndarray, asked: np.ndarray) -> np.ndarray
         max_iterations=_MAX_ITERATIONS,
         tolerance=_SVM_TOLERANCE,
     )
-    return fit.scores(asked - centre)
+    return fit.scores(queries - centre)
 
 
 def _squared_hinge(signs: np.ndarray) -> Loss:

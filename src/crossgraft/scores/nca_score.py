@@ -59,9 +59,9 @@ def fit_nca(points: Float64[np.ndarray, "num_samples num_directions"], labels: C
     bounds = np.concatenate([[0], np.cumsum(np.bincount(labels))])
     start = _start(points, labels, num_components)
     objective = _Objective(rows, bounds, start.shape)
-    found = minimize(objective, start.ravel(), method="L-BFGS-B", jac=True, tol=_TOLERANCE, options={"maxiter": _MAX_ITERATIONS})
-    embedded = points.astype(np.float32) @ found.x.reshape(start.shape).astype(np.float32).T
-    return NcaFit(embedded, -float(found.fun) / len(points), int(found.nfev))
+    fit = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", tol=_TOLERANCE, options={"maxiter": _MAX_ITERATIONS})
+    embedded = points.astype(np.float32) @ fit.x.reshape(start.shape).astype(np.float32).T
+    return NcaFit(embedded, -float(fit.fun) / len(points), int(fit.nfev))
 
 
 def _start(points: np.ndarray, labels: np.ndarray, num_components: int) -> np.ndarray:

@@ -55,7 +55,7 @@ def transrate(features: Features, labels: Labels, *, epsilon: float = 1e-4, stat
     label_free = statistics.label_free
     whole = label_free.remember(
         ("coding rate", epsilon),
-        lambda: _coding_rate(lambda given: given.moments.scatter(), label_free, label_free.num_samples, epsilon),
+        lambda: _coding_rate(lambda inputs: inputs.moments.scatter(), label_free, label_free.num_samples, epsilon),
     )
     per_class: list[float] = []
     for index, count in enumerate(statistics.class_counts):

@@ -117,10 +117,10 @@ def canonical(x: Matrix, y: Matrix, *, with_weights: bool = False) -> Canonical:
         between = basis_x.T @ basis_y
     ranks = between.shape[0], between.shape[1]
     if not with_weights:
-        found = linalg.svdvals(between, overwrite_a=True, check_finite=False)
-        return Canonical(np.clip(found, 0, 1), np.empty(0), ranks)
-    left, found, _ = svd(between)
-    return Canonical(np.clip(found, 0, 1), np.abs(left.T @ back).sum(axis=1), ranks)
+        correlations = linalg.svdvals(between, overwrite_a=True, check_finite=False)
+        return Canonical(np.clip(correlations, 0, 1), np.empty(0), ranks)
+    left, correlations, _ = svd(between)
+    return Canonical(np.clip(correlations, 0, 1), np.abs(left.T @ back).sum(axis=1), ranks)
 
 
 def _cholesky(side: Matrix, lengths: Coefficients) -> Matrix | None:
@@ -143,8 +143,8 @@ def svd(matrix: Matrix) -> tuple[Matrix, Coefficients, Matrix]:
 def _orthonormal(side: Matrix) -> tuple[Matrix, Matrix]:
     """Orthonormal directions of the columns and their coordinates in them, those left out that are rounding."""
     lengths = np.linalg.norm(side, axis=0)
-    found: tuple[Matrix, Matrix, Any] = linalg.qr(side / lengths, mode="economic", pivoting=True, check_finite=False)  # type: ignore[assignment]
-    basis, factor, order = found
+    decomposed: tuple[Matrix, Matrix, Any] = linalg.qr(side / lengths, mode="economic", pivoting=True, check_finite=False)  # type: ignore[assignment]
+    basis, factor, order = decomposed
     diagonal = np.abs(np.diag(factor))
     rank = int((diagonal > _SMALLEST * diagonal[0]).sum())
     coordinates = np.empty((rank, side.shape[1]))
@@ -195,8 +195,8 @@ def as_rows(x: Features, y: Features, measure: str = "CKA") -> tuple[RowsX, Rows
 def as_array(features: Features) -> Float[np.ndarray, "..."]:
     """On the CPU, as float32 or float64: what is shorter becomes float32, whole numbers float64."""
     if isinstance(features, Tensor):
-        found = features.detach().cpu()
-        features = (found.float() if found.is_floating_point() and found.element_size() < 4 else found).numpy()
+        tensor = features.detach().cpu()
+        features = (tensor.float() if tensor.is_floating_point() and tensor.element_size() < 4 else tensor).numpy()
     rows = np.asarray(features)
     if rows.dtype == np.float32 or rows.dtype == np.float64:
         return rows

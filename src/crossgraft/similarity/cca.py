@@ -48,14 +48,14 @@ def cca(x: Features, y: Features, *, mean: str = "all", preset: str | None = Non
     if preset is not None:
         return thesis_cca(x, y, preset=preset, seed=seed)
     (rows_x, _), (rows_y, _) = centred_rows(x, y, MEASURE, fewest=4)
-    found = canonical(rows_x, rows_y)
-    kept = found.coefficients if mean == "all" else _most(found.coefficients)
+    shared = canonical(rows_x, rows_y)
+    kept = shared.coefficients if mean == "all" else _most(shared.coefficients)
     return Similarity(
         float(kept.mean()),
         estimator="cca" if mean == "all" else f"cca, {mean}",
         n=len(rows_x),
-        parts={"sum": found.coefficients.sum(), "coefficients": len(kept), "rank_x": found.ranks[0], "rank_y": found.ranks[1]},
-        warnings=warn_of_few(len(rows_x), found.ranks),
+        parts={"sum": shared.coefficients.sum(), "coefficients": len(kept), "rank_x": shared.ranks[0], "rank_y": shared.ranks[1]},
+        warnings=warn_of_few(len(rows_x), shared.ranks),
     )
 
 

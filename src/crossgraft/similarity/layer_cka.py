@@ -62,15 +62,15 @@ def layer_rows(layers: Mapping[str, Features], others: Mapping[str, Features]) -
     if not layers or not others:
         raise DataError("CKA of layers needs at least one layer of each network.")
     first = next(iter(layers.values()))
-    found: list[list[LayerRows]] = []
+    sides: list[list[LayerRows]] = []
     for side in (layers, others):
-        found.append([])
+        sides.append([])
         for name, features in side.items():
             rows, _ = as_rows(features, first, f"CKA of {name}")
             if not np.isfinite(rows).all():
                 raise not_finite(name)
-            found[-1].append(rows)
-    return found[0], found[1]
+            sides[-1].append(rows)
+    return sides[0], sides[1]
 
 
 def from_products(
@@ -156,16 +156,16 @@ class LayerCka:
         if len(rows[0][0]) == 0:
             return self
         if self.n == 0:
-            self._sides = [_Layers(tuple(given), side) for given, side in zip((layers, others), rows, strict=True)]
+            self._sides = [_Layers(tuple(features), side) for features, side in zip((layers, others), rows, strict=True)]
             self._both = np.zeros([side.width + len(side.names) + 1 for side in self._sides])
         for start in range(0, len(rows[0][0]), _ROWS_AT_ONCE):
             some = slice(start, start + _ROWS_AT_ONCE)
-            one, other = (
-                side.add(tuple(given), [layer[some] for layer in found])
-                for side, given, found in zip(self._sides, (layers, others), rows, strict=True)
+            block_x, block_y = (
+                side.add(tuple(features), [layer[some] for layer in side_rows])
+                for side, features, side_rows in zip(self._sides, (layers, others), rows, strict=True)
             )
-            self._both += one.T @ other
-            self.n += len(one)
+            self._both += block_x.T @ block_y
+            self.n += len(block_x)
         return self
 
     def compute(self, *, debiased: bool = False) -> LayerSimilarity:
@@ -177,10 +177,10 @@ class LayerCka:
         if self.n < 4:
             raise NotApplicable(f"CKA of layers needs at least 4 images, found {self.n}.")
         first, second = ([side.of_layer(number) for number in range(len(side.names))] for side in self._sides)
-        own = [[self._hsic(side, side, product, debiased) for side, product in each] for each in (first, second)]
+        own = [[self._hsic(side, side, product, debiased) for side, product in side_pairs] for side_pairs in (first, second)]
         between = [
-            [self._hsic(one, other, self._product(i, j), debiased) for j, (other, _) in enumerate(second)]
-            for i, (one, _) in enumerate(first)
+            [self._hsic(first_side, second_side, self._product(i, j), debiased) for j, (second_side, _) in enumerate(second)]
+            for i, (first_side, _) in enumerate(first)
         ]
         return from_products(
             np.array(between),
@@ -193,12 +193,12 @@ class LayerCka:
 
     def _product(self, i: int, j: int) -> Product:
         """Sums of one pair of layers."""
-        (one, a), (other, b) = self._sides[0].columns(i), self._sides[1].columns(j)
+        (columns_x, a), (columns_y, b) = self._sides[0].columns(i), self._sides[1].columns(j)
         both = self._both
-        return Product(both[one, other], float(both[a, b]), both[one, b], both[a, other])
+        return Product(both[columns_x, columns_y], float(both[a, b]), both[columns_x, b], both[a, columns_y])
 
-    def _hsic(self, one: Side, other: Side, product: Product, debiased: bool) -> float:
-        return Sums(self.n, one, other, product, product, product).hsic(product, one, other, debiased=debiased)
+    def _hsic(self, side_x: Side, side_y: Side, product: Product, debiased: bool) -> float:
+        return Sums(self.n, side_x, side_y, product, product, product).hsic(product, side_x, side_y, debiased=debiased)
 
 
 class _Layers:
@@ -210,7 +210,7 @@ class _Layers:
     def __init__(self, names: tuple[str, ...], rows: Sequence[LayerRows]) -> None:
         self.names = names
         ends = np.cumsum([0, *(layer.shape[1] for layer in rows)])
-        self._places = [slice(int(low), int(high)) for low, high in pairwise(ends)]
+        self._columns_of = [slice(int(low), int(high)) for low, high in pairwise(ends)]
         self.width = int(ends[-1])
         self._shifts = [near_mean(layer, name) for name, layer in zip(names, rows, strict=True)]
         self._exponents = [int(np.frexp(np.abs(layer - shift).max())[1]) for layer, shift in zip(rows, self._shifts, strict=True)]
@@ -220,22 +220,22 @@ class _Layers:
 
     def columns(self, number: int) -> tuple[slice, int]:
         """Where the features and the squared norms of a layer stand."""
-        return self._places[number], self.width + number
+        return self._columns_of[number], self.width + number
 
     def add(self, names: tuple[str, ...], rows: Sequence[LayerRows]) -> _Columns:
         """Add the sums of each layer with itself, and give the columns of a batch."""
         if (names, [layer.shape[1] for layer in rows]) != (self.names, [len(shift) for shift in self._shifts]):
             raise DataError("Layers, or their widths, are others than those of the batch before.")
         kind = np.float32 if all(layer.dtype == np.float32 for layer in rows) else np.float64
-        found = np.ones((len(rows[0]), self.width + len(rows) + 1), dtype=kind)
+        block = np.ones((len(rows[0]), self.width + len(rows) + 1), dtype=kind)
         for number, layer in enumerate(rows):
-            place, norms = self.columns(number)
-            found[:, place] = np.ldexp(layer - self._shifts[number], -self._exponents[number])
-            found[:, norms] = np.einsum("ij,ij->i", found[:, place], found[:, place])
+            span, norms = self.columns(number)
+            block[:, span] = np.ldexp(layer - self._shifts[number], -self._exponents[number])
+            block[:, norms] = np.einsum("ij,ij->i", block[:, span], block[:, span])
             self.varies[number] |= bool((layer != self._first[number]).any())
-            columns = found[:, [*range(place.start, place.stop), norms, -1]]
+            columns = block[:, [*range(span.start, span.stop), norms, -1]]
             self._own[number] += columns.T @ columns
-        return found
+        return block
 
     def of_layer(self, number: int) -> tuple[Side, Product]:
         """Sums of one layer, and of it with itself."""

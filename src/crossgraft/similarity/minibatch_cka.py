@@ -114,10 +114,10 @@ def minibatch_cka(x: Features, y: Features, *, batch_size: int = 256, weight: st
     for start in range(0, len(rows_x), batch_size):
         batch = slice(start, start + batch_size)
         means.update({"x": rows_x[batch]}, {"y": rows_y[batch]})
-    found = means.compute()
-    for name, reason in {**found.left_out_rows, **found.left_out_columns}.items():
+    layers = means.compute()
+    for name, reason in {**layers.left_out_rows, **layers.left_out_columns}.items():
         raise NotApplicable(f"Minibatch CKA has nothing to compare in {name}: {reason}.")
-    return Similarity(float(found.matrix[0, 0]), estimator=found.estimator, n=found.n, warnings=found.warnings)
+    return Similarity(float(layers.matrix[0, 0]), estimator=layers.estimator, n=layers.n, warnings=layers.warnings)
 
 
 def _centred_gram(rows: LayerRows) -> Float[np.ndarray, " num_pairs"]:

@@ -62,46 +62,46 @@ def prediction_similarity(predictions_a: Any, predictions_b: Any, labels: Any, *
         Mania, Miller, Schmidt, Hardt and Recht, Model Similarity Mitigates Test Set Overuse, NeurIPS 2019; error consistency
         κ is Geirhos, Meding and Wichmann, Beyond accuracy, NeurIPS 2020.
     """
-    given = {"predictions_a": predictions_a, "predictions_b": predictions_b, "labels": labels}
-    one, other, truth = (_column(values, name) for name, values in given.items())
+    columns = {"predictions_a": predictions_a, "predictions_b": predictions_b, "labels": labels}
+    first, second, truth = (_column(values, name) for name, values in columns.items())
     parts = _column(folds, "folds") if folds is not None else np.zeros(len(truth), dtype=np.int64)
-    if len({len(one), len(other), len(truth), len(parts)}) > 1:
+    if len({len(first), len(second), len(truth), len(parts)}) > 1:
         raise DataError(
-            f"Predictions and labels are of the same images; found {len(one)}, {len(other)} and {len(truth)} of them"
+            f"Predictions and labels are of the same images; found {len(first)}, {len(second)} and {len(truth)} of them"
             + (f", and {len(parts)} folds." if folds is not None else ".")
         )
     if len(truth) == 0:
         raise NotApplicable("Prediction similarity needs at least one image.")
-    wrong_a, wrong_b = one != truth, other != truth
+    wrong_a, wrong_b = first != truth, second != truth
     value, a, b = float((wrong_a == wrong_b).mean()), float(1 - wrong_a.mean()), float(1 - wrong_b.mean())
     independent = a * b + (1 - a) * (1 - b)
     kappa = None if independent >= 1 else (value - independent) / (1 - independent)
     low, high, p_value = _permuted(wrong_a, wrong_b, parts)
-    found = PredictionSimilarity(value, estimator="prediction similarity", n=len(truth), parts={"independent": independent})
-    vars(found).update(
+    similarity = PredictionSimilarity(value, estimator="prediction similarity", n=len(truth), parts={"independent": independent})
+    vars(similarity).update(
         accuracy_a=a,
         accuracy_b=b,
         independent=independent,
         kappa=kappa,
-        agreement=float((one == other).mean()),
+        agreement=float((first == second).mean()),
         low=low,
         high=high,
         p_value=p_value,
     )
-    return found
+    return similarity
 
 
 def _column(values: Any, name: str) -> np.ndarray:
-    found = np.asarray(values)
-    if found.ndim != 1:
-        raise DataError(f"Prediction similarity takes one class per image; {name} has the shape {found.shape}.")
-    if found.dtype == object:
-        if any(each is None or each != each for each in found):  # NaN is not equal to itself
+    column = np.asarray(values)
+    if column.ndim != 1:
+        raise DataError(f"Prediction similarity takes one class per image; {name} has the shape {column.shape}.")
+    if column.dtype == object:
+        if any(cell is None or cell != cell for cell in column):  # NaN is not equal to itself
             raise DataError(f"Prediction similarity needs a class for every image; {name} has missing ones.")
-        return found.astype(str)
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        return column.astype(str)
+    if column.dtype.kind == "f" and not np.isfinite(column).all():
         raise DataError(f"Prediction similarity needs a class for every image; {name} has missing ones.")
-    return found
+    return column
 
 
 def _permuted(

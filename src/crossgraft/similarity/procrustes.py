@@ -45,8 +45,8 @@ def procrustes(x: Features, y: Features, *, kind: str = "shape") -> Similarity:
     elif kind == "angular":
         value = np.arccos(alignment)
     else:
-        one, other = np.ldexp(norms[0], exponent_x), np.ldexp(norms[1], exponent_y)
-        value = np.sqrt(max((one - other) ** 2 + 2 * one * other * (1 - alignment), 0.0))
+        norm_x, norm_y = np.ldexp(norms[0], exponent_x), np.ldexp(norms[1], exponent_y)
+        value = np.sqrt(max((norm_x - norm_y) ** 2 + 2 * norm_x * norm_y * (1 - alignment), 0.0))
     return Similarity(float(value), estimator=f"procrustes, {kind}", n=len(rows_x), parts={"alignment": alignment})
 
 

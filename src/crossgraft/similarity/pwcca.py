@@ -30,12 +30,12 @@ def pwcca(x: Features, y: Features) -> Similarity:
         NeurIPS 2018, eq. 5.
     """
     (rows_x, _), (rows_y, _) = centred_rows(x, y, "PWCCA", fewest=4)
-    found = canonical(rows_x, rows_y, with_weights=True)
-    weights = found.weights
+    shared = canonical(rows_x, rows_y, with_weights=True)
+    weights = shared.weights
     return Similarity(
-        float(weights @ found.coefficients / weights.sum()),
+        float(weights @ shared.coefficients / weights.sum()),
         estimator="pwcca",
         n=len(rows_x),
-        parts={"rank_x": found.ranks[0], "rank_y": found.ranks[1]},
-        warnings=warn_of_few(len(rows_x), found.ranks),
+        parts={"rank_x": shared.ranks[0], "rank_y": shared.ranks[1]},
+        warnings=warn_of_few(len(rows_x), shared.ranks),
     )

@@ -61,14 +61,14 @@ class BlockProducts:
         """
         count = min(len(x), BLOCK_ROWS - self.num_waiting)
         for number, (rows, shift, block) in enumerate(zip((x, y), self._shifts, self._blocks, strict=True)):
-            place = block[self.num_waiting : self.num_waiting + count]
+            waiting = block[self.num_waiting : self.num_waiting + count]
             for start in range(0, count, _SHIFTED_AT_ONCE):
                 some = slice(start, min(start + _SHIFTED_AT_ONCE, count))
-                shifted = place[some, :-_EXTRA]
+                shifted = waiting[some, :-_EXTRA]
                 np.subtract(rows[some], shift, out=shifted)
-                place[some, -2] = np.einsum("ij,ij->i", shifted, shifted)
+                waiting[some, -2] = np.einsum("ij,ij->i", shifted, shifted)
             # squares of large numbers overflow; only then the numbers themselves are looked at
-            if not np.isfinite(place[:, -2].sum()) and not np.isfinite(place[:, :-_EXTRA]).all():
+            if not np.isfinite(waiting[:, -2].sum()) and not np.isfinite(waiting[:, :-_EXTRA]).all():
                 return -1 - number
         self.num_waiting += count
         return count
@@ -143,10 +143,10 @@ def _exponent(side: Side, block: Rows) -> int:
     largest = float(np.sqrt(squares)) if is_safe else max(float(features.max()), -float(features.min()))
     if largest == 0:
         return side.exponent
-    found = int(np.frexp(largest)[1])
+    exponent = int(np.frexp(largest)[1])
     if side.squares == 0:
-        return found if abs(found) > _USUAL else 0
-    return found if found - side.exponent > _USUAL else side.exponent
+        return exponent if abs(exponent) > _USUAL else 0
+    return exponent if exponent - side.exponent > _USUAL else side.exponent
 
 
 class StreamingCka:
@@ -321,5 +321,5 @@ def _fits(shift: Vector) -> bool:
 
 def _fields(state: Mapping[str, Any], name: str, kind: type[Side] | type[Product]) -> dict[str, Any]:
     """Arguments of a side or product; what has no axis is a number again."""
-    found = {field.name: np.asarray(state[f"{name}.{field.name}"]).copy() for field in fields(kind)}
-    return {key: value if value.ndim else value.item() for key, value in found.items()}
+    arrays = {field.name: np.asarray(state[f"{name}.{field.name}"]).copy() for field in fields(kind)}
+    return {key: value if value.ndim else value.item() for key, value in arrays.items()}

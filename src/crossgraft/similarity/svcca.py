@@ -34,20 +34,20 @@ def svcca(x: Features, y: Features, *, variance: float = 0.99) -> Similarity:
     if not 0 < variance <= 1:
         raise UsageError(f"variance is a share in (0, 1], got {variance!r}.")
     sides = [_leading(side.rows, variance) for side in centred_rows(x, y, "SVCCA", fewest=4)]
-    found = canonical(*sides)
+    shared = canonical(*sides)
     return Similarity(
-        float(found.coefficients.mean()),
+        float(shared.coefficients.mean()),
         estimator=f"svcca, {variance:.0%} of the variance",
         n=len(sides[0]),
-        parts={"components_x": found.ranks[0], "components_y": found.ranks[1]},
-        warnings=warn_of_few(len(sides[0]), found.ranks, instead=""),
+        parts={"components_x": shared.ranks[0], "components_y": shared.ranks[1]},
+        warnings=warn_of_few(len(sides[0]), shared.ranks, instead=""),
     )
 
 
 def _leading(side: Matrix, variance: float) -> Matrix:
     """Principal components of the rows, in whitened form: the fewest that hold the share of the variance."""
-    left, found, _ = svd(side)
-    shares = np.cumsum(found**2)
+    left, singular_values, _ = svd(side)
+    shares = np.cumsum(singular_values**2)
     kept = int(np.argmax(shares >= variance * shares[-1] * (1 - 1e-15))) + 1
-    kept = min(kept, int((found > 1e-12 * found[0]).sum()))
+    kept = min(kept, int((singular_values > 1e-12 * singular_values[0]).sum()))
     return left[:, :kept]

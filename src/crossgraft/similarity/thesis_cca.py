@@ -59,12 +59,12 @@ def draws_of(
         )
     wanted = max(1, round(POSITIONS[preset] / (shape[1] * shape[2])))
     num_channels = min(CHANNELS, shape[0], other[0])
-    found: list[Draw] = []
+    draws: list[Draw] = []
     for repeat in range(REPEATS):
         random = generator(seed, "thesis cca", layer, repeat)
         images = np.sort(random.choice(num_images, min(wanted, num_images), replace=False))
-        found.append(Draw(images, random.choice(min(shape[0], other[0]), num_channels, replace=False)))
-    return found
+        draws.append(Draw(images, random.choice(min(shape[0], other[0]), num_channels, replace=False)))
+    return draws
 
 
 def thesis_cca(x: Features, y: Features, *, preset: str = "thesis", seed: int = 0) -> Similarity:
@@ -109,7 +109,7 @@ def thesis_mean(pairs: Sequence[tuple[Float[np.ndarray, "num_positions _"], ...]
         (rows_x, _), (rows_y, _) = centred_rows(x, y, "the thesis' CCA", fewest=4)
         values.append(float(canonical(rows_x, rows_y).coefficients.mean()))
     reached, width = pairs[0][0].shape
-    said = (
+    origin = (
         f"{reached} of {POSITIONS[preset]} positions and {width} of {CHANNELS} channels in each of {len(pairs)} draws."
         if reached < POSITIONS[preset] * 0.9 or width < CHANNELS
         else ""
@@ -128,5 +128,5 @@ def thesis_mean(pairs: Sequence[tuple[Float[np.ndarray, "num_positions _"], ...]
             "channels": width,
             "spread_of_draws": np.std(values, ddof=1) if len(values) > 1 else 0.0,
         },
-        warnings=[each for each in (said, near_one) if each],
+        warnings=[warning for warning in (origin, near_one) if warning],
     )

@@ -101,8 +101,8 @@ def two_sample_permutation(first: Values, second: Values) -> ExactTest:
     hits = 0
     every = combinations(range(number), size)
     while chosen := list(islice(every, _AT_ONCE)):
-        found = _apart(pooled[np.array(chosen)].sum(axis=1), total, size, number)
-        hits += int((found >= observed - _tolerance(pooled)).sum())
+        resampled = _apart(pooled[np.array(chosen)].sum(axis=1), total, size, number)
+        hits += int((resampled >= observed - _tolerance(pooled)).sum())
     return ExactTest(hits / ways, (2 if len(a) == len(b) else 1) / ways if ways > 1 else 1.0)
 
 
@@ -174,10 +174,10 @@ def _apart(sums: np.ndarray, total: float, size: int, number: int) -> np.ndarray
 
 def _signs(number: int) -> Iterator[np.ndarray]:
     """(ways, number) of ±1, in pieces."""
-    places = np.arange(number)
+    bits = np.arange(number)
     for first in range(0, 2**number, _AT_ONCE):
         codes = np.arange(first, min(first + _AT_ONCE, 2**number))
-        yield 1.0 - 2.0 * (codes[:, None] >> places & 1)
+        yield 1.0 - 2.0 * (codes[:, None] >> bits & 1)
 
 
 def _tolerance(values: np.ndarray) -> float:

@@ -126,8 +126,8 @@ def weighted_kendall_interval(score: ModelValues, transfer_accuracy: ModelValues
     if not np.isfinite(values).all():
         return MeanInterval(tau, None, None, "without one of the models the correlation is not defined")
     z = np.arctanh(values * (1 - 1 / number))
-    found = jackknife_interval(float(z[0]), z[1:].tolist())
-    if found.standard_error <= 1e-9:  # τ of another order of additions
+    jackknife = jackknife_interval(float(z[0]), z[1:].tolist())
+    if jackknife.standard_error <= 1e-9:  # τ of another order of additions
         return MeanInterval(tau, None, None, "it is the same without any of the models")
-    low, high = (math.tanh(end) / (1 - 1 / number) for end in (found.low, found.high))
+    low, high = (math.tanh(end) / (1 - 1 / number) for end in (jackknife.low, jackknife.high))
     return MeanInterval(tau, max(-1.0, low), min(1.0, high))

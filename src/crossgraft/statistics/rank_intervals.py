@@ -107,16 +107,16 @@ def cliques(mean_ranks: Sequence[float], difference: float) -> list[list[int]]:
     [[1, 2, 0]]
     """
     order = sorted(range(len(mean_ranks)), key=lambda index: mean_ranks[index])
-    found: list[list[int]] = []
+    groups: list[list[int]] = []
     last_end = 0
     for start in range(len(order)):
         end = start
         while end < len(order) and mean_ranks[order[end]] - mean_ranks[order[start]] < difference:
             end += 1
         if end - start > 1 and end > last_end:
-            found.append(order[start:end])
+            groups.append(order[start:end])
         last_end = max(last_end, end)
-    return found
+    return groups
 
 
 Ties = Literal["ci", "exact"]
@@ -214,12 +214,12 @@ def rank_intervals(
         raise DataError("Values and replicates must be finite; leave out models without a value.")
     quantile = float(stats.t.ppf(1 - alpha / (2 * max(num_models - 1, 1)), num_blocks - 1))
     ranks = stats.rankdata(-values)
-    found: list[RankInterval] = []
+    intervals: list[RankInterval] = []
     for m in range(num_models):
         gaps = values - values[m]
         changes = replicates - replicates[m]
         centred = changes - changes.mean(axis=1, keepdims=True)
         half_widths = quantile * np.sqrt((num_blocks - 1) / num_blocks * np.sum(centred**2, axis=1))
         num_better, num_worse = int(np.sum(gaps > half_widths)), int(np.sum(gaps < -half_widths))
-        found.append(RankInterval(float(ranks[m]), 1 + num_better, num_models - num_worse))
-    return found
+        intervals.append(RankInterval(float(ranks[m]), 1 + num_better, num_models - num_worse))
+    return intervals

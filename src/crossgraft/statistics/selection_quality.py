@@ -91,8 +91,8 @@ def _expected_best(score: Float64[np.ndarray, " num_models"], result: Float64[np
     cut = np.sort(score)[::-1][k - 1]
     certain = result[score > cut]
     tied = np.sort(result[score == cut])[::-1]
-    places = k - len(certain)
+    num_free = k - len(certain)
     # The best of `places` random ones of the tied is their j-th best with probability C(t−j−1, places−1) / C(t, places).
-    chances = [comb(len(tied) - j - 1, places - 1) / comb(len(tied), places) for j in range(len(tied))]
+    chances = [comb(len(tied) - j - 1, num_free - 1) / comb(len(tied), num_free) for j in range(len(tied))]
     floor = certain.max() if len(certain) else -np.inf
     return float(np.dot(chances, np.maximum(tied, floor)))

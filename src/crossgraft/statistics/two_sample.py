@@ -69,8 +69,8 @@ def shuffle_labels(targets: ClassIndices, groups: Groups | None, rng: np.random.
 
 def _rows_by_group(units: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """All rows, group after group, both in random order."""
-    place = rng.permutation(int(units.max()) + 1)
-    return np.lexsort((rng.random(len(units)), place[units]))
+    position = rng.permutation(int(units.max()) + 1)
+    return np.lexsort((rng.random(len(units)), position[units]))
 
 
 def permutation_p_value(
@@ -164,25 +164,25 @@ def two_sample_tests(
         Phipson and Smyth, Permutation p-values should never be zero, Statistical Applications in Genetics and Molecular
         Biology 9(1), 2010.
     """
-    table = np.hstack([num_rows[:, np.newaxis], *(each.counts for each in quantities)]).astype(np.float32)
-    ends = np.cumsum([1, *(each.counts.shape[1] for each in quantities)])
+    table = np.hstack([num_rows[:, np.newaxis], *(quantity.counts for quantity in quantities)]).astype(np.float32)
+    ends = np.cumsum([1, *(quantity.counts.shape[1] for quantity in quantities)])
 
     def effects(second: np.ndarray) -> list[Effects]:
         of_second = (second.astype(np.float32) @ table).astype(np.float64)
         of_first = table.sum(axis=0, dtype=np.float64) - of_second
         first, second_shares = (sums / sums[:, :1] for sums in (of_first, of_second))
         return [
-            each.effect(first[:, start:end], second_shares[:, start:end])
-            for each, start, end in zip(quantities, ends[:-1], ends[1:], strict=True)
+            quantity.effect(first[:, start:end], second_shares[:, start:end])
+            for quantity, start, end in zip(quantities, ends[:-1], ends[1:], strict=True)
         ]
 
-    observed = [float(each[0]) for each in effects(in_second[np.newaxis])]
+    observed = [float(effect[0]) for effect in effects(in_second[np.newaxis])]
     rng = generator(seed, "two samples")
     hits = np.zeros(len(quantities))
     for start in range(0, num_permutations, _PERMUTATIONS_AT_ONCE):
         number = min(_PERMUTATIONS_AT_ONCE, num_permutations - start)
         permuted = effects(np.stack([rng.permutation(in_second) for _ in range(number)]))
-        hits += [(each >= value - _TOLERANCE).sum() for each, value in zip(permuted, observed, strict=True)]
+        hits += [(effect >= value - _TOLERANCE).sum() for effect, value in zip(permuted, observed, strict=True)]
     p_values = (1 + hits) / (1 + num_permutations)
     return [TwoSampleTest(value, float(p)) for value, p in zip(observed, p_values, strict=True)]
 

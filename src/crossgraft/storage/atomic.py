@@ -74,32 +74,32 @@ def remove_leftovers(folder: Path, *, of: str | None = None, locked: bool = Fals
         recursive: Whether to look in the folders inside, too; links are not followed.
     """
     for entry in list(_entries(folder, recursive=recursive)):
-        found = _NAME.fullmatch(entry.name)
-        if found is None or found["target"] in (".", "..") or of not in (None, found["target"]):
+        parts = _NAME.fullmatch(entry.name)
+        if parts is None or parts["target"] in (".", "..") or of not in (None, parts["target"]):
             continue
         with suppress(OSError):
-            if not _may_be_at_work(found, entry, locked=locked):
-                _discard(entry, entry.with_name(found["target"]))
+            if not _may_be_at_work(parts, entry, locked=locked):
+                _discard(entry, entry.with_name(parts["target"]))
 
 
 def _entries(folder: Path, *, recursive: bool) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
-        yield from (Path(place, name) for name in (*folders, *files))
+    for parent, folders, files in os.walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *files))
         # What lies in a temporary folder goes with it.
         folders[:] = [name for name in folders if _NAME.fullmatch(name) is None] if recursive else []
 
 
-def _may_be_at_work(found: re.Match[str], entry: Path, *, locked: bool) -> bool:
-    if found["machine"] != _machine():
+def _may_be_at_work(parts: re.Match[str], entry: Path, *, locked: bool) -> bool:
+    if parts["machine"] != _machine():
         return not locked and time.time() - entry.lstat().st_mtime < ABANDONED_SECONDS
     try:
-        process = psutil.Process(int(found["pid"], 16))
+        process = psutil.Process(int(parts["pid"], 16))
         started, status = process.create_time(), process.status()
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:
         return True
-    return status != psutil.STATUS_ZOMBIE and abs(started - int(found["start"], 16)) <= _CLOCK_SECONDS
+    return status != psutil.STATUS_ZOMBIE and abs(started - int(parts["start"], 16)) <= _CLOCK_SECONDS
 
 
 def _discard(temporary: Path, target: Path) -> None:

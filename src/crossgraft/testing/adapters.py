@@ -56,7 +56,7 @@ def adds_nothing_at_first(method: Method, *, classifier: Classifier | None = Non
     require(torch.equal(network(images), before), method, "its first weights change what the network gives")
     _move_adapters(network)
     adapters = [adapter for _, adapter in adapters_of(network).values()]
-    require(not all(each.adds_nothing for each in adapters), method, "its adapters say that other weights add nothing")
+    require(not all(adapter.adds_nothing for adapter in adapters), method, "its adapters say that other weights add nothing")
     require(not torch.equal(network(images), before), method, "other weights of its adapters change nothing")
 
 
@@ -138,10 +138,10 @@ def draws_from_its_seed_alone(method: Method, *, classifier: Classifier | None =
     if not isinstance(method, AddsAdapters) or classifier is not None:
         return
     kind, first = _example(method)
-    again, other = example_classifier(kind), example_classifier(kind)
+    again, reseeded = example_classifier(kind), example_classifier(kind)
     leaves_the_global_random_state(method, lambda: method.add_adapters(again, seed=0))
-    method.add_adapters(other, seed=1)
-    states = [network.state_dict() for network in (first, again, other)]
+    method.add_adapters(reseeded, seed=1)
+    states = [network.state_dict() for network in (first, again, reseeded)]
     names = first.adapter_parameters
     require(all(torch.equal(states[0][name], states[1][name]) for name in names), method, "one seed gives two beginnings")
     same = all(torch.equal(states[0][name], states[2][name]) for name in names)
@@ -186,6 +186,6 @@ def _move_adapters(classifier: Classifier) -> None:
                 parameter.add_(torch.randn(parameter.shape, generator=random).to(parameter), alpha=0.2)
 
 
-def _close(found: Tensor, expected: Tensor) -> bool:
+def _close(actual: Tensor, expected: Tensor) -> bool:
     largest = max(1.0, float(expected.detach().abs().max()))
-    return bool((found - expected).detach().abs().max() <= _ROUNDING * largest)
+    return bool((actual - expected).detach().abs().max() <= _ROUNDING * largest)

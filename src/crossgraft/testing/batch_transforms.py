@@ -25,9 +25,9 @@ _SEEDS = range(5)
 def keeps_shapes_and_types(transform: BatchTransform) -> None:
     """Images and targets keep shape and number type, also of a batch of one; images stay finite."""
     for num_images in (1, 6):
-        given = _batch(num_images)
+        batch = _batch(num_images)
         for seed in _SEEDS:
-            for part, before, after in zip(("images", "targets"), given, _apply(transform, given, seed), strict=True):
+            for part, before, after in zip(("images", "targets"), batch, _apply(transform, batch, seed), strict=True):
                 facts = f"{before.dtype} {tuple(before.shape)} become {after.dtype} {tuple(after.shape)}"
                 same = before.shape == after.shape and before.dtype == after.dtype
                 require(same, transform, f"the {part} {facts}")
@@ -50,11 +50,11 @@ def keeps_targets_a_distribution(transform: BatchTransform) -> None:
 @promise
 def leaves_its_inputs_alone(transform: BatchTransform) -> None:
     """It does not write into the tensors that it is given."""
-    given = _batch(6)
-    before = [part.clone() for part in given]
+    batch = _batch(6)
+    before = [part.clone() for part in batch]
     for seed in _SEEDS:
-        _apply(transform, given, seed)
-    kept = all(torch.equal(part, copy) for part, copy in zip(given, before, strict=True))
+        _apply(transform, batch, seed)
+    kept = all(torch.equal(part, copy) for part, copy in zip(batch, before, strict=True))
     require(kept, transform, "it overwrites images or targets")
 
 
@@ -100,5 +100,5 @@ def _batch(num_images: int, *, several: bool = False) -> tuple[Tensor, Tensor]:
     return images, torch.eye(4)[torch.arange(num_images) % 4]
 
 
-def _apply(transform: BatchTransform, given: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:
-    return transform(*given, torch_generator(seed, "example draws"))
+def _apply(transform: BatchTransform, batch: tuple[Tensor, Tensor], seed: int) -> tuple[Tensor, Tensor]:
+    return transform(*batch, torch_generator(seed, "example draws"))

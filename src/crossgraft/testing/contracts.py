@@ -132,9 +132,9 @@ def refuses_what_has_no_value(score: Score, **extra: Any) -> None:
     if "labels" in arrays:
         bad["a single class"] = {**arrays, "labels": np.zeros(NUM_IMAGES, dtype=int)}
         bad["one label too few"] = {**arrays, "labels": arrays["labels"][:-1]}
-    for case, given in bad.items():
+    for case, arguments in bad.items():
         try:
-            numbers = _numbers(score, given)
+            numbers = _numbers(score, arguments)
         except DataError:
             continue
         raise ContractError(f"{score.name}: {case} gives {numbers}; expected a DataError.")
@@ -150,8 +150,8 @@ def shares_statistics_faithfully(score: Score, **extra: Any) -> None:
     fresh = _rows(arrays, kept)
     _require_same(score, fresh, shared.without(np.arange(6)), "rows left out of shared inputs", _tolerance(score))
     if "labels" in arrays:
-        other = seeding.generator(0, "shuffle").permutation(arrays["labels"])
-        _require_same(score, {**arrays, "labels": other}, shared.with_labels(other), "other labels on shared inputs", _ROUNDING)
+        mixed = seeding.generator(0, "shuffle").permutation(arrays["labels"])
+        _require_same(score, {**arrays, "labels": mixed}, shared.with_labels(mixed), "other labels on shared inputs", _ROUNDING)
 
 
 @promise
@@ -262,8 +262,8 @@ def _tolerance(score: Score) -> float:
 def _values(score: Score, problems: list[dict[str, Any]]) -> list[float]:
     inputs = [ScoreInputs(**arrays) for arrays in problems]
     if isinstance(score, ZooScore):
-        return [float(value) for value in score.combine([score.parts(given) for given in inputs])]
-    return [float(score.evaluate(given)) for given in inputs]
+        return [float(value) for value in score.combine([score.parts(item) for item in inputs])]
+    return [float(score.evaluate(item)) for item in inputs]
 
 
 def _result(score: Score, arrays: Mapping[str, Any]) -> ScoreValue:
@@ -271,15 +271,15 @@ def _result(score: Score, arrays: Mapping[str, Any]) -> ScoreValue:
     return score.evaluate(ScoreInputs(**arrays))
 
 
-def _numbers(score: Score, given: Mapping[str, Any] | ScoreInputs) -> dict[str, float]:
+def _numbers(score: Score, arguments: Mapping[str, Any] | ScoreInputs) -> dict[str, float]:
     """What one model's inputs determine: the value, or the parts of a zoo-level score."""
-    inputs = given if isinstance(given, ScoreInputs) else ScoreInputs(**given)
+    inputs = arguments if isinstance(arguments, ScoreInputs) else ScoreInputs(**arguments)
     return score.parts(inputs) if isinstance(score, ZooScore) else {"value": float(score.evaluate(inputs))}
 
 
 def _require_same(
-    score: Score, given: Mapping[str, Any] | ScoreInputs, changed: Mapping[str, Any] | ScoreInputs, change: str, tolerance: float
+    score: Score, plain: Mapping[str, Any] | ScoreInputs, changed: Mapping[str, Any] | ScoreInputs, change: str, tolerance: float
 ) -> None:
-    before, after = _numbers(score, given), _numbers(score, changed)
+    before, after = _numbers(score, plain), _numbers(score, changed)
     far = [name for name, value in before.items() if abs(after[name] - value) > tolerance * max(1.0, abs(value))]
     require(not far, score, f"{change} turns {before} into {after} (allowed: {tolerance:g})")

@@ -23,11 +23,11 @@ def gives_one_value_an_image(loss: Loss) -> None:
     """B images give b finite values in the number type of the logits; none of them is negative."""
     for task in loss.tasks:
         logits, targets = _batch(task)
-        found = loss.resolve(targets, task=task)(logits, targets)
-        require(found.shape == logits.shape[:1], loss, f"logits {tuple(logits.shape)} give {tuple(found.shape)}")
-        require(found.dtype == logits.dtype, loss, f"logits in {logits.dtype} give {found.dtype}")
-        values = found.tolist()
-        require(bool((found.isfinite() & (found >= 0)).all()), loss, f"{task} targets give {values}")
+        losses = loss.resolve(targets, task=task)(logits, targets)
+        require(losses.shape == logits.shape[:1], loss, f"logits {tuple(logits.shape)} give {tuple(losses.shape)}")
+        require(losses.dtype == logits.dtype, loss, f"logits in {logits.dtype} give {losses.dtype}")
+        values = losses.tolist()
+        require(bool((losses.isfinite() & (losses >= 0)).all()), loss, f"{task} targets give {values}")
 
 
 @promise

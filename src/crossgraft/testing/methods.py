@@ -20,9 +20,9 @@ def sorts_every_parameter_once(method: Method, *, classifier: Classifier | None 
     """Each parameter is trained or frozen, for a reason; the head is trained, what cannot be trained is frozen."""
     network = network_for(method, classifier)
     selection = method.select(network)
-    found = sorted([*selection.trained, *selection.frozen])
+    named = sorted([*selection.trained, *selection.frozen])
     expected = sorted(name for name, _ in network.named_parameters())
-    wrong = sorted({name for name in [*found, *expected] if found.count(name) != expected.count(name)})
+    wrong = sorted({name for name in [*named, *expected] if named.count(name) != expected.count(name)})
     require(not wrong, method, f"it leaves out, makes up or sorts twice: {', '.join(wrong)}")
     silent = [name for name, reason in {**selection.trained, **selection.frozen}.items() if not reason.strip()]
     require(not silent, method, f"it gives no reason for {', '.join(silent)}")

@@ -20,17 +20,17 @@ Contract = Callable[..., None]
 def promise(contract: Contract) -> Contract:
     """Let every error of a contract name it, and say what it asks for."""
     sentence = " ".join((inspect.getdoc(contract) or "").partition("\n\n")[0].split())
-    asked = f"Promise {contract.__name__}: {sentence}"
+    promised = f"Promise {contract.__name__}: {sentence}"
 
     @functools.wraps(contract)
     def named(plugin: object, **extra: Any) -> None:
         try:
             contract(plugin, **extra)
         except ContractError as error:
-            raise ContractError(f"{error} {asked}") from error.__cause__
+            raise ContractError(f"{error} {promised}") from error.__cause__
         except Exception as error:  # whatever the code of a plug-in raises is what was found
-            said = " ".join(str(error).split())
-            raise ContractError(f"{_name(plugin)}: it raises {type(error).__name__}: {said} {asked}") from error
+            message = " ".join(str(error).split())
+            raise ContractError(f"{_name(plugin)}: it raises {type(error).__name__}: {message} {promised}") from error
 
     return named
 

@@ -46,17 +46,17 @@ def has_a_gradient(regularizer: Regularizer, *, classifier: Classifier | None = 
     total = torch.stack(list(terms.values())).sum()
     require(total.requires_grad, regularizer, "its terms are not part of the graph")
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    found = torch.autograd.grad(total, trained, materialize_grads=True)
-    finite = all(bool(gradient.isfinite().all()) for gradient in found)
+    gradients = torch.autograd.grad(total, trained, materialize_grads=True)
+    finite = all(bool(gradient.isfinite().all()) for gradient in gradients)
     require(finite, regularizer, "its gradient is not finite")
-    require(any(bool(gradient.any()) for gradient in found), regularizer, "its gradient is zero for every weight")
+    require(any(bool(gradient.any()) for gradient in gradients), regularizer, "its gradient is zero for every weight")
 
 
 @promise
 def is_repeatable(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
     """The same step gives the same terms, to the last bit."""
-    found = [_terms(*_attached(regularizer, classifier)) for _ in range(2)]
-    require(_same(*found), regularizer, f"the same step gives {found[0]}, then {found[1]}")
+    terms = [_terms(*_attached(regularizer, classifier)) for _ in range(2)]
+    require(_same(*terms), regularizer, f"the same step gives {terms[0]}, then {terms[1]}")
 
 
 @promise
@@ -109,9 +109,9 @@ def names_its_own_parameters(regularizer: Regularizer, *, classifier: Classifier
 def draws_its_parameters_from_the_seed(regularizer: Regularizer, *, classifier: Classifier | None = None) -> None:
     """Own parameters that are drawn are drawn from the seed of ``attach`` alone, and the network is the same whatever it is."""
     leaves_the_global_random_state(regularizer, lambda: _attached(regularizer, classifier))
-    (first, one), (again, _), (_, two) = (_attached(regularizer, classifier, seed=seed) for seed in (1, 1, 2))
+    (first, network), (again, _), (_, other_network) = (_attached(regularizer, classifier, seed=seed) for seed in (1, 1, 2))
     require(_same(_own(first), _own(again)), regularizer, "the same seed gives other parameters of its own")
-    require(_same(one.state_dict(), two.state_dict()), regularizer, "another seed changes the network")
+    require(_same(network.state_dict(), other_network.state_dict()), regularizer, "another seed changes the network")
 
 
 REGULARIZER_CONTRACTS: tuple[Contract, ...] = (
@@ -152,8 +152,8 @@ def _attached(regularizer: Regularizer, classifier: Classifier | None, *, seed: 
 def _loss(regularizer: Regularizer, network: Classifier) -> dict[str, Tensor]:
     """The terms of the example step."""
     if isinstance(regularizer, LooksInside):
-        places = torch.arange(NUM_IMAGES)
-        regularizer.before_forward(ForwardStart(torch_generator(0, "example forward"), places, NUM_IMAGES))
+        indices = torch.arange(NUM_IMAGES)
+        regularizer.before_forward(ForwardStart(torch_generator(0, "example forward"), indices, NUM_IMAGES))
     return regularizer.loss(example_step(network))
 
 

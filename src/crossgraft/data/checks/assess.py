@@ -69,9 +69,9 @@ REFERENCES = [
 def assess(survey: Survey, *, show_names: bool) -> DataCheckRecord:
     """Run every check on all rows."""
     columns, differences = measure_columns(survey), measure_split_differences(survey)
-    found = [finding for check in _CHECKS_OF_ALL for finding in check(survey)]
-    found += [*check_label_leakage(survey, columns), *check_split_differences(survey, differences)]
-    findings = _ordered(found)
+    unordered = [finding for check in _CHECKS_OF_ALL for finding in check(survey)]
+    unordered += [*check_label_leakage(survey, columns), *check_split_differences(survey, differences)]
+    findings = _ordered(unordered)
     mentioned = {row for finding in findings for group in finding.images for row in group}
     return DataCheckRecord(
         dataset=describe_dataset(survey, show_names=show_names),
@@ -96,8 +96,8 @@ def findings_of_rows(dataset: Dataset, *, is_part: bool = False) -> list[Finding
     """
     survey = survey_rows(dataset)
     checks = _CHECKS_OF_ROWS if is_part else (check_alike_groups, *_CHECKS_OF_ROWS)
-    found = [finding for check in checks for finding in check(survey)]
-    return _ordered([*found, *check_label_leakage(survey, measure_columns(survey))])
+    findings = [finding for check in checks for finding in check(survey)]
+    return _ordered([*findings, *check_label_leakage(survey, measure_columns(survey))])
 
 
 def findings_across_splits(dataset: Dataset) -> list[FindingRecord]:
@@ -141,8 +141,8 @@ def check_rows(dataset: Dataset, *, strict: bool, reporter: Reporter, part: str 
     Raises:
         DataError: Something is unsound, and ``strict`` is on.
     """
-    found = findings_of_rows(dataset, is_part=bool(part))
-    named = [each.model_copy(update={"title": f"{each.title} ({part})"}) for each in found] if part else found
+    findings = findings_of_rows(dataset, is_part=bool(part))
+    named = [entry.model_copy(update={"title": f"{entry.title} ({part})"}) for entry in findings] if part else findings
     return _tell(named, strict=strict, reporter=reporter)
 
 
@@ -162,7 +162,9 @@ def _tell(findings: Sequence[FindingRecord], *, strict: bool, reporter: Reporter
             f"The data are unsound: {' '.join(finding.text for finding in unsound)} Run crossgraft check to see the images, "
             "or leave out --strict to go on."
         )
-    for told in findings:
-        if told.severity in ("unsound", "warning"):
-            reporter.warn(f"{told.title}: {told.text} {told.advice}")
-    return [CheckRecord(title=told.title, severity=told.severity, text=f"{told.text} {told.advice}".strip()) for told in findings]
+    for entry in findings:
+        if entry.severity in ("unsound", "warning"):
+            reporter.warn(f"{entry.title}: {entry.text} {entry.advice}")
+    return [
+        CheckRecord(title=entry.title, severity=entry.severity, text=f"{entry.text} {entry.advice}".strip()) for entry in findings
+    ]

@@ -51,13 +51,13 @@ class AlikeGroups(NamedTuple):
 
 def check_alike_groups(survey: Survey) -> list[FindingRecord]:
     """A warning where two names of groups may be one patient."""
-    found = find_alike_groups(survey)
-    if not found.rows:
+    alike = find_alike_groups(survey)
+    if not alike.rows:
         return []
-    apart = [rows for rows in found.rows if len(survey.splits_of(rows)) > 1]
+    apart = [rows for rows in alike.rows if len(survey.splits_of(rows)) > 1]
     where = f" In more than one split: {survey.pairs_of_splits(apart)}." if apart else ""
     title = "Groups that look alike"
-    return [finding("alike_groups", title, "warning", found.text + where, advice=ADVICE, images=found.rows)]
+    return [finding("alike_groups", title, "warning", alike.text + where, advice=ADVICE, images=alike.rows)]
 
 
 def find_alike_groups(images: ImageRows | SourceRows) -> AlikeGroups:
@@ -65,20 +65,20 @@ def find_alike_groups(images: ImageRows | SourceRows) -> AlikeGroups:
     if images.groups is None:
         return AlikeGroups([], "")
     known = images.groups if images.groups_known is None else images.groups[images.groups_known]
-    found = look_alikes(list(dict.fromkeys(map(str, known.tolist()))), are_ids=True)
-    if not found:
+    alike_sets = look_alikes(list(dict.fromkeys(map(str, known.tolist()))), are_ids=True)
+    if not alike_sets:
         return AlikeGroups([], "")
-    set_of = {name: number for number, each in enumerate(found) for name in each.names}
+    set_of = {name: number for number, alike_set in enumerate(alike_sets) for name in alike_set.names}
     rows: defaultdict[int, list[int]] = defaultdict(list)
     for row, group in enumerate(images.groups.tolist()):
         if str(group) in set_of:
             rows[set_of[str(group)]].append(row)
-    differ_by = joined(list(dict.fromkeys(words for each in found for words in each.differ_by.split(" and "))))
+    differ_by = joined(list(dict.fromkeys(words for alike_set in alike_sets for words in alike_set.differ_by.split(" and "))))
     text = (
         f"{counted(len(set_of), 'group')} by {images.group_column} ({counted(sum(map(len, rows.values())), 'image')}) have "
         f"names that differ from that of another only by {differ_by}, and are kept apart."
     )
-    return AlikeGroups([np.asarray(rows[number]) for number in range(len(found))], text)
+    return AlikeGroups([np.asarray(rows[number]) for number in range(len(alike_sets))], text)
 
 
 _WORDS = re.compile(
@@ -123,8 +123,8 @@ _MEASURED = "Nothing can be said of it there: collect more images, draw another 
 
 def check_class_counts(survey: Survey) -> list[FindingRecord]:
     """Empty classes and fewer than two classes are unsound, classes of one image a warning, of few a notice."""
-    found = [finding(_NAME, "Unusable rows", "unsound", problem) for problem in survey.problems]
-    found += _too_few_classes(survey)
+    findings = [finding(_NAME, "Unusable rows", "unsound", problem) for problem in survey.problems]
+    findings += _too_few_classes(survey)
     counts = dict(zip(survey.class_names, survey.class_counts, strict=True))
     what = survey.task.noun
     ranges: list[tuple[int, int, Severity, str, str]] = [
@@ -135,8 +135,8 @@ def check_class_counts(survey: Survey) -> list[FindingRecord]:
     for least, most, severity, words, advice in ranges:
         names = [f"{name} ({size})" if least > 1 else name for name, size in counts.items() if least <= size <= most]
         if names:
-            found.append(finding(_NAME, _TITLE, severity, f"{words} {listed(names)}.", advice=advice))
-    return found + check_classes_of_splits(survey) or [_passed(counts, what)]
+            findings.append(finding(_NAME, _TITLE, severity, f"{words} {listed(names)}.", advice=advice))
+    return findings + check_classes_of_splits(survey) or [_passed(counts, what)]
 
 
 def _too_few_classes(survey: Survey) -> list[FindingRecord]:
@@ -151,7 +151,7 @@ def _too_few_classes(survey: Survey) -> list[FindingRecord]:
 
 def check_classes_of_splits(survey: Survey) -> list[FindingRecord]:
     """A class that is not in train cannot be learned; one that is not in another split is not tested there."""
-    found: list[FindingRecord] = []
+    findings: list[FindingRecord] = []
     for split in survey.split_names:
         absent = [
             name
@@ -161,8 +161,8 @@ def check_classes_of_splits(survey: Survey) -> list[FindingRecord]:
         if absent:
             severity = "unsound" if split == "train" else "warning"
             text = f"No image in {split} of: {listed(absent)}."
-            found.append(finding(_NAME, "Classes missing from a split", severity, text, advice=_advice(survey, split)))
-    return found
+            findings.append(finding(_NAME, "Classes missing from a split", severity, text, advice=_advice(survey, split)))
+    return findings
 
 
 def _advice(survey: Survey, split: str) -> str:

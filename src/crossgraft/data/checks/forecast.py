@@ -41,7 +41,7 @@ def foresee(names: Sequence[str], decode: Callable[[int], np.ndarray], *, num_th
     start = now()
     inspect_images(
         [names[int(row)] for row in rows],
-        lambda place: decode(int(rows[place])),
+        lambda number: decode(int(rows[number])),
         for_check=True,
         num_threads=num_threads,
         reporter=Reporter(quiet=True),

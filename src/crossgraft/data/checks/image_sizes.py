@@ -97,16 +97,16 @@ _MOST_REASONS = 3
 def check_readable_images(survey: Survey) -> list[FindingRecord]:
     """Unreadable images are unsound; 16-bit images that use little of their range are a warning."""
     dark = describe_dark(survey.facts)
-    found = [] if dark is None else [finding("sample_range", "Dark 16-bit images", "warning", dark)]
+    findings = [] if dark is None else [finding("sample_range", "Dark 16-bit images", "warning", dark)]
     if not survey.unreadable:
         text = f"All {count(len(survey))} images can be read."
-        return [*found, finding("readable_images", "Readable images", "passed", text)]
+        return [*findings, finding("readable_images", "Readable images", "passed", text)]
     text = f"{counted(len(survey.unreadable), 'image')} cannot be read: {_in_words(survey.unreadable.values())}."
     advice = "Repair or remove them; --skip-unreadable leaves them out of a run."
     rows = [[row] for row in survey.unreadable]
     reasons = list(survey.unreadable.values())
     title = "Unreadable images"
-    return [*found, finding("readable_images", title, "unsound", text, advice=advice, images=rows, reasons=reasons)]
+    return [*findings, finding("readable_images", title, "unsound", text, advice=advice, images=rows, reasons=reasons)]
 
 
 def _in_words(reasons: Iterable[str]) -> str:
@@ -130,12 +130,12 @@ def check_files_read(survey: Survey) -> list[FindingRecord]:
         text = f"{counted(files.total, 'file')}: {kinds}."
         return [finding("files_read", "Files read", "passed", text)] if len(files.kinds_read) > 1 else []
     shown = [
-        f"{count(each.number)} {each.kind}{f' in {each.place}' if each.place else ''} ({each.reason})"
-        for each in passed_over[:_MOST_SHOWN]
+        f"{count(skipped.number)} {skipped.kind}{f' in {skipped.place}' if skipped.place else ''} ({skipped.reason})"
+        for skipped in passed_over[:_MOST_SHOWN]
     ]
     if len(passed_over) > _MOST_SHOWN:
-        shown.append(f"{count(sum(each.number for each in passed_over[_MOST_SHOWN:]))} of other kinds")
+        shown.append(f"{count(sum(skipped.number for skipped in passed_over[_MOST_SHOWN:]))} of other kinds")
     text = f"{counted(files.total, 'file')}: {kinds or 'none'} are read; passed over: {', '.join(shown)}."
-    lost = any(each.is_image for each in passed_over)
+    lost = any(skipped.is_image for skipped in passed_over)
     advice = "Save them as PNG, or install their reader." if lost else ""
     return [finding("files_read", "Files passed over", "warning" if lost else "notice", text, advice=advice)]

@@ -110,7 +110,7 @@ def _rows_by_group(groups: np.ndarray) -> list[np.ndarray]:
     """Rows of each group, ascending, the groups in the order of their first row."""
     _, first, index = np.unique(groups, return_index=True, return_inverse=True)
     by_group = np.split(np.argsort(index, kind="stable"), np.cumsum(np.bincount(index))[:-1])
-    return [by_group[place] for place in np.argsort(first)]
+    return [by_group[group] for group in np.argsort(first)]
 
 
 TELLS_ALMOST_ALL = 0.8
@@ -147,7 +147,7 @@ def check_label_leakage(survey: Survey, columns: list[ColumnRecord]) -> list[Fin
     """Advisory: what ``measure_columns`` found, in words."""
     if not columns:
         return []
-    found: list[FindingRecord] = []
+    findings: list[FindingRecord] = []
     strong = [column for column in columns if strength(column) >= TELLS_ALMOST_ALL]
     telling = [column for column in columns if TELLS_MUCH <= strength(column) < TELLS_ALMOST_ALL]
     if strong:
@@ -156,16 +156,16 @@ def check_label_leakage(survey: Survey, columns: list[ColumnRecord]) -> list[Fin
             "If a column is another form of the label, ignore this. If it is a site, a scanner or a date, a model may learn "
             "to recognise that instead."
         )
-        found.append(finding(_NAME, _TITLE, "warning", text, advice=advice))
+        findings.append(finding(_NAME, _TITLE, "warning", text, advice=advice))
     if telling:
         advice = "Compare results within each value of it, to see whether a model only learnt it."
-        found.append(finding(_NAME, _TITLE, "notice", f"These tell much of the label: {_in_words(telling)}.", advice=advice))
-    if not found:
+        findings.append(finding(_NAME, _TITLE, "notice", f"These tell much of the label: {_in_words(telling)}.", advice=advice))
+    if not findings:
         text = f"{counted(len(columns), 'column')} looked at: none tells much of the label."
         if strength(columns[0]) > 0:
             text += f" Most tells {_in_words(columns[:1])}."
-        found.append(finding(_NAME, _TITLE, "passed", text))
-    return found
+        findings.append(finding(_NAME, _TITLE, "passed", text))
+    return findings
 
 
 def _in_words(columns: list[ColumnRecord]) -> str:
@@ -181,14 +181,14 @@ def _in_words(columns: list[ColumnRecord]) -> str:
 def _measure(survey: Survey, column: str, values: np.ndarray) -> ColumnRecord | None:
     rows = survey.readable_rows
     groups = None if survey.groups is None else survey.groups[rows]
-    told = [
+    measured = [
         (held_out_accuracy(values[rows], classes, groups), 1 / num_classes, label)
         for classes, label in zip(survey.task.views(survey.targets[rows]), _names_of_views(survey), strict=True)
         if (num_classes := len(np.unique(classes))) > 1
     ]
-    if not told:
+    if not measured:
         return None
-    accuracy, chance, label = max(told, key=lambda each: each[0])
+    accuracy, chance, label = max(measured, key=lambda prediction: prediction[0])
     return ColumnRecord(column=column, label=label, balanced_accuracy=accuracy, chance=chance)
 
 

@@ -19,19 +19,19 @@ from crossgraft.words.formatting import count, counted
 def check_identical_within(survey: Survey) -> list[FindingRecord]:
     """Copies inside one split (inside the data, if there is no split): a warning."""
     inside: list[np.ndarray] = []
-    places: list[str] = []
+    copied_in: list[str] = []
     for rows in survey.copies:
         for split in survey.split_names or [""]:
             together = rows if survey.splits is None else rows[survey.splits[rows] == split]
             if len(together) > 1:
                 inside.append(together)
-                places += [split] * (len(together) - 1)
+                copied_in += [split] * (len(together) - 1)
     if not inside:
         where = "of one split " if survey.split_names else ""
         text = f"No two images {where}are the same, pixel by pixel."
         return [finding("identical_within", "Identical images", "passed", text)]
-    where = f" of the same split, pixel by pixel ({tallied(places)})" if survey.split_names else ", pixel by pixel"
-    text = f"{counted(len(places), 'image')} {'is a copy' if len(places) == 1 else 'are copies'} of another{where}."
+    where = f" of the same split, pixel by pixel ({tallied(copied_in)})" if survey.split_names else ", pixel by pixel"
+    text = f"{counted(len(copied_in), 'image')} {'is a copy' if len(copied_in) == 1 else 'are copies'} of another{where}."
     advice = "Keep one of each: a copy counts an image twice"
     advice += ", and a random split puts copies on both sides." if not survey.split_names else "."
     return [finding("identical_within", "Identical images", "warning", text, advice=advice, images=inside)]
@@ -130,11 +130,11 @@ def find_near_pairs(
             that come next when the strings are sorted.
         num_first: One of each pair is among so many first strings; None: any may be.
     """
-    found: list[Pairs] = []
+    near_pairs: list[Pairs] = []
     is_capped = np.zeros(len(strings), dtype=bool)
     numbers = np.ascontiguousarray(strings).view(np.uint16)
     for band in range(numbers.shape[1]):
-        keys = [numbers[:, other] for other in range(numbers.shape[1]) if other != band]
+        keys = [numbers[:, key] for key in range(numbers.shape[1]) if key != band]
         order = np.lexsort((*keys, numbers[:, band]))
         sorted_band = numbers[order, band]
         for step in range(1, bucket_cap + 1):
@@ -143,9 +143,9 @@ def find_near_pairs(
                 break
             pairs = np.sort(np.stack([order[same], order[same + step]], axis=1), axis=1)
             pairs = pairs if num_first is None else pairs[pairs[:, 0] < num_first]
-            found.append(pairs[count_different(strings, pairs) <= most_different])
+            near_pairs.append(pairs[count_different(strings, pairs) <= most_different])
         is_capped[order[_in_large_buckets(sorted_band, bucket_cap)]] = True
-    everything = np.concatenate(found) if found else np.empty((0, 2), dtype=np.int64)
+    everything = np.concatenate(near_pairs) if near_pairs else np.empty((0, 2), dtype=np.int64)
     return NearPairs(np.unique(everything, axis=0), int(is_capped.sum()))
 
 
@@ -223,8 +223,8 @@ def low_frequencies(rows: Normalised) -> tuple[Coefficients, np.ndarray]:
     Behind them come those that a picture has there after rows and columns have changed places, where they are not among them.
     """
     side = THUMBNAIL_SIDE
-    places = [(v, h) for v in range(side) for h in range(side) if v + h > 0]
-    lowest = sorted(places, key=lambda place: (sum(place), abs(place[0] - place[1]), place))[:NUM_BITS]
+    frequencies = [(v, h) for v in range(side) for h in range(side) if v + h > 0]
+    lowest = sorted(frequencies, key=lambda frequency: (sum(frequency), abs(frequency[0] - frequency[1]), frequency))[:NUM_BITS]
     chosen = np.asarray([*lowest, *sorted({(h, v) for v, h in lowest} - set(lowest))])
     pieces = [
         np.asarray(dctn(rows[start : start + _IN_ONE_PIECE].reshape(-1, side, side), axes=(1, 2), norm="ortho"))
@@ -240,17 +240,17 @@ def hash_views(rows: Normalised) -> list[BitStrings]:
     nothing is transformed twice.
     """
     coefficients, frequencies = low_frequencies(rows)
-    column = {(int(v), int(h)): place for place, (v, h) in enumerate(frequencies)}
+    column = {(int(v), int(h)): index for index, (v, h) in enumerate(frequencies)}
     lowest = frequencies[:NUM_BITS]
     across = [column[int(h), int(v)] for v, h in lowest]
     odd_up_down, odd_left_right = (np.where(lowest[:, axis] % 2, -1, 1).astype(np.float32) for axis in (0, 1))
     middle = np.median(coefficients[:, :NUM_BITS], axis=0)
-    found: list[BitStrings] = []
+    views: list[BitStrings] = []
     for view in VIEWS:
         seen = coefficients[:, across] if view.diagonal else coefficients[:, :NUM_BITS]
         signs = (odd_left_right if view.left_right else 1) * (odd_up_down if view.up_down else np.float32(1))
-        found.append(np.packbits(seen * signs > middle, axis=1))
-    return found
+        views.append(np.packbits(seen * signs > middle, axis=1))
+    return views
 
 
 MOST_DIFFERENT_BITS = 20
@@ -289,16 +289,16 @@ def find_near_duplicates(thumbnails: np.ndarray) -> NearDuplicates:
     Sorting takes O(n log n). Candidates grow with n² over some thousands, until the cap of a bucket makes them linear.
     """
     contrast = thumbnails.reshape(len(thumbnails), -1).std(axis=1) >= _LEAST_SPREAD
-    places = np.flatnonzero(contrast)
-    if len(places) < 2:
+    contrasted = np.flatnonzero(contrast)
+    if len(contrasted) < 2:
         return NearDuplicates(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64), 0)
-    rows = normalise(thumbnails[places])
+    rows = normalise(thumbnails[contrasted])
     candidates, views, num_capped = _all_pairs(len(rows)) if len(rows) <= _FEW else _candidates(rows)
     alike = _are_alike(rows, candidates, views)
     candidates, views = candidates[alike], views[alike]
     plainest_first = np.argsort(views, kind="stable")
     pairs, kept = np.unique(candidates[plainest_first], axis=0, return_index=True)
-    return NearDuplicates(places[pairs], views[plainest_first][kept], num_capped)
+    return NearDuplicates(contrasted[pairs], views[plainest_first][kept], num_capped)
 
 
 def _all_pairs(number: int) -> NearDuplicates:
@@ -363,8 +363,8 @@ def check_near_duplicates(survey: Survey) -> list[FindingRecord]:
     if near.num_capped:
         capped = f" {counted(near.num_capped, 'image')} resemble too many others to be compared with all of them."
     if not len(near.pairs):
-        said = f"No two of {counted(len(rows), 'different picture')} look alike (correlation of thumbnails)."
-        text = f"{said} {_NOT_LOOKED_FOR}{capped}"
+        none_alike = f"No two of {counted(len(rows), 'different picture')} look alike (correlation of thumbnails)."
+        text = f"{none_alike} {_NOT_LOOKED_FOR}{capped}"
         return [finding(_NAME, _TITLE, "passed", text)]
     return [_describe(survey, rows[near.pairs], near.views, capped)]
 

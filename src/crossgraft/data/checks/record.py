@@ -65,7 +65,7 @@ class DataCheckRecord(Record):
 
     @model_validator(mode="after")
     def _one_count_per_split_and_class(self) -> DataCheckRecord:
-        found = [len(counts) for counts in self.split_counts]
-        if found != [len(self.dataset.class_names)] * len(self.split_names):
+        lengths = [len(counts) for counts in self.split_counts]
+        if lengths != [len(self.dataset.class_names)] * len(self.split_names):
             raise ValueError("split_counts needs one row per split of split_names, with one count per class")
         return self

@@ -55,12 +55,12 @@ def measure_split_differences(survey: Survey) -> list[SplitDifferenceRecord]:
     """
     if survey.splits is None or (isinstance(survey.split, Split) and survey.split.seed is not None):
         return []
-    found: list[SplitDifferenceRecord] = []
+    differences: list[SplitDifferenceRecord] = []
     for split in _OTHERS:
-        found += _compare(survey, survey.splits, split)
-    adjusted = holm([each.p_value for each in found])
-    found = [_adjusted(each, p_value) for each, p_value in zip(found, adjusted, strict=True)]
-    return sorted(found, key=lambda each: (_OTHERS.index(each.split), -each.effect))
+        differences += _compare(survey, survey.splits, split)
+    adjusted = holm([difference.p_value for difference in differences])
+    differences = [_adjusted(difference, p_value) for difference, p_value in zip(differences, adjusted, strict=True)]
+    return sorted(differences, key=lambda difference: (_OTHERS.index(difference.split), -difference.effect))
 
 
 def _adjusted(difference: SplitDifferenceRecord, p_value: float) -> SplitDifferenceRecord:
@@ -71,10 +71,10 @@ def _adjusted(difference: SplitDifferenceRecord, p_value: float) -> SplitDiffere
 
 def check_split_differences(survey: Survey, differences: list[SplitDifferenceRecord]) -> list[FindingRecord]:
     """Advisory: what ``measure_split_differences`` found, in words; nothing where nothing could be compared."""
-    found: list[FindingRecord] = []
-    for split in dict.fromkeys(each.split for each in differences):
-        here = [each for each in differences if each.split == split]
-        large = [each for each in here if each.matters]
+    findings: list[FindingRecord] = []
+    for split in dict.fromkeys(difference.split for difference in differences):
+        here = [difference for difference in differences if difference.split == split]
+        large = [difference for difference in here if difference.matters]
         units = "images" if survey.groups is None else f"whole groups of {survey.group_column}"
         if large:
             text = f"{split} differs from {_TRAIN} in {'; '.join(map(_in_words, large))} (permutation tests of {units})."
@@ -82,14 +82,14 @@ def check_split_differences(survey: Survey, differences: list[SplitDifferenceRec
                 f"A result on {split} then measures this difference as well. If it is meant (another clinic, another "
                 "scanner), say so beside the result; if not, draw another split."
             )
-            found.append(finding(_NAME, f"Train and {split} differ", "warning", text, advice=advice))
+            findings.append(finding(_NAME, f"Train and {split} differ", "warning", text, advice=advice))
         else:
             text = (
                 f"{counted(len(here), 'fact')} of the images compared in {_TRAIN} and {split}: none differs by more than "
                 f"chance and enough to matter. Most differs {_in_words(here[0])}."
             )
-            found.append(finding(_NAME, f"Train against {split}", "passed", text))
-    return found
+            findings.append(finding(_NAME, f"Train against {split}", "passed", text))
+    return findings
 
 
 def _in_words(difference: SplitDifferenceRecord) -> str:
@@ -176,8 +176,8 @@ def _ordered(name: str, values: np.ndarray, decimals: str) -> _Fact:
 
 
 def _unordered(name: str, values: np.ndarray) -> _Fact:
-    found, codes = np.unique(values, return_inverse=True)
-    return _Fact(name, _one_hot(codes), total_variation, _describe_shares(found.tolist(), _one_hot(codes)))
+    distinct, codes = np.unique(values, return_inverse=True)
+    return _Fact(name, _one_hot(codes), total_variation, _describe_shares(distinct.tolist(), _one_hot(codes)))
 
 
 def _of_classes(survey: Survey, rows: np.ndarray) -> _Fact:
@@ -199,7 +199,7 @@ def _describe_shares(names: list[str] | tuple[str, ...], marks: np.ndarray) -> C
 
 def _one_hot(codes: np.ndarray) -> np.ndarray:
     """Columns for the values that occur."""
-    _, places = np.unique(codes, return_inverse=True)
-    marks = np.zeros((len(places), int(places.max()) + 1))
-    marks[np.arange(len(places)), places] = 1
+    _, columns = np.unique(codes, return_inverse=True)
+    marks = np.zeros((len(columns), int(columns.max()) + 1))
+    marks[np.arange(len(columns)), columns] = 1
     return marks

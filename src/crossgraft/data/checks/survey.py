@@ -135,8 +135,8 @@ class Survey(Confidential, ImageRows):
     @cached_property
     def split_names(self) -> list[str]:
         """The splits that rows are in: train, val, test, then others by name."""
-        found = set() if self.splits is None else set(self.splits.tolist()) - {""}
-        return [name for name in _USUAL_SPLITS if name in found] + sorted(found - set(_USUAL_SPLITS))
+        present = set() if self.splits is None else set(self.splits.tolist()) - {""}
+        return [name for name in _USUAL_SPLITS if name in present] + sorted(present - set(_USUAL_SPLITS))
 
     @property
     def known_groups(self) -> np.ndarray:
@@ -254,20 +254,17 @@ def show_groups(survey: Survey, findings: Sequence[FindingRecord]) -> list[Thumb
     What a thumbnail is called begins with the title of its finding and ": ", then says which images these are.
     """
     return [
-        Thumbnail(class_name=f"{finding.title}: {_caption(survey, shown)}", png_base64=thumbnail_png(survey.read(row - 1)))
+        Thumbnail(class_name=f"{finding.title}: {caption}", png_base64=thumbnail_png(survey.read(row - 1)))
         for finding in findings
         if finding.check in _SHOWN
         for group in finding.images[:_MOST_GROUPS]
         for shown in [group if len(group) <= _MOST_IMAGES else [group[0], group[-1]]]
+        for caption in [" and ".join(f"{row} ({_location(survey, row - 1)})" for row in shown)]
         for row in shown
     ]
 
 
-def _caption(survey: Survey, rows: Sequence[int]) -> str:
-    return " and ".join(f"{row} ({_place(survey, row - 1)})" for row in rows)
-
-
-def _place(survey: Survey, row: int) -> str:
+def _location(survey: Survey, row: int) -> str:
     """Split and label of a row."""
     label = " + ".join(survey.task.names_of(survey.targets[row], survey.class_names)) or "no label"
     split = "" if survey.splits is None else str(survey.splits[row])

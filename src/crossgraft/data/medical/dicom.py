@@ -52,8 +52,8 @@ def palette_colours(numbers: np.ndarray, dataset: Dataset) -> np.ndarray:
         colours = _plain_palette(dataset, length)
     else:
         colours = _segmented_palette(dataset, length, first, bits)
-    places = np.clip(numbers.astype(np.int64) - first, 0, length - 1)
-    return composite_on_black(colours[places])
+    indices = np.clip(numbers.astype(np.int64) - first, 0, length - 1)
+    return composite_on_black(colours[indices])
 
 
 def _plain_palette(dataset: Dataset, length: int) -> np.ndarray:
@@ -101,24 +101,24 @@ def missing_from_rle(frame: bytes, num_pixels: int) -> str | None:
     start = starts[num_segments - 1]
     if start >= len(frame):
         return f"its last segment begins at byte {start:,}, and {len(frame):,} bytes are there"
-    found = _unpacked_length(frame, start, num_pixels)
-    return None if found >= num_pixels else f"its last segment unpacks into {found:,} of {num_pixels:,} bytes"
+    num_unpacked = _unpacked_length(frame, start, num_pixels)
+    return None if num_unpacked >= num_pixels else f"its last segment unpacks into {num_unpacked:,} of {num_pixels:,} bytes"
 
 
-def _unpacked_length(frame: bytes, place: int, enough: int) -> int:
+def _unpacked_length(frame: bytes, offset: int, enough: int) -> int:
     """How many bytes the runs from ``place`` on give, counted until there are enough."""
-    found = 0
-    while found < enough and place + 1 < len(frame):  # a run is at least two bytes
-        head = frame[place]
+    num_unpacked = 0
+    while num_unpacked < enough and offset + 1 < len(frame):  # a run is at least two bytes
+        head = frame[offset]
         if head == _NO_OPERATION:
-            place += 1
+            offset += 1
         elif head > _NO_OPERATION:
-            found += 257 - head
-            place += 2
+            num_unpacked += 257 - head
+            offset += 2
         else:
-            found += min(head + 1, len(frame) - place - 1)
-            place += head + 2
-    return found
+            num_unpacked += min(head + 1, len(frame) - offset - 1)
+            offset += head + 2
+    return num_unpacked
 
 
 _JPEG_START = b"\xff\xd8"
@@ -132,26 +132,26 @@ def announced_size(frame: bytes) -> tuple[int, int] | None:
     """Height and width of a frame of JPEG, JPEG-LS or JPEG 2000; None where it does not say them."""
     if frame.startswith(_JPEG_START):
         return _jpeg_size(frame)
-    place = frame.find(_JPEG_2000_START, 0, 4096)  # JPEG 2000 may stand in boxes
-    if place < 0 or place + 24 > len(frame):
+    offset = frame.find(_JPEG_2000_START, 0, 4096)  # JPEG 2000 may stand in boxes
+    if offset < 0 or offset + 24 > len(frame):
         return None
-    right, bottom, left, top = struct.unpack_from(">4I", frame, place + 8)
+    right, bottom, left, top = struct.unpack_from(">4I", frame, offset + 8)
     return bottom - top, right - left
 
 
 def _jpeg_size(frame: bytes) -> tuple[int, int] | None:
-    place = len(_JPEG_START)
-    while place + 9 <= len(frame) and frame[place] == 0xFF:
-        marker = frame[place + 1]
+    offset = len(_JPEG_START)
+    while offset + 9 <= len(frame) and frame[offset] == 0xFF:
+        marker = frame[offset + 1]
         if marker in _FRAME_MARKERS:
-            height, width = struct.unpack_from(">HH", frame, place + 5)
+            height, width = struct.unpack_from(">HH", frame, offset + 5)
             return (height, width) if height and width else None
         if marker == 0xFF:  # fill bytes may precede a marker
-            place += 1
+            offset += 1
         elif marker in _WITHOUT_LENGTH:
-            place += 2
+            offset += 2
         else:
-            place += 2 + struct.unpack_from(">H", frame, place + 2)[0]
+            offset += 2 + struct.unpack_from(">H", frame, offset + 2)[0]
     return None
 
 
@@ -220,7 +220,7 @@ class DicomVolume:
         self._where = where
         self._policy = policy
         self._lock = threading.Lock()  # pydicom parses elements when they are first asked for
-        self._found: Span | None = None
+        self._shown_span: Span | None = None
         with named_problems(where):
             self._dataset = read_dicom(path)
             _refuse_without_pixels(self._dataset)
@@ -249,10 +249,10 @@ class DicomVolume:
         layout = self._layout
         if not layout.is_float and layout.bits_stored <= WIDEST_TABLE_BITS:
             return look_up(display_table(display, layout.bits_stored, layout.signed), _codes(stored, layout))
-        if self._found is None:
+        if self._shown_span is None:
             frames = (_values(self._stored(index), layout) for index in range(layout.num_frames))
-            self._found = _joined([_span(frame, display) for frame in frames])
-        return show_wide(_values(stored, layout), display, self._found)
+            self._shown_span = _joined([_span(frame, display) for frame in frames])
+        return show_wide(_values(stored, layout), display, self._shown_span)
 
     def _stored(self, index: int) -> np.ndarray:
         """(height, width, samples) of one frame, with whatever the unused bits hold."""
@@ -290,9 +290,9 @@ class DicomVolume:
         )
         if is_rle and (missing := missing_from_rle(frame, layout.rows * layout.columns)) is not None:
             raise UnreadableFileError(f"compressed frame {index + 1} of {layout.num_frames} is truncated: {missing}")
-        found = announced_size(frame)
-        if found is not None and found != (layout.rows, layout.columns):
-            height, width = found
+        size = announced_size(frame)
+        if size is not None and size != (layout.rows, layout.columns):
+            height, width = size
             raise UnreadableFileError(
                 f"its header contradicts itself: {layout.rows}×{layout.columns} pixels are announced, and its compressed "
                 f"frame has {height}×{width}"
@@ -366,8 +366,8 @@ def _span(stored: np.ndarray, display: Display) -> Span | None:
 
 
 def _joined(spans: list[Span | None]) -> Span:
-    found = [span for span in spans if span is not None]
-    return Span(min((span.low for span in found), default=0.0), max((span.high for span in found), default=0.0))
+    known = [span for span in spans if span is not None]
+    return Span(min((span.low for span in known), default=0.0), max((span.high for span in known), default=0.0))
 
 
 def _why_not_decoded(syntax: UID, error: Exception) -> str:

@@ -94,9 +94,9 @@ def read_layout(dataset: Dataset) -> PixelLayout:
     photometric = str(dataset.get("PhotometricInterpretation", "")).strip()
     samples = _whole(dataset, "SamplesPerPixel", default=1)
     if photometric not in _SAMPLES:
-        found = f"is {photometric}, which is not read" if photometric in _NOT_READ else "is unknown"
-        found = found if photometric else "is missing"
-        raise UnreadableFileError(f"its PhotometricInterpretation {found}")
+        problem = f"is {photometric}, which is not read" if photometric in _NOT_READ else "is unknown"
+        problem = problem if photometric else "is missing"
+        raise UnreadableFileError(f"its PhotometricInterpretation {problem}")
     if samples != _SAMPLES[photometric]:
         raise UnreadableFileError(f"its PhotometricInterpretation is {photometric}, but it has {samples} samples per pixel")
     frames = _whole(dataset, "NumberOfFrames", default=1)
@@ -405,33 +405,33 @@ def _refuse_cut_pixels(element: RawDataElement, stream: io.BufferedIOBase) -> No
         raise UnreadableFileError("the file is truncated in its compressed pixels")
 
 
-def _refuse_cut_items(stream: io.BufferedIOBase, place: int) -> None:
+def _refuse_cut_items(stream: io.BufferedIOBase, offset: int) -> None:
     """Compressed pixels are items, each with its length, and a mark after the last; pydicom does not miss the mark's end."""
     end = stream.seek(0, io.SEEK_END)
-    while place + 8 <= end:
-        stream.seek(place)
+    while offset + 8 <= end:
+        stream.seek(offset)
         group, element, length = struct.unpack("<HHI", stream.read(8))
         if (group, element) == _END_OF_ITEMS:
             return
         if (group, element) != _ITEM:
-            raise UnreadableFileError(f"its compressed pixels are damaged at byte {place:,}")
-        place += 8 + length
+            raise UnreadableFileError(f"its compressed pixels are damaged at byte {offset:,}")
+        offset += 8 + length
     raise UnreadableFileError("the file is truncated in its compressed pixels")
 
 
 def _refuse_bomb(file: io.BufferedIOBase, start: bytes) -> None:
     """Unpack a deflated file piece by piece and keep nothing; pydicom would unpack all of it at once."""
-    place = _META_STARTS_AT + _META_LENGTH.size
-    group, element, _, _, length = _META_LENGTH.unpack(start[_META_STARTS_AT:place].ljust(_META_LENGTH.size))
-    if (group, element) != (2, 0) or _DEFLATED not in start[place : place + length]:
+    offset = _META_STARTS_AT + _META_LENGTH.size
+    group, element, _, _, length = _META_LENGTH.unpack(start[_META_STARTS_AT:offset].ljust(_META_LENGTH.size))
+    if (group, element) != (2, 0) or _DEFLATED not in start[offset : offset + length]:
         return
     stream = zlib.decompressobj(_WINDOW_BITS)
-    unpacked, asked = 0, _UNPACKED_AT_FIRST
-    file.seek(place + length)
+    unpacked, reserved = 0, _UNPACKED_AT_FIRST
+    file.seek(offset + length)
     while not stream.eof and (packed := stream.unconsumed_tail or file.read(_CHUNK_BYTES)):
         unpacked += len(stream.decompress(packed, _CHUNK_BYTES))
-        if unpacked > asked:
-            asked = 2 * unpacked
-            require_memory(asked, what="what it unpacks into", advice="Cut or shrink it.")
+        if unpacked > reserved:
+            reserved = 2 * unpacked
+            require_memory(reserved, what="what it unpacks into", advice="Cut or shrink it.")
     if not stream.eof:
         raise UnreadableFileError("the file is truncated")

@@ -118,8 +118,8 @@ class LookupTable:
     def of(self, values: np.ndarray) -> np.ndarray:
         """The entry of each value, as float64."""
         entries = np.frombuffer(self.entries, dtype="<u2")
-        places = np.clip(np.rint(values) - self.first, 0, len(entries) - 1).astype(np.int64)
-        return entries[places].astype(np.float64)
+        indices = np.clip(np.rint(values) - self.first, 0, len(entries) - 1).astype(np.int64)
+        return entries[indices].astype(np.float64)
 
 
 @dataclass(frozen=True)

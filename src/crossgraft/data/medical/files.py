@@ -249,9 +249,9 @@ def warn_of_reading(files: Sequence[MedicalFile], policy: WindowPolicy) -> list[
     several = sum(isinstance(file.facts, NiftiFacts) and file.facts.num_volumes > 1 for file in files)
     if several:
         notices.append(f"Only the first volume of {_files(several)} with several (4D NIfTI) is used.")
-    other = sum(not facts.is_ct for facts in dicom)
-    if policy.is_hounsfield and other:
-        notices.append(f"The window {policy.name} is meant for Hounsfield units, and {_files(other)} of {len(dicom)} are not CT.")
+    no_ct = sum(not facts.is_ct for facts in dicom)
+    if policy.is_hounsfield and no_ct:
+        notices.append(f"The window {policy.name} is meant for Hounsfield units, and {_files(no_ct)} of {len(dicom)} are not CT.")
     scales = {facts.scale for facts in dicom if facts.scale}
     if policy.kind == "full" and len(scales) > 1:
         notices.append(

@@ -274,8 +274,8 @@ class NiftiVolume:
             self._values = _canonical(stored, self._header)
             self._axis = _slice_axis(self._values.shape)
             if not self._header.is_colour:
-                self._found = _span(stored)
-                self._display = _display(self._header, self._found, policy)
+                self._stored_span = _span(stored)
+                self._display = _display(self._header, self._stored_span, policy)
 
     def read_slice(self, index: int) -> np.ndarray:
         """(height, width, 1 or 3) uint8, uint16 or float32 of one slice, counted from 0.
@@ -297,7 +297,7 @@ class NiftiVolume:
     def _shown(self, stored: np.ndarray) -> np.ndarray:
         bits = 8 * stored.dtype.itemsize
         if stored.dtype.kind == "f" or bits > WIDEST_TABLE_BITS:
-            return show_wide(stored, self._display, self._found)
+            return show_wide(stored, self._display, self._stored_span)
         codes = stored.view(f"u{stored.dtype.itemsize}")
         return look_up(display_table(self._display, bits, stored.dtype.kind == "i"), codes)
 
@@ -317,9 +317,9 @@ def _spacings(header: NiftiHeader) -> np.ndarray:
     """(3,) millimetres between voxels, in the order of the canonical axes."""
     from nibabel.orientations import io_orientation
 
-    found = np.empty(3)
-    found[io_orientation(header.affine)[:, 0].astype(int)] = np.linalg.norm(header.affine[:3, :3], axis=0)
-    return found
+    spacings = np.empty(3)
+    spacings[io_orientation(header.affine)[:, 0].astype(int)] = np.linalg.norm(header.affine[:3, :3], axis=0)
+    return spacings
 
 
 def _slice_axis(shape: tuple[int, ...]) -> int:
@@ -331,7 +331,7 @@ def _slice_axis(shape: tuple[int, ...]) -> int:
     return axis
 
 
-def _display(header: NiftiHeader, found: Span, policy: WindowPolicy) -> Display:
+def _display(header: NiftiHeader, stored_span: Span, policy: WindowPolicy) -> Display:
     """``full`` spreads what the type can hold (for floats and wide types what is there); ``file`` what is there."""
     if policy.kind == "given":
         return Display(header.slope, header.intercept, shown=policy.window)
@@ -340,14 +340,14 @@ def _display(header: NiftiHeader, found: Span, policy: WindowPolicy) -> Display:
     if header.cal_range is not None:
         return Display(header.slope, header.intercept, shown=Span(*header.cal_range))
     narrow = header.dtype.kind in "iu" and 8 * header.dtype.itemsize <= WIDEST_TABLE_BITS
-    return _whole_span(header, found if narrow else None)
+    return _whole_span(header, stored_span if narrow else None)
 
 
-def _whole_span(header: NiftiHeader, found: Span | None = None) -> Display:
+def _whole_span(header: NiftiHeader, stored_span: Span | None = None) -> Display:
     """From the lowest to the highest value, of those found or of all; only the sign of the slope matters for it."""
-    if header.slope > 0 or found is None:
-        return Display(math.copysign(1, header.slope), shown=found)
-    return Display(-1.0, shown=Span(-found.high, -found.low))
+    if header.slope > 0 or stored_span is None:
+        return Display(math.copysign(1, header.slope), shown=stored_span)
+    return Display(-1.0, shown=Span(-stored_span.high, -stored_span.low))
 
 
 def _span(stored: np.ndarray) -> Span:

@@ -167,20 +167,20 @@ def _several_labels(column: Any, feature: Any, *, where: str, row_name: RowName)
     item = list_item(feature)
     length = getattr(feature, "length", -1)
     if kind_of(item) == "number" and length > 1 and all(value in (0, 1) for cell in lists for value in cell):
-        return SourceLabels(np.asarray(lists, dtype=np.int64), tuple(str(place) for place in range(length)))
+        return SourceLabels(np.asarray(lists, dtype=np.int64), tuple(str(label) for label in range(length)))
     if kind_of(item) == "class":
-        names, places = tuple(item.names), [[int(value) for value in cell] for cell in lists]
+        names, indices = tuple(item.names), [[int(value) for value in cell] for cell in lists]
     else:
         places_of_rows = [row for row, cell in enumerate(lists) for _ in cell]
         flat = [value for cell in lists for value in cell]
         if kind_of(item) == "number":
             values = np.asarray(flat)
             flat = labels_from_numbers(values, where=where, row_name=lambda i: row_name(places_of_rows[i])).tolist()
-        distinct = {value: place for place, value in enumerate(sorted(set(flat)))}
-        names, places = tuple(str(value) for value in distinct), [[distinct[value] for value in cell] for cell in lists]
+        distinct = {value: index for index, value in enumerate(sorted(set(flat)))}
+        names, indices = tuple(str(value) for value in distinct), [[distinct[value] for value in cell] for cell in lists]
     labels = np.zeros((len(lists), len(names)), dtype=np.int64)
-    for row, found in enumerate(places):
-        labels[row, found] = 1
+    for row, present in enumerate(indices):
+        labels[row, present] = 1
     return SourceLabels(labels, names)
 
 
@@ -280,9 +280,9 @@ def _label_columns(
             find_column(header, column, kind="labels", usual_names=(), choose=choose)
         return request.label_columns
     usual = (*LABEL_COLUMNS, "labels")
-    found = find_column(header, None, kind="labels", usual_names=usual, choose=choose)
-    if found is not None:
-        return (found,)
+    usual_column = find_column(header, None, kind="labels", usual_names=usual, choose=choose)
+    if usual_column is not None:
+        return (usual_column,)
     declared = [column for column, feature in features.items() if kind_of(feature) in _LABEL_KINDS]
     if len(declared) == 1:
         return (declared[0],)

@@ -250,11 +250,11 @@ def _saved_files(folder: Path, state: SavedState, bounds: ImageRoot | None) -> l
     return files
 
 
-def _add_split(files: dict[str | None, list[Path]], word: str, found: list[Path], name: str) -> None:
+def _add_split(files: dict[str | None, list[Path]], word: str, paths: list[Path], name: str) -> None:
     split = canonical_split(word)
     if split in files:
         raise DataError(f"The dataset {name} has two splits that mean {split}. Rename one of them.")
-    files[split] = found
+    files[split] = paths
 
 
 def _cache_folders(datasets: Any) -> tuple[Path, ...]:
@@ -262,8 +262,8 @@ def _cache_folders(datasets: Any) -> tuple[Path, ...]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     config = datasets.config
-    found = (config.HF_DATASETS_CACHE, config.DOWNLOADED_DATASETS_PATH, config.EXTRACTED_DATASETS_PATH, HF_HUB_CACHE)
-    return tuple(Path(folder).expanduser() for folder in found)
+    folders = (config.HF_DATASETS_CACHE, config.DOWNLOADED_DATASETS_PATH, config.EXTRACTED_DATASETS_PATH, HF_HUB_CACHE)
+    return tuple(Path(folder).expanduser() for folder in folders)
 
 
 def _cached_folder(cache: Path, name: str, config: str | None) -> Path | None:
@@ -272,15 +272,15 @@ def _cached_folder(cache: Path, name: str, config: str | None) -> Path | None:
 
     *owner, short_name = name.split("/")
     root = cache / "___".join([*owner, camelcase_to_snakecase(short_name)])
-    found: dict[str, list[Path]] = {}
+    by_config: dict[str, list[Path]] = {}
     for info in root.glob(f"*/*/*/{_INFO}"):
         # A folder with another name than its configuration holds the dataset as made with special arguments.
         if read_description(info, CachedInfo).config_name == info.parents[2].name:
-            found.setdefault(info.parents[2].name, []).append(info.parent)
-    if config is None and len(found) > 1:
-        examples = ", ".join(f"hf:{name}:{other}" for other in sorted(found))
+            by_config.setdefault(info.parents[2].name, []).append(info.parent)
+    if config is None and len(by_config) > 1:
+        examples = ", ".join(f"hf:{name}:{known}" for known in sorted(by_config))
         raise UsageError(f"Several configurations of the dataset {name} are on this machine. Write one of {examples}.")
-    folders = found.get(config, []) if config is not None else [folder for group in found.values() for folder in group]
+    folders = by_config.get(config, []) if config is not None else [folder for group in by_config.values() for folder in group]
     return max(folders, key=lambda folder: folder.stat().st_mtime, default=None)
 
 

@@ -177,16 +177,16 @@ def rows_of_files(
         _refuse_medical_options(request)
     grouped = group_files(listed)
     listed = [None if file is None else file.without_patient() for file in listed]
-    images = [(row, place) for row, file in enumerate(listed) for place in range(1 if file is None else len(file.slices))]
+    images = [(row, index) for row, file in enumerate(listed) for index in range(1 if file is None else len(file.slices))]
     rows = np.asarray([row for row, _ in images], dtype=np.int64)
     reader = MedicalReader(policy)
 
     def decode(image: int) -> np.ndarray:
-        row, place = images[image]
+        row, index = images[image]
         file = listed[row]
-        return decode_file(files[row], name=names[row]) if file is None else reader.read(file, place)
+        return decode_file(files[row], name=names[row]) if file is None else reader.read(file, index)
 
-    classes = [""] * len(files) if labels is None or np.ndim(labels) == 2 else [str(each) for each in np.asarray(labels)]
+    classes = [""] * len(files) if labels is None or np.ndim(labels) == 2 else [str(label) for label in np.asarray(labels)]
     read = Counter([*zip(map(kind_of_file, files), classes, strict=True), *((kind_of_file(path), "") for path in tables)])
     counts = FileCounts(read, tuple(passed_over))
     grouping = FileGroups(groups, None, group_column, grouped.notices) if groups is not None else grouped
@@ -220,8 +220,8 @@ def _about_channels(files: Sequence[Path]) -> tuple[str, ...]:
 
 def _listed(path: Path, name: str, slices: SlicePolicy) -> MedicalFile | None:
     """The file as its header describes it, or None for a file that holds one ordinary image."""
-    found = medical_format(path)
-    return None if found is None else list_medical_file(path, name, found, slices)
+    file_format = medical_format(path)
+    return None if file_format is None else list_medical_file(path, name, file_format, slices)
 
 
 def _refuse_medical_options(request: SourceRequest) -> None:

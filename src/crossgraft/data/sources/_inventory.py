@@ -82,18 +82,20 @@ def find_derived(images: Sequence[Path], root: Path) -> set[Path]:
     """
     pictures = [_Picture(path, path.relative_to(root).parts[:-1], file_stem(path.name)) for path in images]
     named = _Named(list)
-    for each in pictures:
-        named[each.folders, each.stem].append(each.path)
-    found = {each.path for each in pictures if any((each.folders, home) in named for home in _named_after(each.stem))}
-    found |= _in_folders_of_masks(pictures)
+    for picture in pictures:
+        named[picture.folders, picture.stem].append(picture.path)
+    derived = {
+        picture.path for picture in pictures if any((picture.folders, home) in named for home in _named_after(picture.stem))
+    }
+    derived |= _in_folders_of_masks(pictures)
     kinds: defaultdict[tuple[str, str], list[_Pair]] = defaultdict(list)
     for kind, pair in (*_of_one_name(named), *_of_longer_name(pictures, named), *_in_other_folders(pictures, named)):
         kinds[kind].append(pair)
     for pairs in kinds.values():
-        left = [(derived, image) for derived, image in pairs if derived not in found and image not in found]
+        left = [(file, image) for file, image in pairs if file not in derived and image not in derived]
         if _are_flat(left):
-            found.update(derived for derived, _ in left)
-    return found
+            derived.update(file for file, _ in left)
+    return derived
 
 
 def is_called_images(folder: str) -> bool:
@@ -120,32 +122,32 @@ def _homes(picture: _Picture) -> list[str]:
 def _in_folders_of_masks(pictures: Sequence[_Picture]) -> set[Path]:
     inside: defaultdict[tuple[str, ...], list[_Picture]] = defaultdict(list)
     below: defaultdict[tuple[tuple[str, ...], str], list[_Picture]] = defaultdict(list)
-    for each in pictures:
-        sure = next((place for place, name in enumerate(each.folders) if is_called_masks(name)), None)
-        depth = next((place for place, name in enumerate(each.folders) if _PERHAPS.search(name)), None)
+    for picture in pictures:
+        sure = next((index for index, name in enumerate(picture.folders) if is_called_masks(name)), None)
+        depth = next((index for index, name in enumerate(picture.folders) if _PERHAPS.search(name)), None)
         depth = depth if sure is None else sure
         if depth is not None:
-            inside[each.folders[: depth + 1]].append(each)
-        for place in range(len(each.folders) + 1) if sure is None else ():
-            below[each.folders[:place], each.stem].append(each)
-    found = set[Path]()
+            inside[picture.folders[: depth + 1]].append(picture)
+        for end in range(len(picture.folders) + 1) if sure is None else ():
+            below[picture.folders[:end], picture.stem].append(picture)
+    masks_inside = set[Path]()
     for folder, masks in inside.items():
         pairs: list[tuple[_Picture, _Picture]] = []
         for mask in masks:
             images = [
-                each
+                picture
                 for home in _homes(mask)
-                for each in below.get((folder[:-1], home), ())
-                if each.folders[: len(folder)] != folder
+                for picture in below.get((folder[:-1], home), ())
+                if picture.folders[: len(folder)] != folder
             ]
             if images:
-                pairs.append((mask, min(images, key=lambda each: _likelihood(each, mask.folders[len(folder) :]))))
+                pairs.append((mask, min(images, key=lambda picture: _likelihood(picture, mask.folders[len(folder) :]))))
         if 2 * len(pairs) < len(masks):
             continue
         certain = [pair for pair in pairs if is_called_masks(folder[-1]) and _is_no_class(*pair, depth=len(folder))]
         if 2 * len(certain) >= len(masks) or _look_derived([(mask.path, image.path) for mask, image in pairs]):
-            found.update(mask.path for mask in masks)
-    return found
+            masks_inside.update(mask.path for mask in masks)
+    return masks_inside
 
 
 def _likelihood(image: _Picture, folders: tuple[str, ...]) -> tuple[bool, bool]:
@@ -171,36 +173,36 @@ def _of_one_name(named: _Named) -> Iterator[tuple[tuple[str, str], _Pair]]:
 
 def _of_longer_name(pictures: Iterable[_Picture], named: _Named) -> Iterator[tuple[tuple[str, str], _Pair]]:
     """The longest other name that a name goes on from, at a character that is no letter and no digit."""
-    for each in pictures:
-        ends = [match.start() for match in re.finditer(r"[^A-Za-z0-9]", each.stem)]
-        home = next((each.stem[:end] for end in reversed(ends) if (each.folders, each.stem[:end]) in named), None)
-        for image in named[each.folders, home] if home is not None else ():
-            yield ("suffix", re.sub(r"\d+", "#", each.stem[len(home or "") :])), (each.path, image)
+    for picture in pictures:
+        ends = [match.start() for match in re.finditer(r"[^A-Za-z0-9]", picture.stem)]
+        home = next((picture.stem[:end] for end in reversed(ends) if (picture.folders, picture.stem[:end]) in named), None)
+        for image in named[picture.folders, home] if home is not None else ():
+            yield ("suffix", re.sub(r"\d+", "#", picture.stem[len(home or "") :])), (picture.path, image)
 
 
 def _in_other_folders(pictures: Sequence[_Picture], named: _Named) -> Iterator[tuple[tuple[str, str], _Pair]]:
     """Pictures whose folders differ in one, or lack one, that is below those of classes and one of few."""
     alike: defaultdict[tuple[tuple[str, ...], int, str], list[_Picture]] = defaultdict(list)
     beside: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
-    for each in pictures:
-        for place in range(1, len(each.folders)):
-            alike[_without(each.folders, place), place, each.stem].append(each)
-            beside[each.folders[:place]].add(each.folders[place])
-    for each in pictures:
-        for place in range(1, len(each.folders)):
-            if len(beside[each.folders[:place]]) > _FEW_FOLDERS:
+    for picture in pictures:
+        for depth in range(1, len(picture.folders)):
+            alike[_without(picture.folders, depth), depth, picture.stem].append(picture)
+            beside[picture.folders[:depth]].add(picture.folders[depth])
+    for picture in pictures:
+        for depth in range(1, len(picture.folders)):
+            if len(beside[picture.folders[:depth]]) > _FEW_FOLDERS:
                 continue
-            name, rest = each.folders[place], _without(each.folders, place)
-            for home in _homes(each):
-                for other in alike.get((rest, place, home), ()):
-                    if other.folders[place] != name:
-                        yield ("folder", f"{name}/{other.folders[place]}"), (each.path, other.path)
+            name, rest = picture.folders[depth], _without(picture.folders, depth)
+            for home in _homes(picture):
+                for sibling in alike.get((rest, depth, home), ()):
+                    if sibling.folders[depth] != name:
+                        yield ("folder", f"{name}/{sibling.folders[depth]}"), (picture.path, sibling.path)
                 for image in named.get((rest, home), ()):
-                    yield ("folder", name), (each.path, image)
+                    yield ("folder", name), (picture.path, image)
 
 
-def _without(folders: tuple[str, ...], place: int) -> tuple[str, ...]:
-    return folders[:place] + folders[place + 1 :]
+def _without(folders: tuple[str, ...], depth: int) -> tuple[str, ...]:
+    return folders[:depth] + folders[depth + 1 :]
 
 
 def _are_flat(pairs: Sequence[_Pair]) -> bool:
@@ -222,7 +224,7 @@ def _are_flat(pairs: Sequence[_Pair]) -> bool:
 
 def _look_derived(pairs: Sequence[_Pair]) -> bool:
     """Whether pictures have the size of their images, and are plainer or the same with something drawn over it."""
-    decoded = [found for pair in _some(pairs) if (found := _decoded(pair)) is not None]
+    decoded = [decoded_pair for pair in _some(pairs) if (decoded_pair := _decoded(pair)) is not None]
     return bool(decoded) and all(
         derived.shape[:2] == image.shape[:2] and (_is_plainer(derived, image) or _is_drawn_over(derived, image))
         for derived, image in decoded

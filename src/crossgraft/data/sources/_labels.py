@@ -175,9 +175,9 @@ def missing_labels(word: str, rows: Sequence[int], *, where: str, row_name: Call
         row_name: Function that names row i.
     """
     others = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-    said = f"; {word} says that it is not known" if word else ""
+    denial = f"; {word} says that it is not known" if word else ""
     return DataError(
-        f"The label is missing in {row_name(rows[0])}{others} ({where}{said}). Fill it in, remove the row, or pass --uncertain "
+        f"The label is missing in {row_name(rows[0])}{others} ({where}{denial}). Fill it in, remove the row, or pass --uncertain "
         "leave-out, which leaves such images out."
     )
 
@@ -294,11 +294,11 @@ def label_set_from_numbers(
         values = np.where(values == UNCERTAIN, replacement, np.where(np.isnan(values), 0, values))
     bad = np.argwhere((values != 0) & (values != 1))
     if bad.size:
-        row, column = (int(place) for place in bad[0])
-        found = values[row, column]
-        place = f"column {column} ({where})" if names is None else f"(column {names[column]})"
+        row, column = (int(index) for index in bad[0])
+        value = values[row, column]
+        location = f"column {column} ({where})" if names is None else f"(column {names[column]})"
         separator = ", " if names is None else " "
-        raise _neither("" if np.isnan(found) else f"{found:g}", f"{row_name(row)}{separator}{place}")
+        raise _neither("" if np.isnan(value) else f"{value:g}", f"{row_name(row)}{separator}{location}")
     whole = values.astype(np.int64)
     return without_none(SourceLabels(whole, None if names is None else tuple(names), notices), none_label, row_name)
 
@@ -322,9 +322,9 @@ def without_none(labels: SourceLabels, none_label: str | None, row_name: Callabl
     values, names = labels.values, labels.names or ()
     if none_label not in names:
         raise DataError(f"No label is called {none_label} (--none-label). Labels: {', '.join(names) or 'without names'}.")
-    place = names.index(none_label)
-    others = np.delete(values, place, axis=1)
-    both = np.flatnonzero(values[:, place].astype(bool) & others.any(axis=1))
+    column = names.index(none_label)
+    others = np.delete(values, column, axis=1)
+    both = np.flatnonzero(values[:, column].astype(bool) & others.any(axis=1))
     if both.size:
         raise DataError(
             f"{row_name(int(both[0]))} has the label {none_label} and another, as have {counted(both.size, 'row')} in all. "
@@ -361,10 +361,10 @@ def label_set_from_cells(
     names = sorted(set().union(*named), key=natural_key)
     if not names:
         raise DataError("No image has any label: all cells of the label column are blank. Choose another --label-column.")
-    place = {name: number for number, name in enumerate(names)}
+    column_of = {name: number for number, name in enumerate(names)}
     matrix = np.zeros((len(cells), len(names)), dtype=np.int64)
-    for row, found in enumerate(named):
-        matrix[row, [place[name] for name in found]] = 1
+    for row, present in enumerate(named):
+        matrix[row, [column_of[name] for name in present]] = 1
     return without_none(SourceLabels(matrix, tuple(names)), none_label, row_name)
 
 
@@ -380,16 +380,16 @@ def separator_notices(cells: Sequence[str], column: str) -> tuple[str, ...]:
     return ()
 
 
-def _neither(found: str, where: str) -> DataError:
+def _neither(value: str, where: str) -> DataError:
     advice = "or say with --uncertain zeros, ones or leave-out what they are taken for"
-    if found in ("-1", "-1.0"):
+    if value in ("-1", "-1.0"):
         return DataError(
             f"The label is -1 (uncertain) in {where}. Several labels per image are 0 or 1: decide for 0 or 1, remove the row, "
             f"{advice}."
         )
-    if found and not is_empty(found):
+    if value and not is_empty(value):
         return DataError(
-            f"The label is {found} in {where}. Several labels per image are 0 or 1 (or no and yes), one column per label. Fill "
+            f"The label is {value} in {where}. Several labels per image are 0 or 1 (or no and yes), one column per label. Fill "
             "in 0 or 1, or leave the column out of --label-column."
         )
     return DataError(

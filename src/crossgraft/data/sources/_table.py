@@ -96,14 +96,14 @@ def read_table(path: Path) -> TextTable:
         raise DataError(f"The table {path.name} is empty.")
     if path.suffix.casefold() == ".jsonl":
         return _table_of_lines(path.name, text)
-    said = _EXCEL_SEPARATOR.match(text)
-    text, first_line = (text, 0) if said is None else (text[said.end() :], 1)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text) if said is None else said[1], strict=True)
+    mark = _EXCEL_SEPARATOR.match(text)
+    text, first_line = (text, 0) if mark is None else (text[mark.end() :], 1)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text) if mark is None else mark[1], strict=True)
     try:
         filled = [(tuple(map(_plain, row)), reader.line_num + first_line) for row in reader if any(map(str.strip, row))]
     except csv.Error as error:
-        place = reader.line_num + first_line
-        raise DataError(f"The table {path.name} is damaged near line {place}: {error}.") from error
+        line = reader.line_num + first_line
+        raise DataError(f"The table {path.name} is damaged near line {line}: {error}.") from error
     if not filled:
         raise DataError(f"The table {path.name} is empty.")
     (columns, _), *numbered = filled
@@ -131,14 +131,14 @@ def _object_in_line(name: str, number: int, line: str) -> dict[str, str]:
         return dict(pairs)
 
     try:
-        found: object = json.loads(line, object_pairs_hook=refuse_twice)
+        parsed: object = json.loads(line, object_pairs_hook=refuse_twice)
     except DataError:
         raise
     except (ValueError, RecursionError) as error:
         raise DataError(f"Line {number} of {name} is no JSON. {_LINE_ADVICE}") from error
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise DataError(f"Line {number} of {name} is no JSON object. {_LINE_ADVICE}")
-    values = cast("dict[str, object]", found)
+    values = cast("dict[str, object]", parsed)
     return {key.strip(): _cell(value) for key, value in values.items()}
 
 
@@ -151,7 +151,7 @@ def _cell(value: object) -> str:
 def _delimiter(text: str) -> str:
     """What stands oftenest in both of the first two lines: a name of a column may hold commas, too."""
     header, second = (*re.split(r"[\r\n]+", text.lstrip("\r\n"), maxsplit=2), "")[:2]
-    return max(_DELIMITERS, key=lambda each: (min(header.count(each), second.count(each)), header.count(each)))
+    return max(_DELIMITERS, key=lambda mark: (min(header.count(mark), second.count(mark)), header.count(mark)))
 
 
 def find_column(
@@ -181,11 +181,11 @@ def find_column(
         near = nearest_names(wanted, table.columns)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise DataError(f"The table {table.name} has no column {wanted}.{hint} {listed}")
-    found = _called(table, usual_names) or _called(table, rarer_names)
-    if len(found) > 1:
+    candidates = _called(table, usual_names) or _called(table, rarer_names)
+    if len(candidates) > 1:
         listed = table.listed()
-        raise DataError(f"Several columns of {table.name} could hold the {kind}: {', '.join(found)}. {choose} {listed}")
-    return found[0] if found else None
+        raise DataError(f"Several columns of {table.name} could hold the {kind}: {', '.join(candidates)}. {choose} {listed}")
+    return candidates[0] if candidates else None
 
 
 def _called(table: Header, names: Sequence[str]) -> list[str]:

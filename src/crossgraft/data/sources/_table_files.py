@@ -38,19 +38,19 @@ _CLASSES = "classes.txt"
 
 @dataclass(frozen=True, repr=False)
 class _JoinedTable(TextTable):
-    """Tables of several parts; ``places`` names the file and the line of each row."""
+    """Tables of several parts; ``locations`` names the file and the line of each row."""
 
-    places: tuple[str, ...]
+    locations: tuple[str, ...]
 
     def keep(self, rows: Sequence[int]) -> TextTable:
         """Only these rows."""
         kept = super().keep(rows)
-        places = tuple(self.places[row] for row in rows)
-        return _JoinedTable(kept.name, kept.columns, kept.rows, kept.line_numbers, places)
+        locations = tuple(self.locations[row] for row in rows)
+        return _JoinedTable(kept.name, kept.columns, kept.rows, kept.line_numbers, locations)
 
     def row_name(self, row: int) -> str:
         """The line of the file that it comes from."""
-        return self.places[row]
+        return self.locations[row]
 
 
 def is_described_by_a_table(folder: Path) -> bool:
@@ -85,13 +85,13 @@ def read_folder(folder: Path, path_column: str | None) -> TextTable:
                 f"{part.name} of the part {name} has the columns {', '.join(part.columns)}, and that of another part has "
                 f"{', '.join(first.columns)}. Make them equal."
             )
-    place = first.columns.index(require_path_column(first, path_column))
+    column = first.columns.index(require_path_column(first, path_column))
     says_part = SPLIT_COLUMNS[0] in first.columns
     return _JoinedTable(
         first.name,
         first.columns if says_part else (*first.columns, SPLIT_COLUMNS[0]),
         tuple(
-            (*row[:place], f"{name}/{row[place]}", *row[place + 1 :], *(() if says_part else (canonical_split(name),)))
+            (*row[:column], f"{name}/{row[column]}", *row[column + 1 :], *(() if says_part else (canonical_split(name),)))
             for name, part in parts.items()
             for row in part.rows
         ),
@@ -149,12 +149,12 @@ def count_folder(
     without_row = sum(reason == NO_ROW for _, reason in reasons)
     notice = f"{counted(without_row, 'image')} of the folder {folder.name} without a row in {table}: not used."
     tables = [*tables_of(folder), *(path for path in files_in(folder) if path.name == _CLASSES)]
-    found = [
-        *(each._replace(place="") for each in inventory.passed_over),  # here a folder is no class, and may be a patient
+    passed_over = [
+        *(skipped._replace(place="") for skipped in inventory.passed_over),  # here a folder is no class, and may be a patient
         *(PassedOver(kind_of_file(path), reason, "", 1) for path, reason in reasons),
         *(PassedOver(kind_of_file(path), NOT_READ, "", -1) for path in tables),  # they are read
     ]
-    return FolderFiles(tuple(tables), joined_counts(found), (notice,) if without_row else ())
+    return FolderFiles(tuple(tables), joined_counts(passed_over), (notice,) if without_row else ())
 
 
 def _ways_to_write(cells: Iterable[str]) -> set[str]:
@@ -175,18 +175,18 @@ def _table_beside_images(folder: Path) -> Path | None:
     tables = [path for name in _TABLES for path in files_in(folder) if path.name.casefold() == name]
     if not tables:
         return None
-    places = {path.relative_to(folder).parts[:-1][:1] for path in take_inventory(folder, keep_masks=True).images}
-    places -= {place for place in places if place and is_called_masks(place[0])}
-    return tables[0] if places and all(not place or is_called_images(place[0]) for place in places) else None
+    top_folders = {path.relative_to(folder).parts[:-1][:1] for path in take_inventory(folder, keep_masks=True).images}
+    top_folders -= {top for top in top_folders if top and is_called_masks(top[0])}
+    return tables[0] if top_folders and all(not top or is_called_images(top[0]) for top in top_folders) else None
 
 
 def _tables_of_parts(folder: Path) -> list[Path]:
     if not folder.is_dir():
         return []
     tables = {path: _table_beside_images(path) for path in folders_in(folder)}
-    found = [table for path, table in tables.items() if table is not None and is_split_name(path.name)]
-    others = [path for path, table in tables.items() if table not in found]
-    return found if found and not any(take_inventory(path).images for path in others) else []
+    of_parts = [table for path, table in tables.items() if table is not None and is_split_name(path.name)]
+    others = [path for path, table in tables.items() if table not in of_parts]
+    return of_parts if of_parts and not any(take_inventory(path).images for path in others) else []
 
 
 _MOST_PLACES = 5
@@ -251,9 +251,9 @@ class _FolderListing:
                             tree[key].append(folder / name)
             self._trees[root] = tree
         parts = [whole_letters(part) for part in PureWindowsPath(cell).parts]
-        found = self._trees[root].get(parts[-1], []) if parts else []
-        agreeing = [_shared_end(path.parent.parts, parts[:-1]) for path in found]
-        return [path for path, number in zip(found, agreeing, strict=True) if number == max(agreeing)]
+        matches = self._trees[root].get(parts[-1], []) if parts else []
+        agreeing = [_shared_end(path.parent.parts, parts[:-1]) for path in matches]
+        return [path for path, number in zip(matches, agreeing, strict=True) if number == max(agreeing)]
 
     def is_link(self, match: Path) -> bool:
         """Whether what ``matches`` found is a symbolic link."""
@@ -352,8 +352,8 @@ def find_image_files(cells: Sequence[str], root: Path, *, allow_outside: bool, r
 
 
 def _ambiguous(cell: str, matches: Sequence[Path], root: Path, where: str) -> DataError:
-    places = [path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in matches]
-    shown = ", ".join(places[:_MOST_PLACES]) + (" …" if len(places) > _MOST_PLACES else "")
+    locations = [path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in matches]
+    shown = ", ".join(locations[:_MOST_PLACES]) + (" …" if len(locations) > _MOST_PLACES else "")
     one_folder = len({path.parent for path in matches}) == 1
     advice = "the extension" if one_folder else "the folder, too,"
     return DataError(f"{where} names {cell}, which could be {shown}. Write {advice} into the table.")
@@ -362,8 +362,8 @@ def _ambiguous(cell: str, matches: Sequence[Path], root: Path, where: str) -> Da
 def _notices_of_places(below: Sequence[Path], root: Path, num_rows: int) -> tuple[str, ...]:
     if not below:
         return ()
-    places = list(dict.fromkeys(path.parent.relative_to(root).as_posix() for path in below))
-    shown = ", ".join(places[:_MOST_PLACES]) + (f" and {len(places) - _MOST_PLACES} more" if len(places) > _MOST_PLACES else "")
+    homes = list(dict.fromkeys(path.parent.relative_to(root).as_posix() for path in below))
+    shown = ", ".join(homes[:_MOST_PLACES]) + (f" and {len(homes) - _MOST_PLACES} more" if len(homes) > _MOST_PLACES else "")
     return (f"Found by name in folders below ({shown}): {len(below)} of {counted(num_rows, 'image')}, not where the table says.",)
 
 

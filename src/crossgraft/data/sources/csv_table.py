@@ -150,8 +150,8 @@ class CsvTable(DataSource):
             describes = request.image_root is None and tables_of(folder) == [path]
             return rows_of_table(table, request, folder=folder, name=name, name_without_labels=path.stem, is_of_folder=describes)
         rows = rows_of_table(table, request, folder=folder, name=name, name_without_labels=name, is_of_folder=True)
-        said = f"What is known of the images in the folder is read from {table.name} beside them."
-        return replace(rows, reading=(said, *rows.reading))
+        notice = f"What is known of the images in the folder is read from {table.name} beside them."
+        return replace(rows, reading=(notice, *rows.reading))
 
 
 def rows_of_table(
@@ -175,16 +175,16 @@ def rows_of_table(
         lacking = request.may_lack_labels and not set(request.label_columns) & set(table.columns)
         if lacking or (not request.label_columns and _find_label_column(table, RARER_LABEL_COLUMNS) is None):
             path = require_path_column(table, request.path_column)
-            files, names, found = _image_files(table, path, folder, request)
+            files, names, path_notices = _image_files(table, path, folder, request)
             counted = count_folder(folder, files, table.name) if is_of_folder else NOT_COUNTED
-            said = (f"{table.name} has no column {' or '.join(request.label_columns)}: nothing is measured.",) if lacking else ()
+            note = (f"{table.name} has no column {' or '.join(request.label_columns)}: nothing is measured.",) if lacking else ()
             return rows_of_files(
                 files,
                 names,
                 request,
                 name=name_without_labels,
                 labels=None,
-                notices=(*counted.notices, *found, *said),
+                notices=(*counted.notices, *path_notices, *note),
                 passed_over=counted.passed_over,
                 tables=counted.tables,
             )
@@ -196,15 +196,15 @@ def rows_of_table(
     kept = rows_to_keep(table, columns.labels, request)
     left_out = left_out_notices(len(kept), len(table.rows))
     part, table, splits = table, table.keep(kept.tolist()), None if splits is None else splits[kept]
-    files, names, found = _image_files(table, columns.path, folder, request)
-    all_paths, of_part, used = (set(each.column(columns.path)) for each in (whole, part, table))
+    files, names, path_notices = _image_files(table, columns.path, folder, request)
+    all_paths, of_part, used = (set(subset.column(columns.path)) for subset in (whole, part, table))
     counted = (
         count_folder(folder, files, table.name, left_out=of_part - used, of_other_parts=all_paths - of_part)
         if is_of_folder
         else NOT_COUNTED
     )
     labels = one_class_of_each(table, columns.labels) if one_hot else labels_of_table(table, columns.labels, request)
-    notices = (*counted.notices, *found, *left_out, *labels.notices)
+    notices = (*counted.notices, *path_notices, *left_out, *labels.notices)
     return rows_of_files(
         files,
         names,
@@ -273,8 +273,8 @@ def _image_files(
     """The file that each row names, how it is shown, and notices."""
     root = request.image_root if request.image_root is not None else folder
     cells = table.column(column)
-    found = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
-    return found.files, [_display_name(cell) for cell in cells], found.notices
+    image_files = find_image_files(cells, root, allow_outside=request.allow_outside, row_name=table.row_name)
+    return image_files.files, [_display_name(cell) for cell in cells], image_files.notices
 
 
 def _keep_split(table: TextTable, column: str | None, use_split: str | None) -> tuple[TextTable, np.ndarray | None]:
@@ -334,7 +334,7 @@ def rows_of_given(data: object, request: SourceRequest) -> SourceRows:
     if _is_frame(data):
         table, name = _table_of_frame(data), "table"
     else:
-        files = [os.fspath(cast("str | os.PathLike[str]", each)) for each in cast("Sequence[object]", data)]
+        files = [os.fspath(cast("str | os.PathLike[str]", path)) for path in cast("Sequence[object]", data)]
         rows = tuple((file,) for file in files)
         table, name = _GivenTable("list of files", ("path",), rows, tuple(range(len(rows)))), "files"
         request = replace(request, allow_outside=True)
@@ -346,7 +346,7 @@ def _table_of_frame(frame: pd.DataFrame) -> TextTable:
     if frame.empty or len(set(columns)) < len(columns):
         what = "has no rows" if frame.empty else "has several columns of one name"
         raise DataError(f"The DataFrame {what}. Give one row per image, and each column a name of its own.")
-    cells = zip(*(_as_text(frame.iloc[:, place]) for place in range(len(columns))), strict=True)
+    cells = zip(*(_as_text(frame.iloc[:, column]) for column in range(len(columns))), strict=True)
     return _GivenTable("DataFrame", columns, tuple(cells), tuple(range(len(frame))))
 
 

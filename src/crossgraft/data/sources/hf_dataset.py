@@ -158,25 +158,25 @@ class _Rows(Confidential):
         column_of, with_split = self._arrow.table.column, None in used
         self.columns = find_columns(dataset.name, self.features, request, with_split=with_split, column_of=column_of)
         self.splits = None if None in used else np.asarray(used)[split_of_row]
-        self.places = np.arange(len(split_of_row))
-        self._place_in_split = self.places - np.searchsorted(split_of_row, split_of_row)
+        self.row_numbers = np.arange(len(split_of_row))
+        self._number_in_split = self.row_numbers - np.searchsorted(split_of_row, split_of_row)
         self._images: Any = self._arrow.table.column(self.columns.image)
         self._prefixes = ["" if used[number] is None else f"{used[number]} " for number in split_of_row]
 
-    def keep(self, places: np.ndarray) -> None:
+    def keep(self, rows: np.ndarray) -> None:
         """Use only the rows at these places among those in use; they keep their numbers in messages."""
-        self.places = self.places[places]
-        self.splits = None if self.splits is None else self.splits[places]
+        self.row_numbers = self.row_numbers[rows]
+        self.splits = None if self.splits is None else self.splits[rows]
 
     def row_name(self, row: int) -> str:
         """How to call a row in a message: its place in the split, from 0."""
-        place = self.places[row]
-        return f"{self._prefixes[place]}row {self._place_in_split[place]}"
+        number = self.row_numbers[row]
+        return f"{self._prefixes[number]}row {self._number_in_split[number]}"
 
     def column(self, name: str) -> Any:
         """The cells of the rows that are used, as a ``pyarrow.ChunkedArray``."""
         column = self._arrow.table.column(name)
-        return column if len(self.places) == len(column) else column.take(self.places)
+        return column if len(self.row_numbers) == len(column) else column.take(self.row_numbers)
 
     def words(self, name: str) -> list[str]:
         """Cells as text; names of classes rather than their numbers; empty where a cell is missing."""
@@ -205,8 +205,8 @@ class _Rows(Confidential):
         paths: list[str | None] = compute.struct_field(cells, "path").take(rows).to_pylist()
         bounds = ImageRoot(self._image_folders)
         outside = [
-            place
-            for place, path in enumerate(paths)
+            index
+            for index, path in enumerate(paths)
             if path and "://" not in path and not bounds.holds_file(Path(path), is_link=is_link(Path(path)))
         ]
         refuse_outside(
@@ -214,7 +214,7 @@ class _Rows(Confidential):
             outside,
             root=" or ".join(map(str, self._image_folders)),
             of_what=f"the dataset {self.name}",
-            row_name=lambda place: self.row_name(int(rows[place])),
+            row_name=lambda index: self.row_name(int(rows[index])),
         )
 
     def labels(self) -> SourceLabels:
@@ -243,8 +243,8 @@ class _Rows(Confidential):
         elif kind_of(self.features[names[0]]) in GROUP_KINDS and self._request.label_separator is None:
             kept = known_labels(self.column(names[0]).to_pylist(), uncertain)
         else:
-            kept = np.arange(len(self.places))
-        notices = left_out_notices(len(kept), len(self.places))
+            kept = np.arange(len(self.row_numbers))
+        notices = left_out_notices(len(kept), len(self.row_numbers))
         self.keep(kept)
         return notices
 
@@ -275,7 +275,7 @@ class _Rows(Confidential):
 
     def decode(self, row: int) -> np.ndarray:
         """Pixels of one row; only its bytes are read."""
-        return decode_cell(self._images[int(self.places[row])].as_py(), self.row_name(row))
+        return decode_cell(self._images[int(self.row_numbers[row])].as_py(), self.row_name(row))
 
 
 def _source_rows(rows: _Rows, *, notices: tuple[str, ...] = ()) -> SourceRows:
@@ -287,7 +287,7 @@ def _source_rows(rows: _Rows, *, notices: tuple[str, ...] = ()) -> SourceRows:
     return SourceRows(
         name=rows.name,
         labels=labels.values,
-        image_names=[rows.row_name(row) for row in range(len(rows.places))],
+        image_names=[rows.row_name(row) for row in range(len(rows.row_numbers))],
         decode=rows.decode,
         label_names=labels.names,
         splits=rows.splits,

@@ -64,7 +64,7 @@ def shown(names: Sequence[str]) -> str:
 
 def _alike(name: str, classes: Sequence[str]) -> list[str]:
     """The class that it differs from by case, white space or the form of its letters."""
-    return [meant for each in look_alikes([*classes, name]) if name in each.names for meant in each.names[:1]]
+    return [meant for alike in look_alikes([*classes, name]) if name in alike.names for meant in alike.names[:1]]
 
 
 def below_images(folder: Path, *, keep_masks: bool) -> tuple[Path, list[PassedOver]]:
@@ -80,13 +80,13 @@ def below_images(folder: Path, *, keep_masks: bool) -> tuple[Path, list[PassedOv
     called = [name for name in names if is_called_images(name)]
     if keep_masks or len(called) != 1 or len(names) < 2 or not folders_in(folder / called[0]):
         return folder, []
-    found = take_inventory(folder)
-    loose = [path for path in found.images if path.parent == folder]
-    holding = {path.relative_to(folder).parts[0] for path in found.images if path.parent != folder}
-    masks = [each for each in found.passed_over if each.is_derived and each.place != called[0]]
+    inventory = take_inventory(folder)
+    loose = [path for path in inventory.images if path.parent == folder]
+    holding = {path.relative_to(folder).parts[0] for path in inventory.images if path.parent != folder}
+    masks = [skipped for skipped in inventory.passed_over if skipped.is_derived and skipped.place != called[0]]
     if holding != set(called) or not masks:
         return folder, []
-    beside = [each for each in found.passed_over if each.place != called[0]]
+    beside = [skipped for skipped in inventory.passed_over if skipped.place != called[0]]
     return folder / called[0], [*beside, *counted_by_kind(loose, BESIDE)]
 
 
@@ -115,11 +115,11 @@ def find_split_folders(root: Path) -> dict[str, str]:
 def beside_splits(root: Path, split_folders: Mapping[str, str], use_split: str | None) -> list[PassedOver]:
     """Files beside the folders of splits, and in folders there that are no usual split and were not asked for."""
     unused = [name for split, name in split_folders.items() if not is_split_name(split) and split != use_split]
-    found = {name: take_inventory(root / name, keep_masks=True) for name in unused}
+    parts = {name: take_inventory(root / name, keep_masks=True) for name in unused}
     loose = take_inventory(root, keep_masks=True, skip=split_folders.values())
     return [
-        *(PassedOver(f"in {name}", OTHER_PART, name, len(each.images)) for name, each in found.items() if each.images),
-        *(each._replace(place=name) for name, inside in found.items() for each in inside.passed_over),
+        *(PassedOver(f"in {name}", OTHER_PART, name, len(part.images)) for name, part in parts.items() if part.images),
+        *(skipped._replace(place=name) for name, part in parts.items() for skipped in part.passed_over),
         *counted_by_kind(loose.images, BESIDE),
         *loose.passed_over,
     ]
@@ -257,9 +257,9 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
         passed_over += inventory.passed_over
         label_of |= {file: file.name for file in inventory.images}
     if not label_of:
-        said = " ".join(describe_files(FileCounts({}, tuple(passed_over))))
+        seen = " ".join(describe_files(FileCounts({}, tuple(passed_over))))
         raise DataError(
-            f"No images in the folder {root}. Give a folder of images, one image, or a table of paths. {said}".rstrip()
+            f"No images in the folder {root}. Give a folder of images, one image, or a table of paths. {seen}".rstrip()
         )
     files = sorted(label_of, key=lambda path: natural_key(path.as_posix()))
     names = [whole_letters(file.relative_to(root).as_posix()) for file in files]
@@ -268,7 +268,7 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
     loose = {name for name, path in zip(labels, files, strict=True) if path.name == name}
     folders = [name for name in dict.fromkeys(labels) if name not in loose]
     notices = [] if known or request.several_labels else almost_labels(folders, request, has_loose=bool(loose))
-    found = rows_of_files(
+    listed = rows_of_files(
         files,
         names,
         request,
@@ -280,7 +280,7 @@ def _rows_below(root: Path, request: SourceRequest) -> SourceRows:
         passed_over=passed_over,
     )
     # Names of folders may be those of patients, and are for the terminal alone.
-    return replace(found, reading=(*found.reading, NO_LABELS)) if notices else found
+    return replace(listed, reading=(*listed.reading, NO_LABELS)) if notices else listed
 
 
 def _files_by_class(
@@ -317,17 +317,17 @@ def _files_by_class(
 
 def _is_no_class(name: str, inventory: Inventory) -> bool:
     """Whether a folder without images holds what nobody takes for a class: runs, thumbnails, masks of all images, archives."""
-    inside = [each for each in inventory.passed_over if each.place == name]
-    if any(each.is_archive for each in inside):  # and perhaps their checksums
-        return not any(each.is_image for each in inside)
-    return bool(inside) and all(each.is_expected or each.is_derived for each in inside)
+    inside = [skipped for skipped in inventory.passed_over if skipped.place == name]
+    if any(skipped.is_archive for skipped in inside):  # and perhaps their checksums
+        return not any(skipped.is_image for skipped in inside)
+    return bool(inside) and all(skipped.is_expected or skipped.is_derived for skipped in inside)
 
 
 def _suspect_classes_further_down(folder: Path, files: Mapping[str, list[Path]], notices: list[str]) -> None:
     """Folders such as ``site A/benign`` would make classes of the sites, without any other sign of it."""
     class_names = list(files)
     parts = [[path.relative_to(folder / name).parts for path in paths] for name, paths in files.items()]
-    below = [list(dict.fromkeys(names[0] for names in each if len(names) > 1)) for each in parts]
+    below = [list(dict.fromkeys(names[0] for names in of_class if len(names) > 1)) for of_class in parts]
     if any(names != below[0] for names in below) or len(below[0]) < 2:
         return
     inside = shown(below[0])
@@ -349,13 +349,13 @@ def _raise_without_images(folder: Path, loose: list[Path], inventory: Inventory)
             "each image into a sub-folder with the name of its class, or write a table with the columns path and label."
         )
     extensions = Counter[str]()
-    for each in inventory.passed_over:
-        extensions[each.kind] += each.number
+    for skipped in inventory.passed_over:
+        extensions[skipped.kind] += skipped.number
     tables = [path.name for path in files_in(folder) if path.suffix.casefold() in TABLE_EXTENSIONS]
     hint = f" It holds the table {tables[0]}: give that file instead of the folder." if tables else ""
-    found = ", ".join(f"{count} {kind}" for kind, count in extensions.most_common(3))
+    kinds = ", ".join(f"{count} {kind}" for kind, count in extensions.most_common(3))
     raise DataError(
         f"No images in the folder {folder}: "
-        + (f"found only files {found}." if found else "it is empty.")
+        + (f"found only files {kinds}." if kinds else "it is empty.")
         + f" Expected one sub-folder per class with files {', '.join(_LISTED_EXTENSIONS)}.{hint}"
     )

@@ -168,13 +168,13 @@ def _images_alone(arrays: NpzArrays, request: SourceRequest) -> SourceRows | Non
     if not may_lack or all(have_labels):
         return None
     blocks = [images_in_rows(arrays.read(key), f"array {key} of {arrays.name}") for key in keys]
-    places = [(block, row) for block in blocks for row in range(len(block))]
+    located = [(block, row) for block in blocks for row in range(len(block))]
     prefixes = [key.removesuffix("images").replace("_", " ") for key in keys]
     return SourceRows(
         name=arrays.path.stem,
-        labels=np.full(len(places), NO_LABEL),
+        labels=np.full(len(located), NO_LABEL),
         image_names=[f"{prefix}row {row}" for prefix, block in zip(prefixes, blocks, strict=True) for row in range(len(block))],
-        decode=lambda row: image_in_row(*places[row]),
+        decode=lambda row: image_in_row(*located[row]),
         reading=about_channels(blocks),
         has_labels=False,
     )
@@ -283,8 +283,8 @@ class _ArrayColumns:
         of_images = self.arrays.columns_beside([], self.num_rows, prefix=self.prefix)
         could_be = [key for key in keys if is_first_group_name(key) or self.prefix + key in of_images]
         taken = [key.removeprefix(self.prefix) for key in self.label_keys]
-        found = find_groups(could_be, taken=taken, holder=self.arrays.name, kind="arrays")
-        return None if found is None else self.prefix + found
+        name = find_groups(could_be, taken=taken, holder=self.arrays.name, kind="arrays")
+        return None if name is None else self.prefix + name
 
     def _groups(self, key: str, rows: np.ndarray) -> np.ndarray:
         groups = self._read(key)[rows]
@@ -318,14 +318,14 @@ class _ArrayColumns:
             return f"row {rows[row]}"
 
         if labels.ndim == 2:
-            found = label_set_from_numbers(
+            label_set = label_set_from_numbers(
                 labels, uncertain=self.request.uncertain, none_label=None, where=where, row_name=row_name
             )
             names = self.label_names if len(self.label_names) > 1 else None
             if self.request.none_label is not None:
                 names = names or self._names_in_file()
-                return without_none(found._replace(names=names), self.request.none_label, row_name)
-            return found._replace(names=names)
+                return without_none(label_set._replace(names=names), self.request.none_label, row_name)
+            return label_set._replace(names=names)
         refuse_none_label(self.request.none_label)
         if labels.dtype.kind == "U":
             return SourceLabels(labels_from_text(labels.tolist(), where=where, row_name=row_name))
@@ -347,12 +347,12 @@ def _source_rows(arrays: NpzArrays, blocks: Sequence[_Block]) -> SourceRows:
     shared = set.intersection(*(set(block.attributes) for block in blocks))
     own = blocks[0].label_names if labels.ndim == 2 else None
     label_names, notices = (own, ()) if own else names_of_numbers(arrays, labels)
-    places = [(block.images, int(row)) for block in blocks for row in block.rows]
+    located = [(block.images, int(row)) for block in blocks for row in block.rows]
     return SourceRows(
         name=arrays.path.stem,
         labels=labels,
         image_names=[name for block in blocks for name in block.names],
-        decode=lambda row: image_in_row(*places[row]),
+        decode=lambda row: image_in_row(*located[row]),
         label_names=label_names,
         splits=_joined(splits) if splits else None,
         split_names=blocks[0].split_names,

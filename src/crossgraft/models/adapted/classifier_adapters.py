@@ -30,8 +30,8 @@ def add_adapters(classifier: Classifier, recipes: Sequence[AdapterRecipe], *, se
     """
     if not recipes:
         raise UsageError(f"There is no layer of {classifier.recipe.name} to adapt.")
-    made = [make_adapter(classifier, recipe) for recipe in recipes]
-    for recipe, adapter in zip(recipes, made, strict=True):
+    adapters = [make_adapter(classifier, recipe) for recipe in recipes]
+    for recipe, adapter in zip(recipes, adapters, strict=True):
         adapter.draw(torch_generator(seed, "adapter", recipe.kind, recipe.host))
         insert_adapter(classifier.get_submodule(recipe.host), adapter)
     classifier.recipe = replace(classifier.recipe, adapters=(*classifier.recipe.adapters, *recipes))

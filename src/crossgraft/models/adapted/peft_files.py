@@ -85,16 +85,16 @@ def read_peft_adapter(classifier: Classifier, source: str | Path | PeftFiles) ->
     files = source if isinstance(source, PeftFiles) else read_files(source)
     by_layer, others = _sorted_tensors(files.tensors)
     heads, why_no_head = _find_head(classifier, others)
-    found = _fit_all(classifier, by_layer, files.config)
-    add_adapters(classifier, [factors.recipe for factors in found], seed=0)
+    fitted = _fit_all(classifier, by_layer, files.config)
+    add_adapters(classifier, [factors.recipe for factors in fitted], seed=0)
     with torch.no_grad():
-        for factors in found:
+        for factors in fitted:
             lora = cast(LoraAdapter, classifier.get_submodule(f"{factors.recipe.host}.{LoraAdapter.kind}"))
             lora.A.copy_(factors.A)
             lora.B.copy_(factors.B)
         for name, tensor in heads.items():
             classifier.head.get_parameter(name).copy_(tensor)
-    return PeftAdapter(tuple(factors.recipe for factors in found), why_no_head, files.fingerprint)
+    return PeftAdapter(tuple(factors.recipe for factors in fitted), why_no_head, files.fingerprint)
 
 
 def _sorted_tensors(tensors: Mapping[str, Tensor]) -> tuple[dict[str, dict[str, Tensor]], dict[str, Tensor]]:
@@ -125,12 +125,12 @@ def _find_head(classifier: Classifier, others: Mapping[str, Tensor]) -> tuple[di
             f"The adapter replaces {strangers[0].rpartition('.')[0]}, which is not the head of {classifier.recipe.name} "
             f"({', '.join(places) or 'a head that cannot be exchanged'}). Only LoRA and the head can be read."
         )
-    found = [{name: others[f"{place}.{name}"] for name in ("weight", "bias") if f"{place}.{name}" in others} for place in places]
-    found = [each for each in found if each]
-    if not found:
+    heads = [{name: others[f"{place}.{name}"] for name in ("weight", "bias") if f"{place}.{name}" in others} for place in places]
+    heads = [named for named in heads if named]
+    if not heads:
         return {}, "it holds none"
-    head = found[0]
-    if len(found) > 1 and any(not torch.equal(each[name], head[name]) for each in found for name in head if name in each):
+    head = heads[0]
+    if len(heads) > 1 and any(not torch.equal(named[name], head[name]) for named in heads for name in head if name in named):
         raise UsageError(f"The heads {' and '.join(places)} of the adapter differ; crossgraft has one head for both.")
     expected = {name: tuple(parameter.shape) for name, parameter in classifier.head.named_parameters()}
     shapes = {name: tuple(tensor.shape) for name, tensor in head.items()}
@@ -276,7 +276,7 @@ def write_peft_adapter(classifier: Classifier, folder: str | Path, *, overwrite:
 
 def _lora_adapters(classifier: Classifier) -> dict[str, tuple[nn.Module, LoraAdapter]]:
     """By the names of their hosts in the original network."""
-    found: dict[str, tuple[nn.Module, LoraAdapter]] = {}
+    by_name: dict[str, tuple[nn.Module, LoraAdapter]] = {}
     model = classifier.recipe.name
     for name, (host, adapter) in adapters_of(classifier).items():
         layer = name.removesuffix(f".{adapter.kind}").removeprefix("body.")
@@ -287,10 +287,10 @@ def _lora_adapters(classifier: Classifier) -> dict[str, tuple[nn.Module, LoraAda
         reason = why_peft_differs(host)
         if reason is not None:
             raise UsageError(f"PEFT cannot hold the LoRA of {layer} in {model}: {reason}. Name other layers with targets=.")
-        found[layer] = (host, adapter)
-    if not found:
+        by_name[layer] = (host, adapter)
+    if not by_name:
         raise UsageError(f"{model} has no LoRA adapters, so there is nothing to write for PEFT. Train it with --method lora.")
-    return found
+    return by_name
 
 
 def _refuse_mistaken_heads(adapted: Collection[str], heads: Sequence[str], network: nn.Module) -> None:
@@ -312,7 +312,7 @@ def _refuse_mistaken_heads(adapted: Collection[str], heads: Sequence[str], netwo
 
 
 def _layer(classifier: Classifier, name: str, host: nn.Module, lora: LoraAdapter) -> _Layer:
-    options = next(each.options for each in classifier.recipe.adapters if each.host == f"body.{name}")
+    options = next(recipe.options for recipe in classifier.recipe.adapters if recipe.host == f"body.{name}")
     alpha = float(options["alpha"])
     if isinstance(lora, LoraLinear) and isinstance(host, nn.Linear):
         ranges = len(lora.rows)

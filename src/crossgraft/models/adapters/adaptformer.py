@@ -46,7 +46,7 @@ def pre_norm_blocks(network: nn.Module, names: Sequence[str], run: Callable[[], 
         run: Makes one forward pass of ``network``.
     """
     blocks = {name: network.get_submodule(name) for name in names}
-    parts = {name: found for name, block in blocks.items() if (found := norm_and_mlp(block)) is not None}
+    parts = {name: pair for name, block in blocks.items() if (pair := norm_and_mlp(block)) is not None}
     is_pre_norm = dict.fromkeys(parts, False)
     x1: dict[str, Tensor] = {}
     branch: dict[str, Tensor] = {}

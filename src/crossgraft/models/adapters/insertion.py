@@ -46,8 +46,8 @@ def rebuild_adapters(network: nn.Module, recipes: Iterable[AdapterRecipe]) -> No
 
 def adapters_of(network: nn.Module) -> dict[str, tuple[nn.Module, Adapter]]:
     """Name of each adapter (``body.blocks.0.attn.qkv.lora``) → its host and itself."""
-    found = {name: module for name, module in network.named_modules() if isinstance(module, Adapter)}
-    return {name: (network.get_submodule(name.rpartition(".")[0]), adapter) for name, adapter in found.items()}
+    adapters = {name: module for name, module in network.named_modules() if isinstance(module, Adapter)}
+    return {name: (network.get_submodule(name.rpartition(".")[0]), adapter) for name, adapter in adapters.items()}
 
 
 @contextmanager

@@ -172,16 +172,16 @@ class LoraLinear(LoraAdapter):
     def factors(self) -> list[tuple[range, Tensor, Tensor]]:
         """For each range: its outputs, its A (r, inputs) and its B (outputs of the range, r)."""
         ranges = [range(start, stop) for start, stop in self.rows]
-        return list(zip(ranges, self.A.split(self.r), self.B.split([len(each) for each in ranges]), strict=True))
+        return list(zip(ranges, self.A.split(self.r), self.B.split([len(outputs) for outputs in ranges]), strict=True))
 
     def addition(self, host: nn.Linear, x: Tensor, output: Tensor) -> Tensor:
         """Ranges beside each other, zeros between them."""
         inner = F.linear(x, self.A).split(self.r, dim=-1)
         parts: list[Tensor] = []
         done = 0
-        for (outputs, _, B), each in zip(self.factors(), inner, strict=True):
+        for (outputs, _, B), projected in zip(self.factors(), inner, strict=True):
             parts += [output.new_zeros(*output.shape[:-1], outputs.start - done)] if outputs.start > done else []
-            parts.append(self.scaling * F.linear(each, B))
+            parts.append(self.scaling * F.linear(projected, B))
             done = outputs.stop
         parts += [output.new_zeros(*output.shape[:-1], host.out_features - done)] if done < host.out_features else []
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
@@ -311,7 +311,7 @@ def _automatic(usable: Mapping[str, nn.Module], layers: Mapping[str, nn.Module],
 
 
 def _named(usable: Mapping[str, nn.Module], targets: str, layers: Mapping[str, nn.Module], model: str) -> list[str]:
-    found: list[str] = []
+    chosen: list[str] = []
     for target in (part.strip() for part in targets.split(BETWEEN_TARGETS)):
         fitting = [name for name, layer in usable.items() if fits_target(name, layer, target)]
         if not fitting:
@@ -321,8 +321,8 @@ def _named(usable: Mapping[str, nn.Module], targets: str, layers: Mapping[str, n
                 name, layer = learned[0]
                 raise UsageError(f"LoRA cannot adapt {name} of {model}: {why_no_lora(layer)}.")
             raise UnknownNameError(f"layer of {model}", target, {*usable, *(type(layer).__name__ for layer in usable.values())})
-        found += fitting
-    return found
+        chosen += fitting
+    return chosen
 
 
 def fits_target(name: str, layer: nn.Module, target: str) -> bool:
@@ -348,16 +348,16 @@ def _rows(network: nn.Module, name: str, layer: nn.Module, fused: str) -> Rows:
     """Ranges of queries, keys and values; none of a layer that is not fused."""
     if _last(name) != _FUSED or not isinstance(layer, nn.Linear):
         return []
-    each, rest = divmod(layer.out_features, 3)
+    rows, rest = divmod(layer.out_features, 3)
     attention = network.get_submodule(name.rpartition(".")[0])
     proj = getattr(attention, "proj", None)
     expected = proj.in_features if isinstance(proj, nn.Linear) else layer.in_features
-    if rest or each != expected or getattr(attention, "head_first", False):
+    if rest or rows != expected or getattr(attention, "head_first", False):
         raise UsageError(
             f"LoRA does not know which outputs of {name} are queries and which are values: they do not lie in three equal "
             "ranges. Name other layers with lora:targets=NAME."
         )
-    return [[0, each], [2 * each, 3 * each]] if fused == "q+v" else [[i * each, (i + 1) * each] for i in range(3)]
+    return [[0, rows], [2 * rows, 3 * rows]] if fused == "q+v" else [[i * rows, (i + 1) * rows] for i in range(3)]
 
 
 def _last(name: str) -> str:

@@ -37,7 +37,7 @@ _READ = r"names, '.', '.*', '\d', '\d+', '|', '^', '$', groups, and a backslash 
 
 def of_pattern(pattern: Mapping[str, Any], name: str, default: Any) -> Any:
     """The value of the first key that is, as a regular expression, the name or its last words."""
-    starts = {0, *(place + 1 for place, letter in enumerate(name) if letter == ".")}
+    starts = {0, *(index + 1 for index, letter in enumerate(name) if letter == ".")}
     return next((value for key, value in pattern.items() if len(name) in _ends(iter(_tokens(key)), name, starts)), default)
 
 
@@ -64,19 +64,19 @@ def refuse_unread_patterns(pattern: Mapping[str, Any], where: str) -> None:
 def _tokens(key: str) -> list[str]:
     """What the pattern consists of; ValueError says what is not read."""
     tokens: list[str] = []
-    place = depth = 0
-    while place < len(key):
-        token = _TOKEN.match(key, place)
+    at = depth = 0
+    while at < len(key):
+        token = _TOKEN.match(key, at)
         if token is None:
-            raise ValueError(f"it has {key[place]} where that is not read")
-        place = token.end()
+            raise ValueError(f"it has {key[at]} where that is not read")
+        at = token.end()
         tokens.append(token[0])
         depth += (token[0] in _OPENING) - (token[0] == ")")
         if depth > _DEEPEST:
             raise ValueError("its groups are nested too deeply")
         if depth < 0:
             raise ValueError("a group is closed that was not opened")
-        if token[0] == ")" and key[place : place + 1] in tuple(_QUANTIFIERS):
+        if token[0] == ")" and key[at : at + 1] in tuple(_QUANTIFIERS):
             raise ValueError("it repeats a group")
     if depth:
         raise ValueError("a group is not closed")
@@ -86,32 +86,32 @@ def _tokens(key: str) -> list[str]:
 def _ends(tokens: Iterator[str], name: str, starts: set[int]) -> set[int]:
     """Where a match of the tokens up to the end of their group may end that begins at one of ``starts``."""
     ends: set[int] = set()
-    places = starts
+    reached = starts
     for token in tokens:
         if token == ")":
             break
         if token == "|":
-            ends, places = ends | places, starts
+            ends, reached = ends | reached, starts
         elif token in _OPENING:
-            places = _ends(tokens, name, places)
+            reached = _ends(tokens, name, reached)
         else:
-            places = _after(token, name, places)
-    return ends | places
+            reached = _after(token, name, reached)
+    return ends | reached
 
 
-def _after(token: str, name: str, places: set[int]) -> set[int]:
+def _after(token: str, name: str, starts: set[int]) -> set[int]:
     if token == "^":
-        return places & {0}
+        return starts & {0}
     if token == "$":
-        return places & {len(name)}
+        return starts & {len(name)}
     if token == ".*":
-        return set(range(min(places), len(name) + 1)) if places else places
+        return set(range(min(starts), len(name) + 1)) if starts else starts
     if token == r"\d+":
         reached: set[int] = set()
-        while not (step := _after(r"\d", name, reached or places)) <= reached:
+        while not (step := _after(r"\d", name, reached or starts)) <= reached:
             reached |= step
         return reached
-    return {place + 1 for place in places if place < len(name) and _is_one(token, name[place])}
+    return {start + 1 for start in starts if start < len(name) and _is_one(token, name[start])}
 
 
 def _is_one(token: str, letter: str) -> bool:
@@ -191,7 +191,7 @@ def targets_of(names: Iterable[str], network: nn.Module) -> list[str] | str:
     """``target_modules`` that means these layers only: their names, or a regular expression where another name ends like one."""
     names = sorted(names)
     endings = tuple(f".{name}" for name in names)
-    if any(other.endswith(endings) for other, _ in network.named_modules() if other not in names):
+    if any(layer.endswith(endings) for layer, _ in network.named_modules() if layer not in names):
         return "|".join(map(re.escape, names))
     return names
 
@@ -239,12 +239,12 @@ def read_files(folder: str | Path) -> PeftFiles:
         raise MissingWeightsError(f"The weights of the adapter are missing: {path}. Copy the whole folder.")
     content = path.read_bytes()
     try:
-        found = safetensors.torch.load(content)
+        stored = safetensors.torch.load(content)
     except SafetensorError as error:
         raise DataError(f"{path} cannot be read as safetensors: {error}. Copy it again.") from error
     config = _check_config(text, folder / CONFIG_FILE)
-    tensors = {name.removeprefix(PREFIX): tensor for name, tensor in found.items()}
-    if len(tensors) < len(found):
+    tensors = {name.removeprefix(PREFIX): tensor for name, tensor in stored.items()}
+    if len(tensors) < len(stored):
         raise DataError(f"{path} holds a tensor twice, with and without {PREFIX}. Save the adapter again.")
     return PeftFiles(config, tensors, hashlib.sha256(hashlib.sha256(text).digest() + content).hexdigest())
 

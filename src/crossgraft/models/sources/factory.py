@@ -39,8 +39,8 @@ def locate_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path]
         raise UsageError(f"{source} belongs to Python itself, which builds no network. Name a function of your own.")
     location = trusted.find(module_name)
     if location is None and source not in trusted.functions:
-        place = shlex.quote(_suggest_place(module_name, folders) or source)
-        raise untrusted_code_error(source, consent=f"--code {place}")
+        suggestion = shlex.quote(_suggest_place(module_name, folders) or source)
+        raise untrusted_code_error(source, consent=f"--code {suggestion}")
     return location
 
 
@@ -63,17 +63,17 @@ def find_factory(source: str, *, trusted: TrustedCode, folders: Sequence[Path] =
     """
     module_name, _, function_name = source.partition(":")
     location = locate_factory(source, trusted=trusted, folders=folders)
-    places = list(folders) if location is None else [location.root]
-    with _importable(places, first=location is not None):
-        _refuse_namesake(module_name, places)
+    searched = list(folders) if location is None else [location.root]
+    with _importable(searched, first=location is not None):
+        _refuse_namesake(module_name, searched)
         try:
             module = importlib.import_module(module_name)
         except (ImportError, SyntaxError) as error:
-            looked = ", ".join(str(folder) for folder in places)
+            looked = ", ".join(str(folder) for folder in searched)
             raise UsageError(
                 f"Cannot import {module_name} for the source {source}: {error}. Looked among installed packages and in {looked}."
             ) from error
-    _imported[module_name] = _found_in(module, places)
+    _imported[module_name] = _found_in(module, searched)
     if not hasattr(module, function_name):
         public = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         raise UnknownNameError(f"function in {module_name}", function_name, public)
@@ -109,12 +109,12 @@ def _refuse_from_elsewhere(factory: Factory, source: str, location: Location | N
         )
 
 
-def _found_in(module: ModuleType, places: Sequence[Path]) -> tuple[Path, ...]:
+def _found_in(module: ModuleType, searched: Sequence[Path]) -> tuple[Path, ...]:
     """The one of ``places`` that the module was imported from; none for what is installed."""
     file = Path(str(module.__file__ or "")).resolve()
     depth = module.__name__.count(".") + (file.name == "__init__.py")
     root = file.parents[min(depth, len(file.parents) - 1)]
-    return (root,) if root in {place.resolve() for place in places} else ()
+    return (root,) if root in {folder.resolve() for folder in searched} else ()
 
 
 def imported_modules() -> dict[str, tuple[Path, ...]]:
@@ -149,12 +149,12 @@ def _importable(folders: Sequence[Path], *, first: bool) -> Generator[None]:
 def _refuse_namesake(module_name: str, folders: Sequence[Path]) -> None:
     """Python keeps one module a name, so the file of a second zoo would silently be the file of the first."""
     loaded = sys.modules.get(module_name.partition(".")[0])
-    found = PathFinder.find_spec(module_name.partition(".")[0], [str(folder) for folder in folders])
-    if loaded is None or found is None or found.origin is None or not getattr(loaded, "__file__", None):
+    namesake = PathFinder.find_spec(module_name.partition(".")[0], [str(folder) for folder in folders])
+    if loaded is None or namesake is None or namesake.origin is None or not getattr(loaded, "__file__", None):
         return
-    if Path(found.origin).resolve() != Path(cast(str, loaded.__file__)).resolve():
+    if Path(namesake.origin).resolve() != Path(cast(str, loaded.__file__)).resolve():
         raise UsageError(
-            f"Two modules are called {found.name}: {loaded.__file__}, already imported, and {found.origin}. Rename one."
+            f"Two modules are called {namesake.name}: {loaded.__file__}, already imported, and {namesake.origin}. Rename one."
         )
 
 

@@ -55,11 +55,11 @@ class TimmLibrary(ModelLibrary):
 
     def describe(self, source: str, kwargs: Mapping[str, object]) -> dict[str, object]:
         """The arguments ``img_size`` and ``in_chans`` of an architecture change the input that timm states."""
-        said = pretrained_config(source)
-        channels, height, width = cast("Sequence[int]", said.get("input_size", (3, 224, 224)))
+        config = pretrained_config(source)
+        channels, height, width = cast("Sequence[int]", config.get("input_size", (3, 224, 224)))
         size = kwargs.get("img_size", (height, width))
         height, width = (size, size) if isinstance(size, int) else cast("Sequence[int]", size)
-        return {**said, "input_size": (kwargs.get("in_chans", channels), height, width)}
+        return {**config, "input_size": (kwargs.get("in_chans", channels), height, width)}
 
     def create(self, source: str, kwargs: Mapping[str, object]) -> nn.Module:
         """The architecture without its tag's weights."""

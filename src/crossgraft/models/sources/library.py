@@ -77,9 +77,9 @@ class ModelLibrary(ABC):
 
     def cannot_build(self, source: str, kwargs: Mapping[str, object], error: Exception) -> UsageError:
         """The error for a constructor that fails."""
-        given = shortened(", ".join(f"{key}={value!r}" for key, value in kwargs.items())) or "no arguments"
+        arguments = shortened(", ".join(f"{key}={value!r}" for key, value in kwargs.items())) or "no arguments"
         return UsageError(
-            f"{self.name} cannot build {source} with {given}: {error}. Check kwargs, or give source: package.module:factory."
+            f"{self.name} cannot build {source} with {arguments}: {error}. Check kwargs, or give source: package.module:factory."
         )
 
     @abstractmethod

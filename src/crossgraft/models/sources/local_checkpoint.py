@@ -139,10 +139,10 @@ def find_checkpoint(weights: str, folders: Sequence[Path], *, model: str) -> Pat
     """
     path = Path(weights).expanduser()
     candidates = [path] if path.is_absolute() else [folder / path for folder in dict.fromkeys(folders)]
-    found = next((candidate for candidate in candidates if candidate.exists()), None)
-    _check_format(path, found)
-    if found is not None:
-        return found.resolve()
+    checkpoint = next((candidate for candidate in candidates if candidate.exists()), None)
+    _check_format(path, checkpoint)
+    if checkpoint is not None:
+        return checkpoint.resolve()
     siblings = [file.name for folder in (c.parent for c in candidates) if folder.is_dir() for file in folder.iterdir()]
     near = nearest_names(path.name, siblings)
     raise MissingWeightsError(
@@ -153,9 +153,9 @@ def find_checkpoint(weights: str, folders: Sequence[Path], *, model: str) -> Pat
     )
 
 
-def _check_format(path: Path, found: Path | None) -> None:
-    if found is not None and found.is_dir():
-        raise UsageError(explain_folder(found) or f"{path.name} is a folder. Name the file of weights in it.")
+def _check_format(path: Path, checkpoint: Path | None) -> None:
+    if checkpoint is not None and checkpoint.is_dir():
+        raise UsageError(explain_folder(checkpoint) or f"{path.name} is a folder. Name the file of weights in it.")
     if path.name.lower().endswith(CHECKPOINT_SUFFIXES):
         return
     known = ", ".join(CHECKPOINT_SUFFIXES)
@@ -257,13 +257,13 @@ def _unwrap(content: object, path: Path, key: str | None) -> StateDict:
 
 def _under(content: object, key: str, path: Path) -> object:
     """What lies under ``key``: one key of the file, or several with dots between them."""
-    found = content
+    part_of = content
     for part in [key] if isinstance(content, Mapping) and key in content else key.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            keys = list(map(str, cast("Mapping[object, object]", found))) if isinstance(found, Mapping) else []
+        if not isinstance(part_of, Mapping) or part not in part_of:
+            keys = list(map(str, cast("Mapping[object, object]", part_of))) if isinstance(part_of, Mapping) else []
             raise UsageError(f"{path.name} has no key {key} (--weights-key). Its keys: {_listed_keys(keys) or 'none'}.")
-        found = cast("Mapping[str, object]", found)[part]
-    return found
+        part_of = cast("Mapping[str, object]", part_of)[part]
+    return part_of
 
 
 def _places_of_tensors(content: object) -> str:
@@ -278,7 +278,7 @@ def _places_of_tensors(content: object) -> str:
 
 def _number_of_tensors(value: object) -> int:
     values = cast("Mapping[object, object]", value).values() if isinstance(value, Mapping) else ()
-    return sum(isinstance(each, Tensor) for each in values)
+    return sum(isinstance(tensor, Tensor) for tensor in values)
 
 
 def _listed_keys(keys: Sequence[str]) -> str:

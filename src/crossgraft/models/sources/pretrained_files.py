@@ -127,10 +127,10 @@ def find_pretrained(name: str, weights_dir: Path | None = None) -> Path | None:
         name: Architecture, with or without the tag of its weights.
         weights_dir: Holds files named ``<name>.safetensors`` (or ``.pth``, ``.pt``, ``.bin``).
     """
-    return next((path for path in _places(name, weights_dir) if path.is_file()), None)
+    return next((path for path in _candidates(name, weights_dir) if path.is_file()), None)
 
 
-def _places(name: str, weights_dir: Path | None) -> Iterator[Path]:
+def _candidates(name: str, weights_dir: Path | None) -> Iterator[Path]:
     config = pretrained_config(name)
     if weights_dir is not None:
         tag = config.get("tag")
@@ -156,9 +156,9 @@ def require_pretrained(
     Raises:
         MissingWeightsError: Not on this machine, and not allowed or not possible to download.
     """
-    found = find_pretrained(name, weights_dir)
-    if found is not None:
-        return found
+    path = find_pretrained(name, weights_dir)
+    if path is not None:
+        return path
     config = pretrained_config(name)
     repository, file = config.get("hf_hub_id"), config.get("hf_hub_filename") or _HUB_FILES[0]
     if not isinstance(repository, str) or not isinstance(file, str):

@@ -40,10 +40,10 @@ def find_torchvision_weights(architecture: str, weights: WeightsEnum, weights_di
         weights_dir: Holds the file under its published name, or as ``<architecture>.<tag>.pth`` (or ``.safetensors``,
             ``.pt``, ``.bin``). The name of the architecture alone would be the name of timm's weights.
     """
-    return next((path for path in _places(architecture, weights, weights_dir) if path.is_file()), None)
+    return next((path for path in _candidates(architecture, weights, weights_dir) if path.is_file()), None)
 
 
-def _places(architecture: str, weights: WeightsEnum, weights_dir: Path | None) -> Iterator[Path]:
+def _candidates(architecture: str, weights: WeightsEnum, weights_dir: Path | None) -> Iterator[Path]:
     published = published_name(weights)
     if weights_dir is not None:
         yield weights_dir / published
@@ -79,9 +79,9 @@ def require_torchvision_weights(
         raise MissingWeightsError(
             f"torchvision publishes no weights for {source}. Give weights: a file, or weights: random, in a zoo file."
         )
-    found = find_torchvision_weights(architecture, weights, weights_dir)
-    if found is not None:
-        return found
+    path = find_torchvision_weights(architecture, weights, weights_dir)
+    if path is not None:
+        return path
     if allow_download:
         return _download(source, weights, reporter or Reporter())
     folder = str(weights_dir) if weights_dir is not None else "a folder that you name with --weights-dir"

@@ -74,8 +74,8 @@ def layer_curves_figure(
         axes.xaxis.set_major_locator(FixedLocator(list(range(len(layers)))))
         axes.set_xticklabels(names, rotation=0 if flat else 90, size=SMALL_PIXELS)
         axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-        for place, curve in enumerate(curves):
-            colour = INK if curve.is_untrained else OKABE_ITO[place % len(OKABE_ITO)]
+        for index, curve in enumerate(curves):
+            colour = INK if curve.is_untrained else OKABE_ITO[index % len(OKABE_ITO)]
             values = [math.nan if value is None else value for value in curve.values]
             axes.errorbar(
                 range(len(layers)),
@@ -84,7 +84,7 @@ def layer_curves_figure(
                 color=colour,
                 alpha=0.6 if curve.is_untrained else 1,
                 linestyle=(0, (2, 2)) if curve.is_untrained else "-",
-                marker=MARKERS[place % len(MARKERS)],
+                marker=MARKERS[index % len(MARKERS)],
                 markersize=5,
                 linewidth=1.5,
                 elinewidth=1,
@@ -141,12 +141,12 @@ def layer_grid_figure(
         axes = figure.add_axes((left / width, below / height, *size))
         axes.set(xlim=(0, len(columns)), ylim=(0, len(rows)))
         axes.set_axis_off()
-        for place, row in enumerate(values):
-            _draw_row(axes, place, row, cell)
-        for place, name in enumerate(row_names):
-            axes.text(-6 / cell, place + 0.5, name, ha="right", va="center", size=SMALL_PIXELS)
-        for place, name in enumerate(column_names):
-            axes.text(place + 0.5, -6 / cell, name, ha="center", va="top", rotation=90, size=SMALL_PIXELS)
+        for index, row in enumerate(values):
+            _draw_row(axes, index, row, cell)
+        for index, name in enumerate(row_names):
+            axes.text(-6 / cell, index + 0.5, name, ha="right", va="center", size=SMALL_PIXELS)
+        for index, name in enumerate(column_names):
+            axes.text(index + 0.5, -6 / cell, name, ha="center", va="top", rotation=90, size=SMALL_PIXELS)
         most = int(width / PIXELS_PER_CHARACTER)
         figure.text(4 / width, 1 - 4 / height, shortened(title, most), va="top", size=FONT_PIXELS)
         across = shortened(column_label, int(cell * len(columns) / PIXELS_PER_CHARACTER) + 4)
@@ -161,11 +161,11 @@ def layer_grid_figure(
 
 def _draw_row(axes: Axes, row: int, values: Sequence[float], cell: float) -> None:
     for column, value in enumerate(values):
-        place, side = (column + 1 / cell, row + 1 / cell), 1 - 2 / cell
-        axes.add_patch(Rectangle(place, side, side, color=INK, alpha=0.05, linewidth=0))
+        corner, side = (column + 1 / cell, row + 1 / cell), 1 - 2 / cell
+        axes.add_patch(Rectangle(corner, side, side, color=INK, alpha=0.05, linewidth=0))
         shade = _STRONGEST * min(abs(value), 1)
         colour = OKABE_ITO[0] if value >= 0 else OKABE_ITO[1]
-        axes.add_patch(Rectangle(place, side, side, color=colour, alpha=shade, linewidth=0))
+        axes.add_patch(Rectangle(corner, side, side, color=colour, alpha=shade, linewidth=0))
         if cell >= _WITH_NUMBER:
             text = _in_a_cell(value)
             size = (SMALL_PIXELS - 1) * (_SMALLER if len(text) > _FITTING else 1)
@@ -214,7 +214,7 @@ def layer_pca_figure(
     present = sorted(set(classes))
     marks = dict(zip(present, family_marks(map(str, present)).values(), strict=True))
     named = present if len(present) <= MOST_NAMED_CLASSES else []
-    names = [shortened(class_names[each], _LAYER_PCA_LONGEST_NAME) for each in named]
+    names = [shortened(class_names[label], _LAYER_PCA_LONGEST_NAME) for label in named]
     name_width = max((len(name) for name in names), default=1) * PIXELS_PER_CHARACTER + 30
     columns = max(1, min(len(named), int(width / name_width)))
     legend_height = _NAME_HEIGHT * math.ceil(len(named) / columns) + (6 if named else 0)
@@ -222,16 +222,16 @@ def layer_pca_figure(
     panel_width = width / max(in_row, 2) if is_wide else width
 
     def paint(figure: Figure) -> None:
-        for place, panel in enumerate(panels):
-            left = panel_width * (place % in_row) + _LAYER_PCA_LEFT
-            bottom = height - legend_height - _PANEL_HEIGHT * (place // in_row + 1) + _BOTTOM
+        for index, panel in enumerate(panels):
+            left = panel_width * (index % in_row) + _LAYER_PCA_LEFT
+            bottom = height - legend_height - _PANEL_HEIGHT * (index // in_row + 1) + _BOTTOM
             size = (panel_width - _LAYER_PCA_LEFT - _LAYER_PCA_RIGHT, _PANEL_HEIGHT - _TOP - _BOTTOM)
             axes = figure.add_axes((left / width, bottom / height, size[0] / width, size[1] / height))
             _draw(axes, panel, classes, marks, room=int(panel_width / PIXELS_PER_CHARACTER))
         if named:
             look: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
             figure.legend(
-                [Line2D([], [], color=marks[each].colour, marker=marks[each].marker, **look) for each in named],
+                [Line2D([], [], color=marks[label].colour, marker=marks[label].marker, **look) for label in named],
                 names,
                 loc="upper left",
                 bbox_to_anchor=(0, 1),
@@ -254,8 +254,8 @@ def _draw(axes: Axes, panel: Panel, classes: Sequence[int], marks: dict[int, Mar
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.set_aspect("equal", adjustable="datalim")
-    for each, mark in marks.items():
-        points = [point for point, of_image in zip(panel.points, classes, strict=True) if of_image == each]
+    for label, mark in marks.items():
+        points = [point for point, of_image in zip(panel.points, classes, strict=True) if of_image == label]
         xs, ys = [x for x, _ in points], [y for _, y in points]
         axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=3.6, alpha=0.75, markeredgewidth=0, linestyle="none")
     axes.margins(0.06)

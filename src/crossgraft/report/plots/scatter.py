@@ -89,7 +89,7 @@ class LabelPlaces:
 
     def _penalty(self, box: _Box) -> float:
         outside = max(0.0, self.left - box.left, box.right - self.right - 14, self.bottom - box.bottom, box.top - self.top)
-        covered = sum(box.overlaps(other) for other in self._taken)
+        covered = sum(box.overlaps(taken) for taken in self._taken)
         covered += sum(box.overlaps(_Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT)) for x, y in self.dots)
         lines = sum(box.overlaps(_Box(x - 1, y - 1, x + 1, y + 1)) for x, y in self.avoided)
         return 10.0 * (outside > 0) + outside + 4.0 * covered + _ON_A_LINE * lines
@@ -168,10 +168,10 @@ def is_drawable(point: Point) -> bool:
     return all(value is not None and math.isfinite(value) for value in values)
 
 
-def _set_frame(points: Sequence[Point], places: Sequence[Interval], set_limits: Callable[[float, float], object]) -> None:
+def _set_frame(points: Sequence[Point], spans: Sequence[Interval], set_limits: Callable[[float, float], object]) -> None:
     """Around every value and the intervals of candidates; a far longer one of a control is cut off."""
-    ends = [(point.mark is not None, end) for point, place in zip(points, places, strict=True) for end in place.ends or ()]
-    needed = [*(place.value for place in places), *(end for is_candidate, end in ends if is_candidate)]
+    ends = [(point.mark is not None, end) for point, span in zip(points, spans, strict=True) for end in span.ends or ()]
+    needed = [*(span.value for span in spans), *(end for is_candidate, end in ends if is_candidate)]
     limits = frame(needed, [end for is_candidate, end in ends if not is_candidate])
     if limits is not None and limits[0] < limits[1]:
         margin = _MARGIN * (limits[1] - limits[0])
@@ -195,15 +195,15 @@ def _draw_ranks(axes: Axes, drawn: Sequence[Point]) -> None:
     """Each rank near its dot, where it covers neither a dot nor another rank; a line leads to one that is further away."""
     scale = POINTS_PER_INCH / axes.get_figure().dpi  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
     values = [(point.x.value or 0.0, point.y.value or 0.0) for point in drawn]
-    spots = [Spot(*(float(each) * scale for each in axes.transData.transform(value))) for value in values]
+    spots = [Spot(*(float(part) * scale for part in axes.transData.transform(value))) for value in values]
     box = axes.get_window_extent()
     left, right, bottom, top = (float(edge) * scale for edge in (box.x0, box.x1, box.y0, box.y1))
-    places = LabelPlaces(left=left, right=right, bottom=bottom, top=top, dots=spots)
+    labels = LabelPlaces(left=left, right=right, bottom=bottom, top=top, dots=spots)
     line = {"arrowstyle": "-", "color": INK, "alpha": 0.5, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 4}
     for point, value, spot in zip(drawn, values, spots, strict=True):
         if point.rank is None:
             continue
-        x, y, is_far = places.place(spot, len(str(point.rank)) * PIXELS_PER_CHARACTER, SMALL_PIXELS)
+        x, y, is_far = labels.place(spot, len(str(point.rank)) * PIXELS_PER_CHARACTER, SMALL_PIXELS)
         axes.annotate(
             str(point.rank),
             value,
