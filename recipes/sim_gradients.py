@@ -6,13 +6,12 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from crossgraft.tune.measuring.gradients import SPIKE
 from sim_looks import LookRow, StepRow
 from sim_tables import NOTHING, StudyTables, excludes_0, head, marked, row_of
 from sim_variants import BASELINE
 from studies import Difference, difference_of
 
-from crossgraft.tune.engine.gradient_norms import moving_average
+from crossgraft.tune.engine.gradient_norms import SPIKE, moving_average
 
 COMPARED = {"largest_norm": ("Largest norm", 2), "num_spikes": ("Spikes", 2), "roughness": ("Roughness", 3)}
 """Fields of a look → title and digits of the difference to the baseline; a smoother training has less of each."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from crossgraft.tune.measuring.gradients import SPIKE
 from study_rows import as_csv, read_rows
 
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune import FineTuningResult
+from crossgraft.tune.engine.gradient_norms import SPIKE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,6 @@ COMMANDS = (
     Command("export", ("export", "tune-repsim", "--quiet"), needs=("tune-repsim",), is_sensitive=True),
     Command("export-onnx", ("export", "tune-full", *_CODE, "--format", "onnx", "--quiet"), needs=("tune-full",)),
     Command("export-peft", ("export", "tune-lora", "--format", "peft", "--quiet"), needs=("tune-lora",)),
-    Command("split", ("split", "images", "--holdout", "0.2", "--quiet"), is_quick=True),
     Command("edit", ("edit", "images", "--with", "tag:0.5", "--quiet"), is_quick=True),
     Command(
         "compare", ("compare", "tune-full", "tune-linear", "--data", "images", *_CODE, *_ONE), needs=("tune-full", "tune-linear")
@@ -90,19 +89,7 @@ COMMANDS = (
     Command("fewshot-support", ("fewshot", "--support", "images", "--query", "new", *_NARROW[3:], "--head", "ncc", *_ONE)),
     Command(
         "distil",
-        (
-            "distil",
-            "tune-full",
-            "tune-linear",
-            "--data",
-            "images,images",
-            "--model",
-            "narrow.yaml",
-            "--steps",
-            "2",
-            *_CODE,
-            *_ONE,
-        ),
+        ("distil", "tune-full", "tune-linear", "--data", "images,new", "--model", "narrow.yaml", "--steps", "2", *_CODE, *_ONE),
         needs=("tune-full", "tune-linear"),
     ),
     Command(
