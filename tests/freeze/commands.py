@@ -56,6 +56,7 @@ _DIGITS = ("tune", "digits", "--limit", "120", "--model", "narrow.yaml", *_CODE,
 _RESIDUAL = (*_TUNE, "residual.yaml", "--image-size", "32", "--epochs", "2")
 
 _NARROW = ("digits", "--limit", "100", "--model", "narrow.yaml", *_CODE)
+_DISTIL = ("distil", *"tune-full tune-linear --data images,images --names a,b --model narrow.yaml --steps 2".split())
 _TAGGED = ("--data", "images", "--confounder", "tag", *_CODE)
 
 COMMANDS = (
@@ -79,7 +80,7 @@ COMMANDS = (
     Command("export", ("export", "tune-repsim", "--quiet"), needs=("tune-repsim",), is_sensitive=True),
     Command("export-onnx", ("export", "tune-full", *_CODE, "--format", "onnx", "--quiet"), needs=("tune-full",)),
     Command("export-peft", ("export", "tune-lora", "--format", "peft", "--quiet"), needs=("tune-lora",)),
-    Command("edit", ("edit", "images", "--with", "tag:0.5", "--quiet"), is_quick=True),
+    Command("edit", ("edit", "images", "--with", "tag:0.5", "--quiet")),
     Command(
         "compare", ("compare", "tune-full", "tune-linear", "--data", "images", *_CODE, *_ONE), needs=("tune-full", "tune-linear")
     ),
@@ -87,11 +88,7 @@ COMMANDS = (
     Command("audit-tuned", ("audit", "tune-full", *_TAGGED, *_ONE), needs=("tune-full",)),
     Command("fewshot", ("fewshot", *_NARROW, "--heads", "ncc,copa,logistic", "--episodes", "5", *_ONE)),
     Command("fewshot-support", ("fewshot", "--support", "images", "--query", "new", *_NARROW[3:], "--head", "ncc", *_ONE)),
-    Command(
-        "distil",
-        ("distil", "tune-full", "tune-linear", "--data", "images,new", "--model", "narrow.yaml", "--steps", "2", *_CODE, *_ONE),
-        needs=("tune-full", "tune-linear"),
-    ),
+    Command("distil", (*_DISTIL, *_CODE, *_BATCH, *_ONE), needs=("tune-full", "tune-linear")),
     Command(
         "select", ("select", "images", "--models", "narrow.yaml,wide.yaml", *_CODE, "--budget", "20min", "--epochs", "1", *_ONE)
     ),
