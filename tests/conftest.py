@@ -39,15 +39,19 @@ collect_ignore = ["support/no_network"]
 """Looking there for doctests would put its hook, which ends processes that open a connection, into this one."""
 
 WHOLE_COMMANDS = (
-    *("cli", "examples", "security", "unit/demo", "unit/selection", "unit/tune/variants", "unit/verbs"),
+    *("cli", "examples", "security", "unit/demo", "unit/select", "unit/variants", "unit/test_hand_offs.py"),
+    *("unit/audit/test_frequency_of_models.py", "unit/edit/test_contact_sheet_picture.py", "unit/edit/test_edited.py"),
     *(path.relative_to(TESTS).as_posix() for path in (TESTS / "unit" / "tune").glob("test_*.py")),  # not those of its parts
 )
 """Tests that run whole commands, as a user runs them; checks of shapes, which tests of the parts make, take half their time."""
 
-DRAWS = ("browser", "freeze", "real_data", "unit/report")
+DRAWS = (
+    *("browser", "freeze", "real_data", "unit/report"),
+    *(path.relative_to(TESTS).as_posix() for path in (TESTS / "unit").rglob("test_page*.py")),
+)
 """Tests that look at figures; elsewhere a few of each kind are painted, and none is written out."""
 
-READS = tuple(f"unit/report/sections/test_{name}.py" for name in ("looks", "sections", "split_named", "verdicts"))
+READS = tuple(f"unit/report/test_{name}.py" for name in ("looks", "sections", "split_named", "verdicts"))
 """Among them, those that look at words and numbers."""
 
 TIMES = ("unit/features/test_cost.py", "unit/tune/planning/test_step_cost.py", "real_data")

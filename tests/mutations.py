@@ -256,7 +256,7 @@ MUTATIONS = {
         ("tune/engine/phase_run.py", "tensors[_GRADIENTS] = self.gradients.state()", "pass"),
         ("tune/engine/phase_run.py", "self._write_gradient_norms()  #", "#"),
     ],
-    "unit/tune/variants/test_layer_pca.py": [
+    "unit/variants/test_layer_pca.py": [
         ("variants/layer_pca.py", "< 0, -1.0, 1.0)", "< 0, 1.0, 1.0)"),
         ("variants/layer_pca.py", "    _features(classifier, layer, [black])", "    del black"),
     ],
@@ -293,16 +293,16 @@ MUTATIONS = {
     "unit/features/test_extract.py unit/features/test_store.py security/test_caches.py": [
         ("features/store.py", "== str(checksum(array)) and", "is not None and")
     ],
-    "unit/runs/test_jobs.py": [
+    "unit/running/test_jobs.py": [
         ("running/jobs.py", "work.do(job) if earlier is None else earlier", "work.do(job)"),
         ("running/jobs.py", "            if not keep_going:", "            if keep_going:"),
     ],
-    "unit/runs/test_run_directory.py": [("running/run_directory.py", "earlier.config_hash != digest", "False")],
+    "unit/running/test_run_directory.py": [("running/run_directory.py", "earlier.config_hash != digest", "False")],
     "security/test_foreign_runs.py security/test_overwrite.py": [
         ("running/run_directory.py", "refuse_strange_folder(path)\n    try", "\n    try")
     ],
-    "unit/runs/test_known_results.py": [("rank/results_store.py", "if not math.isfinite(row.value):", "if False:")],
-    "unit/runs/test_atomic.py": [
+    "unit/rank/test_known_results.py": [("rank/results_store.py", "if not math.isfinite(row.value):", "if False:")],
+    "unit/storage/test_atomic.py": [
         (
             "storage/atomic.py",
             "temporary.chmod(0o644)  # a report is there to be shared\n            replace_file(temporary, path)\n",

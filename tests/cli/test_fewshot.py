@@ -24,7 +24,7 @@ HEADS = ("--heads", "ncc,copa:steps=3,weight_decay=0,logistic")
 
 @pytest.fixture
 def forked_workers(monkeypatch):
-    """Workers that import nothing anew; ``tests/unit/runs/test_workers.py`` starts them as users' do."""
+    """Workers that import nothing anew; ``tests/unit/running/test_workers.py`` starts them as users' do."""
     monkeypatch.setattr(jobs, "multiprocessing", SimpleNamespace(get_context=lambda _: forked.context()))
 
 

@@ -56,7 +56,10 @@ _DIGITS = ("tune", "digits", "--limit", "120", "--model", "narrow.yaml", *_CODE,
 _RESIDUAL = (*_TUNE, "residual.yaml", "--image-size", "32", "--epochs", "2")
 
 _NARROW = ("digits", "--limit", "100", "--model", "narrow.yaml", *_CODE)
-_DISTIL = ("distil", *"tune-full tune-linear --data images,images --names a,b --model narrow.yaml --steps 2".split())
+_DISTIL = (
+    "distil",
+    *["tune-full", "tune-linear", "--data", "images,images", "--names", "a,b", "--model", "narrow.yaml", "--steps", "2"],
+)
 _TAGGED = ("--data", "images", "--confounder", "tag", *_CODE)
 
 COMMANDS = (

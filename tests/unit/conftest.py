@@ -1,13 +1,44 @@
-"""A tiny network of the user's own in the current folder; processes of a training that start in a moment."""
+"""The example runs (test folders are not packages, so their module is loaded from its file); a network of the user's own."""
 
+from __future__ import annotations
+
+import importlib.util
 import sys
 import textwrap
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from crossgraft.tune.engine import launch
 from support import forked
 from support.tiny import NORMED_MODELS, TINY_MODELS
+
+
+@pytest.fixture(scope="session")
+def examples() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("example_runs", Path(__file__).parent / "report" / "example_runs.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def ranking(examples):
+    return examples.ranking_record()
+
+
+@pytest.fixture(scope="session")
+def source_of(examples):
+    """Put a record into the source that section builders take."""
+    from crossgraft.report.source import Source
+
+    def make(record, *, thumbnails=(), run=None):
+        return Source(run=run or examples.run_record(), record=record, thumbnails=tuple(thumbnails))
+
+    return make
 
 
 @pytest.fixture
