@@ -56,7 +56,7 @@ _DIGITS = ("tune", "digits", "--limit", "120", "--model", "narrow.yaml", *_CODE,
 _RESIDUAL = (*_TUNE, "residual.yaml", "--image-size", "32", "--epochs", "2")
 
 _NARROW = ("digits", "--limit", "100", "--model", "narrow.yaml", *_CODE)
-_DISTIL = (
+_DISTIL = ("distil", "tune-full", "tune-linear", "--data", "images,images", "--names", "a,b", "--model", "narrow.yaml")
     "distil",
     *["tune-full", "tune-linear", "--data", "images,images", "--names", "a,b", "--model", "narrow.yaml", "--steps", "2"],
 )
@@ -91,7 +91,7 @@ COMMANDS = (
     Command("audit-tuned", ("audit", "tune-full", *_TAGGED, *_ONE), needs=("tune-full",)),
     Command("fewshot", ("fewshot", *_NARROW, "--heads", "ncc,copa,logistic", "--episodes", "5", *_ONE)),
     Command("fewshot-support", ("fewshot", "--support", "images", "--query", "new", *_NARROW[3:], "--head", "ncc", *_ONE)),
-    Command("distil", (*_DISTIL, *_CODE, *_BATCH, *_ONE), needs=("tune-full", "tune-linear")),
+    Command("distil", (*_DISTIL, "--steps", "2", *_CODE, *_BATCH, *_ONE), needs=("tune-full", "tune-linear")),
     Command(
         "select", ("select", "images", "--models", "narrow.yaml,wide.yaml", *_CODE, "--budget", "20min", "--epochs", "1", *_ONE)
     ),
