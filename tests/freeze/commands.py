@@ -57,9 +57,6 @@ _RESIDUAL = (*_TUNE, "residual.yaml", "--image-size", "32", "--epochs", "2")
 
 _NARROW = ("digits", "--limit", "100", "--model", "narrow.yaml", *_CODE)
 _DISTIL = ("distil", "tune-full", "tune-linear", "--data", "images,images", "--names", "a,b", "--model", "narrow.yaml")
-    "distil",
-    *["tune-full", "tune-linear", "--data", "images,images", "--names", "a,b", "--model", "narrow.yaml", "--steps", "2"],
-)
 _TAGGED = ("--data", "images", "--confounder", "tag", *_CODE)
 
 COMMANDS = (
