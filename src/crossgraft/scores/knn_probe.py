@@ -100,7 +100,7 @@ def _warnings(labels: np.ndarray, left_out: np.ndarray) -> list[str]:
 
 def _neighbours(features: np.ndarray, left_out: np.ndarray, k: int, metric: Metric, shared: FeatureStatistics) -> csr_array:
     """Who votes for whom (n×n, ones): all rows of other groups as near as the k-th nearest of them."""
-    rows = _Rows.of(features, left_out, metric)
+    rows = _Points.of(features, left_out, metric)
     key = ("near rows", k, metric)
     earlier = None if shared.origin is None else shared.origin.parent.recall(key, _Search)
     near = None if earlier is None or shared.origin is None else earlier.without(shared.origin, rows, k)
@@ -125,14 +125,14 @@ class _Near(NamedTuple):
     beyond: np.ndarray
 
 
-class _Rows(NamedTuple):
+class _Points(NamedTuple):
     """Features as distances are measured between them.
 
     Attributes:
         points: (n, d).
         squared_norms: (n,).
         left_out: Group of each row.
-        scale: Of each feature; None: rows have length 1 instead.
+        scale: Scale of each feature; None: rows have length 1 instead.
         resolution: A squared distance is rounded by less, because it is made of norms and a product.
     """
 
@@ -143,7 +143,7 @@ class _Rows(NamedTuple):
     resolution: float
 
     @classmethod
-    def of(cls, features: np.ndarray, left_out: np.ndarray, metric: Metric) -> _Rows:
+    def of(cls, features: np.ndarray, left_out: np.ndarray, metric: Metric) -> _Points:
         """Standardised features, or rows of length 1."""
         standardization = None if metric == "cosine" else Standardization.fit(features)
         points = _normalised_rows(features) if standardization is None else standardization.apply(features)
@@ -191,7 +191,7 @@ class _Search(NamedTuple):
     scale: np.ndarray | None
     resolution: float
 
-    def without(self, origin: Origin, rows: _Rows, k: int) -> _Near | None:
+    def without(self, origin: Origin, rows: _Points, k: int) -> _Near | None:
         """The listed rows that are still there, where they can be among the k nearest by the distances of ``rows``.
 
         Leaving rows out changes the scale of each feature, and so a squared distance by a factor between the smallest and the
@@ -234,7 +234,7 @@ def _kth(distances: np.ndarray, k: int) -> np.ndarray:
     return np.partition(distances, rank, axis=1)[:, rank]
 
 
-def _votes(rows: _Rows, near: _Near, k: int) -> csr_array:
+def _votes(rows: _Points, near: _Near, k: int) -> csr_array:
     """All rows as near as the k-th nearest; a row whose list may lack one is searched whole."""
     holds_all = np.isposinf(near.beyond) | (near.beyond > _kth(near.distances, k) + rows.resolution)
     listed = np.flatnonzero(holds_all)
@@ -249,7 +249,7 @@ def _votes(rows: _Rows, near: _Near, k: int) -> csr_array:
 
 
 def _as_near_as_kth(distances: np.ndarray, k: int, resolution: float) -> tuple[np.ndarray, np.ndarray]:
-    """Rows, in order, and places of what may be as near as the k-th."""
+    """Row and place of every distance that may be as small as the k-th of its row."""
     rows, places = np.nonzero((distances <= _kth(distances, k)[:, None] + resolution) & np.isfinite(distances))
     return rows, places
 

@@ -136,7 +136,7 @@ def test_leaving_a_block_out_searches_the_lists_alone(monkeypatch):
     inputs = ScoreInputs(features=features, labels=labels)
     knn_probe.evaluate(inputs)
     expected = knn_probe(features=features[20:], labels=labels[20:])
-    monkeypatch.setattr(knn_module._Rows, "to_all", None)
+    monkeypatch.setattr(knn_module._Points, "to_all", None)
     assert knn_probe.evaluate(inputs.without(np.arange(20))) == expected
 
 
