@@ -255,7 +255,7 @@ def _as_near_as_kth(distances: np.ndarray, k: int, resolution: float) -> tuple[n
 
 
 def _settle(points: np.ndarray, rows: np.ndarray, columns: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of more than k candidates of a row, keep those that exact differences put no farther than the k-th.
+    """Keep, where a row has more than k candidates, those that exact differences put no farther than the k-th.
 
     Many candidates are copies of one image, whose distances are equal anyway; they all keep their vote.
     """
