@@ -27,7 +27,8 @@ TOP_MASS = 0.2
 _SAME_OUTPUT = 1e-3
 _KEPT_ITSELF = 0.5  # share of the residual path in a rollout
 
-Maps = Float64[np.ndarray, "num_images rows columns"]
+Patches = Float64[np.ndarray, "num_images rows columns"]
+Maps = Float64[np.ndarray, "num_images height width"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class AttentionMaps:
         is_rollout: Whether all blocks were multiplied.
     """
 
-    attention: Maps
+    attention: Patches
     maps: Maps
     layer: str
     asked: str

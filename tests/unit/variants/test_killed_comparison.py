@@ -6,7 +6,7 @@ import signal
 
 import numpy as np
 import pytest
-from unit.tune.variants.test_compare import FAST, without_time
+from unit.variants.test_compare import FAST, without_time
 
 from crossgraft import compare_fine_tunings
 from crossgraft.tune.record import TuningRecord
