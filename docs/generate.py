@@ -120,8 +120,8 @@ def _linked(title: str, card: str) -> str:
 
 def commands_page() -> str:
     """All options of every command."""
-    from crossgraft.options.command import COMMANDS
     from crossgraft.cli.help_pages import command_page, main_page
+    from crossgraft.options.command import COMMANDS
 
     os.environ["COLUMNS"] = "100"
     helps = {"crossgraft": main_page(COMMANDS)}

@@ -6,11 +6,11 @@ import signal
 
 import numpy as np
 import pytest
-from unit.variants.test_compare import FAST, without_time
 
 from crossgraft import compare_fine_tunings
 from crossgraft.tune.record import TuningRecord
 from support import forked
+from unit.variants.test_compare import FAST, without_time
 
 pytestmark = [
     pytest.mark.slow,
