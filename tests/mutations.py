@@ -337,6 +337,9 @@ def main() -> int:
         for each in mutations
         if wanted in each[0] or wanted in tests
     ]
+    if not chosen:
+        print(f"No mutation of a source or test file with {wanted!r} in its path.")
+        return 2
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each run compiles one file anew, not all of them
     # What takes longest to import is imported once, in a process that others are forked from.
     processes = multiprocessing.get_context("forkserver")
