@@ -19,6 +19,9 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
 CAUGHT, PASSED = 1, 0  # exit codes of pytest; every other one means that no test was run
+FAST, SLOW = "not slow and not browser and not real_data", "slow and not browser and not real_data"
+"""Which tests are run; slow ones where those that are fast notice nothing."""
+NO_TEST = 5
 SECONDS = 300
 """A mutation may make a loop without an end."""
 
@@ -372,14 +375,16 @@ def verdict_of(processes, copy: Path, tests: list[str], name: str, old: str, new
     file.write_text(text.replace(old, new), encoding="utf-8")
     try:
         code = outcome(processes, copy, tests)
+        if code in (PASSED, NO_TEST):
+            code = outcome(processes, copy, tests, marked=SLOW)
     finally:
         file.write_text(text, encoding="utf-8")
-    return {CAUGHT: "caught", PASSED: "NOT CAUGHT"}.get(code, f"no test ({code})")
+    return {CAUGHT: "caught", PASSED: "NOT CAUGHT", NO_TEST: "NOT CAUGHT"}.get(code, f"no test ({code})")
 
 
-def outcome(processes, copy: Path, tests: list[str]) -> int | None:
+def outcome(processes, copy: Path, tests: list[str], marked: str = FAST) -> int | None:
     """The exit code of pytest on these files of ``tests`` in the copy."""
-    process = processes.Process(target=run_tests, args=(copy, tests))
+    process = processes.Process(target=run_tests, args=(copy, tests, marked))
     process.start()
     process.join(SECONDS)
     process.kill()
@@ -387,7 +392,7 @@ def outcome(processes, copy: Path, tests: list[str]) -> int | None:
     return process.exitcode
 
 
-def run_tests(copy: Path, tests: list[str]) -> None:
+def run_tests(copy: Path, tests: list[str], marked: str) -> None:
     """In a process of its own: what the tests print goes to a file."""
     import pytest
 
@@ -397,8 +402,7 @@ def run_tests(copy: Path, tests: list[str]) -> None:
     os.chdir(copy)
     sys.path.insert(0, str(copy / "src"))
     os.environ["PYTHONPATH"] = str(copy / "src")
-    fast = "not slow and not browser and not real_data"
-    flags = ["-qx", "--no-header", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", fast]
+    flags = ["-qx", "--no-header", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", marked]
     flags += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # a plug-in is imported already
     code = -1  # an error of pytest itself is no failing test
     try:
