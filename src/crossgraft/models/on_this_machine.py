@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from itertools import count
 from pathlib import Path
 
@@ -43,6 +44,8 @@ def _are_here() -> bool:
 
 
 def _torch_cache() -> Path:
-    """Where torch keeps checkpoints, found as ``torch.hub.get_dir`` does, without its import."""
+    """Where torch keeps checkpoints: as ``torch.hub.get_dir`` says, or would say, since its import takes seconds."""
+    if (torch := sys.modules.get("torch")) is not None:
+        return Path(torch.hub.get_dir()) / "checkpoints"  # ``set_dir`` may have been called
     caches = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return Path(os.environ.get("TORCH_HOME", os.path.join(caches, "torch"))).expanduser() / "hub" / "checkpoints"  # noqa: PTH118
+    return Path(os.path.expanduser(os.environ.get("TORCH_HOME", f"{caches}/torch"))) / "hub" / "checkpoints"  # noqa: PTH111

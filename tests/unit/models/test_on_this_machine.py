@@ -1,9 +1,16 @@
 """What to type next follows what is on this machine: models, and names that are taken."""
 
+import sys
+from pathlib import Path
+
 import huggingface_hub.constants
 import pytest
+import torch
 
+from crossgraft.models import on_this_machine
 from crossgraft.models.on_this_machine import new_folder, with_models_here
+from crossgraft.models.sources.pretrained_files import pretrained_config
+from crossgraft.options.models import DEFAULT_ZOO
 
 DOWNLOADED = "crossgraft rank x --models mobilenetv3_small_100,resnet18 --allow-download"
 
@@ -33,3 +40,22 @@ def test_a_folder_that_is_there_is_not_advised(tmp_path, monkeypatch):
     for name in ("edited", "edited-2"):
         (tmp_path / name).mkdir()
     assert new_folder("edited") == "edited-3"
+
+
+def test_weights_of_the_default_models_lie_where_they_are_looked_for_without_timm():
+    repositories = [pretrained_config(name)["hf_hub_id"] for name in DEFAULT_ZOO]
+    assert all(repository.startswith(f"timm/{name}") for repository, name in zip(repositories, DEFAULT_ZOO, strict=True))
+
+
+@pytest.mark.parametrize("variables", [{}, {"XDG_CACHE_HOME": "/caches"}, {"TORCH_HOME": "~/mine", "XDG_CACHE_HOME": "/caches"}])
+def test_the_cache_of_torch_is_found_without_torch(variables, monkeypatch):
+    for name in ("TORCH_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    expected = Path(torch.hub.get_dir()) / "checkpoints"
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, "torch")
+        assert on_this_machine._torch_cache() == expected
+    monkeypatch.setattr(torch.hub, "_hub_dir", "/elsewhere")
+    assert on_this_machine._torch_cache() == Path("/elsewhere/checkpoints")

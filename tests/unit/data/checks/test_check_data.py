@@ -15,6 +15,8 @@ from crossgraft.data.checks import check_rows, check_splits
 from crossgraft.data.checks.class_counts import looks_ordered
 from crossgraft.errors import DataError, UsageError
 from crossgraft.progress import Reporter
+from crossgraft.words.visible import frame_csv
+from support.tiny import make_images
 
 TWO = [0, 1] * 12
 SPLITS = ["train"] * 16 + ["test"] * 8
@@ -393,3 +395,11 @@ def test_checks_of_some_rows_say_in_their_titles_of_which(make_dataset):
     )
     assert [row.title for row in part] == [f"{row.title} (training images)" for row in whole]
     assert "Identical images (training images)" in [row.title for row in part]
+
+
+def test_findings_are_written_without_pandas_as_with_it(tmp_path):
+    make_images(tmp_path / "images", {"benign": 4, "=malignant": 4})
+    (tmp_path / "images" / "benign" / "copy.png").write_bytes(next((tmp_path / "images" / "benign").glob("*.png")).read_bytes())
+    found = check_data(tmp_path / "images")
+    assert found.csv() == frame_csv(found.to_frame())
+    assert "identical" in found.csv()
