@@ -263,7 +263,7 @@ def train_in_processes(job: TrainingJob, run: RunJob, on_step: OnStep | None, on
             for line in lines:  # after all are started, because a process listens only when it has imported everything
                 with suppress(BrokenPipeError):
                     line.send_bytes(content)
-            result = _listen(lines, on_step, on_epoch)
+            result = listen(lines, on_step, on_epoch)
             weights = load_file(path)
         finally:
             for process in processes:  # everything of value has arrived, or nothing will
@@ -294,7 +294,7 @@ def _take_over(job: TrainingJob, weights: dict[str, torch.Tensor]) -> None:
     job.classifier.eval()
 
 
-def _listen(lines: list[Any], on_step: OnStep | None, on_epoch: OnEpoch | None) -> TrainingResult:
+def listen(lines: list[Any], on_step: OnStep | None, on_epoch: OnEpoch | None) -> TrainingResult:
     """Pass on what the processes say until the first one has the result."""
     open_lines = list(lines)
     while open_lines:
@@ -303,12 +303,14 @@ def _listen(lines: list[Any], on_step: OnStep | None, on_epoch: OnEpoch | None) 
             try:
                 message = line.recv()
             except EOFError as error:
-                raise CrossgraftError(
-                    f"Training process {lines.index(line)} ended without a word; was it killed, for want of memory? "
-                    "The same command goes on from the last checkpoint."
-                ) from error
+                raise _vanished(lines.index(line)) from error
             match message:
-                case "error", BaseException() as error:
+                case "error", CrossgraftError() as error:
+                    raise error
+                case "error", BaseException() as error:  # torch's own may only say that another process is gone
+                    for other in open_lines:
+                        if other is not line and _has_ended(other):
+                            raise _vanished(lines.index(other)) from error
                     raise error
                 case "result", TrainingResult() as result:
                     return result
@@ -321,6 +323,24 @@ def _listen(lines: list[Any], on_step: OnStep | None, on_epoch: OnEpoch | None) 
                 case _:  # nobody asked for it
                     pass
     raise CrossgraftError("The training processes ended without a result.")
+
+
+def _vanished(rank: int) -> CrossgraftError:
+    return CrossgraftError(
+        f"Training process {rank} ended without a word; was it killed, for want of memory? "
+        "The same command goes on from the last checkpoint."
+    )
+
+
+def _has_ended(line: Any) -> bool:
+    """Whether the process at the other end is gone and said nothing of an error; one that was killed closes its line at once."""
+    try:
+        while line.poll(1.0):
+            if line.recv()[0] == "error":
+                return False
+    except (EOFError, OSError):
+        return True
+    return False
 
 
 def _work(rank: int, world: int, port: int, path: str, line: Any, num_threads: int) -> None:

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from crossgraft.models.sources.factory import find_factory
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.tune.engine.contract import TrainingJob
 from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.launch import check_processes, packed, sendable, unpacked
+from crossgraft.tune.engine.launch import check_processes, listen, packed, sendable, unpacked
 from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.regularizers import L2SP, RepSim
 from support import forked
@@ -112,6 +113,26 @@ def test_statistics_of_all_that_go_through_the_network_together_have_the_gradien
 def test_what_goes_wrong_in_a_process_is_raised_here(regularizer, error, message):
     with pytest.raises(error, match=message):
         train_one("plain", num_processes=2, regularizers=[regularizer])
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_killed_process_is_named_though_another_one_is_heard_first_that_lost_its_partner(first):
+    (here, there), (gone, end) = Pipe(), Pipe()
+    there.send(("error", RuntimeError("Connection reset by peer")))
+    end.send(("step", None))
+    end.close()
+    lines = [here, gone] if first == 0 else [gone, here]
+    with pytest.raises(CrossgraftError, match=f"Training process {1 - first} ended without a word"):
+        listen(lines, None, None)
+
+
+def test_an_error_of_torch_is_raised_when_all_processes_are_there_or_said_why_they_ended():
+    (here, there), (other, end) = Pipe(), Pipe()
+    for said in (lambda: None, lambda: end.send(("error", RuntimeError("second")))):
+        there.send(("error", RuntimeError("first")))
+        said()
+        with pytest.raises(RuntimeError, match="first"):
+            listen([here, other], None, None)
 
 
 @pytest.mark.slow
