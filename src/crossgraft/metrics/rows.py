@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -71,11 +72,13 @@ class MetricFacts(NamedTuple):
         title: Title in print.
         higher_is_better: Direction.
         explanation: One sentence.
+        limits: Smallest and largest value that there can be.
     """
 
     title: str
     higher_is_better: bool
     explanation: str
+    limits: tuple[float, float] = (0.0, 1.0)
 
 
 METRICS: dict[str, MetricFacts] = {
@@ -102,9 +105,9 @@ METRICS: dict[str, MetricFacts] = {
     "calibration_error": MetricFacts(
         "Calibration error", False, "Distance of stated probability and share right, in 15 bins; too high where images are few."
     ),
-    "brier_score": MetricFacts("Brier score", False, "Squared distance of probabilities from what was true."),
+    "brier_score": MetricFacts("Brier score", False, "Squared distance of probabilities from what was true.", (0.0, math.inf)),
     "negative_log_likelihood": MetricFacts(
-        "Negative log-likelihood", False, "Mean of −ln of the probability of what was true, in nats."
+        "Negative log-likelihood", False, "Mean of −ln of the probability of what was true, in nats.", (0.0, math.inf)
     ),
 }
 GAP = "_gap"

@@ -50,7 +50,7 @@ def scenarios_section(source: Source[PublishedRecord]) -> Section:
         blocks.append(Folded("Every target", [target_table(scenario)]))
         if scenario.friedman:
             identifier = f"{source.prefix}{scenario.name}-friedman"
-            blocks += [Paragraph(_friedman(scenario.friedman)), _friedman_figure(scenario.friedman, identifier=identifier)]
+            blocks += [Paragraph(friedman_in_words(scenario.friedman)), friedman_figure(scenario.friedman, identifier=identifier)]
     return Section(name="methods", title="Which ranking foresees fine-tuning?", part="evidence", blocks=blocks)
 
 
@@ -173,14 +173,16 @@ def cited_table(table: CitedTable, index: int) -> Table:
     return Table(caption=table.title, columns=columns, rows=rows, file_name=f"table-{index}", notes=notes)
 
 
-def _friedman(test: FriedmanRecord) -> str:
+def friedman_in_words(test: FriedmanRecord) -> str:
+    """The test and its critical difference."""
     return (
         f"Friedman's test over {test.num_targets} targets: χ² = {_TWO(test.statistic)}, p = {test.p_value:.2g}; Nemenyi's "
         f"critical difference at 0.05 is {_THREE(test.critical_difference)}."
     )
 
 
-def _friedman_figure(test: FriedmanRecord, *, identifier: str) -> Figure:
+def friedman_figure(test: FriedmanRecord, *, identifier: str) -> Figure:
+    """The diagram of Demšar (2006)."""
     drawn = test.methods, test.mean_ranks, test.cliques, test.critical_difference
     caption = f"Mean ranks over {test.num_targets} targets. A bar joins methods that differ by less than the critical difference."
     return figure_for_screens(partial(critical_difference_figure, *drawn), identifier=identifier, caption=caption)

@@ -245,12 +245,19 @@ def _enter(
             differences = ", ".join(changed) or f"command {earlier.command}, seed {earlier.seed}"
             advice = "Use --overwrite to replace it, or another --out to keep both."
             raise OtherRunError(f"{path} holds a run with another configuration (different: {differences}). {advice}")
+    return new_run(path, command=command, command_line=command_line, config=config, seed=seed, earlier=earlier)
+
+
+def new_run(
+    path: Path, *, command: str, command_line: str, config: Mapping[str, object], seed: int, earlier: RunRecord | None = None
+) -> RunDirectory:
+    """A run in a folder that the caller keeps others out of; arguments as of ``open_run``, and the attempt it goes on from."""
     record = RunRecord(
         command=command,
         command_line=command_line,
         crossgraft_version=__version__,
         config=dict(config),
-        config_hash=digest,
+        config_hash=config_hash({"command": command, "seed": seed, **config}),
         seed=seed,
         versions={"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in RECORDED_PACKAGES},
         machine={"system": platform.system(), "processor": platform.machine(), "cores": str(available_cores())},

@@ -42,7 +42,7 @@ def temporary_beside(path: Path) -> Generator[Path]:
     Leftovers of ``path`` by processes that were killed are removed first.
     """
     remove_leftovers(path.parent, of=path.name)
-    temporary = path.with_name(f".{path.name}.{_owner()}.tmp")
+    temporary = path.with_name(f".{path.name}.{this_process()}-{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
     finally:
@@ -90,16 +90,29 @@ def _entries(folder: Path, *, recursive: bool) -> Iterator[Path]:
 
 
 def _may_be_at_work(parts: re.Match[str], entry: Path, *, locked: bool) -> bool:
-    if parts["machine"] != _machine():
-        return not locked and time.time() - entry.lstat().st_mtime < ABANDONED_SECONDS
+    alive = is_alive(f"{parts['machine']}-{parts['pid']}-{parts['start']}")
+    return not locked and time.time() - entry.lstat().st_mtime < ABANDONED_SECONDS if alive is None else alive
+
+
+def this_process() -> str:
+    """The name of this process among all of all machines."""
+    pid = os.getpid()
+    return f"{_machine()}-{pid:x}-{int(psutil.Process(pid).create_time()):x}"
+
+
+def is_alive(process: str) -> bool | None:
+    """Whether a process is there that ``this_process`` named; None: it is one of another machine, which cannot be seen."""
+    machine, pid, start = process.split("-")
+    if machine != _machine():
+        return None
     try:
-        process = psutil.Process(int(parts["pid"], 16))
-        started, status = process.create_time(), process.status()
+        of_it = psutil.Process(int(pid, 16))
+        started, status = of_it.create_time(), of_it.status()
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:
         return True
-    return status != psutil.STATUS_ZOMBIE and abs(started - int(parts["start"], 16)) <= _CLOCK_SECONDS
+    return status != psutil.STATUS_ZOMBIE and abs(started - int(start, 16)) <= _CLOCK_SECONDS
 
 
 def _discard(temporary: Path, target: Path) -> None:
@@ -111,11 +124,6 @@ def _discard(temporary: Path, target: Path) -> None:
         if (temporary / BEFORE).exists() and not target.exists():
             (temporary / BEFORE).rename(target)
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _owner() -> str:
-    pid = os.getpid()
-    return f"{_machine()}-{pid:x}-{int(psutil.Process(pid).create_time()):x}-{secrets.token_hex(4)}"
 
 
 def _machine() -> str:

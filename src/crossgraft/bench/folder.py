@@ -1,0 +1,117 @@
+"""The folder of a study: whether it may be used, and what it was made for."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from crossgraft.bench.job import JOBS
+from crossgraft.bench.study import Study
+from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError
+from crossgraft.running.command_line import display_value
+from crossgraft.running.written_files import is_of_a_beginning, no_run
+from crossgraft.storage.atomic import describe_os_error, write_atomically
+
+STUDY = "study.json"
+"""What each cell of the study is."""
+
+
+def begin(folder: Path, study: Study, *, overwrite: bool) -> None:
+    """Make the folder, or go on in it, and write down what the cells are.
+
+    Args:
+        folder: Of the study.
+        study: The study.
+        overwrite: Whether cells may mean something else than before.
+
+    Raises:
+        OtherRunError: The folder holds another study, or files of somebody else.
+        RunDirectoryError: A cell meant something else when it was done.
+        StorageError: The folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise StorageError(f"Cannot write into {folder}: {describe_os_error(error)}. Choose another --out.") from error
+    cells = _cells(study)
+    content: dict[str, Any] = {"name": study.name, "command": study.command, "cells": cells}
+    if STUDY in names:
+        before = _read(folder / STUDY)
+        if before.get("name") != study.name:
+            raise OtherRunError(f"{folder} holds the study {before.get('name')}. Choose another --out.")
+        if not overwrite:
+            _refuse_changed(folder, before, content)
+        content["cells"] = {**before["cells"], **cells}
+        if content == before:
+            return
+    elif not all(map(is_of_a_beginning, names)):
+        raise no_run(folder)
+    write_atomically(folder / STUDY, json.dumps(content))
+
+
+def _cells(study: Study) -> dict[str, Any]:
+    """Name of each cell → key of its job and what is said of it."""
+    return {
+        ", ".join(f"{factor} {level}" for factor, level in cell.items()): {
+            "job": job.key,
+            "said": cast("Any", display_value({**job.keywords, "inputs": list(job.inputs), "threads": job.num_threads})),
+        }
+        for cell, job in zip(study.cells, study.jobs, strict=True)
+    }
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return content if isinstance(content, dict) and isinstance(content.get("cells"), dict) else {}
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(f"{file} is damaged. Remove it: jobs that are done are found by their folders.") from error
+
+
+def _refuse_changed(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """A cell that was begun as something else would be counted with what its new meaning gives."""
+    for name, cell in now["cells"].items():
+        earlier = before["cells"].get(name)
+        if earlier is None or earlier["job"] == cell["job"] or not (folder / JOBS / earlier["job"]).exists():
+            continue
+        said, was = cell["said"], earlier["said"]
+        changed = [
+            f"{key} was {was.get(key, 'not set')}, now {said.get(key, 'not set')}"
+            for key in sorted({*said, *was})
+            if said.get(key) != was.get(key)
+        ]
+        raise RunDirectoryError(
+            f"The study changed since jobs were done in {folder}: {'; '.join(changed) or 'its command'} (cell {name}). Choose "
+            "another --out to keep both, or --overwrite to do these cells again here; their old folders stay."
+        )
+
+
+def probe(folder: Path) -> None:
+    """Look whether the file system can say which of two copies was first: by links that are made once, and by renaming.
+
+    Raises:
+        StorageError: It cannot.
+    """
+    one, other = folder / f".probe-{os.getpid()}", folder / f".probe-{os.getpid()}-link"
+    try:
+        one.write_text("", encoding="utf-8")
+        other.unlink(missing_ok=True)
+        os.link(one, other)
+        with suppress(FileExistsError):
+            os.link(one, other)
+            raise StorageError(f"The file system of {folder} makes a link twice. Choose an --out on another one.")
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(
+            f"The file system of {folder} cannot make links ({describe_os_error(error)}), by which jobs are kept apart. Choose "
+            "an --out on another one."
+        ) from error
+    finally:
+        for file in (one, other):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)

@@ -1,0 +1,216 @@
+"""One job of a study: a call of a public verb with plain arguments, in a folder that is named by what decides its numbers."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import io
+import os
+import signal
+import sys
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from crossgraft.bench.lease import DONE, FAILED, Limits, claim
+from crossgraft.bench.numbers import numbers_of
+from crossgraft.config import CONSENTS, config_hash
+from crossgraft.errors import StorageError, UnknownNameError, UsageError
+from crossgraft.options._option import Options, given, options_of
+from crossgraft.options._values import checked, refuse_alone
+from crossgraft.options.command import COMMANDS, Command
+from crossgraft.options.running import Output
+from crossgraft.progress import Reporter
+from crossgraft.running.command_line import typed_command
+from crossgraft.stopping import ending_if_asked
+from crossgraft.storage.atomic import this_process
+from crossgraft.version import __version__
+
+Ended = Literal["done", "failed", "busy"]
+JOBS = "jobs"
+"""Folder of the jobs in that of a study."""
+
+_OF_THE_STUDY = ("out", "overwrite", "reporter", "plan")
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One call, as it is sent to another process or machine.
+
+    Attributes:
+        key: Hash of everything that decides its numbers, and name of its folder.
+        verb: ``package.module:function``.
+        inputs: What the verb takes without a name.
+        keywords: Its options that were given.
+        num_threads: Threads of its process, which may change the last digits.
+        version: That of crossgraft which made the study.
+    """
+
+    key: str
+    verb: str
+    inputs: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+    num_threads: int = 1
+    version: str = __version__
+
+
+@dataclass
+class _Asked:
+    """What is said of one job, as the action of its command sees it, and the call that this comes to."""
+
+    command: Command
+    inputs: Mapping[str, Any]
+    typed: Mapping[str, Any]
+    config: None = None
+    call: tuple[str, type[Options], tuple[Any, ...], Mapping[str, Any]] | None = None
+
+    def asked(self, kind: type[Options]) -> dict[str, Any]:
+        """Options of a verb."""
+        return {name: value for name, value in self.typed.items() if name in options_of(kind)}
+
+    def values(self, kind: type[Options]) -> dict[str, Any]:
+        """The same."""
+        return self.asked(kind)
+
+    def do(self, verb: str, kind: type[Options], *inputs: Any, asked: Mapping[str, Any] | None = None, **_: Any) -> int:
+        """Remember the call."""
+        self.call = (verb, kind, inputs, self.asked(kind) if asked is None else asked)
+        return 0
+
+
+def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int = 1) -> Job:
+    """The job that a command with these inputs and options is.
+
+    Args:
+        command_name: Name of the command.
+        values: Inputs and options by their names in a configuration file.
+        num_threads: Threads of the process that does it.
+
+    Raises:
+        UsageError: The command makes no run folder, something is missing, or a value is none of its option.
+        UnknownNameError: There is no such command, or a name is none of its inputs and options.
+    """
+    command = COMMANDS.get(command_name)
+    if not issubclass(command.options[0], Output):
+        raise _no_run_folder(command_name)
+    named = [each.name for each in command.inputs]
+    inputs = {each: values.get(each) for each in named}
+    typed = {name: value for name, value in values.items() if name not in named}
+    for name in typed:
+        if name in CONSENTS:
+            raise UsageError(f"{name} is set, which a file cannot allow.")
+        if name not in command.flags and name not in _OF_THE_STUDY:
+            raise UnknownNameError("option", name, [*named, *command.flags], hint=f"See crossgraft {command_name} --help.")
+    for name in _OF_THE_STUDY:
+        if name in typed:
+            raise UsageError(f"{name} cannot be set for a job: the study decides it.")
+    for each in command.inputs:
+        if each.is_required and inputs[each.name] is None:
+            raise UsageError(f"crossgraft {command_name} needs {each.name}: {each.help}")
+    asked = _Asked(command, inputs, typed)
+    command.run(asked)
+    if asked.call is None or not issubclass(asked.call[1], Output):
+        raise _no_run_folder(command_name)
+    verb, kind, given_inputs, keywords = asked.call
+    if "workers" in options_of(kind):  # by default all cores, which the jobs beside it have
+        keywords = {"workers": num_threads, **keywords}
+    options = checked(kind, keywords)
+    refuse_alone(options)
+    known = options_of(kind)
+    deciding = {name: getattr(options, name) for name in sorted(given(options)) if known[name].about.decides}
+    key = config_hash({"verb": verb, "inputs": list(given_inputs), "threads": num_threads, **deciding})
+    return Job(key, verb, given_inputs, dict(keywords), num_threads)
+
+
+def _no_run_folder(command: str) -> UsageError:
+    return UsageError(f"crossgraft {command} makes no run folder, so a study cannot consist of it.")
+
+
+def do_jobs(folder: Path, jobs: Sequence[Job], *, driver: str | None, seconds: float, limits: Limits) -> list[Ended]:
+    """Do several jobs one after the other in this process; see ``do_job``."""
+    return [do_job(folder, job, driver=driver, seconds=seconds, limits=limits) for job in jobs]
+
+
+def do_job(folder: Path, job: Job, *, driver: str | None, seconds: float, limits: Limits) -> Ended:
+    """Do a job, go on with it, or find that it is done or that somebody else is at work.
+
+    Args:
+        folder: The folder of the study.
+        job: The job.
+        driver: The process that asked for it.
+        seconds: A process that shows no sign of life for so long is given up.
+        limits: Limits of time and memory.
+
+    Returns:
+        How it ended; a failure stands in its folder with its reason, and is no error.
+
+    Raises:
+        StorageError: Nothing can be written: no fault of the job, which goes on when it is begun again.
+        UsageError: Another version of crossgraft is installed here.
+        KeyboardInterrupt: The process is to end.
+    """
+    if job.version != __version__:
+        raise UsageError(
+            f"The study was made by crossgraft {job.version}, and {__version__} is installed where its jobs are done. Install "
+            "the same version there."
+        )
+    own = folder / JOBS / job.key
+    if (own / DONE).exists():
+        return "done"
+    if (own / FAILED).exists():
+        return "failed"
+    lease = claim(own, driver=driver, seconds=seconds)
+    if lease is None:
+        return "busy"
+    start = time.perf_counter()
+    with _released_by_signal(lease.release), lease.kept(limits, may_exit=driver != this_process()):
+        try:
+            with ending_if_asked():
+                frame = _call(job, lease.run)
+        except (KeyboardInterrupt, SystemExit):
+            lease.release()
+            raise
+        except Exception as error:
+            if isinstance(error, StorageError) or (isinstance(error, OSError) and error.errno in _OF_THE_DISK):
+                lease.release()
+                raise StorageError(f"{error} Started again, the same command goes on.") from error
+            reason = " ".join(str(error).split()) or type(error).__name__
+            lease.fail(reason)
+            return "failed"
+        content = {"seconds": time.perf_counter() - start, "version": __version__, "numbers": frame}
+        lease.finish(content)
+        return "done"
+
+
+def _call(job: Job, out: Path) -> list[dict[str, Any]]:
+    """The numbers of the result."""
+    module, _, name = job.verb.partition(":")
+    function = getattr(importlib.import_module(module), name)
+    # warnings of a job stand on its own page; so many at once would hide how the study goes
+    with typed_command():
+        result = function(*job.inputs, **job.keywords, out=out, reporter=Reporter(quiet=True, stream=io.StringIO()))
+    return numbers_of(result.to_frame())
+
+
+@contextmanager
+def _released_by_signal(release: Any) -> Generator[None]:
+    """A scheduler that takes a machine back says so with SIGTERM: leave in order, so that no death is counted."""
+
+    def leave(*_: object) -> None:
+        release()
+        sys.stdout.flush()
+        os._exit(128 + signal.SIGTERM)
+
+    try:
+        before = signal.signal(signal.SIGTERM, leave)
+    except ValueError:  # not in the main thread: whoever gave the thread ends it
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,200 @@
+"""Rounds: submit what is missing, take what comes back, look at the folders, submit what is missing again, until nothing is."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crossgraft.bench.job import JOBS, Job, do_jobs
+from crossgraft.bench.lease import DONE, FAILED, MOST_DEATHS, Limits, State, num_deaths, state_of, write_failure
+from crossgraft.errors import CrossgraftError, StorageError, UsageError
+from crossgraft.progress import Reporter, Stage
+from crossgraft.storage.atomic import this_process
+
+LOOK_SECONDS = 1.0
+"""Between two looks at the folders while nothing comes back."""
+
+IDLE_ROUNDS = 3
+"""An engine that comes back so often without having ended any job does not work."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How jobs are submitted.
+
+    Attributes:
+        lease_seconds: A process that shows no sign of life for so long is given up.
+        limits: What ends the process of a job.
+        jobs_per_task: Jobs that one call of the engine does one after the other.
+        wait_seconds: How long to wait for an engine that begins nothing; None: for ever.
+    """
+
+    lease_seconds: float = 60.0
+    limits: Limits = field(default_factory=Limits)
+    jobs_per_task: int = 1
+    wait_seconds: float | None = None
+
+
+class StoppedError(CrossgraftError):
+    """An engine ended no job any more; what is done is kept, and the same command goes on."""
+
+    exit_code = 6
+
+
+def work_off(folder: Path, jobs: Sequence[Job], executor: Executor, rules: Rules, reporter: Reporter) -> None:
+    """Have all jobs done or failed.
+
+    Args:
+        folder: The folder of the study.
+        jobs: All of them.
+        executor: Where they run.
+        rules: How they are submitted.
+        reporter: Told how many are done.
+
+    Raises:
+        StorageError: Nothing can be written any more.
+        UsageError: Workers have another version of crossgraft.
+        StoppedError: The engine came back without having ended a job, or began none.
+    """
+    by_key = {job.key: job for job in jobs}
+    open_keys = set(unfinished(folder, by_key))
+    with reporter.stage("Jobs", total=len(by_key), unit="jobs") as stage:
+        stage.advance(len(by_key) - len(open_keys))
+        idle = 0
+        while open_keys:
+            before = len(open_keys)
+            missing = _to_submit(folder, [by_key[key] for key in by_key if key in open_keys], rules)
+            said = _round(folder, missing, executor, rules, open_keys, stage) if missing else ""
+            if not missing:  # others are at work on all that is left
+                time.sleep(LOOK_SECONDS)
+                _take(folder, open_keys, stage)
+                continue
+            idle = 0 if len(open_keys) < before else idle + 1
+            if said and open_keys:
+                reporter.say(f"{len(open_keys)} jobs are submitted again: {said}.")
+            if idle >= IDLE_ROUNDS:
+                raise StoppedError(
+                    f"The engine came back {IDLE_ROUNDS} times without having ended a job{f' ({said})' if said else ''}. "
+                    "What is done is kept; the same command goes on."
+                )
+
+
+def unfinished(folder: Path, keys: Iterable[str]) -> list[str]:
+    """Jobs that are neither done nor failed."""
+    root = folder / JOBS
+    return [key for key in keys if not ((root / key / DONE).exists() or (root / key / FAILED).exists())]
+
+
+def states_of(folder: Path, keys: Iterable[str], *, seconds: float = 60.0) -> dict[str, State]:
+    """What is known of each job by its folder."""
+    return {key: state_of(folder / JOBS / key, seconds=seconds) for key in keys}
+
+
+def count_states(states: dict[str, State]) -> dict[State, int]:
+    """How many jobs are in each state."""
+    return dict(Counter(states.values()))
+
+
+def reason_of(folder: Path, key: str) -> str:
+    """Why a job has failed."""
+    try:
+        return str(json.loads((folder / JOBS / key / FAILED).read_text(encoding="utf-8"))["reason"])
+    except (OSError, ValueError, KeyError):
+        return "its failed.json cannot be read"
+
+
+def forget_failures(folder: Path, keys: Iterable[str]) -> int:
+    """Let jobs that failed be begun again; how many there were.
+
+    Raises:
+        StorageError: A file cannot be removed.
+    """
+    num_forgotten = 0
+    for key in keys:
+        own = folder / JOBS / key
+        if (own / FAILED).exists():
+            try:
+                for lease in own.glob("lease-*"):  # deaths are counted anew
+                    if not lease.name.endswith(".released"):
+                        lease.rename(f"{lease}.released")
+                (own / FAILED).unlink()
+            except OSError as error:
+                raise StorageError(f"Cannot remove {own / FAILED}: {error.strerror}.") from error
+            num_forgotten += 1
+    return num_forgotten
+
+
+def _to_submit(folder: Path, jobs: Sequence[Job], rules: Rules) -> list[Job]:
+    """Those that nobody is at work on; what died too often is failed."""
+    missing: list[Job] = []
+    for job in jobs:
+        own = folder / JOBS / job.key
+        if state_of(own, seconds=rules.lease_seconds) == "running":
+            continue
+        if (deaths := num_deaths(own)) >= MOST_DEATHS:
+            reason = (
+                f"Its process died {deaths} times without a word, for want of memory most often. Give it more, or less to do."
+            )
+            write_failure(own, reason, attempt=deaths)
+        missing.append(job)
+    return missing
+
+
+def _round(folder: Path, jobs: Sequence[Job], executor: Executor, rules: Rules, open_keys: set[str], stage: Stage) -> str:
+    """Submit jobs and wait until the engine has given all of them back; what it said of those that it lost."""
+    told: dict[str, Any] = {"driver": this_process(), "seconds": rules.lease_seconds, "limits": rules.limits}
+    try:
+        running: set[Future[Any]] = {
+            executor.submit(do_jobs, folder, list(jobs[first : first + rules.jobs_per_task]), **told)
+            for first in range(0, len(jobs), rules.jobs_per_task)
+        }
+    except RuntimeError as error:  # a pool that is broken takes nothing
+        return _in_one_line(error)
+    said, last_change = "", time.monotonic()
+    while running:
+        ended, running = wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+        for future in ended:
+            said = _heard(future) or said
+        num_open = len(open_keys)
+        _take(folder, open_keys, stage)
+        if ended or len(open_keys) < num_open:
+            last_change = time.monotonic()
+        nothing = rules.wait_seconds is not None and time.monotonic() - last_change > rules.wait_seconds
+        if nothing and "running" not in states_of(folder, open_keys).values():
+            for future in running:
+                future.cancel()
+            raise StoppedError(
+                f"The engine has begun no job for {rules.wait_seconds:g} seconds (--wait-minutes). What is done is kept; the "
+                "same command goes on."
+            )
+    return said
+
+
+def _heard(future: Future[Any]) -> str:
+    """What an engine says of jobs that it lost; what they raised is raised."""
+    try:
+        future.result()
+    except (StorageError, UsageError):
+        raise
+    except (Exception, CancelledError) as error:
+        return _in_one_line(error)
+    return ""
+
+
+def _in_one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _take(folder: Path, open_keys: set[str], stage: Stage) -> None:
+    """Look which jobs have ended."""
+    ended = open_keys - set(unfinished(folder, open_keys))
+    open_keys -= ended
+    if ended:
+        stage.advance(len(ended))

@@ -1,0 +1,289 @@
+"""A study: what its YAML file says, and the jobs that this comes to."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from crossgraft.bench.job import Job, make_job
+from crossgraft.config import parse_yaml
+from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError, located
+from crossgraft.running.command_line import display_value
+
+KEYS = (
+    *("command", "title", "fixed", "grid", "settings", "seeds", "exclude", "include", "threads", "compare", "over", "metric"),
+    *("better", "smoke"),
+)
+SETTINGS, SEED = "settings", "seed"
+MOST_JOBS = 100_000
+
+Cell = Mapping[str, str]
+"""Factor → level."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Jobs, and what they are compared by.
+
+    Attributes:
+        name: Name of the file.
+        title: What the page is called.
+        command: The command of every job.
+        factors: Factor → levels, in order: those of the grid, ``settings``, ``seed``.
+        cells: The levels of each job.
+        jobs: As many as cells.
+        compare: The factor whose levels are compared.
+        over: The factor of the targets that they are compared over.
+        metric: The number of a job that is compared; None: the first one of its result.
+        larger_is_better: Whether more of it is better, where the study says so.
+        content: What the file says.
+    """
+
+    name: str
+    title: str
+    command: str
+    factors: Mapping[str, Sequence[str]]
+    cells: Sequence[Cell]
+    jobs: Sequence[Job]
+    compare: str | None = None
+    over: str | None = None
+    metric: str | None = None
+    larger_is_better: bool | None = None
+    content: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def only(self, keys: frozenset[str]) -> Study:
+        """The same with the jobs of these keys alone."""
+        kept = [(cell, job) for cell, job in zip(self.cells, self.jobs, strict=True) if job.key in keys]
+        return replace(self, cells=[cell for cell, _ in kept], jobs=[job for _, job in kept])
+
+
+def read_study(source: str | Path | Mapping[str, Any], *, smoke: bool = False) -> Study:
+    """Read a study.
+
+    Args:
+        source: YAML file, or what one holds.
+        smoke: Whether to take what its key ``smoke`` says instead: the same protocol, small.
+
+    Raises:
+        UsageError: The file is missing or no YAML, or a key, a value or a level is wrong; the message says in which line.
+        UnknownNameError: A key, an option or a command is not known.
+    """
+    if isinstance(source, Mapping):
+        try:
+            return _checked(dict(source), "study", smoke=smoke)
+        except InPlaceError as error:
+            raise error.cause from error.cause.__cause__
+    path = Path(source)
+    if not path.is_file():
+        raise UsageError(f"There is no file {path}. A study is a YAML file; see the how-to on studies.")
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = parse_yaml(text)
+    except (ValueError, OSError) as error:
+        raise UsageError(f"{path} is not a YAML file: {error}.") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} must hold a mapping such as `command: tune`, but holds a {type(content).__name__}.")
+    try:
+        return _checked(cast("dict[str, Any]", content), path.stem, smoke=smoke)
+    except InPlaceError as error:
+        raise located(error.cause, _place(path, text, error.keys)) from error.cause
+
+
+class InPlaceError(Exception):
+    """An error, and the keys that lead to what is wrong."""
+
+    def __init__(self, cause: CrossgraftError, *keys: str) -> None:
+        super().__init__(str(cause))
+        self.cause, self.keys = cause, keys
+
+
+def _place(path: Path, text: str, keys: Sequence[str]) -> str:
+    """File, and line of the innermost of ``keys`` that it has."""
+    node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    line = None
+    for key in keys:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        match = next(((name, value) for name, value in pairs if str(name.value).replace("-", "_") == key.replace("-", "_")), None)
+        if match is None:
+            break
+        line, node = match[0].start_mark.line + 1, match[1]
+    return str(path) if line is None else f"{path}, line {line}"
+
+
+def _checked(content: dict[str, Any], name: str, *, smoke: bool) -> Study:
+    for key in content:
+        if key not in KEYS:
+            raise InPlaceError(UnknownNameError("key", str(key), KEYS), str(key))
+    if smoke:
+        if not isinstance(content.get("smoke"), dict):
+            raise UsageError(f"The study {name} has no key `smoke`, which says what is small enough to be tried.")
+        content = {**content, **content["smoke"]}
+    command = content.get("command")
+    if not isinstance(command, str):
+        raise UsageError(
+            "A study needs `command`: the name of the command that each of its jobs is, for example `command: tune`."
+        )
+    num_threads = _number(content, "threads", 1)
+    levels = _levels(content)
+    fixed = _mapping(content, "fixed")
+    cells = list(_cells(content, levels))
+    if not cells:
+        raise UsageError(f"The study {name} has no job: what it excludes is all there is.")
+    if len(cells) > MOST_JOBS:
+        raise UsageError(f"The study {name} has {len(cells):,} jobs; at most {MOST_JOBS:,} are done in one folder.")
+    jobs: list[Job] = []
+    for cell in cells:
+        values = dict(fixed)
+        for factor, level in cell.items():
+            values |= levels[factor][level]
+        try:
+            jobs.append(make_job(command, values, num_threads=num_threads))
+        except CrossgraftError as error:
+            raise _blamed(error, command, fixed, cell, levels) from error
+    factors = {factor: list(dict.fromkeys(cell[factor] for cell in cells if factor in cell)) for factor in levels}
+    return Study(
+        name=name,
+        title=str(content.get("title") or name),
+        command=command,
+        factors=factors,
+        cells=cells,
+        jobs=jobs,
+        content=content,
+        **_comparison(content, factors),
+    )
+
+
+def _comparison(content: Mapping[str, Any], factors: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """What is compared over what, by which number: as written, else the settings over the data."""
+    several = [factor for factor, levels in factors.items() if len(levels) > 1 and factor != SEED]
+    chosen: dict[str, Any] = {}
+    for key in ("compare", "over"):
+        factor = content.get(key)
+        if factor is not None and factor not in factors:
+            raise InPlaceError(UnknownNameError("factor", str(factor), factors), key)
+        chosen[key] = factor
+    if chosen["compare"] is None:
+        chosen["compare"] = SETTINGS if SETTINGS in several else next((each for each in several if each != "data"), None)
+    if chosen["over"] is None:
+        others = [factor for factor in several if factor != chosen["compare"]]
+        chosen["over"] = "data" if "data" in others else next(iter(others), None)
+    if chosen["over"] is not None and chosen["over"] == chosen["compare"]:
+        raise InPlaceError(UsageError(f"The levels of {chosen['over']} cannot be compared over themselves."), "over")
+    better = content.get("better")
+    if better not in (None, "larger", "smaller"):
+        raise InPlaceError(UsageError(f"`better` is larger or smaller, not {better}."), "better")
+    metric = content.get("metric")
+    return {**chosen, "metric": None if metric is None else str(metric), "larger_is_better": better and better == "larger"}
+
+
+def _levels(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Factor → name of each level → the options that it sets."""
+    levels: dict[str, dict[str, dict[str, Any]]] = {}
+    for factor, values in _mapping(content, "grid").items():
+        levels[factor] = _named_levels(factor, values)
+    if settings := _mapping(content, SETTINGS):
+        levels[SETTINGS] = {}
+        for level, options in settings.items():
+            if options is not None and not isinstance(options, dict):
+                error = UsageError(f"The settings {level} must be a mapping of options, such as `method: linear`.")
+                raise InPlaceError(error, SETTINGS, level)
+            levels[SETTINGS][level] = dict(cast("dict[str, Any]", options or {}))
+    if (seeds := content.get("seeds")) is not None:
+        if type(seeds) is int:
+            seeds = list(range(seeds))
+        if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in cast("list[object]", seeds)):
+            raise InPlaceError(UsageError("`seeds` is a list of whole numbers, or how many there are from 0."), "seeds")
+        levels[SEED] = {str(seed): {SEED: seed} for seed in cast("list[int]", seeds)}
+    return levels
+
+
+def _named_levels(factor: str, values: Any) -> dict[str, dict[str, Any]]:
+    """A list of values, which name themselves, or a mapping of names and values."""
+    if isinstance(values, dict):
+        named = {str(level): value for level, value in cast("dict[Any, Any]", values).items()}
+    elif isinstance(values, list) and values:
+        named = {str(display_value(value)): value for value in cast("list[Any]", values)}
+        if len(named) < len(cast("list[Any]", values)):
+            error = UsageError(
+                f"Two levels of {factor} are called alike. Name them: `{factor}: {{first: …, second: …}}`, or write each once."
+            )
+            raise InPlaceError(error, "grid", factor)
+    else:
+        raise InPlaceError(UsageError(f"The levels of {factor} are a list, or a mapping of names and values."), "grid", factor)
+    return {level: {factor: value} for level, value in named.items()}
+
+
+def _cells(content: Mapping[str, Any], levels: Mapping[str, Mapping[str, Any]]) -> Iterator[Cell]:
+    """Every combination that is not excluded, and then what is included; each once."""
+    seen: set[tuple[tuple[str, str], ...]] = set()
+    excluded = list(_patterns(content, "exclude", levels))
+    product = (dict(zip(levels, each, strict=True)) for each in itertools.product(*levels.values()))
+    kept = (cell for cell in product if not any(_matches(cell, pattern) for pattern in excluded))
+    included = (cell for pattern in _patterns(content, "include", levels) for cell in _completed(pattern, levels))
+    for cell in itertools.chain(kept, included):
+        if (items := tuple(sorted(cell.items()))) not in seen:
+            seen.add(items)
+            yield cell
+
+
+def _matches(cell: Cell, pattern: Cell) -> bool:
+    return all(cell[factor] == level for factor, level in pattern.items())
+
+
+def _completed(pattern: Cell, levels: Mapping[str, Mapping[str, Any]]) -> Iterator[Cell]:
+    """A pattern with all levels of the factors that it leaves open."""
+    open_levels = [[pattern[factor]] if factor in pattern else list(levels[factor]) for factor in levels]
+    yield from (dict(zip(levels, each, strict=True)) for each in itertools.product(*open_levels))
+
+
+def _patterns(content: Mapping[str, Any], key: str, levels: Mapping[str, Mapping[str, Any]]) -> Iterator[Cell]:
+    for pattern in cast("list[Any]", content.get(key) or []):
+        if not isinstance(pattern, dict) or not pattern:
+            raise InPlaceError(
+                UsageError(f"`{key}` is a list of mappings of factors and levels, such as `- {{data: digits}}`."), key
+            )
+        cell: dict[str, str] = {}
+        for factor, level in cast("dict[Any, Any]", pattern).items():
+            if factor not in levels:
+                raise InPlaceError(UnknownNameError("factor", str(factor), levels), key)
+            cell[factor] = str(display_value(level))
+            if cell[factor] not in levels[factor]:
+                raise InPlaceError(UnknownNameError(f"level of {factor}", cell[factor], levels[factor]), key)
+        yield cell
+
+
+def _blamed(
+    error: CrossgraftError, command: str, fixed: Mapping[str, Any], cell: Cell, levels: Mapping[str, Mapping[str, Any]]
+) -> InPlaceError:
+    """The place of what is wrong: the first option that the message names, else the command."""
+    text = str(error).replace("-", "_")
+    for name in fixed:
+        if name in text:
+            return InPlaceError(error, "fixed", name)
+    for factor, level in cell.items():
+        for name in levels[factor][level]:
+            if name in text:
+                return InPlaceError(error, *((SETTINGS, level, name) if factor == SETTINGS else ("grid", factor)))
+    return InPlaceError(error, "command")
+
+
+def _mapping(content: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = content.get(key) or {}
+    if not isinstance(value, dict):
+        raise InPlaceError(UsageError(f"`{key}` must be a mapping of names and values, not {type(value).__name__}."), key)
+    return {
+        str(name).replace("-", "_") if key != SETTINGS else str(name): each
+        for name, each in cast("dict[Any, Any]", value).items()
+    }
+
+
+def _number(content: Mapping[str, Any], key: str, default: int) -> int:
+    value = content.get(key, default)
+    if type(value) is not int or value < 1:
+        raise InPlaceError(UsageError(f"`{key}` is a whole number from 1, not {value!r}."), key)
+    return value

@@ -1,0 +1,158 @@
+"""Every job once, whatever the engine says; the table is that of the folders."""
+
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+
+import pandas as pd
+import pytest
+
+from crossgraft import run_study
+from crossgraft.bench.job import do_job
+from crossgraft.bench.lease import Limits
+from crossgraft.bench.study import read_study
+from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError, UsageError
+from support.toy_jobs import registered
+
+STUDY = {
+    "command": "toil",
+    "grid": {"data": ["a", "bb", "ccc", "dddd", "eeeee"]},
+    "settings": {"one": {}, "more": {"bonus": 0.1}, "most": {"bonus": 0.2}},
+    "seeds": 2,
+}
+
+
+class Here(Executor):
+    """Does everything at once, in this thread; loses calls as it is told.
+
+    Args:
+        lost: Numbers of the calls that it loses.
+    """
+
+    def __init__(self, lost=()):
+        self.lost, self.calls = set(lost), 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        self.calls += 1
+        future = Future()
+        if self.calls in self.lost:
+            future.set_exception(BrokenProcessPool("a worker is gone"))
+            return future
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@pytest.fixture(autouse=True)
+def toil(monkeypatch):
+    registered(monkeypatch)
+
+
+def of(out, study=None, executor=None, **options):
+    return run_study(study or STUDY, out=out, executor=executor or Here(), **options)
+
+
+def without_times(frame):
+    return frame.drop(columns="seconds")
+
+
+def test_means_differences_and_ranks_come_out_of_the_folders(tmp_path):
+    result = of(tmp_path / "out")
+    record = result.record
+    assert (record.num_done, record.num_failed, result.exit_code) == (30, 0, 0)
+    assert (record.metric, record.compare, record.over) == ("accuracy", "settings", "data")
+    assert [(each.level, round(each.value, 9), each.num_pairs) for each in record.differences] == [
+        ("more", 0.1, 5),
+        ("most", 0.2, 5),
+    ]
+    assert record.friedman.methods == ["one", "more", "most"] and record.friedman.mean_ranks == [3.0, 2.0, 1.0]
+    frame = pd.read_csv(tmp_path / "out" / "results.csv")
+    assert len(frame) == 60 and {*frame["metric"]} == {"accuracy", "begun_at"}
+    assert frame["job"].nunique() == 30 and (tmp_path / "out" / frame["run"][0] / "report.json").exists()
+    cell = frame[(frame["metric"] == "accuracy") & (frame["data"] == "ccc") & (frame["settings"] == "more")]
+    assert cell["value"].round(9).tolist() == [0.15, 0.17]
+
+
+def test_what_an_engine_loses_is_submitted_again_and_the_table_is_the_same(tmp_path):
+    whole, lossy = Here(), Here(lost={2, 3, 17, 31, 32})
+    first, second = of(tmp_path / "whole", executor=whole), of(tmp_path / "lossy", executor=lossy)
+    pd.testing.assert_frame_equal(without_times(first.to_frame()), without_times(second.to_frame()))
+    assert (whole.calls, lossy.calls) == (30, 30 + 3 + 2)
+
+
+def test_an_engine_that_does_nothing_ends_the_study_with_what_is_there(tmp_path, capsys):
+    result = of(tmp_path, executor=Here(lost=range(3, 1000)))
+    assert (result.record.num_done, result.exit_code) == (2, 6)
+    assert "came back 3 times without having ended a job (a worker is gone)" in capsys.readouterr().err
+    assert of(tmp_path).exit_code == 0
+
+
+def test_a_job_that_fails_stands_there_with_its_reason_until_it_is_asked_for_again(tmp_path):
+    bad = {**STUDY, "settings": {"one": {}, "bad": {"error": "no such lesion"}}, "seeds": 1}
+    result = of(tmp_path, bad)
+    assert (result.record.num_done, result.record.num_failed, result.exit_code) == (5, 5, 6)
+    assert {failure.reason for failure in result.record.failures} == {"no such lesion"}
+    again = Here()
+    assert of(tmp_path, bad, again).exit_code == 6 and again.calls == 0
+    assert of(tmp_path, bad, again, retry_failed=True).record.num_failed == 5 and again.calls == 5
+
+
+def test_a_full_disk_is_no_fault_of_a_job(tmp_path):
+    full = {**STUDY, "fixed": {"error": "full"}, "seeds": 1}
+    with pytest.raises(StorageError, match=r"No space left.*the same command goes on"):
+        of(tmp_path, full)
+    status = of(tmp_path, full, status=True).state
+    assert (status.num_failed, status.num_done) == (0, 0) and status.num_stopped + status.num_missing == 15
+
+
+def test_a_new_level_computes_its_own_cells_only_and_a_changed_one_is_refused(tmp_path):
+    of(tmp_path)
+    more, counting = {**STUDY, "grid": {"data": [*STUDY["grid"]["data"], "f"]}}, Here()
+    assert of(tmp_path, more, counting).record.num_jobs == 36 and counting.calls == 6
+    changed = {**STUDY, "fixed": {"steps": 3}}
+    with pytest.raises(RunDirectoryError, match=r"steps was not set, now 3 \(cell data a, settings one, seed 0\).*--overwrite"):
+        of(tmp_path, changed)
+    counting = Here()
+    assert of(tmp_path, changed, counting, overwrite=True).record.num_done == 30 and counting.calls == 30
+
+
+def test_folders_of_others_stay_as_they_are(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(OtherRunError, match="not a crossgraft run"):
+        of(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_status_and_plan_do_nothing(tmp_path):
+    out = tmp_path / "out"
+    assert of(out, status=True).state.num_missing == 30 and not out.exists()
+    of(out, {**STUDY, "seeds": 1})
+    state = of(out, plan=True).state
+    assert (state.num_done, state.num_missing) == (15, 15) and state.seconds_per_job > 0 and state.num_bytes_per_job > 100
+    assert "30 jobs (15 done, 15 missing)" in of(out, status=True).summary()
+
+
+def test_a_worker_of_another_version_is_refused(tmp_path):
+    job = read_study(STUDY).jobs[0]
+    from dataclasses import replace
+
+    with pytest.raises(UsageError, match=r"made by crossgraft 0\.0\.1"):
+        do_job(tmp_path, replace(job, version="0.0.1"), driver=None, seconds=60, limits=Limits())
+
+
+def test_two_that_are_given_the_same_job_do_it_once(tmp_path):
+    job = read_study(STUDY).jobs[0]
+    once = {"driver": None, "seconds": 60, "limits": Limits()}
+    assert [do_job(tmp_path, job, **once) for _ in range(2)] == ["done", "done"]
+    assert [path.name for path in (tmp_path / "jobs" / job.key).iterdir() if path.name.isdecimal()] == ["1"]
+
+
+def test_a_file_system_without_links_is_found_before_any_work(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("os.link", refuse)
+    with pytest.raises(StorageError, match=r"cannot make links \(Operation not supported\)"):
+        of(tmp_path)
+    assert not (tmp_path / "jobs").exists()

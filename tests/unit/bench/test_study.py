@@ -1,0 +1,125 @@
+"""What a study file says, and what is wrong with one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossgraft.bench.job import make_job
+from crossgraft.bench.study import read_study
+from crossgraft.errors import UnknownNameError, UsageError
+
+GRID = """\
+command: tune
+fixed:
+  data: digits
+  epochs: 3
+grid:
+  model: [resnet18, vit_tiny_patch16_224]
+settings:
+  plain:
+  strong: {weight_decay: 0.3}
+seeds: 2
+"""
+
+
+def written(tmp_path, text, name="study.yaml"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_every_combination_is_a_job(tmp_path):
+    study = read_study(written(tmp_path, GRID))
+    assert len(study.jobs) == len({job.key for job in study.jobs}) == 8
+    assert dict(study.cells[-1]) == {"model": "vit_tiny_patch16_224", "settings": "strong", "seed": "1"}
+    assert study.jobs[-1].inputs == ("digits",)
+    assert study.jobs[-1].keywords == {
+        "workers": 1, "epochs": 3, "model": "vit_tiny_patch16_224", "weight_decay": 0.3, "seed": 1
+    }  # fmt: skip
+    assert (study.compare, study.over, study.name) == ("settings", "model", "study")
+
+
+def test_cells_are_excluded_and_included_once(tmp_path):
+    more = "exclude:\n- {model: resnet18, settings: strong}\ninclude:\n- {model: resnet18, settings: strong, seed: 1}\n"
+    cells = read_study(written(tmp_path, GRID + more)).cells
+    assert len(cells) == 7
+    assert [dict(cell) for cell in cells].count({"model": "resnet18", "settings": "strong", "seed": "1"}) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("epochs: 3", "epoch: 3", 4, "Unknown option: epoch. Did you mean epochs"),
+        ("epochs: 3", "epochs: three", 4, "epochs"),
+        ("seeds: 2", "seed: 2", 10, "Unknown key: seed. Did you mean seeds"),
+        ("seeds: 2", "seeds: [a]", 10, "whole numbers"),
+        ("weight_decay: 0.3", "weight_dekay: 0.3", 9, "Unknown option: weight_dekay. Did you mean weight_decay"),
+        ("command: tune", "command: tume", 1, "Unknown command: tume. Did you mean tune"),
+        ("command: tune", "command: split", 1, "makes no run folder"),
+        ("epochs: 3", "out: runs/x", 4, "out cannot be set for a job"),
+        ("epochs: 3", "allow_code: [a]", 4, "which a file cannot allow"),
+        ("seeds: 2", "compare: modell", 10, "Unknown factor: modell. Did you mean model"),
+        ("seeds: 2", "exclude:\n- {model: resnet81}", 10, "Unknown level of model: resnet81. Did you mean resnet18"),
+        ("seeds: 2", "threads: 0", 10, "whole number from 1"),
+        ("seeds: 2", "better: higher", 10, "larger or smaller"),
+        ("[resnet18, vit_tiny_patch16_224]", "resnet18", 6, "a list, or a mapping"),
+        ("[resnet18, vit_tiny_patch16_224]", "[/a/net.pt, /b/net.pt]", 6, "called alike. Name them"),
+        ("  plain:", "  plain: 3", 8, "must be a mapping"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path, old, new, line, message):
+    assert old in GRID
+    with pytest.raises(UsageError) as refused:
+        read_study(written(tmp_path, GRID.replace(old, new)))
+    text = str(refused.value)
+    assert f"study.yaml, line {line}: " in text and message in text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("- a\n", "must hold a mapping"),
+        ("command: [tune\n", "is not a YAML file"),
+        ("grid: {model: [a]}\n", "needs `command`"),
+        ("command: tune\nfixed: {data: digits, model: a}\nexclude: [{seed: 0}]\nseeds: 1\n", "has no job"),
+    ],
+)
+def test_files_that_are_no_study(tmp_path, content, message):
+    with pytest.raises(UsageError, match=message):
+        read_study(written(tmp_path, content))
+
+
+def test_smoke_is_the_same_protocol_with_other_levels(tmp_path):
+    small = "smoke:\n  fixed: {data: digits, epochs: 1}\n  seeds: 1\n"
+    whole, smoke = (read_study(written(tmp_path, GRID + small), smoke=smoke) for smoke in (False, True))
+    assert (len(whole.jobs), len(smoke.jobs)) == (8, 4)
+    assert {job.keywords["epochs"] for job in smoke.jobs} == {1}
+    with pytest.raises(UsageError, match="no key `smoke`"):
+        read_study(written(tmp_path, GRID), smoke=True)
+
+
+def key(values, **more):
+    return make_job("tune", {"data": "digits", "model": "resnet18", **values}, **more).key
+
+
+def test_a_job_is_named_by_what_decides_its_numbers():
+    assert key({"epochs": 3}) != key({"epochs": 4}) != key({})
+    assert key({"no_images": False, "workers": 3}) == key({})  # at its default; decides nothing
+    assert key({}, num_threads=2) != key({})
+    assert make_job("tune", {"data": "digits", "model": "resnet18", "compare": "full"}).verb.endswith("compare_fine_tunings")
+
+
+@given(st.permutations([("epochs", 3), ("weight_decay", 0.1), ("seed", 4), ("method", "linear")]))
+def test_the_order_of_options_does_not_matter(items):
+    assert key(dict(items)) == key({"epochs": 3, "weight_decay": 0.1, "seed": 4, "method": "linear"})
+
+
+def test_a_hyphen_is_an_underscore(tmp_path):
+    assert read_study(written(tmp_path, GRID.replace("epochs: 3", "batch-size: 4"))).jobs[0].keywords["batch_size"] == 4
+
+
+def test_unknown_engines_and_factors_name_the_nearest():
+    from crossgraft.bench.engines import ENGINES
+
+    with pytest.raises(UnknownNameError, match="Did you mean slurm"):
+        ENGINES.get("slurmm")
