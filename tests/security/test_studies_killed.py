@@ -1,62 +1,25 @@
-"""Workers and drivers that are killed, stopped and woken at random points: nothing lost, nothing counted twice, nothing that is not."""
+"""Workers and drivers killed, stopped and woken at random points: nothing is lost, counted twice, or shown that is not there."""
 
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import pandas as pd
 import psutil
 import pytest
 
-from support.toy_jobs import install
+from support.studies import NUM_JOBS, Place
 
 POINTS = int(os.environ.get("CROSSGRAFT_POINTS", "30"))
-STUDY = """\
-command: toil
-grid: {data: [a, bb, ccc, dddd]}
-fixed: {steps: 4, step_seconds: 0.1}
-settings:
-  one:
-  more: {bonus: 0.1}
-seeds: 3
-"""
-
-
-class Place:
-    """A folder with a study in it, and an environment that has its command."""
-
-    def __init__(self, folder, study=STUDY):
-        self.folder = folder
-        self.environment = {**os.environ, "PYTHONPATH": install(folder / "site"), "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
-        (folder / "study.yaml").write_text(study)
-
-    def start(self, *flags, out="out"):
-        command = [sys.executable, "-m", "crossgraft", "bench", "study.yaml", "--out", out, "--workers", "2", *flags]
-        return subprocess.Popen(
-            command, env=self.environment, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-
-    def ended(self, *flags, out="out"):
-        process = self.start(*flags, out=out)
-        said, warned = process.communicate(timeout=300)
-        return process.returncode, said, warned
-
-    def table(self, out="out"):
-        frame = pd.read_csv(self.folder / out / "results.csv")
-        return frame[frame["metric"] != "begun_at"].drop(columns=["seconds", "run"]).reset_index(drop=True)
-
-    def num_done(self, out="out"):
-        return len(list((self.folder / out / "jobs").glob("*/done.json")))
+TWO = ("--workers", "2")
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The table of a study that nobody disturbed."""
     place = Place(tmp_path_factory.mktemp("whole"))
-    code, _, warned = place.ended()
+    code, _, warned = place.ended(*TWO)
     assert code == 0, warned
     return place.table()
 
@@ -67,8 +30,8 @@ def workers_of(process):
 
 def killed_at_random(place, rng, num_points):
     """Begin the study again and again, and kill its driver or one of its workers; how often each was hit."""
-    hits, process = {"driver": 0, "worker": 0}, place.start()
-    while sum(hits.values()) < num_points and place.num_done() < 16:  # one that dies three times is failed
+    hits, process = {"driver": 0, "worker": 0}, place.start(*TWO)
+    while sum(hits.values()) < num_points and place.num_done() < NUM_JOBS - 8:  # one that dies three times is failed
         time.sleep(rng.uniform(0.05, 0.6))
         if process.poll() is not None:
             break
@@ -83,7 +46,7 @@ def killed_at_random(place, rng, num_points):
                 process.kill()
                 process.communicate()
                 hits["driver"] += 1
-                process = place.start()
+                process = place.start(*TWO)
         except psutil.NoSuchProcess:
             continue
     process.communicate(timeout=300)
@@ -94,7 +57,7 @@ def killed_at_random(place, rng, num_points):
 def test_killed_at_random_points_the_table_is_that_of_a_whole_study(tmp_path, whole):
     place, rng = Place(tmp_path), random.Random(46)
     hits = killed_at_random(place, rng, POINTS)
-    code, said, warned = place.ended()
+    code, said, warned = place.ended(*TWO)
     pd.testing.assert_frame_equal(place.table(), whole)
     assert code == 0 and "24 of 24 jobs are done" in said, (hits, warned)
     assert hits["worker"], hits
@@ -104,11 +67,11 @@ def test_killed_at_random_points_the_table_is_that_of_a_whole_study(tmp_path, wh
 def test_a_worker_that_is_stopped_and_woken_when_its_job_is_done_elsewhere_changes_nothing(tmp_path, whole):
     """Its driver goes on, a second driver takes the job over; woken, the first worker ends itself."""
     place = Place(tmp_path)
-    first = place.start("--lease-seconds", "2")
+    first = place.start(*TWO, "--lease-seconds", "2")
     while not (stopped := workers_of(first)) or not place.num_done():
         time.sleep(0.05)
     stopped[0].send_signal(signal.SIGSTOP)
-    code, _, warned = place.ended("--lease-seconds", "2")
+    code, _, warned = place.ended(*TWO, "--lease-seconds", "2")
     assert code == 0, warned
     stopped[0].send_signal(signal.SIGCONT)
     _, warned = first.communicate(timeout=300)
@@ -120,7 +83,7 @@ def test_a_worker_that_is_stopped_and_woken_when_its_job_is_done_elsewhere_chang
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_asked_to_end_it_leaves_in_order_and_goes_on(tmp_path, whole, sent):
     place = Place(tmp_path)
-    process = place.start()
+    process = place.start(*TWO)
     while not workers_of(process) or not place.num_done():
         time.sleep(0.05)
     children = workers_of(process)
@@ -133,7 +96,7 @@ def test_asked_to_end_it_leaves_in_order_and_goes_on(tmp_path, whole, sent):
     jobs = place.folder / "out" / "jobs"
     open_jobs = [folder for folder in jobs.iterdir() if not (folder / "done.json").exists()]
     assert all(list(folder.glob("lease-*.released")) for folder in open_jobs)
-    assert place.ended()[0] == 0
+    assert place.ended(*TWO)[0] == 0
     pd.testing.assert_frame_equal(place.table(), whole)
 
 
@@ -142,7 +105,7 @@ def test_what_kills_its_process_three_times_or_outgrows_a_limit_is_failed_and_th
     study = "command: toil\nfixed: {data: a}\nsettings:\n  good:\n  bad: {die: true}\n  slow: {steps: 900, step_seconds: 0.1}\n"
     study += "  large: {megabytes: 1500, steps: 30, step_seconds: 0.1}\n"
     place = Place(tmp_path, study)
-    code, said, warned = place.ended("--job-minutes", "0.15", "--job-memory", "1")
+    code, said, warned = place.ended(*TWO, "--job-minutes", "0.15", "--job-memory", "1")
     assert code == 6, warned
     for reason in ("died 3 times without a word", "of --job-minutes", "of --job-memory", "1 of 4 jobs are done"):
         assert reason in " ".join(said.split()), said
