@@ -6,9 +6,10 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from crossgraft.bench.job import JOBS, Job, do_jobs
@@ -149,24 +150,29 @@ def _to_submit(folder: Path, jobs: Sequence[Job], rules: Rules) -> list[Job]:
 def _round(folder: Path, jobs: Sequence[Job], executor: Executor, rules: Rules, open_keys: set[str], stage: Stage) -> str:
     """Submit jobs and wait until the engine has given all of them back; what it said of those that it lost."""
     told: dict[str, Any] = {"driver": this_process(), "seconds": rules.lease_seconds, "limits": rules.limits}
+    tasks = [list(jobs[first : first + rules.jobs_per_task]) for first in range(0, len(jobs), rules.jobs_per_task)]
     try:
-        running: set[Future[Any]] = {
-            executor.submit(do_jobs, folder, list(jobs[first : first + rules.jobs_per_task]), **told)
-            for first in range(0, len(jobs), rules.jobs_per_task)
-        }
+        running: dict[Future[Any], list[Job]] = {executor.submit(do_jobs, folder, task, **told): task for task in tasks}
     except RuntimeError as error:  # a pool that is broken takes nothing
         return _in_one_line(error)
-    said, last_change = "", time.monotonic()
+    given_back: SimpleQueue[Future[Any]] = SimpleQueue()
+    for future in running:
+        future.add_done_callback(given_back.put)
+    said, last_look, last_change = "", time.monotonic(), time.monotonic()
     while running:
-        ended, running = wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+        ended = _next(given_back)
+        num_open = len(open_keys)
         for future in ended:
             said = _heard(future) or said
-        num_open = len(open_keys)
-        _take(folder, open_keys, stage)
+            _take(folder, open_keys, stage, of={job.key for job in running.pop(future)})
+        now = time.monotonic()
+        if now - last_look >= LOOK_SECONDS:  # others may be at work, too
+            _take(folder, open_keys, stage)
+            last_look = time.monotonic()
         if ended or len(open_keys) < num_open:
-            last_change = time.monotonic()
-        nothing = rules.wait_seconds is not None and time.monotonic() - last_change > rules.wait_seconds
-        if nothing and "running" not in states_of(folder, open_keys).values():
+            last_change = now
+        waited = rules.wait_seconds is not None and now - last_change > rules.wait_seconds
+        if waited and "running" not in states_of(folder, open_keys).values():
             for future in running:
                 future.cancel()
             raise StoppedError(
@@ -174,6 +180,17 @@ def _round(folder: Path, jobs: Sequence[Job], executor: Executor, rules: Rules, 
                 "same command goes on."
             )
     return said
+
+
+def _next(given_back: SimpleQueue[Future[Any]]) -> list[Future[Any]]:
+    """What comes back until the next look; ``concurrent.futures.wait`` would look at all futures each time."""
+    ended: list[Future[Any]] = []
+    try:
+        ended.append(given_back.get(timeout=LOOK_SECONDS))
+        while True:
+            ended.append(given_back.get_nowait())
+    except Empty:
+        return ended
 
 
 def _heard(future: Future[Any]) -> str:
@@ -192,9 +209,10 @@ def _in_one_line(error: BaseException) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def _take(folder: Path, open_keys: set[str], stage: Stage) -> None:
-    """Look which jobs have ended."""
-    ended = open_keys - set(unfinished(folder, open_keys))
+def _take(folder: Path, open_keys: set[str], stage: Stage, *, of: set[str] | None = None) -> None:
+    """Look which jobs have ended: some of them, or all."""
+    looked_at = open_keys if of is None else open_keys & of
+    ended = looked_at - set(unfinished(folder, looked_at))
     open_keys -= ended
     if ended:
         stage.advance(len(ended))
