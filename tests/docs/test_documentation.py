@@ -44,6 +44,7 @@ IN_LITTLE_TIME = {
     "compare": SMALL_IMAGES,
     "interpolate": ("--alphas", "0,0.5,1"),
     "demo": ("--fast",),
+    "bench": ("--smoke", "--workers", "1"),
 }
 """Flags that the pages leave open; of a flag that is there twice, the last one counts."""
 

@@ -36,6 +36,7 @@ def make_documented_workspace(folder, repository):
     saved_datasets(folder)
     weights(folder / "weights")
     examples(folder / "examples", repository / "examples")
+    shutil.copytree(repository / "studies", folder / "studies")
     (folder / "my_nets.py").write_text(SMALL_NET)
     entry = "- {{name: {}, source: test_resnet, weights: my_net.safetensors}}\n"
     (folder / "zoo.yaml").write_text(entry.format("my net") + entry.format("mobilenetv2_100 · birds"), encoding="utf-8")

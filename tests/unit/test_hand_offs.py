@@ -1,6 +1,7 @@
 """What one public function returns is what the next one takes: from labelled images to a report, without a file by hand."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -103,7 +104,12 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
     shown = crossgraft.show_confounders(data=data, num_images=2)
     assert {row.edit for row in shown.record.sheets} >= {"tag", "low_pass"}
     assert [row.name for row in crossgraft.split_data(data).record.splits] == ["train", "val", "test"]
+    job = {"command": "predict", "grid": {"run": [str(full.out)]}, "fixed": {"images": str(folder / "images")}}
+    with ThreadPoolExecutor(1) as pool:
+        study = crossgraft.run_study(job, out=folder / "study", executor=pool, allow_code="tiny_models.py")
+    assert study.record.num_done == 1, study.record.failures
     used |= {
+        "run_study",
         "run_episodes",
         "predict_from_support",
         "split_data",

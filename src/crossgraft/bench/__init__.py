@@ -6,7 +6,7 @@ from crossgraft.faces import lazy_face
 
 if TYPE_CHECKING:
     from crossgraft.bench.engine import Engine as Engine
-    from crossgraft.bench.engine import Request as Request
+    from crossgraft.bench.engine import EngineRequest as EngineRequest
     from crossgraft.bench.engines import ENGINES as ENGINES
     from crossgraft.bench.result import StudyResult as StudyResult
     from crossgraft.bench.study import Study as Study

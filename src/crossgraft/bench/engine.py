@@ -10,14 +10,14 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Request:
+class EngineRequest:
     """What an engine is to run, and with what.
 
     Attributes:
         num_workers: Jobs at a time; None: as many as the engine finds room for.
         num_threads: Threads, thus cores, of a job.
         folder: Folder of the study, where an engine may keep its own files in a folder of its name.
-        address: Of a cluster that runs already; None: one on this machine.
+        address: Address of a cluster that runs already; None: one on this machine.
         parameters: What the engine is told beside that, by its own names.
     """
 
@@ -40,4 +40,4 @@ class Engine:
 
     name: str
     summary: str
-    open: Callable[[Request], AbstractContextManager[Executor]]
+    open: Callable[[EngineRequest], AbstractContextManager[Executor]]

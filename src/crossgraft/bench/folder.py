@@ -23,7 +23,7 @@ def begin(folder: Path, study: Study, *, overwrite: bool) -> None:
     """Make the folder, or go on in it, and write down what the cells are.
 
     Args:
-        folder: Of the study.
+        folder: Folder of the study.
         study: The study.
         overwrite: Whether cells may mean something else than before.
 

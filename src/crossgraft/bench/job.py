@@ -6,6 +6,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 import time
@@ -13,7 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from crossgraft.bench.lease import DONE, FAILED, Limits, claim
 from crossgraft.bench.numbers import numbers_of
@@ -27,6 +28,7 @@ from crossgraft.progress import Reporter
 from crossgraft.running.command_line import typed_command
 from crossgraft.stopping import ending_if_asked
 from crossgraft.storage.atomic import this_process
+from crossgraft.types import AllowedCode
 from crossgraft.version import __version__
 
 Ended = Literal["done", "failed", "busy"]
@@ -34,11 +36,12 @@ JOBS = "jobs"
 """Folder of the jobs in that of a study."""
 
 _OF_THE_STUDY = ("out", "overwrite", "reporter", "plan")
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE)
 
 
 @dataclass(frozen=True)
-class Job:
+class StudyJob:
     """One call, as it is sent to another process or machine.
 
     Attributes:
@@ -82,16 +85,18 @@ class _Asked:
         return 0
 
 
-def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int = 1) -> Job:
+def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int = 1, allow_code: AllowedCode = None) -> StudyJob:
     """The job that a command with these inputs and options is.
 
     Args:
         command_name: Name of the command.
         values: Inputs and options by their names in a configuration file.
         num_threads: Threads of the process that does it.
+        allow_code: Code that the person named, which no study can.
 
     Raises:
-        UsageError: The command makes no run folder, something is missing, or a value is none of its option.
+        UsageError: The command makes no run folder, an input names a function, something is missing, or a value is none of its
+            option.
         UnknownNameError: There is no such command, or a name is none of its inputs and options.
     """
     command = COMMANDS.get(command_name)
@@ -108,9 +113,21 @@ def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int =
     for name in _OF_THE_STUDY:
         if name in typed:
             raise UsageError(f"{name} cannot be set for a job: the study decides it.")
+    for name, value in values.items():
+        if not _is_plain(value):
+            raise UsageError(
+                f"{name} is a {type(value).__name__}. A job may run on another machine, so a study has numbers, texts and lists."
+            )
     for each in command.inputs:
         if each.is_required and inputs[each.name] is None:
             raise UsageError(f"crossgraft {command_name} needs {each.name}: {each.help}")
+        text = inputs[each.name]
+        if isinstance(text, str) and (function := _function_in(text)) is not None:
+            raise UsageError(
+                f"{each.name} names the function {function}, which would run. Name it in a zoo file, and type --code."
+            )
+    if allow_code is not None and "allow_code" in command.flags:
+        typed["allow_code"] = allow_code
     asked = _Asked(command, inputs, typed)
     command.run(asked)
     if asked.call is None or not issubclass(asked.call[1], Output):
@@ -121,21 +138,40 @@ def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int =
     options = checked(kind, keywords)
     refuse_alone(options)
     known = options_of(kind)
-    deciding = {name: getattr(options, name) for name in sorted(given(options)) if known[name].about.decides}
+    deciding = {
+        name: getattr(options, name) for name in sorted(given(options)) if known[name].about.decides and name not in CONSENTS
+    }
     key = config_hash({"verb": verb, "inputs": list(given_inputs), "threads": num_threads, **deciding})
-    return Job(key, verb, given_inputs, dict(keywords), num_threads)
+    return StudyJob(key, verb, given_inputs, dict(keywords), num_threads)
+
+
+def _function_in(text: str) -> str | None:
+    """The part of an input, with commas, that would be taken for a function that builds a network: ``package.module:function``."""
+    for part in map(str.strip, text.split(",")):
+        library, _, _ = part.partition(":")
+        if _FUNCTION.fullmatch(part) and library not in ("torchvision", "hf") and not library.endswith((".yaml", ".yml")):
+            return part
+    return None
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, cast("Sequence[object]", value)))
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, cast("Mapping[object, object]", value).values()))
+    return value is None or isinstance(value, str | int | float | Path)
 
 
 def _no_run_folder(command: str) -> UsageError:
     return UsageError(f"crossgraft {command} makes no run folder, so a study cannot consist of it.")
 
 
-def do_jobs(folder: Path, jobs: Sequence[Job], *, driver: str | None, seconds: float, limits: Limits) -> list[Ended]:
+def do_jobs(folder: Path, jobs: Sequence[StudyJob], *, driver: str | None, seconds: float, limits: Limits) -> list[Ended]:
     """Do several jobs one after the other in this process; see ``do_job``."""
     return [do_job(folder, job, driver=driver, seconds=seconds, limits=limits) for job in jobs]
 
 
-def do_job(folder: Path, job: Job, *, driver: str | None, seconds: float, limits: Limits) -> Ended:
+def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, limits: Limits) -> Ended:
     """Do a job, go on with it, or find that it is done or that somebody else is at work.
 
     Args:
@@ -170,7 +206,7 @@ def do_job(folder: Path, job: Job, *, driver: str | None, seconds: float, limits
     with _released_by_signal(lease.release), lease.kept(limits, may_exit=driver != this_process()):
         try:
             with ending_if_asked():
-                frame = _call(job, lease.run)
+                frame = call(job, lease.run)
         except (KeyboardInterrupt, SystemExit):
             lease.release()
             raise
@@ -186,14 +222,24 @@ def do_job(folder: Path, job: Job, *, driver: str | None, seconds: float, limits
         return "done"
 
 
-def _call(job: Job, out: Path) -> list[dict[str, Any]]:
+def call(job: StudyJob, out: Path) -> list[dict[str, Any]]:
     """The numbers of the result."""
     module, _, name = job.verb.partition(":")
     function = getattr(importlib.import_module(module), name)
     # warnings of a job stand on its own page; so many at once would hide how the study goes
     with typed_command():
-        result = function(*job.inputs, **job.keywords, out=out, reporter=Reporter(quiet=True, stream=io.StringIO()))
+        result = function(
+            *job.inputs, **_without_consent(job.keywords), out=out, reporter=Reporter(quiet=True, stream=io.StringIO())
+        )
     return numbers_of(result.to_frame())
+
+
+def _without_consent(keywords: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not {"model", "models"} & {*keywords}:
+        return keywords
+    from crossgraft.models.zoo import without_consent
+
+    return without_consent(keywords)
 
 
 @contextmanager

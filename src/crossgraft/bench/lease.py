@@ -46,7 +46,7 @@ class Limits:
     """What ends the process of a job.
 
     Attributes:
-        seconds: Of one attempt; None: as long as it takes.
+        seconds: Seconds of one attempt; None: as long as it takes.
         num_bytes: Memory of the process; None: all there is.
     """
 
@@ -60,7 +60,7 @@ class Lease:
 
     Attributes:
         folder: The folder of the job.
-        number: Of the attempt, from 1.
+        number: Number of the attempt, from 1.
         seconds: After so many without a sign of life it is given up.
     """
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import Command, Input
+from crossgraft.options.models import CodeOptions
 from crossgraft.options.running import Output, Terminal
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Limiting(Options):
 
 
 @options
-class StudyOptions(Output, Engines, Limiting):
+class StudyOptions(Output, Engines, Limiting, CodeOptions):
     """Options of ``run_study``."""
 
     group: ClassVar[str] = "Study"

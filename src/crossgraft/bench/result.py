@@ -24,7 +24,7 @@ class StudyResult(Result[StudyRecord]):
     Attributes:
         state: What is done and what is left, where nothing was to be done.
         script: A batch script that does it on any cluster.
-        numbers: Every number of every job, one a row; None without a record.
+        numbers: Table of every number of every job; None without a record.
     """
 
     state: StudyStateRecord | None = None

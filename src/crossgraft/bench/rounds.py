@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from crossgraft.bench.job import JOBS, Job, do_jobs
+from crossgraft.bench.job import JOBS, StudyJob, do_jobs
 from crossgraft.bench.lease import DONE, FAILED, MOST_DEATHS, Limits, State, num_deaths, state_of, write_failure
 from crossgraft.errors import CrossgraftError, StorageError, UsageError
 from crossgraft.progress import Reporter, Stage
@@ -48,7 +48,7 @@ class StoppedError(CrossgraftError):
     exit_code = 6
 
 
-def work_off(folder: Path, jobs: Sequence[Job], executor: Executor, rules: Rules, reporter: Reporter) -> None:
+def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: Rules, reporter: Reporter) -> None:
     """Have all jobs done or failed.
 
     Args:
@@ -56,7 +56,7 @@ def work_off(folder: Path, jobs: Sequence[Job], executor: Executor, rules: Rules
         jobs: All of them.
         executor: Where they run.
         rules: How they are submitted.
-        reporter: Told how many are done.
+        reporter: Receiver of progress.
 
     Raises:
         StorageError: Nothing can be written any more.
@@ -131,9 +131,9 @@ def forget_failures(folder: Path, keys: Iterable[str]) -> int:
     return num_forgotten
 
 
-def _to_submit(folder: Path, jobs: Sequence[Job], rules: Rules) -> list[Job]:
+def _to_submit(folder: Path, jobs: Sequence[StudyJob], rules: Rules) -> list[StudyJob]:
     """Those that nobody is at work on; what died too often is failed."""
-    missing: list[Job] = []
+    missing: list[StudyJob] = []
     for job in jobs:
         own = folder / JOBS / job.key
         if state_of(own, seconds=rules.lease_seconds) == "running":
@@ -147,12 +147,12 @@ def _to_submit(folder: Path, jobs: Sequence[Job], rules: Rules) -> list[Job]:
     return missing
 
 
-def _round(folder: Path, jobs: Sequence[Job], executor: Executor, rules: Rules, open_keys: set[str], stage: Stage) -> str:
+def _round(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: Rules, open_keys: set[str], stage: Stage) -> str:
     """Submit jobs and wait until the engine has given all of them back; what it said of those that it lost."""
     told: dict[str, Any] = {"driver": this_process(), "seconds": rules.lease_seconds, "limits": rules.limits}
     tasks = [list(jobs[first : first + rules.jobs_per_task]) for first in range(0, len(jobs), rules.jobs_per_task)]
     try:
-        running: dict[Future[Any], list[Job]] = {executor.submit(do_jobs, folder, task, **told): task for task in tasks}
+        running: dict[Future[Any], list[StudyJob]] = {executor.submit(do_jobs, folder, task, **told): task for task in tasks}
     except RuntimeError as error:  # a pool that is broken takes nothing
         return _in_one_line(error)
     given_back: SimpleQueue[Future[Any]] = SimpleQueue()

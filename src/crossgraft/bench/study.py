@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import yaml
 
-from crossgraft.bench.job import Job, make_job
+from crossgraft.bench.job import StudyJob, make_job
 from crossgraft.config import parse_yaml
 from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError, located
 from crossgraft.running.command_line import display_value
+from crossgraft.types import AllowedCode
 
 KEYS = (
     *("command", "title", "fixed", "grid", "settings", "seeds", "exclude", "include", "threads", "compare", "over", "metric"),
@@ -49,7 +50,7 @@ class Study:
     command: str
     factors: Mapping[str, Sequence[str]]
     cells: Sequence[Cell]
-    jobs: Sequence[Job]
+    jobs: Sequence[StudyJob]
     compare: str | None = None
     over: str | None = None
     metric: str | None = None
@@ -62,12 +63,13 @@ class Study:
         return replace(self, cells=[cell for cell, _ in kept], jobs=[job for _, job in kept])
 
 
-def read_study(source: str | Path | Mapping[str, Any], *, smoke: bool = False) -> Study:
+def read_study(source: str | Path | Mapping[str, Any], *, smoke: bool = False, allow_code: AllowedCode = None) -> Study:
     """Read a study.
 
     Args:
         source: YAML file, or what one holds.
         smoke: Whether to take what its key ``smoke`` says instead: the same protocol, small.
+        allow_code: Code that the person named, which no study can.
 
     Raises:
         UsageError: The file is missing or no YAML, or a key, a value or a level is wrong; the message says in which line.
@@ -75,7 +77,7 @@ def read_study(source: str | Path | Mapping[str, Any], *, smoke: bool = False) -
     """
     if isinstance(source, Mapping):
         try:
-            return _checked(dict(source), "study", smoke=smoke)
+            return _checked(dict(source), "study", smoke=smoke, allow_code=allow_code)
         except InPlaceError as error:
             raise error.cause from error.cause.__cause__
     path = Path(source)
@@ -89,7 +91,7 @@ def read_study(source: str | Path | Mapping[str, Any], *, smoke: bool = False) -
     if not isinstance(content, dict):
         raise UsageError(f"{path} must hold a mapping such as `command: tune`, but holds a {type(content).__name__}.")
     try:
-        return _checked(cast("dict[str, Any]", content), path.stem, smoke=smoke)
+        return _checked(cast("dict[str, Any]", content), path.stem, smoke=smoke, allow_code=allow_code)
     except InPlaceError as error:
         raise located(error.cause, _place(path, text, error.keys)) from error.cause
 
@@ -115,7 +117,7 @@ def _place(path: Path, text: str, keys: Sequence[str]) -> str:
     return str(path) if line is None else f"{path}, line {line}"
 
 
-def _checked(content: dict[str, Any], name: str, *, smoke: bool) -> Study:
+def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: AllowedCode) -> Study:
     for key in content:
         if key not in KEYS:
             raise InPlaceError(UnknownNameError("key", str(key), KEYS), str(key))
@@ -136,13 +138,13 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool) -> Study:
         raise UsageError(f"The study {name} has no job: what it excludes is all there is.")
     if len(cells) > MOST_JOBS:
         raise UsageError(f"The study {name} has {len(cells):,} jobs; at most {MOST_JOBS:,} are done in one folder.")
-    jobs: list[Job] = []
+    jobs: list[StudyJob] = []
     for cell in cells:
         values = dict(fixed)
         for factor, level in cell.items():
             values |= levels[factor][level]
         try:
-            jobs.append(make_job(command, values, num_threads=num_threads))
+            jobs.append(make_job(command, values, num_threads=num_threads, allow_code=allow_code))
         except CrossgraftError as error:
             raise _blamed(error, command, fixed, cell, levels) from error
     factors = {factor: list(dict.fromkeys(cell[factor] for cell in cells if factor in cell)) for factor in levels}

@@ -41,7 +41,7 @@ class DoneJob:
         key: Name of its folder.
         cell: Its levels.
         run: Run folder, below that of the study.
-        seconds: Of the attempt that ended it.
+        seconds: Seconds of the attempt that ended it.
         numbers: Rows of ``numbers_of``.
     """
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from crossgraft.bench.engine import Request
+from crossgraft.bench.engine import EngineRequest
 from crossgraft.bench.folder import begin, probe
-from crossgraft.bench.job import JOBS, Job
+from crossgraft.bench.job import JOBS, StudyJob
 from crossgraft.bench.lease import Limits
 from crossgraft.bench.options import StudyOptions
 from crossgraft.bench.record import FailureRecord, StudyStateRecord
@@ -68,7 +68,7 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
     """
     if options.out is None:
         raise UsageError("A study needs a folder for its jobs: give out=… (--out DIR).")
-    out, parsed = Path(options.out), read_study(study, smoke=options.smoke)
+    out, parsed = Path(options.out), read_study(study, smoke=options.smoke, allow_code=options.allow_code)
     if options.plan or options.status:
         state = _state(parsed, out, options, with_plan=options.plan)
         return StudyResult(state=state, script=_script(study, out) if options.plan else None)
@@ -135,7 +135,7 @@ def _executor(options: StudyOptions, study: Study, out: Path) -> Generator[Execu
     from crossgraft.bench.engines import ENGINES
 
     engine = ENGINES.get(options.engine)
-    request = Request(options.workers, study.jobs[0].num_threads, out.absolute(), options.address, _parameters(options))
+    request = EngineRequest(options.workers, study.jobs[0].num_threads, out.absolute(), options.address, _parameters(options))
     with engine.open(request) as executor:
         yield executor
 
@@ -176,13 +176,13 @@ def _state(study: Study, out: Path, options: StudyOptions, *, with_plan: bool) -
     )
 
 
-def _seconds_per_job(study: Study, out: Path, done: Sequence[Job]) -> float | None:
+def _seconds_per_job(study: Study, out: Path, done: Sequence[StudyJob]) -> float | None:
     sample = _sample(done)
     of_them = read_done(out, study.only(frozenset(job.key for job in sample)))
     return sum(job.seconds for job in of_them) / len(of_them) if of_them else None
 
 
-def _planned(job: Job) -> float | None:
+def _planned(job: StudyJob) -> float | None:
     """What the plan of one job says, where its verb makes plans."""
     module, _, name = job.verb.partition(":")
     function = getattr(importlib.import_module(module), name)
@@ -192,7 +192,7 @@ def _planned(job: Job) -> float | None:
     return getattr(result.shown, "expected_seconds", None)
 
 
-def _num_bytes_per_job(out: Path, done: Sequence[Job]) -> int | None:
+def _num_bytes_per_job(out: Path, done: Sequence[StudyJob]) -> int | None:
     sizes = [
         sum(os.lstat(Path(folder, name)).st_size for folder, _, names in os.walk(out / JOBS / job.key) for name in names)
         for job in _sample(done)
@@ -200,7 +200,7 @@ def _num_bytes_per_job(out: Path, done: Sequence[Job]) -> int | None:
     return sum(sizes) // len(sizes) if sizes else None
 
 
-def _sample(done: Sequence[Job]) -> list[Job]:
+def _sample(done: Sequence[StudyJob]) -> list[StudyJob]:
     """Jobs from all over the study."""
     return list(islice(done, 0, None, max(1, len(done) // SAMPLE)))
 

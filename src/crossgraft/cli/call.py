@@ -209,14 +209,9 @@ class Call:
         """``values`` whose models of ``--config`` may run no code by being named there (see ``models.trusted_code``)."""
         if self.config is None:
             return values
-        from crossgraft.models.zoo import named_in_a_file
+        from crossgraft.models.zoo import without_consent
 
-        changed = dict(values)
-        if values.get("models") is not None and "models" not in self.typed:
-            changed["models"] = named_in_a_file(values["models"], values["allow_code"])
-        if isinstance(values.get("model"), str) and "model" not in self.typed:
-            (changed["model"],) = named_in_a_file([values["model"]], values["allow_code"])
-        return changed
+        return without_consent(values, typed=self.typed)
 
     def do(
         self,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from crossgraft.config import parse_yaml
 from crossgraft.errors import MissingWeightsError, UnknownNameError, UsageError
@@ -170,6 +171,16 @@ def named_in_a_file(models: str | Sequence[str], allow_code: AllowedCode) -> lis
         for part in map(str.strip, parts)
     ]
     return [replace(model, trusted=trusted) if isinstance(model, ModelSpec) else model for item in named for model in item]
+
+
+def without_consent(values: Mapping[str, Any], *, typed: Collection[str] = ()) -> dict[str, Any]:
+    """Options of a file, whose ``model`` and ``models`` may run no code by being named there; those that were typed may."""
+    changed, allowed = dict(values), values.get("allow_code")
+    if values.get("models") is not None and "models" not in typed:
+        changed["models"] = named_in_a_file(values["models"], allowed)
+    if isinstance(values.get("model"), str) and "model" not in typed:
+        (changed["model"],) = named_in_a_file([values["model"]], allowed)
+    return changed
 
 
 def is_zoo_entry(item: str) -> bool:

@@ -20,7 +20,7 @@ from crossgraft.tune.measuring.evaluation import FoldPredictions
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.variants.comparison import MeasuredImages, OnImages, difference
 from crossgraft.variants.record import DifferenceRecord
-from crossgraft.variants.study import Answers, DoneTraining, Study, curve_name
+from crossgraft.variants.study import Answers, DoneTraining, VariantStudy, curve_name
 
 _TOLERANCE = 1e-6
 """Tolerance of a similarity: two networks with the same weights may differ in the last digits."""
@@ -76,7 +76,7 @@ class MixedCurve:
 
 
 def draw_curves(
-    study: Study, done: Sequence[DoneTraining], metric: str, run: RunDirectory
+    study: VariantStudy, done: Sequence[DoneTraining], metric: str, run: RunDirectory
 ) -> tuple[list[MixedCurve], str | None]:
     """One curve a seed whose full training is done, and the reason where there is none.
 
@@ -97,7 +97,7 @@ def draw_curves(
     return curves, None
 
 
-def _curve(study: Study, full: DoneTraining, linear: DoneTraining | None, metric: str, run: RunDirectory) -> MixedCurve:
+def _curve(study: VariantStudy, full: DoneTraining, linear: DoneTraining | None, metric: str, run: RunDirectory) -> MixedCurve:
     kept = _read_back(run, full.seed)
     if kept is not None:
         return MixedCurve(full.seed, *kept, linear is not None)

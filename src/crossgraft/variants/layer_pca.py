@@ -25,7 +25,7 @@ from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.parts import BATCH_SIZE
 from crossgraft.tune.saving.saved_model import load_saved_model
 from crossgraft.variants.record import LayerPcaPanel, LayerPcaRecord
-from crossgraft.variants.study import DoneTraining, Study
+from crossgraft.variants.study import DoneTraining, VariantStudy
 
 AUTO = "auto"
 MOST_DRAWN = 300
@@ -34,7 +34,7 @@ _FEWEST_IMAGES = 3
 _DIGITS = 5
 
 
-def find_layer(study: Study, asked: str) -> str:
+def find_layer(study: VariantStudy, asked: str) -> str:
     """Name of the layer that was asked for, once the network has shown that its features can be taken.
 
     Args:
@@ -57,7 +57,7 @@ def find_layer(study: Study, asked: str) -> str:
     return layer
 
 
-def layer_pca(study: Study, done: Sequence[DoneTraining], layer: str) -> LayerPcaRecord:
+def layer_pca(study: VariantStudy, done: Sequence[DoneTraining], layer: str) -> LayerPcaRecord:
     """Principal components of each variant of the first seed that ended with a model.
 
     Args:

@@ -48,7 +48,7 @@ TRAININGS_FOLDER = "trainings"
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class VariantStudy:
     """What all trainings share.
 
     Attributes:
@@ -104,7 +104,7 @@ def variant_options(options: TuneOptions, variant: Variant, **more: object) -> T
     return replace(options, **cast("dict[str, Any]", {**without_meaning(options, variant), **variant.settings, **more}))
 
 
-def plan_all(study: Study, run: RunDirectory | None) -> ComparisonPlanRecord:
+def plan_all(study: VariantStudy, run: RunDirectory | None) -> ComparisonPlanRecord:
     """Plan every variant, so that what contradicts itself comes to light before the first training.
 
     Raises:
@@ -130,7 +130,7 @@ def plan_all(study: Study, run: RunDirectory | None) -> ComparisonPlanRecord:
     return record
 
 
-def foresee(study: Study, plans: ComparisonPlanRecord, run: RunDirectory) -> None:
+def foresee(study: VariantStudy, plans: ComparisonPlanRecord, run: RunDirectory) -> None:
     """Say how long all trainings and curves will take; what an earlier attempt has finished counts nothing."""
     if not study.reporter.wants_forecast or plans.expected_seconds is None:
         return
@@ -170,7 +170,7 @@ def curve_name(seed: int) -> str:
     return f"networks of seed {seed}"
 
 
-def _plan_one(study: Study, variant: Variant, notes: Sequence[str]) -> PlanRecord:
+def _plan_one(study: VariantStudy, variant: Variant, notes: Sequence[str]) -> PlanRecord:
     """The plan of one variant, with ``notes`` about all of them."""
     study.reporter.say(f"Planning {variant.name}.")
     try:
@@ -266,7 +266,7 @@ class _Turn:
 class _Trainings(Work[_Turn, TuningRecord]):
     """Each training is a run of its own, which also knows by itself whether it may go on."""
 
-    study: Study
+    study: VariantStudy
     plans: Mapping[str, PlanRecord]
     run: RunDirectory
     tracking: Tracker
@@ -301,7 +301,7 @@ class _Trainings(Work[_Turn, TuningRecord]):
 
 
 def train_all(
-    study: Study, plans: ComparisonPlanRecord, run: RunDirectory, tracking: Tracker, publish: Publish
+    study: VariantStudy, plans: ComparisonPlanRecord, run: RunDirectory, tracking: Tracker, publish: Publish
 ) -> list[DoneTraining]:
     """Every variant with the first seed, then with the next: a comparison that is stopped is fair as far as it came.
 
@@ -325,7 +325,7 @@ def train_all(
     ]
 
 
-def _tell(outcome: Outcome[_Turn, TuningRecord], *, study: Study) -> None:
+def _tell(outcome: Outcome[_Turn, TuningRecord], *, study: VariantStudy) -> None:
     turn, reporter = outcome.job.spec, study.reporter
     if outcome.result is None:
         reporter.warn(f"{outcome.job.name} failed and is left out: {outcome.reason}")
@@ -346,7 +346,7 @@ def read_finished(folder: Path) -> TuningRecord | None:
     return record if run.state == "done" and (folder / "predictions.csv").is_file() else None
 
 
-def _has_its_page(folder: Path, study: Study) -> bool:
+def _has_its_page(folder: Path, study: VariantStudy) -> bool:
     """Without, the training is gone through again, which trains nothing twice."""
     needed = [PAGE_FILE] if study.request.options.no_images else [PAGE_FILE, THUMBNAILS_FILE]
     return all((folder / name).is_file() for name in needed)

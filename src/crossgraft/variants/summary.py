@@ -16,7 +16,7 @@ from crossgraft.tune.words import missed_in_words
 from crossgraft.variants.comparison import MeasuredImages, OnImages, difference
 from crossgraft.variants.curves import MixedCurve, above_curve
 from crossgraft.variants.record import ComparedTrainingRecord, ComparedVariantRecord, DifferenceRecord, ValueRecord
-from crossgraft.variants.study import DoneTraining, Study
+from crossgraft.variants.study import DoneTraining, VariantStudy
 from crossgraft.variants.variant import Variant, left_out
 from crossgraft.words.formatting import counted
 
@@ -192,7 +192,7 @@ def intervals_in_words(num_seeds: int) -> str:
     return f"There {runs}, so intervals are those of test images; another seed may change more than they say."
 
 
-def notes_on(study: Study, curves: Sequence[MixedCurve]) -> list[str]:
+def notes_on(study: VariantStudy, curves: Sequence[MixedCurve]) -> list[str]:
     """What a reader of differences and of the curve should know."""
     notes = [
         *left_out(study.request.options, study.variants),

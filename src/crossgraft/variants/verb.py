@@ -30,7 +30,7 @@ from crossgraft.variants.comparison import FineTuningComparison, MeasuredImages
 from crossgraft.variants.curves import draw_curves
 from crossgraft.variants.layer_pca import find_layer, layer_pca
 from crossgraft.variants.record import FineTuningComparisonRecord
-from crossgraft.variants.study import DoneTraining, Study, foresee, plan_all, train_all, variant_options
+from crossgraft.variants.study import DoneTraining, VariantStudy, foresee, plan_all, train_all, variant_options
 from crossgraft.variants.summary import intervals_in_words, measure_variants, missed_targets, notes_on, summarise
 from crossgraft.variants.variant import Entry, Variant, left_out, read_variants
 
@@ -109,7 +109,7 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
             directory.describe_data(rows.dataset.fingerprint)
         checks = checks_of_rows(rows, strict=options.strict, reporter=run.reporter)
         seeds = [options.seed + number for number in range(options.seeds)]
-        study = Study(rows, checks, request, variants, seeds, run.reporter)
+        study = VariantStudy(rows, checks, request, variants, seeds, run.reporter)
         layer = None if options.layer_pca is None else find_layer(study, options.layer_pca)
         plan = plan_all(study, directory)
         if directory is None:
@@ -180,7 +180,9 @@ def _directory(
             yield directory
 
 
-def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory, layer: str | None) -> FineTuningComparisonRecord:
+def _record(
+    study: VariantStudy, done: Sequence[DoneTraining], run: RunDirectory, layer: str | None
+) -> FineTuningComparisonRecord:
     first = next(each.record for each in done if each.record is not None)
     rows = study.rows
     metric = rows.dataset.task.primary_metric
@@ -219,7 +221,7 @@ def _record(study: Study, done: Sequence[DoneTraining], run: RunDirectory, layer
     )
 
 
-def _write(result: FineTuningComparison, study: Study, run: RunDirectory, *, is_kept: bool) -> FineTuningComparison:
+def _write(result: FineTuningComparison, study: VariantStudy, run: RunDirectory, *, is_kept: bool) -> FineTuningComparison:
     """Tables, record and page; nothing of it stays without ``out``."""
     if not is_kept:
         run.finish()

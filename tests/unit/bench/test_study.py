@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossgraft.bench.job import make_job
+from crossgraft.bench.job import call, make_job
 from crossgraft.bench.study import read_study
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import UnknownNameError, UntrustedCodeError, UsageError
 
 GRID = """\
 command: tune
@@ -112,6 +112,23 @@ def test_a_job_is_named_by_what_decides_its_numbers():
 @given(st.permutations([("epochs", 3), ("weight_decay", 0.1), ("seed", 4), ("method", "linear")]))
 def test_the_order_of_options_does_not_matter(items):
     assert key(dict(items)) == key({"epochs": 3, "weight_decay": 0.1, "seed": 4, "method": "linear"})
+
+
+def test_objects_cannot_be_sent_so_they_are_refused():
+    with pytest.raises(UsageError, match="model is a object"):
+        make_job("tune", {"data": "digits", "model": object()})
+
+
+def test_a_function_that_a_file_names_does_not_run(tmp_path, monkeypatch):
+    (tmp_path / "hostile_nets.py").write_text("from pathlib import Path\nPath('ran').touch()\ndef net(): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UsageError, match="names the function hostile_nets:net, which would run"):
+        make_job("audit", {"model": "resnet18, hostile_nets:net", "data": "digits"})
+    job = make_job("tune", {"data": "digits", "model": "hostile_nets:net"})
+    with pytest.raises(UntrustedCodeError):
+        call(job, tmp_path / "out")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_hyphen_is_an_underscore(tmp_path):

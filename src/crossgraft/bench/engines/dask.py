@@ -7,14 +7,14 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any
 
-from crossgraft.bench.engine import Engine, Request
+from crossgraft.bench.engine import Engine, EngineRequest
 from crossgraft.compute import available_cores
 from crossgraft.errors import MissingError
 from crossgraft.optional import require
 
 
 @contextmanager
-def open_dask(request: Request) -> Generator[Executor]:
+def open_dask(request: EngineRequest) -> Generator[Executor]:
     """Connect to a scheduler, or start one with its workers on this machine.
 
     Raises:

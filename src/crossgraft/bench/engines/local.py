@@ -13,12 +13,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from crossgraft.bench.engine import Engine, Request
+from crossgraft.bench.engine import Engine, EngineRequest
 from crossgraft.compute import available_cores, end_with_parent, nothing_imported_unasked
 
 
 @contextmanager
-def open_local(request: Request) -> Generator[Executor]:
+def open_local(request: EngineRequest) -> Generator[Executor]:
     """As many processes as there are cores for."""
     executor = Processes(request.num_workers or max(1, available_cores() // request.num_threads))
     try:
@@ -31,7 +31,7 @@ class Processes(Executor):
     """Processes that stay, and are started again where one has died.
 
     Args:
-        num_workers: How many.
+        num_workers: Number of processes.
     """
 
     def __init__(self, num_workers: int) -> None:

@@ -7,13 +7,13 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
-from crossgraft.bench.engine import Engine, Request
+from crossgraft.bench.engine import Engine, EngineRequest
 from crossgraft.errors import MissingError
 from crossgraft.optional import require
 
 
 @contextmanager
-def open_ray(request: Request) -> Generator[Executor]:
+def open_ray(request: EngineRequest) -> Generator[Executor]:
     """Connect to a cluster, or start one on this machine.
 
     Raises:

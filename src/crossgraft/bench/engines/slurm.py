@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
-from crossgraft.bench.engine import Engine, Request
+from crossgraft.bench.engine import Engine, EngineRequest
 from crossgraft.errors import MissingError, StorageError, UsageError
 from crossgraft.optional import require
 
@@ -20,7 +20,7 @@ _MINUTES = 60
 
 
 @contextmanager
-def open_slurm(request: Request) -> Generator[Executor]:
+def open_slurm(request: EngineRequest) -> Generator[Executor]:
     """Submit to the cluster that this machine is part of.
 
     Raises:
