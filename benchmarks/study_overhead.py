@@ -3,9 +3,9 @@
     OMP_NUM_THREADS=1 python benchmarks/study_overhead.py           # 10 000 jobs; two minutes
     OMP_NUM_THREADS=1 python benchmarks/study_overhead.py --smoke   # seconds
 
-CPU milliseconds per job of claiming, calling, writing its result and looking at its folder, in one process; then those of a process
-that sends its jobs to two others; and seconds of a status of all. The floor is what cannot be left out on any file system: to make a
-folder, and to write, sync and rename two small files in it.
+CPU milliseconds per job of claiming, calling, writing its result and looking at its folder, in one process; then those of a
+process that sends its jobs to two others; and seconds of a status of all. The floor is what cannot be left out on any file
+system: to make a folder, and to write, sync and rename two small files in it.
 """
 
 from __future__ import annotations

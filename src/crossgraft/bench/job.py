@@ -146,7 +146,7 @@ def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int =
 
 
 def _function_in(text: str) -> str | None:
-    """The part of an input, with commas, that would be taken for a function that builds a network: ``package.module:function``."""
+    """The part of an input, with commas, that would be taken for a function that builds a network: ``package.module:name``."""
     for part in map(str.strip, text.split(",")):
         library, _, _ = part.partition(":")
         if _FUNCTION.fullmatch(part) and library not in ("torchvision", "hf") and not library.endswith((".yaml", ".yml")):
