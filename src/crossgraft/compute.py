@@ -23,7 +23,9 @@ from crossgraft.errors import OutOfMemoryError, UsageError
 from crossgraft.repeatable import repeatable_convolutions
 
 if TYPE_CHECKING:
+    import torch
     from threadpoolctl import ThreadpoolController
+    from torch import Tensor
 
 
 def available_cores() -> int:
@@ -281,6 +283,18 @@ def resolve_device(name: str) -> str:
     if not is_here.get(device.type, False):
         raise UsageError(f"The device {name} is not available on this machine. Use --device auto or --device cpu.")
     return str(device)
+
+
+def sent(tensor: Tensor, device: str | torch.device) -> Tensor:
+    """``tensor`` on ``device``. From main memory to a GPU it goes through pinned memory, and nobody waits for it to arrive.
+
+    A copy that is asked for in the plain way waits until the GPU has done all that was asked for before.
+    """
+    kind = str(device).partition(":")[0]
+    if kind in ("cpu", "mps"):  # Apple's GPUs read memory that may have changed by then
+        return tensor.to(device)
+    pinned = tensor.pin_memory() if kind == "cuda" and tensor.device.type == "cpu" else tensor
+    return pinned.to(device, non_blocking=True)
 
 
 @dataclass

@@ -14,6 +14,9 @@ from torch import Tensor, nn
 
 from crossgraft.models.classifier import Classifier
 
+LOOK_EVERY_STEPS = 16
+"""On a GPU numbers of a step are looked at this often, of all steps since then at once: whoever looks waits for the GPU."""
+
 UnitImages = Float[Tensor, "batch channels height width"]
 """Resized images with values in [0, 1], before mean and standard deviation are applied."""
 

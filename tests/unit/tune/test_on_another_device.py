@@ -1,27 +1,40 @@
 """What a GPU would refuse or wait for, on a device that is none: nothing of the CPU meets something of the device."""
 
+import json
+from contextlib import nullcontext
+
 import pytest
 import torch
+from safetensors import safe_open
 
+from crossgraft.errors import DivergedError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import memory_format
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.augmentations import Light, Thesis
 from crossgraft.tune.batch_transforms import CutMix, LabelSmoothing, Mixup
+from crossgraft.tune.engine.checkpoint import FILE_NAME, read_checkpoint
+from crossgraft.tune.engine.gradient_norms import GradientLog
+from crossgraft.tune.engine.optimizers import make_optimizer
+from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.step import Network, StepTerms, TrainingStep, apply_modes, apply_selection, look_at
 from crossgraft.tune.measuring.drift import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
+from crossgraft.tune.protocols import attach
 from crossgraft.tune.regularizers import BSS, DELTA, HCS, L2SP, RepSim, SelfIdentityMapping
-from support.pretend_device import DEVICE, on_host, pretend_device
+from support.pretend_device import DEVICE, fabric_of_device, on_host, pretend_device
 from support.training import (
+    SpreadOfAll,
     build_classifier,
     build_data,
     build_feed,
     everything,
     only_head,
+    same_bits,
     train_one,
     with_adaptformer,
     with_lora,
-)  # fmt: skip
+)
 
 FEEDS = {
     "plain": {},
@@ -107,3 +120,86 @@ def test_a_regularizer_is_where_the_network_is(monkeypatch, regularizer):
 )
 def test_every_way_to_train(monkeypatch, network, selection, settings):
     assert_same_anywhere(monkeypatch, network=network, selection=selection, **settings)
+
+
+WAITS = {"bss", "procrustes", "repsim of covariances", "repsim of all images"}
+"""Decompose a matrix in each step, or turn one until it is orthogonal."""
+
+
+def made_step(network, regularizers, **settings):
+    """A step of ``network`` on the device."""
+    settings = TrainerSettings(**{"device": "cpu", "batch_size": 7, **settings})
+    fabric, classifier = fabric_of_device(), build_classifier(network).to(DEVICE)
+    for regularizer in regularizers:
+        attach(regularizer, classifier)
+    selection = everything(classifier)
+    apply_selection(classifier, selection)
+    apply_modes(classifier, selection)
+    named = make_optimizer(classifier, selection, regularizers, settings)
+    module, optimizer = fabric.setup(Network(classifier, regularizers), named.optimizer)
+    gradients = GradientLog(classifier, selection)
+    parts = {"named": named, "classifier": classifier, "loss": CrossEntropy(), "regularizers": regularizers}
+    return TrainingStep(fabric, module, optimizer, settings=settings, before_update=lambda: gradients.add(1.0), **parts)
+
+
+@pytest.mark.parametrize("regularizer", [None, *(name for name in REGULARIZERS if name not in WAITS)])
+def test_no_step_waits_for_the_device(monkeypatch, regularizer):
+    with pretend_device(monkeypatch) as waits:
+        step = made_step("dropout", [REGULARIZERS[regularizer]()] if regularizer else [], clip_norm=1.0)
+        batch = next(feed_of(DEVICE, "plain").batches(0))
+        step.run(batch, 0)
+        waits.clear()
+        made = [step.run(batch, number) for number in (1, 2)]
+        assert waits == []
+        look_at(made)
+        assert [each.partition(" at ")[0] for each in waits] == ["tolist"]
+        assert made[0]["loss"] > 0 < made[1]["loss"]
+
+
+class BrokenFrom(SpreadOfAll):
+    """Not finite from one step on."""
+
+    def loss(self, context):
+        value = float("nan") if context.step >= 4 else 0.0
+        return {"broken": context.logits.sum() * value}
+
+
+@pytest.mark.parametrize("settings", [{}, {"checkpoint_every_steps": 1}])
+def test_nothing_is_kept_of_a_step_that_was_not_finite_and_it_is_named(monkeypatch, tmp_path, settings):
+    kept = tmp_path / "here", tmp_path / "there"
+    messages, reports = [], []
+    for device, folder in (("cpu", kept[0]), (DEVICE, kept[1])):
+        with pretend_device(monkeypatch) if device == DEVICE else nullcontext():
+            said = {"feed": feed_of(device, "plain"), "evaluate": evaluation_of(device, "cnn"), "checkpoint_folder": folder}
+            said |= {"regularizers": [BrokenFrom()], "on_step": lambda report: reports.append(report.step)}
+            with pytest.raises(DivergedError) as raised:
+                train_one("cnn", **said, **settings)
+        messages.append(str(raised.value))
+    assert "step 4: pull/broken is nan" in messages[0] and messages[0] == messages[1]
+    here, there = (read_checkpoint(folder, json_of(folder)) for folder in kept)
+    assert here.position["progress"]["step"] == there.position["progress"]["step"] == (1 if settings else 0)
+    assert all(torch.equal(here.tensors[name], there.tensors[name]) for name in here.tensors)
+    assert reports[:4] == [1, 2, 3, 4] and reports[4:7] == [1, 2, 3]
+
+
+def json_of(folder):
+    """The configuration that the checkpoint in ``folder`` says it is of."""
+    with safe_open(folder / FILE_NAME, framework="pt") as file:
+        return json.loads(file.metadata()["state"])["configuration"]
+
+
+def test_the_first_of_many_steps_is_named_whatever_happens_after_it():
+    names, bad = ["loss", "task"], torch.tensor([1.0, float("nan")])
+    made = [StepTerms(number, names, bad if number > 6 else torch.ones(2)) for number in range(5, 9)]
+    with pytest.raises(DivergedError, match="step 7: task is nan"):
+        look_at(made)
+    made[0].also_finite("norm of the gradient", torch.tensor(float("inf")))
+    with pytest.raises(DivergedError, match="step 5: norm of the gradient is inf"):
+        look_at(made)
+
+
+@pytest.mark.parametrize("every", [1, 5, 100])
+def test_looking_more_or_less_often_changes_nothing(every):
+    (one, first), (other, second) = (train_one(look_every_steps=number, epochs=2) for number in (None, every))
+    assert same_bits(one, other)
+    assert [row.terms for row in first.history] == [row.terms for row in second.history]

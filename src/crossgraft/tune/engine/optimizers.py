@@ -240,5 +240,5 @@ def _build(groups: list[dict[str, Any]], settings: TrainerSettings) -> Optimizer
 
 
 def all_finite(parameters: Mapping[str, nn.Parameter]) -> bool:
-    """Whether no parameter holds nan or infinity."""
-    return all(bool(torch.isfinite(parameter).all()) for parameter in parameters.values())
+    """Whether no parameter holds nan or infinity; asks the device once."""
+    return not parameters or bool(torch.stack([torch.isfinite(parameter).all() for parameter in parameters.values()]).all())

@@ -315,5 +315,6 @@ def _of_one_epoch(settings: TrainerSettings) -> TrainerSettings:
         min_epochs=1,
         head_first=False,
         checkpoint_every_steps=None,
+        look_every_steps=1,
         num_processes=1,
     )
