@@ -16,16 +16,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TypeVar
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.compute import is_out_of_memory
-from crossgraft.data.transforms import prepare_batch
+from crossgraft.data.transforms import prepare_resized
 from crossgraft.errors import OutOfMemoryError
+from crossgraft.features.images import ImageSource as ImageSource
+from crossgraft.features.images import resized
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.taps import Tap as Tap
 from crossgraft.models.taps import Taps as Taps
@@ -34,26 +35,6 @@ from crossgraft.progress import Reporter
 from crossgraft.types import Preprocessing
 
 Images = Float[Tensor, "_ channels height width"]
-
-
-@runtime_checkable
-class ImageSource(Protocol):
-    """What extraction asks of a data set; ``crossgraft.data.Dataset`` is one."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes with any pixel and with the order."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def read(self, index: int, /) -> np.ndarray:
-        """One image (H, W, C)."""
-        ...
-
-    def image_name(self, index: int, /) -> str:
-        """For messages."""
-        ...
 
 
 @dataclass(eq=False)
@@ -95,7 +76,7 @@ class BatchLoader:
 
     def load(self, rows: range) -> Images:
         """Read and prepare the images of ``rows``."""
-        return prepare_batch([self.dataset.read(row) for row in rows], self.preprocessing)
+        return prepare_resized([resized(self.dataset, row, self.preprocessing) for row in rows], self.preprocessing)
 
     def shrink(self, error: BaseException) -> None:
         """Halve the batch after ``error``, and say so.

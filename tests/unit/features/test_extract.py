@@ -15,7 +15,7 @@ import torch
 from safetensors.numpy import load_file
 
 from crossgraft.compute import limit_threads
-from crossgraft.data.transforms import prepare_batch
+from crossgraft.data.transforms import prepare_batch, prepare_resized
 from crossgraft.errors import DataError, OutOfMemoryError, StorageError, UsageError
 from crossgraft.features import extract, extract_features
 from crossgraft.features import extract as cost
@@ -276,9 +276,9 @@ def test_out_of_memory_while_preparing_images(tmp_path, monkeypatch, capsys):
     def limited(images, preprocessing):
         if len(images) > 2:
             raise MemoryError
-        return prepare_batch(images, preprocessing)
+        return prepare_resized(images, preprocessing)
 
-    monkeypatch.setattr("crossgraft.features.passes.prepare_batch", limited)
+    monkeypatch.setattr("crossgraft.features.passes.prepare_resized", limited)
     images, backbone = Images(), make_backbone()
     found = extract_into(tmp_path, images, backbone, reporter=Reporter())
     np.testing.assert_allclose(found.features, direct(images, backbone)[0], rtol=1e-6, atol=1e-6)
