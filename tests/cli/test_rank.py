@@ -118,7 +118,7 @@ def test_images_are_decoded_once_for_all_models_after_they_were_opened(workspace
     monkeypatch.setattr(_image_files, "decode_file", decode)
     if not are_kept:  # as where images are too many for the memory
         monkeypatch.setattr(listing, "inspect_images", partial(inspect_images, kept_bytes=0))
-    assert crossgraft("rank", "images", *FLAGS, "--out", "run", "--cache-dir", "fresh").code == 0
+    assert crossgraft("rank", "images", *FLAGS, "--quiet", "--no-images", "--out", "run", "--cache-dir", "fresh").code == 0
     assert len(counted) == 16 and set(counted.values()) == {1 if are_kept else 2}
     assert not [path for path in (workspace / "fresh").iterdir() if path.is_file()]
 

@@ -36,11 +36,20 @@ def prepare_batch(
 
 
 def prepare_resized(
-    images: Sequence[np.ndarray], preprocessing: Preprocessing
+    images: Sequence[np.ndarray], preprocessing: Preprocessing, *, device: str = "cpu"
 ) -> Float32[Tensor, "num_images channels height width"]:
-    """The rest of ``prepare_batch``, of images from ``resize_image``."""
+    """The rest of ``prepare_batch``, of images from ``resize_image``.
+
+    Args:
+        images: At the size of the input.
+        preprocessing: Channels, mean and standard deviation.
+        device: Where they are normalised; they go there as they are, 8 bits as 8 bits, which is a quarter of the way.
+    """
     # A batch of grey images stays grey until it is normalised: a third of the work.
-    levels = torch.from_numpy(stack_resized(images)).permute(0, 3, 1, 2)
+    levels = torch.from_numpy(stack_resized(images))
+    if device.startswith("cuda"):
+        levels = levels.pin_memory()  # so that the copy does not wait for the host
+    levels = levels.to(device, non_blocking=True).permute(0, 3, 1, 2)
     return normalise_images(levels, preprocessing, full_range=255 if levels.dtype == torch.uint8 else 1)
 
 
