@@ -285,6 +285,13 @@ def resolve_device(name: str) -> str:
     return str(device)
 
 
+def free_device_memory(device: str | torch.device) -> int:
+    """Bytes that are free on ``device``, whoever else uses it; main memory where it has none of its own."""
+    import torch
+
+    return torch.cuda.mem_get_info(device)[0] if str(device).startswith("cuda") else available_memory()
+
+
 def sent(tensor: Tensor, device: str | torch.device) -> Tensor:
     """``tensor`` on ``device``. From main memory to a GPU it goes through pinned memory, and nobody waits for it to arrive.
 

@@ -15,6 +15,8 @@ from lightning_fabric.strategies.single_device import SingleDeviceStrategy
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from torch.utils._pytree import tree_flatten, tree_map
 
+from crossgraft.tune.engine import launch
+
 DEVICE = "lazy:0"  # torch's own name of a device that autograd treats like the CPU, and that has no operations here
 _VALUES_DECIDE = {"nonzero", "_unique2", "unique_dim", "masked_select", "equal", "is_nonzero", "_linalg_svd", "_linalg_eigh"}
 _HOST_INDEX_IS_FINE = {"index", "index_put_", "_index_put_impl_"}
@@ -132,7 +134,7 @@ class _Accelerator(CPUAccelerator):
 def fabric_of_device():
     """As ``make_fabric`` gives it."""
     strategy = SingleDeviceStrategy(device=torch.device(DEVICE), accelerator=_Accelerator())
-    fabric = Fabric(strategy=strategy)
+    fabric = Fabric(strategy=strategy, plugins=[launch._OurProcesses(0, 1, 0)])
     fabric.launch()
     return fabric
 

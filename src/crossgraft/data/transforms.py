@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float32, Shaped
 from torch import Tensor
 
+from crossgraft.compute import sent
 from crossgraft.data.resizing import resize_image, stack_resized
 from crossgraft.errors import UsageError
 from crossgraft.types import Preprocessing
@@ -46,10 +47,7 @@ def prepare_resized(
         device: Where they are normalised; they go there as they are, 8 bits as 8 bits, which is a quarter of the way.
     """
     # A batch of grey images stays grey until it is normalised: a third of the work.
-    levels = torch.from_numpy(stack_resized(images))
-    if device.startswith("cuda"):
-        levels = levels.pin_memory()  # so that the copy does not wait for the host
-    levels = levels.to(device, non_blocking=True).permute(0, 3, 1, 2)
+    levels = sent(torch.from_numpy(stack_resized(images)), device).permute(0, 3, 1, 2)
     return normalise_images(levels, preprocessing, full_range=255 if levels.dtype == torch.uint8 else 1)
 
 
@@ -63,8 +61,7 @@ def normalise_images(
         preprocessing: Channels, mean and standard deviation.
         full_range: 255 for samples of 8 bits, else 1.
     """
-    mean = torch.tensor(preprocessing.mean, device=images.device).view(1, -1, 1, 1)
-    std = torch.tensor(preprocessing.std, device=images.device).view(1, -1, 1, 1)
+    mean, std = (sent(torch.tensor(of), images.device).view(1, -1, 1, 1) for of in (preprocessing.mean, preprocessing.std))
     shape = (len(images), preprocessing.channels, *images.shape[2:])
     inputs = torch.empty(shape, device=images.device)
     inputs.copy_(images.expand_as(inputs))

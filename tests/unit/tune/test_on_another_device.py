@@ -11,19 +11,22 @@ from crossgraft.errors import DivergedError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import memory_format
 from crossgraft.tasks import MultiClassTask
-from crossgraft.tune.augmentations import Light, Thesis
+from crossgraft.tune.augmentations import Light, NoAugmentation, Thesis
 from crossgraft.tune.batch_transforms import CutMix, LabelSmoothing, Mixup
 from crossgraft.tune.engine.checkpoint import FILE_NAME, read_checkpoint
 from crossgraft.tune.engine.gradient_norms import GradientLog
 from crossgraft.tune.engine.optimizers import make_optimizer
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import Network, StepTerms, TrainingStep, apply_modes, apply_selection, look_at
+from crossgraft.tune.feed import batches
+from crossgraft.tune.feed import images as feed_images
 from crossgraft.tune.measuring.drift import PretrainedFeatures
 from crossgraft.tune.measuring.selection_metrics import SelectionMetrics
 from crossgraft.tune.protocols import attach
 from crossgraft.tune.regularizers import BSS, DELTA, HCS, L2SP, RepSim, SelfIdentityMapping
 from support.pretend_device import DEVICE, fabric_of_device, on_host, pretend_device
 from support.training import (
+    SIZE,
     SpreadOfAll,
     build_classifier,
     build_data,
@@ -153,7 +156,7 @@ def test_no_step_waits_for_the_device(monkeypatch, regularizer):
         assert waits == []
         look_at(made)
         assert [each.partition(" at ")[0] for each in waits] == ["tolist"]
-        assert made[0]["loss"] > 0 < made[1]["loss"]
+        assert made[0].numbers["loss"] > 0 < made[1].numbers["loss"]
 
 
 class BrokenFrom(SpreadOfAll):
@@ -203,3 +206,68 @@ def test_looking_more_or_less_often_changes_nothing(every):
     (one, first), (other, second) = (train_one(look_every_steps=number, epochs=2) for number in (None, every))
     assert same_bits(one, other)
     assert [row.terms for row in first.history] == [row.terms for row in second.history]
+
+
+class Dimmed:
+    """An augmentation of another package, which draws while it works."""
+
+    flip = True
+
+    def __call__(self, images, generator):
+        return images * torch.rand(len(images), 1, 1, 1, generator=generator).to(images.device)
+
+
+AUGMENTATIONS = {"none": NoAugmentation(), "light": Light(), "3": Thesis(3), "4": Thesis(4), "6": Thesis(6), "other": Dimmed()}
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_a_batch_that_is_made_at_once_is_that_of_the_cpu(monkeypatch, name):
+    """More images than a CPU takes at a time, and the same numbers drawn."""
+    rows = torch.randperm(40, generator=torch.Generator().manual_seed(1))
+    said = {"count": 40, "augmentation": AUGMENTATIONS[name], "transforms": (Mixup(), CutMix())}
+    expected = build_feed(**said).make(3, 1, rows)
+    with pretend_device(monkeypatch):
+        feed = build_feed(**said)
+        feed.device = DEVICE
+        found = feed.make(3, 1, rows)
+    assert torch.equal(on_host(found.images), expected.images)
+    assert torch.equal(on_host(found.targets), expected.targets)
+
+
+@pytest.mark.parametrize("name", ["none", "light", "3", "4"])  # torchvision sends constants of chapter 6 each time
+def test_making_batches_of_images_on_the_device_waits_for_nothing(monkeypatch, name):
+    with pretend_device(monkeypatch) as waits:
+        feed = build_feed(augmentation=AUGMENTATIONS[name], transforms=(Mixup(), CutMix(), LabelSmoothing()))
+        feed.device = DEVICE
+        first = [batch.images for batch in feed.batches(0)]
+        assert feed.images.are_all_on(DEVICE)
+        monkeypatch.setattr(feed.images, "_levels", None)  # nothing is read from the host any more
+        monkeypatch.setattr(batches, "ThreadPoolExecutor", None)  # so that there is nothing to wait for in a thread
+        waits.clear()
+        again = [batch.images for batch in feed.batches(0)]
+        assert waits == []
+        assert all(torch.equal(on_host(one), on_host(other)) for one, other in zip(first, again, strict=True))
+
+
+def test_images_that_do_not_fit_go_there_each_time(monkeypatch):
+    monkeypatch.setattr(feed_images, "free_device_memory", lambda _: 1000)
+    expected = [batch.images for batch in build_feed().batches(0)]
+    with pretend_device(monkeypatch) as waits:
+        feed = feed_of(DEVICE, "plain")
+        for _ in range(2):
+            found = [batch.images for batch in feed.batches(0)]
+            assert all(torch.equal(on_host(one), other) for one, other in zip(found, expected, strict=True))
+        assert not feed.images.are_all_on(DEVICE) and waits == []
+
+
+def test_where_another_program_takes_the_memory_images_stay_on_the_host(monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with pretend_device(monkeypatch):
+        feed = feed_of(DEVICE, "plain")
+        with monkeypatch.context() as patched:
+            patched.setattr(feed_images.torch, "empty", full)
+            feed.images._resident = feed_images._Resident.made((22, 3, SIZE, SIZE), torch.uint8, DEVICE)
+        found = next(feed.batches(0)).images
+    assert torch.equal(on_host(found), next(build_feed().batches(0)).images)

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from crossgraft.compute import sent
 from crossgraft.features.passes import collect, run_pass
 from crossgraft.models.classifier import Classifier, ClassifierOutput
 from crossgraft.tune.engine.contract import Feed
@@ -34,7 +35,7 @@ class FeatureFeed:
 
     def __init__(self, feed: BatchMaker, features: Float[Tensor, "num_samples num_features"]) -> None:
         self._feed = feed
-        self._features = features
+        self._features = sent(features, feed.device)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -44,7 +45,8 @@ class FeatureFeed:
     def batches(self, epoch: int, *, start: int = 0) -> Iterator[FeatureBatch]:
         """The batches of ``epoch`` from number ``start`` on."""
         for rows in self._feed.plan.epoch(epoch)[start:]:
-            yield FeatureBatch(rows, self._features[rows][:, :, None, None], self._feed.targets[rows])
+            features = self._features.index_select(0, sent(rows, self._feed.device))
+            yield FeatureBatch(rows, features[:, :, None, None], self._feed.targets[rows])
 
 
 class HeadOnly(nn.Module):

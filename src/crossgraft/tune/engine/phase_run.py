@@ -228,7 +228,7 @@ class PhaseRun:
             self._begun_step = step
         try:
             terms = self.training_step.run(batch, step)
-        except (DivergedError, torch.linalg.LinAlgError):
+        except (DivergedError, RuntimeError):
             self._look()  # what was not finite in an earlier step is the reason
             raise
         progress.step += 1
@@ -248,7 +248,7 @@ class PhaseRun:
         if self.gradients is not None:
             self.gradients.look()
         for each in made:
-            for name, value in each.terms.items():
+            for name, value in each.terms.numbers.items():
                 self.progress.sums[name] = self.progress.sums.get(name, 0.0) + value * each.num_images
             self._report(each)
 
@@ -270,7 +270,7 @@ class PhaseRun:
                 epoch=self.progress.epoch,
                 step=step + 1,
                 total_steps=self.schedule.total_steps,
-                terms=dict(made.terms),
+                terms=made.terms.numbers,
                 learning_rate=made.learning_rate,
                 images_per_second=self._images_seen / seconds,
                 seconds_left=left * seconds / (step + 1 - self._begun_step),

@@ -192,8 +192,8 @@ class _Part:
     term_weight: float  # of a regulariser's term; all parts of all processes together have 1
 
 
-class StepTerms(Mapping[str, float]):
-    """Terms of one step by name; whoever reads the first one waits for the device, ``look_at`` for many steps at once.
+class StepTerms:
+    """Terms of one step by name; whoever asks for ``numbers`` waits for the device, ``look_at`` does for many steps at once.
 
     Attributes:
         step: Number of the step.
@@ -209,17 +209,13 @@ class StepTerms(Mapping[str, float]):
         """Something that is no term, and has to be finite all the same."""
         self._to_be_finite[name] = value
 
-    def __getitem__(self, name: str) -> float:
+    @property
+    def numbers(self) -> dict[str, float]:
+        """All terms; a ``DivergedError`` where one is not finite."""
         if self._numbers is None:
             look_at([self])
         assert self._numbers is not None
-        return self._numbers[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+        return self._numbers
 
 
 def look_at(steps: Sequence[StepTerms]) -> None:

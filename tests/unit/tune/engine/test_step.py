@@ -55,7 +55,7 @@ def the_batch(size=7):
 
 def test_a_step_of_plain_descent_by_hand():
     start, (classifier, step) = build_classifier("plain").double(), build(loss=Focal(2.0))
-    terms = step.run(the_batch(), 0)
+    terms = step.run(the_batch(), 0).numbers
     loss = Focal(2.0)(start(the_batch().images), the_batch().targets).mean()
     loss.backward()
     with torch.no_grad():
@@ -68,9 +68,9 @@ def test_a_step_of_plain_descent_by_hand():
 @pytest.mark.parametrize("accumulate", [2, 3, 7, 50])
 def test_parts_give_the_gradient_of_the_whole_batch(accumulate):
     whole, step = build(regularizers=[HalfTask()])
-    expected = [step.run(the_batch(), k) for k in range(3)]
+    expected = [step.run(the_batch(), k).numbers for k in range(3)]
     parted, step = build(regularizers=[HalfTask()], accumulate=accumulate)
-    found = [step.run(the_batch(), k) for k in range(3)]
+    found = [step.run(the_batch(), k).numbers for k in range(3)]
     assert largest_difference(whole, parted) < 1e-12
     for one, other in zip(expected, found, strict=True):
         assert one == pytest.approx(other, abs=1e-12)
@@ -79,7 +79,7 @@ def test_parts_give_the_gradient_of_the_whole_batch(accumulate):
 
 def test_terms_are_named_and_add_up():
     _, step = build(regularizers=[HalfTask()])
-    terms = step.run(the_batch(), 0)
+    terms = step.run(the_batch(), 0).numbers
     assert list(terms) == ["loss", "task", "pull/distance", "pull/factor", "pull/spread"]
     assert terms["loss"] == pytest.approx(0.25 * terms["task"] + terms["pull/factor"] + terms["pull/spread"], abs=1e-12)
 
@@ -117,7 +117,7 @@ def test_weights_of_the_task_are_multiplied():
         task_weight = 0.1
 
     _, step = build(regularizers=[HalfTask(), Tenth()])
-    terms = step.run(the_batch(), 0)
+    terms = step.run(the_batch(), 0).numbers
     rest = sum(value for name, value in terms.items() if "/" in name)
     assert terms["loss"] == pytest.approx(0.025 * terms["task"] + rest, abs=1e-12)
 
@@ -200,7 +200,7 @@ def test_mixed_precision_computes_in_bfloat16_and_keeps_float32_weights():
     classifier.float()
     seen = []
     classifier.body.block.register_forward_hook(lambda _m, _i, output: seen.append(output.dtype))
-    terms = step.run(the_batch(), 0)
+    terms = step.run(the_batch(), 0).numbers
     assert seen == [torch.bfloat16]
     assert classifier.head.weight.dtype == torch.float32 and math.isfinite(terms["loss"])
 
