@@ -259,6 +259,17 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(phrase in text for phrase in phrases)
 
 
+def return_cached_memory() -> None:
+    """Give a GPU back what torch keeps of its memory for later, after an allocation that failed."""
+    import torch
+
+    gc.collect()  # a traceback may have kept what did not fit alive
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    elif torch.backends.mps.is_available():
+        torch.mps.empty_cache()
+
+
 def resolve_device(name: str) -> str:
     """Turn ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps`` into a device that exists here.
 

@@ -145,12 +145,12 @@ def pretend_device(monkeypatch):
     from crossgraft.tune.engine import trainer
     from crossgraft.tune.feed import batches
 
-    executor, autocast = batches.ThreadPoolExecutor, torch.autocast
-    monkeypatch.setattr(torch, "autocast", lambda kind, **options: autocast("cpu" if kind == "lazy" else kind, **options))
-    monkeypatch.setattr(trainer, "make_fabric", lambda *_, **__: fabric_of_device())
-    monkeypatch.setattr(
-        batches, "ThreadPoolExecutor", lambda **options: executor(**options, initializer=lambda: _Mode().__enter__())
-    )
-    _waits.clear()
-    with _Mode():
+    with monkeypatch.context() as patched, _Mode():
+        executor, autocast = batches.ThreadPoolExecutor, torch.autocast
+        patched.setattr(torch, "autocast", lambda kind, **options: autocast("cpu" if kind == "lazy" else kind, **options))
+        patched.setattr(trainer, "make_fabric", lambda *_, **__: fabric_of_device())
+        patched.setattr(
+            batches, "ThreadPoolExecutor", lambda **options: executor(**options, initializer=lambda: _Mode().__enter__())
+        )
+        _waits.clear()
         yield _waits

@@ -7,12 +7,14 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from crossgraft.errors import DivergedError
+from crossgraft.errors import CrossgraftWarning, DeviceLostError, DivergedError, OutOfMemoryError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import memory_format
+from crossgraft.running.jobs import Job, Work, run_jobs
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.augmentations import Light, NoAugmentation, Thesis
 from crossgraft.tune.batch_transforms import CutMix, LabelSmoothing, Mixup
+from crossgraft.tune.engine.cached_features import features_of, in_batches_that_fit
 from crossgraft.tune.engine.checkpoint import FILE_NAME, read_checkpoint
 from crossgraft.tune.engine.gradient_norms import GradientLog
 from crossgraft.tune.engine.optimizers import make_optimizer
@@ -271,3 +273,74 @@ def test_where_another_program_takes_the_memory_images_stay_on_the_host(monkeypa
             feed.images._resident = feed_images._Resident.made((22, 3, SIZE, SIZE), torch.uint8, DEVICE)
         found = next(feed.batches(0)).images
     assert torch.equal(on_host(found), next(build_feed().batches(0)).images)
+
+
+class Failing(SpreadOfAll):
+    """The device fails in a step, as a full card and a lost one say it."""
+
+    def __init__(self, error, at=1):
+        super().__init__()
+        self.error, self.at = error, at
+
+    def loss(self, context):
+        if context.step >= self.at:
+            raise self.error
+        return super().loss(context)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), OutOfMemoryError, "One step of 7 images does not fit .* --accumulate"),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), DeviceLostError, "the same command goes on"),
+        (RuntimeError("CUDA error: device-side assert triggered"), DeviceLostError, "--device cpu"),
+    ],
+)
+def test_a_device_that_fails_is_named_and_the_training_goes_on_later(monkeypatch, tmp_path, error, kind, said):
+    settings = {"epochs": 3, "checkpoint_folder": tmp_path, "configuration": {}}
+    whole, _ = train_one("plain", regularizers=[SpreadOfAll()], epochs=3)
+    with pretend_device(monkeypatch), pytest.raises(kind, match=said):
+        train_one("plain", feed=feed_of(DEVICE, "plain"), regularizers=[Failing(error, at=5)], **settings)
+    monkeypatch.setattr(Failing, "__repr__", lambda _: repr(SpreadOfAll()))
+    resumed, result = train_one("plain", regularizers=[Failing(None, at=99)], **settings)
+    assert result.resumed and same_bits(resumed, whole)
+
+
+def test_a_lost_device_is_no_fault_of_one_training(monkeypatch):
+    """Of several, the others would fail as well, and a page of what is left would be written."""
+
+    class Trainings(Work):
+        def job(self, spec):
+            return Job(spec, spec, spec)
+
+        def do(self, job):
+            raise DeviceLostError("gone")
+
+    with pytest.raises(DeviceLostError):
+        run_jobs([Job(name, name, name) for name in "ab"], Trainings(), keep_going=True)
+
+
+def test_a_full_card_sees_smaller_batches_between_epochs(monkeypatch):
+    images, _ = build_data(24)
+    classifier, sizes = build_classifier("plain").eval(), []
+    expected = features_of(classifier, images, batch_size=3, device="cpu")
+
+    def features(batch, plain=classifier.features):
+        sizes.append(len(batch))
+        if len(batch) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return plain(batch)
+
+    monkeypatch.setattr(classifier, "features", features)
+    with pytest.warns(CrossgraftWarning, match="looking at batches of") as said:
+        found = features_of(classifier, images, batch_size=12, device="cpu")
+    assert [str(each.message)[-10:] for each in said] == [" 6 images.", " 3 images."]
+    assert sizes[:3] == [12, 6, 3] and torch.equal(found, expected)
+
+
+def test_not_even_one_image_fits(monkeypatch):
+    def full(_):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with pytest.raises(OutOfMemoryError, match="single image between two epochs"), pytest.warns(CrossgraftWarning):
+        in_batches_that_fit(full, 4)

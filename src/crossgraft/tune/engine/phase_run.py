@@ -12,6 +12,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from crossgraft.compute import is_out_of_memory
 from crossgraft.errors import DivergedError
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.engine.cached_features import FeatureFeed, HeadOnly, features_of, shows_plain_images
@@ -228,8 +229,11 @@ class PhaseRun:
             self._begun_step = step
         try:
             terms = self.training_step.run(batch, step)
-        except (DivergedError, RuntimeError):
-            self._look()  # what was not finite in an earlier step is the reason
+        except (RuntimeError, MemoryError) as error:
+            if is_out_of_memory(error):
+                raise self.phase.settings.no_memory from error
+            if isinstance(error, DivergedError | torch.linalg.LinAlgError):  # pyright: ignore[reportPrivateImportUsage]
+                self._look()  # what was not finite in an earlier step is the reason
             raise
         progress.step += 1
         progress.images += len(batch.rows)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, get_args
 
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.options._option import Options, option, options, options_of
 
 OptimizerName = Literal["adamw", "sgd"]
@@ -222,6 +222,14 @@ class TrainerSettings(TrainingSteps):
             raise UsageError("learning_rate must be larger than 0: at 0 nothing is learned.")
         if self.layer_decay == 0:
             raise UsageError("layer_decay must be larger than 0: at 0 only the head would learn (--method linear).")
+
+    @property
+    def no_memory(self) -> OutOfMemoryError:
+        """The error for a step that does not fit."""
+        return OutOfMemoryError(
+            f"One step of {self.batch_size} images does not fit into the memory of {self.device}. Use a smaller "
+            "--batch-size, a smaller --image-size, or cut batches into micro-batches with --accumulate."
+        )
 
     @property
     def decisive(self) -> dict[str, object]:

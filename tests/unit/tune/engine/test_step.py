@@ -87,7 +87,7 @@ def test_terms_are_named_and_add_up():
 @pytest.mark.parametrize(("rank", "counts"), [(0, 1), (1, 0)])
 def test_a_process_without_a_share_looks_at_an_image_that_counts_nothing(rank, counts):
     _, step = build()
-    step.fabric = SimpleNamespace(world_size=2, global_rank=rank, to_device=lambda tensor: tensor)
+    step.fabric = SimpleNamespace(world_size=2, global_rank=rank, device=torch.device("cpu"))
     (part,) = step._parts(the_batch(1))
     assert len(part.images) == part.num_images_of_all == 1
     assert (part.num_images, part.image_weight, part.term_weight) == (counts, counts, counts)
@@ -100,7 +100,7 @@ def test_the_same_images_belong_together_whatever_the_number_of_processes(accumu
 
     def parts(world, rank):
         _, step = build(accumulate=accumulate)
-        step.fabric = SimpleNamespace(world_size=world, global_rank=rank, to_device=lambda tensor: tensor)
+        step.fabric = SimpleNamespace(world_size=world, global_rank=rank, device=torch.device("cpu"))
         return step._parts(the_batch())
 
     for whole, *shares in zip(parts(1, 0), *(parts(world, rank) for rank in range(world)), strict=True):
