@@ -136,7 +136,8 @@ class GradientLog:
 
     @property
     def norms(self) -> GradientNorms:
-        """What was looked at so far."""
+        """What was noted so far."""
+        self.look()
         return GradientNorms(tuple(self._parameters), np.array(self._steps).reshape(-1, len(self._parameters)))
 
     def add(self, scale: float | Tensor) -> None:
