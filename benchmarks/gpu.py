@@ -132,8 +132,6 @@ class Bench:
         for name in self.size.looked_at:
             backbone = self._backbone(name, self.size.pixels)
             floors = [self._floor_of_looking(backbone.module, images, bf16=bf16) for bf16 in (False, True)]
-                len(images) / self._second(lambda: plain_look(backbone.module, images, bf16=bf16)) for bf16 in (False, True)
-            ]  # noqa: B023
             number = iter(range(10))
 
             def look() -> None:

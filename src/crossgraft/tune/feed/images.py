@@ -23,7 +23,7 @@ from crossgraft.types import Preprocessing
 MEMORY_LIMIT_BYTES = 2 << 30
 """Resized images may take this much memory; a larger set is decoded again whenever a row is read."""
 DEVICE_SHARE = 0.25
-"""Of the memory that is free on a GPU when training begins: resized images stay there if they take no more."""
+"""Share of the free memory of a GPU, when training begins, that resized images may take there."""
 
 _WHITE_8_BIT = 255
 
@@ -33,7 +33,7 @@ class _Resident:
     """Images on a GPU.
 
     Attributes:
-        device: Which one.
+        device: Name of the GPU.
         images: Place for all of them; None where they do not fit.
         is_there: Whether each image is in its place; on the CPU.
     """
