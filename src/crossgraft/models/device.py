@@ -50,7 +50,12 @@ def explain_lost_device(device: str) -> Generator[None]:
         yield
     except RuntimeError as error:
         text = " ".join(str(error).split())
-        if device.startswith("cpu") or is_out_of_memory(error) or not any(sign in text for sign in _LOST):
+        if (
+            isinstance(error, DeviceLostError)
+            or device.startswith("cpu")
+            or is_out_of_memory(error)
+            or not any(sign in text for sign in _LOST)
+        ):
             raise
         reason = text.partition(". ")[0].partition(" CUDA kernel errors")[0].rstrip(".")
         raise DeviceLostError(

@@ -10,6 +10,7 @@ from safetensors import safe_open
 from crossgraft.errors import CrossgraftWarning, DeviceLostError, DivergedError, OutOfMemoryError
 from crossgraft.losses import CrossEntropy
 from crossgraft.models import memory_format
+from crossgraft.models.device import explain_lost_device
 from crossgraft.running.jobs import Job, Work, run_jobs
 from crossgraft.tasks import MultiClassTask
 from crossgraft.tune.augmentations import Light, NoAugmentation, Thesis
@@ -63,7 +64,7 @@ REGULARIZERS = {
 @pytest.fixture(autouse=True)
 def the_usual_order(monkeypatch):
     """Channels last is for CPUs, and rounds otherwise."""
-    monkeypatch.setattr(memory_format, "_gains", lambda _: False)
+    monkeypatch.setattr(memory_format, "_gains", lambda *_: False)
 
 
 def feed_of(device, name):
@@ -288,6 +289,21 @@ class Failing(SpreadOfAll):
         return super().loss(context)
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_lost_device_is_told_once(layers):
+    """A training is inside a command, and both explain it."""
+
+    def fail(inside):
+        with explain_lost_device("cuda"):
+            if inside:
+                fail(inside - 1)
+            raise RuntimeError("CUDA error: unspecified launch failure")
+
+    with pytest.raises(DeviceLostError) as raised:
+        fail(layers - 1)
+    assert str(raised.value).count("failed in mid-run") == 1
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "said"),
     [
@@ -344,3 +360,16 @@ def test_not_even_one_image_fits(monkeypatch):
 
     with pytest.raises(OutOfMemoryError, match="single image between two epochs"), pytest.warns(CrossgraftWarning):
         in_batches_that_fit(full, 4)
+
+
+def test_channels_lie_beside_each_other_on_the_device_where_that_is_asked_for(monkeypatch):
+    monkeypatch.undo()  # of what holds for the other tests
+    with pretend_device(monkeypatch):
+        classifier = build_classifier("plain").to(DEVICE)
+        weight = classifier.body.block.weight
+        with memory_format.channels_last(classifier):
+            assert weight.is_contiguous()
+        with memory_format.channels_last(classifier, kind="lazy"):
+            inside = classifier.body.block.weight
+            assert inside.is_contiguous(memory_format=torch.channels_last) and not inside.is_contiguous()
+        assert classifier.body.block.weight.is_contiguous()

@@ -117,7 +117,8 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
     if fabric.world_size > 1 and isinstance(job.feed, BatchMaker):
         job.feed.device = str(fabric.device)  # "cuda" would be the first one in the feed's thread
     apply_selection(job.classifier, job.selection)
-    with channels_last(job.classifier), explain_lost_device(str(fabric.device)):
+    kind = fabric.device.type if job.settings.precision.endswith("-mixed") else "cpu"
+    with channels_last(job.classifier, kind=kind), explain_lost_device(str(fabric.device)):
         try:
             for regularizer in job.regularizers:
                 training_set = job.feed if isinstance(job.feed, TrainingSet) else None
