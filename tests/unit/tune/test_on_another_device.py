@@ -244,10 +244,11 @@ def test_making_batches_of_images_on_the_device_waits_for_nothing(monkeypatch, n
         feed.device = DEVICE
         first = [batch.images for batch in feed.batches(0)]
         assert feed.images.are_all_on(DEVICE)
-        monkeypatch.setattr(feed.images, "_levels", None)  # nothing is read from the host any more
-        monkeypatch.setattr(batches, "ThreadPoolExecutor", None)  # so that there is nothing to wait for in a thread
         waits.clear()
-        again = [batch.images for batch in feed.batches(0)]
+        with monkeypatch.context() as host:
+            host.setattr(feed.images, "_levels", None)  # nothing is read from the host any more
+            host.setattr(batches, "ThreadPoolExecutor", None)  # so that there is nothing to wait for in a thread
+            again = [batch.images for batch in feed.batches(0)]
         assert waits == []
         assert all(torch.equal(on_host(one), on_host(other)) for one, other in zip(first, again, strict=True))
 

@@ -14,7 +14,6 @@ from torch import Tensor
 from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.seeding import torch_generator
-from crossgraft.tune.augmentations.none import NoAugmentation
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.protocols import Augmentation, BatchTransform, DrawsApart, is_identity
 
@@ -210,7 +209,7 @@ class BatchMaker:
     def make(self, epoch: int, step: int, rows: Int64[Tensor, " batch"]) -> TrainingBatch:
         """The batch of ``rows`` at this step."""
         drawn_from = torch_generator(self.seed, "augment", epoch, step)
-        images = _prepare(self.images, rows, self.device, self.augmentation, drawn_from)
+        images = _prepare(self.images, rows, self.device, (self.augmentation, drawn_from))
         targets = sent(self.targets[rows], self.device)
         for place, transform in enumerate(self.batch_transforms):
             drawn_from = torch_generator(self.seed, "batch transform", place, epoch, step)
@@ -231,26 +230,28 @@ def evaluation_batches(
         raise UsageError(f"{len(images)} images cannot be seen in batches of {batch_size}.")
 
     def maker(rows: Tensor) -> Callable[[], Tensor]:
-        return lambda: _prepare(images, rows, device, NoAugmentation(), torch.default_generator)
+        return lambda: _prepare(images, rows, device)
 
     makers = [maker(rows) for rows in torch.arange(len(images)).split(batch_size)]
     return _made(makers, ahead=not images.are_all_on(device))
 
 
 def _prepare(
-    images: TrainingImages, rows: Tensor, device: str, augmentation: Augmentation, generator: torch.Generator
+    images: TrainingImages, rows: Tensor, device: str, varied_by: tuple[Augmentation, torch.Generator] | None = None
 ) -> Float32[Tensor, "batch channels height width"]:
     """Read, augment and normalise: a few images at a time on a CPU, all at once elsewhere, with the same numbers drawn."""
     parts = rows.split(_IMAGES_AT_ONCE)
-    if device != "cpu" and isinstance(augmentation, DrawsApart):
-        of_parts = [augmentation.draw(len(part), *images.image_shape[1:], generator) for part in parts]
+    if device != "cpu" and varied_by is None:
+        return images.prepared(rows, device)
+    if device != "cpu" and varied_by is not None and isinstance(augmentation := varied_by[0], DrawsApart):
+        of_parts = [augmentation.draw(len(part), *images.image_shape[1:], varied_by[1]) for part in parts]
         drawn = {name: torch.cat([of_part[name] for of_part in of_parts]) for name in of_parts[0]}
         return images.normalise(augmentation.apply(images.read(rows, device), drawn))
     shape = (len(rows), images.preprocessing.channels, *images.image_shape[1:])
     prepared = torch.empty(shape, device=device)
     for part, place in zip(parts, prepared.split(_IMAGES_AT_ONCE), strict=True):
         read = images.read(part, device)
-        place.copy_(images.normalise(augmentation(read, generator)))
+        place.copy_(images.normalise(read if varied_by is None else varied_by[0](read, varied_by[1])))
     return prepared
 
 

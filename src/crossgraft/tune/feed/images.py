@@ -165,9 +165,11 @@ class TrainingImages:
         # Through the levels of 8 bits, because (k / 255) · 255 = k holds in float32 for all of them.
         return normalise_images(images * _WHITE_8_BIT, self.preprocessing, full_range=_WHITE_8_BIT)
 
-    def prepared(self, rows: Int64[Tensor, " batch"]) -> Float32[Tensor, "batch input_channels height width"]:
+    def prepared(
+        self, rows: Int64[Tensor, " batch"], device: str = "cpu"
+    ) -> Float32[Tensor, "batch input_channels height width"]:
         """Images of ``rows`` as the network takes them."""
-        return self.normalise(self.read(rows))
+        return self.normalise(self.read(rows, device))
 
     def _levels_on(self, rows: Tensor, device: str) -> Shaped[Tensor, "batch samples height width"]:
         """The same as ``_levels``, on ``device``."""
