@@ -5,7 +5,8 @@
 
 Images are JPEG files. The floor of looking is a loop over images that lie on the device as 8 bits; of training, the same with
 flips and windows drawn there; both with torch's defaults, which may round float32 to TF32, as ours never does. Ours are a
-second pass over files, and the second epoch of a training, with the first one below it. The last column is the speed of ours over that of the floor. Without a GPU there is nothing to measure, and it says so.
+second pass over files, and the second epoch of a training, with the first one below it. The last column is the speed of ours over
+that of the floor. Without a GPU there is nothing to measure, and it says so.
 """
 
 from __future__ import annotations
