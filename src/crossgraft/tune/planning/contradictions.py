@@ -137,8 +137,8 @@ class TrainingSituation:
 
     @property
     def missing_gpus(self) -> str:
-        """What to say where there are fewer GPUs than processes; empty where there are enough."""
-        return missing_gpus(self.settings.num_processes)
+        """What to say where there are fewer GPUs than processes; empty where there are enough, and on the CPU."""
+        return missing_gpus(self.settings.num_processes) if self.device.startswith("cuda") else ""
 
     @property
     def given_in_grid(self) -> str:
@@ -396,5 +396,6 @@ def _fill(text: str, situation: TrainingSituation) -> str:
         "given_in_grid",
         "trained_batch_norms",
         "moved_batch_norms",
+        "missing_gpus",
     )
     return text.format(**{name: getattr(situation, name) for name in names})
