@@ -166,7 +166,7 @@ class Spectrum:
 R = TypeVar("R")
 
 SHARED: Any = None
-"""Default of a score's parameter ``statistics``, in whose place it gets those that all scores of one model share."""
+"""Default of a score's ``statistics`` and ``logit_rows``, in whose place it gets what all scores of one model share."""
 
 _SUMMED_ROWS = 1024
 """Rows that are added up in the dtype of the features before the sum moves on to float64."""
@@ -308,6 +308,35 @@ class FeatureStatistics:
         center = self.mean.astype(self.features.dtype)
         parts = [shifted @ directions for shifted in shifted_blocks(self.features, center)]
         return np.concatenate(parts).astype(np.float64)
+
+
+class RowStatistics:
+    """What follows from each row of a matrix alone: computed once for all rows, whichever are left out or relabelled later.
+
+    Args:
+        values: (all rows, k).
+        kept: The rows that are left, ascending; all of them where it is None.
+    """
+
+    def __init__(self, values: np.ndarray, *, kept: np.ndarray | None = None, known: dict[Hashable, Any] | None = None) -> None:
+        self._values = values
+        self._known: dict[Hashable, Any] = {} if known is None else known
+        self.kept = np.arange(len(values)) if kept is None else kept
+
+    def of_all(self, key: Hashable, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """``compute(values)``, one entry for each of all rows, of which ``kept`` are left.
+
+        Args:
+            key: Names ``compute`` and its settings.
+            compute: No entry may depend on another row.
+        """
+        if key not in self._known:
+            self._known[key] = compute(self._values)
+        return self._known[key]
+
+    def without(self, rows: RowIndices) -> RowStatistics:
+        """The same with ``rows`` of the kept ones left out."""
+        return RowStatistics(self._values, kept=np.delete(self.kept, rows), known=self._known)
 
 
 def sum_by_class(values: np.ndarray, targets: ClassIndices, num_classes: int) -> Float64[np.ndarray, "num_classes width"]:

@@ -26,6 +26,8 @@ _LISTED, _LISTED_A_VOTE = 64, 8
 """Nearest rows that are listed for each row: at least so many, and so many for each neighbour that votes."""
 _ROUNDING = 1e-5
 """More than standardising in float32 changes a squared distance by, relative to it."""
+_DISTANCES_A_PAIR = 48
+"""Distances of all pairs, by one product, that cost as much as the distance of one pair by itself."""
 _PAIRS = 2**14
 """Pairs of rows whose features are held at a time."""
 
@@ -195,7 +197,8 @@ class _Search(NamedTuple):
         """The listed rows that are still there, where they can be among the k nearest by the distances of ``rows``.
 
         Leaving rows out changes the scale of each feature, and so a squared distance by a factor between the smallest and the
-        largest change of a squared scale. None where that says nothing, and where the groups are others.
+        largest change of a squared scale. None where that says nothing, where the groups are others, and where a new search
+        costs less than measuring the listed rows again, as with few images.
         """
         growth = self._growth(rows.scale)
         if growth is None or not _same_groups(self.left_out[origin.kept], rows.left_out):
@@ -207,6 +210,8 @@ class _Search(NamedTuple):
         before = np.where(columns < 0, np.inf, self.near.distances[origin.kept])
         farthest = most * (_kth(before, k) + self.resolution) + 4 * rows.resolution
         of, places = np.nonzero(np.isfinite(before) & (least * (before - self.resolution) <= farthest[:, None]))
+        if len(of) * _DISTANCES_A_PAIR > len(before) ** 2:
+            return None
         distances = np.full_like(before, np.inf)
         distances[of, places] = rows.between(of, columns[of, places])
         return _Near(columns, distances, least * (self.near.beyond[origin.kept] - self.resolution) - 2 * rows.resolution)
