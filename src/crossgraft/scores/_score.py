@@ -109,6 +109,7 @@ class ScoreFacts(TypedDict, total=False):
     warns_of: tuple[Warned, ...]
     sees_reduced: bool
     cost: str
+    is_quadratic: bool
     zoo_option: ZooOption | None
 
 
@@ -132,6 +133,8 @@ class Score(Generic[P]):
         sees_reduced: Whether its value is that of features that were reduced, where there are very many images of very many
             features; unless it is said, whether it takes the shared ``statistics``.
         cost: Computational cost, in words.
+        is_quadratic: Whether its cost grows with the square of the images; where there are many, a ranking then computes it only
+            when it is asked for by name.
         zoo_option: An option that a ranking sets from the whole zoo; a single evaluation leaves it at its default.
     """
 
@@ -153,6 +156,7 @@ class Score(Generic[P]):
         warns_of: tuple[Warned, ...] = (),
         sees_reduced: bool | None = None,
         cost: str = "",
+        is_quadratic: bool = False,
         zoo_option: ZooOption | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
@@ -167,6 +171,7 @@ class Score(Generic[P]):
         self.no_value_for = no_value_for
         self.warns_of = warns_of
         self.cost = cost
+        self.is_quadratic = is_quadratic
         self.zoo_option = zoo_option
         self.signature = inspect.signature(function)
         self.sees_reduced = "statistics" in self.signature.parameters if sees_reduced is None else sees_reduced

@@ -40,6 +40,7 @@ _PAIRS = 2**14
     sees_reduced=False,
     warns_of=("a class of one image",),
     cost="O(n²·d) once, and little for each block that is left out; minutes above 50 000 images",
+    is_quadratic=True,
 )
 def knn_probe(
     features: Features,
