@@ -135,6 +135,7 @@ def score_inputs(
         source_features=spec.load_source_features(),
         model=backbone if needs_model else None,
         images=PreparedImages(dataset, backbone.preprocessing) if needs_model else None,
+        device=backbone.device,
     )
 
 

@@ -252,6 +252,8 @@ class ScoreInputs:
         source_features: Features of source-domain images (m, d), for scores that compare the two domains.
         model: The model itself, for scores that need gradients.
         images: Its input images, an array or tensor (n, …) or a sequence of n images.
+        device: Where second moments, eigenvectors and Cholesky factors are computed: on ``cuda`` with torch in float64. A device
+            without float64 (``mps``) is passed over.
 
     Attributes:
         labels: Class indices 0 … C−1.
@@ -271,6 +273,7 @@ class ScoreInputs:
         source_features: ArrayLike | None = None,
         model: object | None = None,
         images: ReadableRows | None = None,
+        device: str = "cpu",
     ) -> None:
         self.features = None if features is None else float_matrix("features", features)
         self.source_logits = None if source_logits is None else float_matrix("source_logits", source_logits)
@@ -282,6 +285,7 @@ class ScoreInputs:
         self.groups = None if groups is None else map_groups(groups)
         self.model = model
         self.images = images
+        self.device = device
         self._require_matching_shapes()
 
     def _require_matching_shapes(self) -> None:
@@ -304,7 +308,11 @@ class ScoreInputs:
         """Label-free statistics of the features, shared by all scores and all label permutations."""
         if self.features is None:
             raise UsageError("These inputs have no features, so there are no feature statistics.")
-        return FeatureStatistics(self.features)
+        if self.device.partition(":")[0] in ("cpu", "mps"):
+            return FeatureStatistics(self.features)
+        import torch
+
+        return FeatureStatistics(self.features, device=torch.device(self.device))
 
     @cached_property
     def statistics(self) -> Statistics:

@@ -19,6 +19,7 @@ from jaxtyping import Float64
 from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from crossgraft.scores._statistics import Statistics
+from crossgraft.scores._symmetric import to_host
 
 SMALLEST_SHRINKAGE = 1e-10
 _POWER_STEPS = 3
@@ -85,7 +86,7 @@ class WithinClass:
         """The scatter of the features that ``statistics`` describe, whose Gram matrix is shared with other scores."""
         label_free = statistics.label_free
         offsets = label_free.features - label_free.mean.astype(label_free.features.dtype)
-        return cls(offsets, statistics, scatter=label_free.moments.scatter())
+        return cls(offsets, statistics, scatter=to_host(label_free.moments.scatter()))
 
     @cached_property
     def within(self) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from crossgraft.scores._evidence import FixedPoint, MaximisedEvidence, evidence_at, iterate_as_released, maximise_evidence
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import SHARED, Statistics
+from crossgraft.scores._symmetric import norm
 from crossgraft.types import Features, Labels
 
 Variant = Literal["evidence", "released"]
@@ -89,9 +90,9 @@ def _arguments(statistics: Statistics) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def _is_coarse(statistics: Statistics, result: MaximisedEvidence | FixedPoint) -> bool:
     """Whether rounding of float32 products is seen in the evidence, ½ Σ ln(σ + α/β) / n and what else has σ + α/β."""
     label_free = statistics.label_free
-    if label_free.features.dtype == np.float64:
+    if label_free.has_double_products:
         return False
-    rounding = float(np.linalg.norm(label_free.moments.product)) * float(np.finfo(np.float32).eps)
+    rounding = norm(label_free.moments.product) * float(np.finfo(np.float32).eps)
     if rounding == 0:
         return False
     spectrum = np.maximum(label_free.gram_spectrum.values, 0.0)
