@@ -102,7 +102,7 @@ class DeviceFactor(Factor):
         return float(self._tensor.diagonal().min()) ** 2
 
 
-def factor_on_device(matrix: Tensor) -> DeviceFactor | None:
-    """The Cholesky factor; None where the matrix is not positive definite."""
-    lower, info = torch.linalg.cholesky_ex(matrix)
+def factor_on_device(matrix: Tensor | np.ndarray, device: torch.device | None) -> DeviceFactor | None:
+    """The Cholesky factor of a matrix that lies on a device, or is sent there; None where it is not positive definite."""
+    lower, info = torch.linalg.cholesky_ex(matrix if isinstance(matrix, Tensor) else torch.tensor(matrix, device=device))
     return None if int(info) else DeviceFactor(lower)

@@ -81,14 +81,18 @@ def spectrum_of(matrix: Matrix) -> Spectrum:
         return Spectrum(to_host(matrix))
 
 
-def factor_of(matrix: Matrix) -> Factor | None:
-    """The Cholesky factor of a symmetric matrix, computed where it lies; None where the matrix is not positive definite."""
-    if isinstance(matrix, np.ndarray):
+def factor_of(matrix: Matrix, device: torch.device | None = None) -> Factor | None:
+    """The Cholesky factor of a symmetric matrix, computed where it lies, or on ``device``.
+
+    Returns:
+        None where the matrix is not positive definite.
+    """
+    if isinstance(matrix, np.ndarray) and device is None:
         return Factor.of(matrix)
     from crossgraft.scores._on_device import NOT_THERE, factor_on_device
 
     try:
-        return factor_on_device(matrix)
+        return factor_on_device(matrix, device)
     except NOT_THERE:
         return Factor.of(to_host(matrix))
 

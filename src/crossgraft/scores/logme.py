@@ -57,9 +57,7 @@ def logme(features: Features, labels: Labels, *, variant: Variant = "evidence", 
         >>> logme(features=X, labels=y) > logme(features=X[:, 1:], labels=y)
         True
     """
-    result = _evidence(statistics, variant)
-    if _is_coarse(statistics, result):
-        result = _evidence(statistics.in_float64, variant)
+    result = _with_enough_digits(statistics, variant)
     per_class = result.log_evidence
     warnings = list(statistics.warnings)
     num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
@@ -73,6 +71,17 @@ def logme(features: Features, labels: Labels, *, variant: Variant = "evidence", 
         "unsettled_classes": np.sum(~result.converged),
     }
     return ScoreValue(per_class.mean(), parts=parts, warnings=warnings)
+
+
+def _with_enough_digits(statistics: Statistics, variant: Variant) -> MaximisedEvidence | FixedPoint:
+    """The evidence, in float64 if float32 is too coarse for it, or was for all of the images that these are a part of."""
+    origin, key = statistics.label_free.origin, ("LogME in float64", variant)
+    if origin is None or not origin.parent.recall(key, bool):
+        result = _evidence(statistics, variant)
+        if not _is_coarse(statistics, result):
+            return result
+        statistics.label_free.remember(key, lambda: True)
+    return _evidence(statistics.in_float64, variant)
 
 
 def _evidence(statistics: Statistics, variant: Variant) -> MaximisedEvidence | FixedPoint:
