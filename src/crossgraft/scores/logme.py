@@ -24,7 +24,7 @@ _PLAUSIBLE = 0.3
     reference="You, Liu, Wang and Long, LogME: Practical Assessment of Pre-trained Models for Transfer Learning, "
     "ICML 2021; released fixed point: You et al., Ranking and Tuning Pre-trained Models, JMLR 2022, algorithm 3",
     invariances=("padding", "rotation", "scale"),
-    cost="one Gram matrix and its eigenvalues, size min(n, d)",
+    cost="one Gram matrix and its eigenvalues, size min(n, d), then O(min(n, d)²·C)",
 )
 def logme(features: Features, labels: Labels, *, variant: Variant = "evidence", statistics: Statistics = SHARED) -> ScoreValue:
     """Maximum log evidence of Bayesian linear regression on each one-hot column, divided by n, mean over classes.

@@ -22,7 +22,7 @@ _SMALLEST_RIDGE = 1e-12
     "peculiarities, stability and performance, ECML PKDD 2022",
     invariances=("rotation", "scale", "shift"),
     no_value_for=("constant features",),
-    cost="one Gram matrix and one Cholesky factorisation of size min(n, d)",
+    cost="one Gram matrix and one Cholesky factorisation of size min(n, d), then O(min(n, d)²·C)",
 )
 def regularized_h_score(features: Features, labels: Labels, *, statistics: Statistics = SHARED) -> ScoreValue:
     """(1−α) tr(A⁻¹ cov(E[x|y])) with A = (1−α) Σ + α tr(Σ)/d I and Ledoit–Wolf's α.

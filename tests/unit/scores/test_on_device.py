@@ -1,4 +1,4 @@
-"""The algebra of a device, by torch in float64, on the CPU: what it gives is what numpy gives."""
+"""The algebra of a device, by torch in float64: what it gives is what numpy gives. On a card where there is one, else on the CPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crossgraft.scores._symmetric import Factor, Spectrum
 
 from .conftest import make_problem
 
-DEVICE = torch.device("cpu")
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 BY_MOMENTS = (
     *("logme", "h_score", "regularized_h_score", "gbc", "sfda", "etran", "ncti", "transrate", "lfc"),
     *("parc", "nleep", "pactran", "lead", "knn_probe"),
@@ -87,12 +87,12 @@ def test_a_full_memory_leaves_the_moments_on_the_host_and_says_so(monkeypatch):
     monkeypatch.setattr(_on_device, "primal_products", full)
     value = logme.evaluate(inputs_of(features, labels, device=DEVICE))
     assert float(value) == float(logme(features, labels))
-    assert value.warnings == ("The memory of cpu was full, so second moments were computed on the host.",)
+    assert value.warnings == (f"The memory of {DEVICE} was full, so second moments were computed on the host.",)
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, torch.linalg.LinAlgError])
 def test_what_the_device_cannot_solve_is_solved_on_the_host(error, monkeypatch):
-    matrix = torch.eye(4, dtype=torch.float64) * torch.arange(1, 5)
+    matrix = torch.diag(torch.arange(1.0, 5.0, dtype=torch.float64)).to(DEVICE)
 
     def refuse(*_):
         raise error("no")
@@ -103,7 +103,7 @@ def test_what_the_device_cannot_solve_is_solved_on_the_host(error, monkeypatch):
     assert type(factor_of(matrix)) is Factor
 
 
-@pytest.mark.parametrize("kind", [np.asarray, torch.tensor], ids=["numpy", "torch"])
+@pytest.mark.parametrize("kind", [np.asarray, lambda matrix: torch.tensor(matrix, device=DEVICE)], ids=["numpy", "torch"])
 def test_factors_solve_or_say_that_there_is_none(kind):
     matrix = np.array([[4.0, 1.0], [1.0, 3.0]])
     factor = factor_of(kind(matrix))
