@@ -1,4 +1,4 @@
-"""The algebra of a device, by torch in float64: what it gives is what numpy gives. On a card where there is one, else on the CPU."""
+"""The algebra of a device, by torch in float64: it gives what numpy gives. On a card where there is one, else on the CPU."""
 
 from __future__ import annotations
 
