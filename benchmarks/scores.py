@@ -83,7 +83,7 @@ FAMILY = (
 """The scores that train nothing, in an order in which the last two find every shared statistic ready."""
 FAMILY_FLOORS = ("product", "eigh", "eigh", "cholesky")
 FAMILY_SLACK = 1.3
-ROUNDS_TAKE_MINUTES = ("parc", "pactran", "nca_score", "linear_probe")
+ROUNDS_TAKE_MINUTES = ("parc", "pactran", "nca_score", "linear_probe", "nleep", "itm", "lead")
 """Not with ``--rounds``, unless they are named."""
 NOT_MEASURED = {
     "linear_probe": "minutes; name it with --scores",
