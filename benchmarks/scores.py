@@ -234,9 +234,9 @@ class Rounds(NamedTuple):
     """CPU seconds of one score of one model.
 
     Attributes:
-        value: Of all images.
-        blocks: Of the values without each of 20 blocks.
-        shuffled: Of the values with shuffled labels, five times.
+        value: Seconds of the value of all images.
+        blocks: Seconds of the values without each of 20 blocks.
+        shuffled: Seconds of the values with shuffled labels, five times.
         floor: What value and blocks cannot do without: the product over all rows, and over the rows of every block, to take
             them out again; every other floor of the score once for the value and once for each block. NaN where none is known.
     """

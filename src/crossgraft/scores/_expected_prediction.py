@@ -21,7 +21,7 @@ def empirical_prediction(
     A source class (or mixture component) without mass says nothing, so p(y | z) = p(y) there. Cost O(n·Z).
 
     Args:
-        posterior: Of the images, and perhaps of others, too.
+        posterior: Posterior of the images, and perhaps of others, too.
         targets: Class index of each image.
         log: Whether the mean is one of logarithms.
         rows: The row of each image in ``posterior``, ascending; all rows where it is None.

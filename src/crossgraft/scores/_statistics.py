@@ -120,7 +120,7 @@ class FeatureStatistics:
     Args:
         features: n×d, finite. Above 10 000 rows *and* columns they are replaced by a projection onto 4096 directions,
             and ``warnings`` says so.
-        origin: Where they are a part of.
+        origin: Statistics of all rows, and which of these are left.
         device: Where second moments, eigenvectors and Cholesky factors are computed, in float64; None: here, products in the
             dtype of the features.
     """
