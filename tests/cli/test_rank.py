@@ -306,3 +306,22 @@ def test_python_refuses_what_the_command_line_refuses():
         crossgraft.rank_models("images", models="zoo.yaml", allow_code="tiny_models.py", workers=0)
     with pytest.raises(UsageError, match=r"Unknown resize policy: padd\. Did you mean pad"):
         check_settings(None, "padd")  # the type checker of the tests refuses the whole call
+
+
+def test_a_default_score_that_is_quadratic_is_left_out_of_many_images_and_says_so(workspace, crossgraft, monkeypatch):
+    monkeypatch.setattr("crossgraft.rank.default_score.MOST_IMAGES", 15)
+    flags = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--workers", "1")
+    found = crossgraft("rank", "images", *flags, "--out", "many")
+    reason = (
+        "Its cost grows with the square of the images, and there are 16 images; above 15 it is computed only when it is named:"
+    )
+    assert f"Left out: k-NN probe. {reason}" in found.err
+    record = RankingRecord.model_validate_json((workspace / "many" / "report.json").read_bytes())
+    assert record.cell("wide", "knn_probe").value is None
+    assert record.cell("wide", "knn_probe").reason == reason
+    assert record.cell("wide", "logme").value is not None
+    assert "k-NN probe" in (workspace / "many" / "report.html").read_text(encoding="utf-8")
+    named = crossgraft("rank", "images", *flags, "--scores", "default,knn_probe", "--out", "named")
+    assert "Left out" not in named.err
+    record = RankingRecord.model_validate_json((workspace / "named" / "report.json").read_bytes())
+    assert record.cell("wide", "knn_probe").value is not None

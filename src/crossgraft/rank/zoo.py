@@ -138,6 +138,7 @@ def score_inputs(
         source_features=spec.load_source_features(),
         model=backbone if needs_model else None,
         images=PreparedImages(zoo.images, backbone.preprocessing) if needs_model else None,
+        device=backbone.device,
     )
 
 
