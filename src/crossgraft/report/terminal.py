@@ -9,6 +9,7 @@ from typing import Any
 from crossgraft.records.base import CheckRecord, Record
 from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Heading, Items, Paragraph, Section, Verdict
 from crossgraft.report.kinds import KINDS
+from crossgraft.report.plots.svg import figures_left_out
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 from crossgraft.result import Result
@@ -43,7 +44,8 @@ def record_as_text(record: Record, *, out: Path | None = None, command_line: str
     kind = KINDS.find(str(getattr(record, "kind", "")), room=source.typed.verb)
     if kind is None:
         return None
-    sections = [section for builder in kind.terminal if (section := builder(source)) is not None]
+    with figures_left_out():
+        sections = [section for builder in kind.terminal if (section := builder(source)) is not None]
     return sections_as_text(kind.heading(source), sections)
 
 

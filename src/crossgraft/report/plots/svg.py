@@ -6,7 +6,9 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -114,6 +116,19 @@ _FONT_FAMILY = re.compile(r"font-family: [^;]*;? ?")
 _ID_REFERENCE = re.compile(r"url\(#")
 
 
+_IS_LEFT_OUT: ContextVar[bool] = ContextVar("figures are left out", default=False)
+
+
+@contextmanager
+def figures_left_out() -> Generator[None]:
+    """Inside, ``draw`` paints nothing and gives an empty drawing: for sections that become text, which has no figures."""
+    before = _IS_LEFT_OUT.set(True)
+    try:
+        yield
+    finally:
+        _IS_LEFT_OUT.reset(before)
+
+
 def draw(
     width: float, height: float, paint: Callable[[Figure], None], *, identifier: str, label: str, is_filled: bool = False
 ) -> Markup:
@@ -127,6 +142,8 @@ def draw(
         label: Label for screen readers.
         is_filled: Whether its text stands on areas of colour, where a rim in the colour of the page would show.
     """
+    if _IS_LEFT_OUT.get():
+        return Markup()
     # A second of import, for whoever draws; palette and sizes are also for those who do not (``plain``).
     from matplotlib import rc_context
     from matplotlib.figure import Figure
