@@ -1,8 +1,8 @@
 """CPU-seconds of commands that train nothing, beside a bare Python. Command: python benchmarks/start_up.py.
 
 Targets: import ≤ 0.1, help ≤ 0.3, `check` ≤ 1.5, results of one model among 100 000 ≤ 0.5 CPU-seconds; none imports torch, timm
-or scikit-learn. *First line* is how many wall seconds go by until the first line. Packages are compiled before, as after an installation;
-where ``PYTHONDONTWRITEBYTECODE`` is set, they are compiled each time, which doubles everything.
+or scikit-learn. *First line* is how many wall seconds go by until it comes. Packages are compiled before, as after an
+installation; where ``PYTHONDONTWRITEBYTECODE`` is set and they are not, everything takes twice as long.
 """
 
 import argparse

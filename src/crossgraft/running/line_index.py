@@ -58,8 +58,8 @@ class LineIndex(Generic[RowT]):
     Attributes:
         lines: The kind of file.
         names: Names of the columns.
-        texts: The texts of a record, one a column.
-        least_bytes: Of a smaller file none is kept.
+        texts: The texts of a record, one of each column.
+        least_bytes: Size of the smallest file that has an index.
     """
 
     lines: JsonLines[RowT]

@@ -197,7 +197,7 @@ def _inline(svg: str, *, width: float, identifier: str, label: str, look: str) -
 
 
 def root_attributes(view_box: str, width: float, label: str, look: str) -> dict[str, str]:
-    """Of the outermost element of a drawing, as style sheet and screen readers want them."""
+    """Attributes of the outermost element of a drawing, as style sheet and screen readers want them."""
     return {
         "class": look,
         "viewBox": view_box,
