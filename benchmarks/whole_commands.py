@@ -36,6 +36,12 @@ TUNED = "test_resnet"
 PIXELS = 160  # of a side, what these networks take
 CRAFT = [sys.executable, "-m", "crossgraft"]
 EPOCHS = 3
+CODE = ("--code", "networks.py")
+FACTORY = """
+
+def {name}():
+    return timm.create_model("{name}", pretrained=False)
+"""
 FLOOR = """
 import json, sys, time
 now, seconds = time.process_time, {}
@@ -114,22 +120,28 @@ def rows(few: int, images: int, networks: tuple[str, ...]) -> list[Row]:
     """In an order in which later ones find what they need."""
 
     def rank(num_images: int, num_classes: int, *, is_long: bool = False) -> Row:
-        words = ("rank", "{images}", "--models", "zoo.yaml", "--out", f"rank-{num_images}-{num_classes}")
+        words = ("rank", "{images}", "--models", "zoo.yaml", *CODE, "--out", f"rank-{num_images}-{num_classes}")
         name = f"rank, {len(networks)} networks, {num_images} × {num_classes} classes"
         return Row(name, words, num_images, num_classes, (*networks, *networks), needs_sklearn=True, is_long=is_long)
 
-    tune = ("tune", "{images}", "--model", f"zoo.yaml:{TUNED}")
+    tune = ("tune", "{images}", "--model", f"zoo.yaml:{TUNED}", *CODE)
     full = (*tune, "--method", "full", "--epochs", str(EPOCHS), "--batch-size", "32", "--no-store")
     return [
         Row(f"check, {few}", ("check", "{images}", "--out", "check-few"), few, 2),
         Row(f"check, {images}", ("check", "{images}", "--out", "check"), images, 10),
         Row(f"tune linear, {few}", (*tune, "--method", "linear", "--no-store", "--out", "linear"), few, 2, (TUNED,)),
         Row(f"tune full, {images}, {EPOCHS} epochs", (*full, "--out", "full"), images, 10, (TUNED,), EPOCHS),
-        Row(f"predict, {images}", ("predict", "full", "{images}", "--out", "predicted"), images, 10, (TUNED,)),
-        Row(f"audit of a run, {images}", ("audit", "full", "--data", "{images}", "--out", "audit"), images, 10, (TUNED,) * 3),
+        Row(f"predict, {images}", ("predict", "full", "{images}", *CODE, "--out", "predicted"), images, 10, (TUNED,)),
+        Row(
+            f"audit of a run, {images}",
+            ("audit", "full", "--data", "{images}", *CODE, "--out", "audit"),
+            images,
+            10,
+            (TUNED,) * 3,
+        ),
         Row(
             f"select, 2 networks, {images}",
-            ("select", "{images}", "--models", "few.yaml", "--epochs", "1", "--budget", "10min", "--out", "select"),
+            ("select", "{images}", "--models", "few.yaml", *CODE, "--epochs", "1", "--budget", "10min", "--out", "select"),
             images,
             10,
             NETWORKS[:2],
@@ -184,8 +196,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["CROSSGRAFT_CACHE"] = str(folder / "cache")
+        factories = (FACTORY.format(name=each) for each in NETWORKS)
+        (folder / "networks.py").write_text("import timm\n" + "".join(factories))
         for file, of_file in (("zoo.yaml", networks), ("few.yaml", NETWORKS[:2])):
-            entries = (f"- {{name: {each}, source: {each}, weights: random}}\n" for each in of_file)
+            entries = (f'- {{name: {each}, source: "networks:{each}"}}\n' for each in of_file)
             (folder / file).write_text("".join(entries))
         subprocess.run([*CRAFT, "rank", "--help"], check=True, stdout=subprocess.DEVNULL)  # packages are compiled
         for row in rows(few, images, networks):
