@@ -66,6 +66,7 @@ bench: $(VENV)/installed
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/decoding.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/estimates.py
 	$(BIN)/python benchmarks/start_up.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/whole_commands.py
 
 # Without torch: its build depends on the machine (CPU, or a version of CUDA) and brings its own companions.
 lock: $(VENV)/installed

@@ -2,6 +2,7 @@
 
     python benchmarks/scores.py                       # shapes A (5000 × 2048, 100 classes) and B (20 000 × 768, 10 classes)
     python benchmarks/scores.py --scores parc,sfda    # some of them
+    python benchmarks/scores.py --rounds              # with what a ranking adds: 20 blocks left out, 5 shuffled labels
     python benchmarks/scores.py --smoke               # tiny shapes, a second: checks that it runs
 
 A score may cost 1.25 times the sum of the floors that it needs. Floors move between machines (LAPACK's eigensolver by a
@@ -13,16 +14,21 @@ rounds counts, so that other work on the machine meets all alike. Gradient score
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh
 
 from crossgraft.compute import limit_threads, measure_cost
-from crossgraft.scores import SCORES, ScoreInputs
+from crossgraft.progress import Stage
+from crossgraft.rank.aggregate import plan_resampling
+from crossgraft.rank.evaluate import evaluate_scores
+from crossgraft.scores import DEFAULT_SCORES, SCORES, ScoreInputs
 
 SLACK = 1.25
 
@@ -44,6 +50,11 @@ SHAPES = [
 SMOKE_SHAPES = [Shape("A, tiny", 300, 64, 6, {}), Shape("B, tiny", 600, 32, 3, {})]
 SMOKE_SECONDS = 0.01
 """Below this the product is too short to be a unit, and no bound is shown."""
+GROWTH = [(1000, 10), (3000, 10), (10_000, 10), (10_000, 100), (10_000, 500)]
+"""Images and classes of ``--rounds``; the exponents are those between the last two of the images, and of the classes."""
+GROWTH_FEATURES = 512
+_TICK = 1e-4
+SMOKE_GROWTH = [(60, 3), (120, 3), (120, 6)]
 NUM_SOURCE_CLASSES = 1000
 MEMORY_OF = "parc"
 """The score whose memory could grow with the pairs of images."""
@@ -72,6 +83,8 @@ FAMILY = (
 """The scores that train nothing, in an order in which the last two find every shared statistic ready."""
 FAMILY_FLOORS = ("product", "eigh", "eigh", "cholesky")
 FAMILY_SLACK = 1.3
+ROUNDS_TAKE_MINUTES = ("parc", "pactran", "nca_score", "linear_probe", "nleep", "itm", "lead")
+"""Not with ``--rounds``, unless they are named."""
 NOT_MEASURED = {
     "linear_probe": "minutes; name it with --scores",
     "gradient_ratio": "needs a network and images",
@@ -207,6 +220,97 @@ def run_family(shape: Shape, best: dict[str, float], arrays: dict[str, np.ndarra
     print_row("together", total / unit, bound / unit if unit > SMOKE_SECONDS else np.inf)
 
 
+class _NoStage:
+    """Rounds of ``rank`` without a bar."""
+
+    def advance(self, amount: int = 1) -> None:
+        """Nothing to show."""
+
+    def note(self, text: str) -> None:
+        """Nothing to tell."""
+
+
+class Rounds(NamedTuple):
+    """CPU seconds of one score of one model.
+
+    Attributes:
+        value: Seconds of the value of all images.
+        blocks: Seconds of the values without each of 20 blocks.
+        shuffled: Seconds of the values with shuffled labels, five times.
+        floor: What value and blocks cannot do without: the product over all rows, and over the rows of every block, to take
+            them out again; every other floor of the score once for the value and once for each block. NaN where none is known.
+    """
+
+    value: float
+    blocks: float
+    shuffled: float
+    floor: float
+
+    @property
+    def total(self) -> float:
+        """All three."""
+        return self.value + self.blocks + self.shuffled
+
+
+def run_rounds(growth: Sequence[tuple[int, int]], num_features: int, names: list[str]) -> None:
+    """What a ranking evaluates of each score, for several numbers of images and of classes, and how it grows with both."""
+    stage: Stage = _NoStage()
+    measured: dict[str, list[Rounds]] = defaultdict(list)
+    for num_samples, num_classes in growth:
+        features, labels, logits = make_problem(Shape("", num_samples, num_features, num_classes, {}), relu=True)
+        arrays = {"features": features, "labels": labels, "source_logits": logits}
+        floors = floors_of(features, labels)
+        resampling = plan_resampling(labels, None, seed=0)
+        print(f"\nrounds: n={num_samples}, d={num_features}, C={num_classes}; CPU seconds, value and blocks by their floor")
+        for name in names:
+            score = SCORES.get(name)
+            needed = FLOORS_OF.get(name, ())
+            seconds = {floor: cpu_seconds(floors[floor], 3) for floor in {*needed}}
+            repeated = sum(seconds[floor] * (2 if floor == "product" else 21) for floor in needed)
+            given = {key: arrays[key] for key in score.inputs if key in arrays}
+            parts: list[float] = []
+            for blocks, shuffled in (((), ()), (resampling.blocks, ()), ((), resampling.shuffled_labels)):
+                rounds = replace(resampling, blocks=blocks, shuffled_labels=shuffled)
+                inputs = ScoreInputs(**given)
+                parts.append(
+                    cpu_seconds(lambda s=score, i=inputs, r=rounds: evaluate_scores([s], i, r, all_intervals=True, stage=stage))
+                )
+            one = Rounds(parts[0], parts[1] - parts[0], parts[2] - parts[0], repeated or math.nan)
+            measured[name].append(one)
+            print_rounds(name, one)
+        defaults = [measured[name][-1] for name in DEFAULT_SCORES if name in names]
+        if len(defaults) == len(DEFAULT_SCORES):
+            print(f"  {'all default scores':22s} {sum(one.total for one in defaults):8.2f}", flush=True)
+    print("\nexponents of value, and of all rounds: in images, in classes")
+    for name, rounds in measured.items():
+        print(f"  {name:22s} " + "  ".join(f"{value:5.2f} {total:5.2f}" for value, total in _exponents(growth, rounds)))
+
+
+def _exponents(growth: Sequence[tuple[int, int]], rounds: Sequence[Rounds]) -> list[tuple[float, float]]:
+    """The b of seconds ~ images^b, between the two largest numbers of images with the fewest classes, and the same of classes."""
+    fewest, most = growth[0][1], growth[-1][0]
+    pairs = [
+        [place for place, shape in enumerate(growth) if shape[1] == fewest][-2:],
+        [place for place, shape in enumerate(growth) if shape[0] == most][-2:],
+    ]
+    exponents: list[tuple[float, float]] = []
+    for axis, (first, last) in enumerate(pairs):
+        grown = math.log(growth[last][axis] / growth[first][axis])
+        less, more = rounds[first], rounds[last]
+        exponents.append((_log_ratio(more.value, less.value) / grown, _log_ratio(more.total, less.total) / grown))
+    return exponents
+
+
+def _log_ratio(more: float, less: float) -> float:
+    """Of seconds, of which a clock of CPU time may see none."""
+    return math.log(max(more, _TICK) / max(less, _TICK))
+
+
+def print_rounds(name: str, one: Rounds) -> None:
+    ratio = "" if math.isnan(one.floor) else f"  {(one.value + one.blocks) / one.floor:6.2f} × floor"
+    print(f"  {name:22s} value {one.value:7.3f}  blocks {one.blocks:7.2f}  shuffled {one.shuffled:6.2f}{ratio}", flush=True)
+
+
 def print_row(name: str, ratio: float, bound: float) -> None:
     verdict = "" if np.isinf(bound) else f"  bound {bound:7.2f}  {'ok' if ratio <= bound else 'TOO SLOW'}"
     floors = f"  ({' + '.join(FLOORS_OF[name])})" if name in FLOORS_OF else ""
@@ -230,9 +334,17 @@ def main() -> None:
     parser.add_argument("--scores", nargs="+", default=[], help="names, apart by commas or blanks")
     parser.add_argument("--family", action="store_true", help="with --scores: also all that train nothing, together")
     parser.add_argument("--shapes", nargs="+", help="names of shapes, for example A")
+    parser.add_argument("--rounds", action="store_true", help="what a ranking evaluates, for more and more images and classes")
     arguments = parser.parse_args()
     names = chosen_scores(arguments.scores)
     with limit_threads(1):
+        if arguments.rounds or arguments.smoke:
+            growth, num_features = (SMOKE_GROWTH, 16) if arguments.smoke else (GROWTH, GROWTH_FEATURES)
+            left_out = () if arguments.scores else ROUNDS_TAKE_MINUTES
+            wanted = [name for name in names if name not in left_out and (not arguments.smoke or name in DEFAULT_SCORES)]
+            run_rounds(growth, num_features, wanted)
+            if arguments.rounds:
+                return
         for shape in SMOKE_SHAPES if arguments.smoke else SHAPES:
             if not arguments.shapes or shape.name in arguments.shapes:
                 run(shape, names, arguments.repetitions, with_family=not arguments.scores or arguments.family)

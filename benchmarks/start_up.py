@@ -1,6 +1,8 @@
 """CPU-seconds of commands that train nothing, beside a bare Python. Command: python benchmarks/start_up.py.
 
-Targets: import ≤ 0.1, help ≤ 0.3, `list results` of 100 000 ≤ 2 CPU-seconds; none imports torch, timm or scikit-learn.
+Targets: import ≤ 0.1, help ≤ 0.3, `check` ≤ 1.5, results of one model among 100 000 ≤ 0.5 CPU-seconds; none imports torch, timm
+or scikit-learn. *First line* is how many wall seconds go by until it comes. Packages are compiled before, as after an
+installation; where ``PYTHONDONTWRITEBYTECODE`` is set and they are not, everything takes twice as long.
 """
 
 import argparse
@@ -10,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -54,11 +57,18 @@ def write_images(folder: Path) -> None:
             Image.fromarray(pixels).save(folder / "images" / name / f"{number}.png")
 
 
-def cpu_seconds(command: list[str], folder: Path) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+def cpu_seconds(command: list[str], folder: Path) -> tuple[float, float]:
+    """Of the whole process, and wall seconds until it wrote something, or until its end."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=folder) as process:
+        assert process.stdout is not None
+        process.stdout.read(1)
+        first = time.monotonic() - start
+        process.stdout.read()
+    if process.returncode not in (0, 2, 3, 4):
+        sys.exit(f"{' '.join(command)} failed")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, first
 
 
 def main() -> None:
@@ -73,20 +83,25 @@ def main() -> None:
         "crossgraft rank --help": [*crossgraft, "rank", "--help"],
         "json.loads of 100 000 results": [sys.executable, "-c", READ_ALONE],
         "crossgraft list results": [*crossgraft, "list", "results"],
+        "the same of one model": [*crossgraft, "list", "results", "--only-model", "resnet34"],
         "crossgraft check, 60 images": [*crossgraft, "check", "images", "--out", "checked", "--overwrite"],
         "crossgraft split": [*crossgraft, "split", "images", "--out", "split.json", "--overwrite"],
         "crossgraft edit, 60 images": [*crossgraft, "edit", "images", "--with", "tag:0.5", "--out", "edited", "--overwrite"],
         "crossgraft report": [*crossgraft, "report", "checked"],
+        "crossgraft tune, refused": [*crossgraft, "tune", "images", "--model", "nowhere:net"],
     }
     floor = 0.0
     with tempfile.TemporaryDirectory() as folder:
         write_results(Path(folder))
         write_images(Path(folder))
         os.environ["CROSSGRAFT_CACHE"] = folder
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         for name, command in commands.items():
-            seconds = statistics.median(cpu_seconds(command, Path(folder)) for _ in range(runs))
+            cpu_seconds(command, Path(folder))
+            found = [cpu_seconds(command, Path(folder)) for _ in range(runs)]
+            seconds, first = (statistics.median(values) for values in zip(*found, strict=True))
             floor = floor or seconds
-            print(f"{name:30s} {seconds:6.3f} CPU-s   {seconds / floor:5.1f} × bare Python")
+            print(f"{name:30s} {seconds:6.3f} CPU-s   {seconds / floor:5.1f} × bare Python   first line after {first:.2f} s")
 
 
 if __name__ == "__main__":

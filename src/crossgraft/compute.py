@@ -23,7 +23,9 @@ from crossgraft.errors import OutOfMemoryError, UsageError
 from crossgraft.repeatable import repeatable_convolutions
 
 if TYPE_CHECKING:
+    import torch
     from threadpoolctl import ThreadpoolController
+    from torch import Tensor
 
 
 def available_cores() -> int:
@@ -257,6 +259,17 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and any(phrase in text for phrase in phrases)
 
 
+def return_cached_memory() -> None:
+    """Give a GPU back what torch keeps of its memory for later, after an allocation that failed."""
+    import torch
+
+    gc.collect()  # a traceback may have kept what did not fit alive
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    elif torch.backends.mps.is_available():
+        torch.mps.empty_cache()
+
+
 def resolve_device(name: str) -> str:
     """Turn ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps`` into a device that exists here.
 
@@ -281,6 +294,25 @@ def resolve_device(name: str) -> str:
     if not is_here.get(device.type, False):
         raise UsageError(f"The device {name} is not available on this machine. Use --device auto or --device cpu.")
     return str(device)
+
+
+def free_device_memory(device: str | torch.device) -> int:
+    """Bytes that are free on ``device``, whoever else uses it; main memory where it has none of its own."""
+    import torch
+
+    return torch.cuda.mem_get_info(device)[0] if str(device).startswith("cuda") else available_memory()
+
+
+def sent(tensor: Tensor, device: str | torch.device) -> Tensor:
+    """``tensor`` on ``device``. From main memory to a GPU it goes through pinned memory, and nobody waits for it to arrive.
+
+    A copy that is asked for in the plain way waits until the GPU has done all that was asked for before.
+    """
+    kind = str(device).partition(":")[0]
+    if kind in ("cpu", "mps"):  # Apple's GPUs read memory that may have changed by then
+        return tensor.to(device)
+    pinned = tensor.pin_memory() if kind == "cuda" and tensor.device.type == "cpu" else tensor
+    return pinned.to(device, non_blocking=True)
 
 
 @dataclass

@@ -98,6 +98,10 @@ class OutOfMemoryError(CrossgraftError, MemoryError):
     """Not even one image at a time fits into memory."""
 
 
+class DeviceLostError(CrossgraftError, RuntimeError):
+    """An accelerator failed in mid-run; what was finished is kept."""
+
+
 class ExportError(CrossgraftError, RuntimeError):
     """A model cannot be exported, gives other outputs once it was loaded again, or cannot be sent to the hub."""
 

@@ -42,7 +42,7 @@ class Registry(Generic[T]):
         self.plugin_type = plugin_type
         self._plugins: dict[str, T] = {}
         self._origins: dict[str, str] = {}
-        self._entry_points_loaded = False
+        self._is_complete = False
         self._rooms = rooms
         self._order = order
 
@@ -64,20 +64,34 @@ class Registry(Generic[T]):
         self._origins[name] = origin
         return plugin
 
-    def get(self, name: str) -> T:
-        """Look up one plug-in.
+    def get(self, name: str, *, room: str = "") -> T:
+        """Look up one plug-in; arguments as in ``find``.
 
         Raises:
             UnknownNameError: With the nearest names.
         """
-        self._load_entry_points()
-        if name not in self._plugins:
+        plugin = self.find(name, room=room)
+        if plugin is None:
             raise UnknownNameError(self.kind, name, self._plugins)
-        return self._plugins[name]
+        return plugin
+
+    def find(self, name: str, *, room: str = "") -> T | None:
+        """One plug-in; None where there is none of this name.
+
+        Args:
+            name: Its name.
+            room: The room of this package that is looked into first; where it has one of this name, others are not imported.
+        """
+        if not self._is_complete and self._rooms is not None and room:
+            for plugin in _shown_by_room(room, *self._rooms.split(":")):
+                if plugin.name == name:
+                    return plugin
+        self._complete()
+        return self._plugins.get(name)
 
     def names(self) -> list[str]:
         """All names, built-in ones first."""
-        self._load_entry_points()
+        self._complete()
         return list(self._plugins)
 
     def origin(self, name: str) -> str:
@@ -86,17 +100,18 @@ class Registry(Generic[T]):
         return self._origins[name]
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
-        self._load_entry_points()
+        self._complete()
         return iter(self._plugins.items())
 
     def __contains__(self, name: object) -> bool:
-        self._load_entry_points()
+        self._complete()
         return name in self._plugins
 
-    def _load_entry_points(self) -> None:
-        if self._entry_points_loaded:
+    def _complete(self) -> None:
+        """All rooms and entry points, once."""
+        if self._is_complete:
             return
-        self._entry_points_loaded = True
+        self._is_complete = True
         for plugin in () if self._rooms is None else _shown_by_rooms(*self._rooms.split(":")):
             self.add(plugin.name, plugin)
         if (order := self._order) is not None:
@@ -109,6 +124,13 @@ class Registry(Generic[T]):
 def _shown_by_rooms(module: str, name: str) -> Iterator[Any]:
     """What every folder of this package shows as ``name`` in its file ``module``; nothing else of the folder is imported."""
     for folder in pkgutil.iter_modules([str(_PACKAGE)]):
-        if folder.ispkg and (_PACKAGE / folder.name / f"{module}.py").is_file():
-            shown = getattr(importlib.import_module(f"crossgraft.{folder.name}.{module}"), name, ())
-            yield from shown if isinstance(shown, tuple) else [shown]
+        if folder.ispkg:
+            yield from _shown_by_room(folder.name, module, name)
+
+
+def _shown_by_room(room: str, module: str, name: str) -> tuple[Any, ...]:
+    """What one folder shows; nothing where there is no such folder, or it has no such file."""
+    if not room.isidentifier() or not (_PACKAGE / room / f"{module}.py").is_file():
+        return ()
+    shown = getattr(importlib.import_module(f"crossgraft.{room}.{module}"), name, ())
+    return cast("tuple[Any, ...]", shown) if isinstance(shown, tuple) else (shown,)

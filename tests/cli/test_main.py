@@ -148,7 +148,7 @@ def test_a_bug_is_one_paragraph_and_exit_code_1(crossgraft, monkeypatch):
     monkeypatch.setattr(scores, "DEFAULT_SCORES", None)
     outcome = crossgraft("list", "scores")
     assert outcome.code == 1
-    assert outcome.err.startswith("Error: Internal error: TypeError")
+    assert outcome.err.splitlines()[-1].startswith("Error: Internal error: TypeError")
     assert "Traceback" not in outcome.err
 
 

@@ -1,10 +1,15 @@
 import json
 import shutil
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from crossgraft.data import listing
+from crossgraft.data.inspection import inspect_images
+from crossgraft.data.sources import _image_files
 from crossgraft.errors import DataError, UsageError
 from crossgraft.rank.record import RankingRecord
 from crossgraft.records.base import RunRecord
@@ -99,6 +104,23 @@ def test_a_run_killed_between_models_goes_on_with_the_next(workspace, crossgraft
     assert "2 of 4 models were read back from the run directory." in resumed.err
     first, second = ((workspace / run / "report.json").read_text() for run in ("run", "killed"))
     assert numbers(first) == numbers(second)
+
+
+@pytest.mark.parametrize("are_kept", [True, False])
+def test_images_are_decoded_once_for_all_models_after_they_were_opened(workspace, crossgraft, monkeypatch, are_kept):
+    counted = Counter()
+    original = _image_files.decode_file
+
+    def decode(path, **options):
+        counted[path] += 1
+        return original(path, **options)
+
+    monkeypatch.setattr(_image_files, "decode_file", decode)
+    if not are_kept:  # as where images are too many for the memory
+        monkeypatch.setattr(listing, "inspect_images", partial(inspect_images, kept_bytes=0))
+    assert crossgraft("rank", "images", *FLAGS, "--quiet", "--no-images", "--out", "run", "--cache-dir", "fresh").code == 0
+    assert len(counted) == 16 and set(counted.values()) == {1 if are_kept else 2}
+    assert not [path for path in (workspace / "fresh").iterdir() if path.is_file()]
 
 
 def test_other_weights_under_the_same_name_are_scored_anew(ranked, workspace, crossgraft):
@@ -284,3 +306,22 @@ def test_python_refuses_what_the_command_line_refuses():
         crossgraft.rank_models("images", models="zoo.yaml", allow_code="tiny_models.py", workers=0)
     with pytest.raises(UsageError, match=r"Unknown resize policy: padd\. Did you mean pad"):
         check_settings(None, "padd")  # the type checker of the tests refuses the whole call
+
+
+def test_a_default_score_that_is_quadratic_is_left_out_of_many_images_and_says_so(workspace, crossgraft, monkeypatch):
+    monkeypatch.setattr("crossgraft.rank.default_score.MOST_IMAGES", 15)
+    flags = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--workers", "1")
+    found = crossgraft("rank", "images", *flags, "--out", "many")
+    reason = (
+        "Its cost grows with the square of the images, and there are 16 images; above 15 it is computed only when it is named:"
+    )
+    assert f"Left out: k-NN probe. {reason}" in found.err
+    record = RankingRecord.model_validate_json((workspace / "many" / "report.json").read_bytes())
+    assert record.cell("wide", "knn_probe").value is None
+    assert record.cell("wide", "knn_probe").reason == reason
+    assert record.cell("wide", "logme").value is not None
+    assert "k-NN probe" in (workspace / "many" / "report.html").read_text(encoding="utf-8")
+    named = crossgraft("rank", "images", *flags, "--scores", "default,knn_probe", "--out", "named")
+    assert "Left out" not in named.err
+    record = RankingRecord.model_validate_json((workspace / "named" / "report.json").read_bytes())
+    assert record.cell("wide", "knn_probe").value is not None

@@ -10,10 +10,10 @@ import torch
 
 from crossgraft import export_model
 from crossgraft.data import Split
-from crossgraft.data.record import DatasetRecord
 from crossgraft.errors import DataError, RunDirectoryError, UsageError, WeightsMismatchError
 from crossgraft.models import ModelSpec, load_backbone
 from crossgraft.models.classifier import make_classifier
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import read_run
 from crossgraft.running.run_directory import open_run
 from crossgraft.tune.engine.checkpoint import FILE_NAME, Checkpoint, read_checkpoint, write_checkpoint
@@ -65,7 +65,7 @@ def test_a_pipe_is_not_waited_for(tmp_path, name):
     (tmp_path / "run" / name).unlink()
     os.mkfifo(tmp_path / "run" / name)
     with pytest.raises(DataError, match="It is a pipe or a device"):
-        read_run(tmp_path / "run", {"run": DatasetRecord})
+        read_run(tmp_path / "run", KINDS)
 
 
 @POSIX

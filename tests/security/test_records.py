@@ -204,7 +204,7 @@ def test_a_report_that_cannot_be_drawn_is_refused_by_the_field(run, place, value
     (run / "report.json").write_text(json.dumps(document))
     field = place.rstrip(".0123456789").rpartition(".")[2]
     with pytest.raises(DataError, match=rf"report\.json is damaged: .*({field}|{before[0] if before else field})"):
-        read_run(run, dict(KINDS))
+        read_run(run, KINDS)
 
 
 def test_the_counts_of_a_check_fit_its_classes_and_splits(crossgraft, workspace):

@@ -153,8 +153,8 @@ class LossOnFeed:
         self.calls += 1
         assert not classifier.training and not torch.is_grad_enabled()
         rows = torch.arange(len(self.images))
-        images = self.images.normalise(self.images.read(rows)).to(classifier.head.weight.dtype)
-        logits = classifier(images)
+        weight = classifier.head.weight  # a trainer moves the network to its device, and an evaluation follows it
+        logits = classifier(self.images.normalise(self.images.read(rows)).to(weight.device, weight.dtype)).cpu()
         right = (logits.argmax(1) == self.targets.argmax(1)).double().mean()
         return {"loss": float(CrossEntropy()(logits, self.targets.to(logits.dtype)).mean()), "accuracy": float(right)}
 

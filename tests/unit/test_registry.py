@@ -28,3 +28,13 @@ def test_a_name_is_taken_once_and_types_are_checked(fruits):
         fruits.add("apple", "green", origin="orchard")
     with pytest.raises(UsageError, match="from orchard is a int, expected str"):
         fruits.add("pear", 3, origin="orchard")
+
+
+def test_a_plug_in_is_found_in_the_room_that_was_named_and_in_others_without_it():
+    registry = Registry("kind of report", group="crossgraft.no_such_group", plugin_type=object, rooms="page:REPORT")
+    in_its_room = registry.find("data_check", room="check")
+    assert in_its_room is not None
+    for room in ("", "rank", "no such room", "../check"):
+        assert registry.find("data_check", room=room) is in_its_room
+    assert registry.get("data_check", room="check") is in_its_room
+    assert registry.find("no such kind", room="check") is None

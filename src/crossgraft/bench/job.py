@@ -79,6 +79,9 @@ class _Asked:
         """The same."""
         return self.asked(kind)
 
+    def say_first(self, what: str) -> None:
+        """A job says nothing."""
+
     def do(self, verb: str, kind: type[Options], *inputs: Any, asked: Mapping[str, Any] | None = None, **_: Any) -> int:
         """Remember the call."""
         self.call = (verb, kind, inputs, self.asked(kind) if asked is None else asked)

@@ -20,10 +20,10 @@ from crossgraft.options.data import OpeningOptions, SourceOptions, Splits
 from crossgraft.progress import Reporter
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
-from crossgraft.running.verb import Run, verb
+from crossgraft.running.verb import PLAIN_PAGE, Run, verb
 
 
-@verb("check", CheckOptions)
+@verb("check", CheckOptions, page=PLAIN_PAGE)
 def check_data(data: str | Path | Dataset, options: CheckOptions, run: Run) -> DataCheck:
     """Look at all rows of all splits and say what is wrong with them.
 

@@ -15,14 +15,19 @@ from crossgraft.options._option import options_of
 from crossgraft.options.command import Typed
 from crossgraft.options.running import ReportOptions
 
+_IN_AN_INSTANT = ("results", "sources", "confounders")
+"""What is listed without an import of networks."""
+
 
 def report(call: Typed) -> int:
     """``crossgraft report``."""
+    options = call.values(ReportOptions)
+    call.say_first("report")
     from crossgraft.running.publishing import write_report
     from crossgraft.words.visible import visible
 
     runs = call.inputs["runs"]
-    show(visible(str(write_report(runs[0] if len(runs) == 1 else runs, **call.values(ReportOptions)))))
+    show(visible(str(write_report(runs[0] if len(runs) == 1 else runs, **options))))
     return 0
 
 
@@ -35,6 +40,8 @@ def list_plugins(call: Typed) -> int:
     kind = call.inputs["what"]
     if chosen := {*call.typed} & {*options_of(SheetOptions)}:
         return _contact_sheets(call, kind, chosen)
+    if kind not in _IN_AN_INSTANT:
+        call.say_first("list")
     with without_cycle_collection():
         rows = rows_of(kind, **call.values(ListOptions))
         if call.typed.get("json", False):

@@ -203,7 +203,11 @@ class Call:
         for name, option in options_of(kind).items():
             if option.is_required and name not in of_it:
                 raise UsageError(f"{option.flag} is missing: {option.about.help}")
-        return self._without_consent(validated(model, of_it, file=self.config, given=self.typed))
+        return validated(model, of_it, file=self.config, given=self.typed)
+
+    def say_first(self, what: str) -> None:
+        """The first line, which comes before packages are imported that take seconds; what can be refused without them was."""
+        self.reporter.say(f"Starting {what}.")
 
     def _without_consent(self, values: dict[str, Any]) -> dict[str, Any]:
         """``values`` whose models of ``--config`` may run no code by being named there (see ``models.trusted_code``)."""
@@ -240,6 +244,8 @@ class Call:
         from crossgraft.running.command_line import typed_command
 
         values = self.values(kind, asked)
+        self.say_first(named)
+        values = self._without_consent(values)
         module, _, name = verb.partition(":")
         function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
         with typed_command() as lines:

@@ -93,8 +93,15 @@ def rows_as_text(rows: Rows) -> str:
     columns = [name for name in rows[0] if name not in _TOO_LONG and any(row[name] != "" for row in rows)]
     # Results are long: they fit the terminal, and stay whole in a pipe, where names are to be copied.
     is_narrow = "interval" in rows[0] and (is_terminal() or "COLUMNS" in os.environ)
-    cells = [[str(row[name]) for name in columns] for row in rows]
-    parts = [text_table(columns, cells, right=("value", "interval") if "interval" in rows[0] else (), is_whole=not is_narrow)]
+    cells = [[str(row[name]) for row in rows] for name in columns]
+    parts = [
+        text_table(
+            columns,
+            list(zip(*cells, strict=True)),
+            right=("value", "interval") if "interval" in rows[0] else (),
+            is_whole=not is_narrow,
+        )
+    ]
     for below in _TOO_LONG:
         texts = [wrap(f"{row[columns[0]]}: {row[below]}", indent="  ") for row in rows if row.get(below)]
         parts += ["\n".join([f"{below}:", *texts])] if texts else []

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from crossgraft.data.record import DatasetRecord
-from crossgraft.report.plots.svg import FONT_PIXELS, INK, OKABE_ITO, SMALL_PIXELS, draw, shortened
+from crossgraft.report.plots.plain import PlainDrawing
+from crossgraft.report.plots.svg import FONT_PIXELS, OKABE_ITO, shortened
 from crossgraft.tasks import recorded_task
 from crossgraft.words.formatting import count
 
 _WIDTH = 380
 _ROW_HEIGHT = 36
+_ABOVE = 8
 _BELOW = 46
 _MOST_NAMED_CLASSES = 30  # more rows than this are a wall; the sorted profile says the same
 
@@ -29,43 +28,41 @@ def class_balance_figure(dataset: DatasetRecord, *, identifier: str) -> Markup:
     """
     named = len(dataset.class_names) <= _MOST_NAMED_CLASSES
     middle = _ROW_HEIGHT * len(dataset.class_names) if named else 190
-    height = middle + _BELOW + 8
-
-    def paint(figure: Figure) -> None:
-        left = 6 if named else 62
-        axes = figure.add_axes((left / _WIDTH, _BELOW / height, (_WIDTH - left - 14) / _WIDTH, middle / height))
-        if named:
-            _draw_bars(axes, dataset)
-        else:
-            _draw_profile(axes, dataset)
-
     number, task = len(dataset.class_names), recorded_task(dataset)
     label = f"Number of images {task.among} each of {number} {task.nouns}."
-    return draw(_WIDTH, height, paint, identifier=identifier, label=label)
+    drawing = PlainDrawing(_WIDTH, _ABOVE + middle + _BELOW, identifier=identifier, label=label)
+    if named:
+        _draw_bars(drawing, dataset, bottom=_ABOVE + middle)
+    else:
+        _draw_profile(drawing, dataset, bottom=_ABOVE + middle)
+    return drawing.markup()
 
 
-def _draw_bars(axes: Axes, dataset: DatasetRecord) -> None:
-    rows = range(len(dataset.class_names))
-    axes.barh([row + 0.18 for row in rows], dataset.class_counts, height=0.26, color=OKABE_ITO[0])
-    axes.set_ylim(len(dataset.class_names) - 0.5, -0.5)
-    axes.set_xlim(0, max(1, max(dataset.class_counts)))
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-    axes.set_xlabel("Images")
+def _draw_bars(drawing: PlainDrawing, dataset: DatasetRecord, *, bottom: float) -> None:
+    left, right = 6, _WIDTH - 14
+    most = max(1, *dataset.class_counts)
     for row, (name, images) in enumerate(zip(dataset.class_names, dataset.class_counts, strict=True)):
-        across = axes.get_yaxis_transform()
-        axes.text(0, row - 0.17, shortened(name, 44), transform=across, va="center", size=FONT_PIXELS)
-        axes.text(1, row - 0.17, count(images), transform=across, va="center", ha="right", size=SMALL_PIXELS)
+        middle = _ABOVE + (row + 0.5) * _ROW_HEIGHT
+        drawing.words(left, middle - 0.17 * _ROW_HEIGHT, shortened(name, 44), size=FONT_PIXELS)
+        drawing.words(right, middle - 0.17 * _ROW_HEIGHT, count(images), anchor="end")
+        top = middle + 0.05 * _ROW_HEIGHT
+        drawing.bar(left, top, (right - left) * images / most, 0.26 * _ROW_HEIGHT, colour=OKABE_ITO[0])
+    drawing.counts_below(left, right, bottom, first=0, last=most, title="Images")
 
 
-def _draw_profile(axes: Axes, dataset: DatasetRecord) -> None:
+def _draw_profile(drawing: PlainDrawing, dataset: DatasetRecord, *, bottom: float) -> None:
+    left, right = 62, _WIDTH - 14
     counts = sorted(dataset.class_counts, reverse=True)
-    axes.step(range(1, len(counts) + 1), counts, where="mid", color=OKABE_ITO[0], linewidth=1.8)
-    axes.set_ylim(bottom=0)
-    axes.axhline(sum(counts) / len(counts), color=INK, alpha=0.4, linewidth=1, linestyle=(0, (4, 3)))
-    axes.set_xlabel(f"{recorded_task(dataset).nouns.capitalize()}, largest first")
-    axes.set_ylabel("Images")
+    most = max(1, counts[0]) * 1.05
+    class_width = (right - left) / len(counts)
+    heights = [bottom - (bottom - _ABOVE) * images / most for images in counts]
+    ends = [(left + class_width * (place + end), y) for place, y in enumerate(heights) for end in (0, 1)]
+    drawing.line(ends, colour=OKABE_ITO[0], width=1.8)
+    mean = bottom - (bottom - _ABOVE) * sum(counts) / len(counts) / most
+    drawing.line([(left, mean), (right, mean)], width=1, more="; stroke-opacity: 0.4; stroke-dasharray: 4 3")
+    drawing.counts_beside(left, _ABOVE, bottom, last=most, title="Images")
+    nouns = recorded_task(dataset).nouns.capitalize()
+    drawing.counts_below(left, right, bottom, first=0.5, last=len(counts) + 0.5, title=f"{nouns}, largest first")
 
 
 _SPLIT_COUNTS_WIDTH = 460
@@ -97,35 +94,19 @@ def split_counts_figure(
     width = _SPLIT_COUNTS_WIDTH if is_wide else _SMALL_SCREEN
     shown = class_names[:_MOST_CLASSES]
     block = _NAME_HEIGHT + _BAR_HEIGHT * len(split_names)
-    middle = block * len(shown)
-    height = middle + _BELOW + 8
-
-    def paint(figure: Figure) -> None:
-        bars = width - _SPLIT_WIDTH - _COUNT_WIDTH
-        axes = figure.add_axes((_SPLIT_WIDTH / width, _BELOW / height, bars / width, middle / height))
-        axes.set_ylim(middle, 0)
-        axes.set_xlim(0, max(1, max(max(of_split[: len(shown)]) for of_split in counts)))
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-        axes.set_xlabel("Images")
-        for number, name in enumerate(shown):
-            of_class = [of_split[number] for of_split in counts]
-            _draw_class(axes, name, split_names, of_class, top=block * number, bars=bars)
-
+    bottom = _ABOVE + block * len(shown)
     label = f"Number of images of each of {len(class_names)} classes in {', '.join(split_names)}."
-    return draw(width, height, paint, identifier=identifier, label=label)
-
-
-def _draw_class(axes: Axes, name: str, split_names: Sequence[str], counts: Sequence[int], *, top: float, bars: float) -> None:
-    """``bars``: pixels that the longest bar takes."""
-    across = axes.get_yaxis_transform()
-    left = -_SPLIT_WIDTH / bars
-    axes.text(left, top + 0.55 * _NAME_HEIGHT, shortened(name, 60), transform=across, va="center", size=FONT_PIXELS)
-    for number, (split, images) in enumerate(zip(split_names, counts, strict=True)):
-        middle = top + _NAME_HEIGHT + (number + 0.5) * _BAR_HEIGHT
-        colour = OKABE_ITO[number % len(OKABE_ITO)]
-        axes.barh(middle, images, height=0.62 * _BAR_HEIGHT, color=colour)
-        axes.text(left, middle, shortened(split, 8), transform=across, va="center", size=SMALL_PIXELS)
-        right = 1 + _COUNT_WIDTH / bars
-        axes.text(right, middle, count(images), transform=across, va="center", ha="right", size=SMALL_PIXELS)
+    drawing = PlainDrawing(width, bottom + _BELOW, identifier=identifier, label=label)
+    most = max(1, *(max(of_split[: len(shown)]) for of_split in counts))
+    left, right = _SPLIT_WIDTH, width - _COUNT_WIDTH
+    for number, name in enumerate(shown):
+        top = _ABOVE + block * number
+        drawing.words(0, top + 0.55 * _NAME_HEIGHT, shortened(name, 60), size=FONT_PIXELS)
+        for place, (split, of_split) in enumerate(zip(split_names, counts, strict=True)):
+            middle = top + _NAME_HEIGHT + (place + 0.5) * _BAR_HEIGHT
+            size = (right - left) * of_split[number] / most, 0.62 * _BAR_HEIGHT
+            drawing.bar(left, middle - 0.31 * _BAR_HEIGHT, *size, colour=OKABE_ITO[place % len(OKABE_ITO)])
+            drawing.words(0, middle, shortened(split, 8))
+            drawing.words(width, middle, count(of_split[number]), anchor="end")
+    drawing.counts_below(left, right, bottom, first=0, last=most, title="Images")
+    return drawing.markup()

@@ -56,6 +56,37 @@ def resize_images(
     return batch
 
 
+def resize_image(
+    image: np.ndarray, preprocessing: Preprocessing
+) -> UInt8[np.ndarray, "height width samples"] | Float32[np.ndarray, "height width samples"]:
+    """One image at the size of the input, in as few channels and bits as show all of it: a part of ``stack_resized``.
+
+    Args:
+        image: (height, width, 1 or 3) of uint8, uint16, or float32 in [0, 1].
+        preprocessing: Size, resize policy and interpolation; luminance, where it has one channel.
+
+    Returns:
+        uint8 of an image of 8 bits, else float32 in [0, 1].
+    """
+    grey = preprocessing.channels == 1 or image.shape[-1] == 1
+    return resize_images([image], preprocessing, grey=grey, in_8_bits=image.dtype == np.uint8)[0]
+
+
+def stack_resized(
+    images: Sequence[np.ndarray],
+) -> UInt8[np.ndarray, "num_images height width samples"] | Float32[np.ndarray, "num_images height width samples"]:
+    """What ``resize_image`` made of several images, in one type: uint8 and one channel where all images are so.
+
+    Among others, 8 bits become float32 in [0, 1], and grey is repeated.
+    """
+    in_8_bits = all(image.dtype == np.uint8 for image in images)
+    samples = max(image.shape[-1] for image in images)
+    batch = np.empty((len(images), *images[0].shape[:2], samples), dtype=np.uint8 if in_8_bits else np.float32)
+    for image, place in zip(images, batch, strict=True):
+        place[:] = image if image.dtype == batch.dtype else image.astype(np.float32) / _FULL_RANGE["uint8"]
+    return batch
+
+
 def resize_alone(image: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
     """An image as its resize policy makes it, before it is cut, padded and normalised; preparing it resizes no more.
 

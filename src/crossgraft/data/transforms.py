@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float32, Shaped
 from torch import Tensor
 
-from crossgraft.data.resizing import resize_images
+from crossgraft.compute import sent
+from crossgraft.data.resizing import resize_image, stack_resized
 from crossgraft.errors import UsageError
 from crossgraft.types import Preprocessing
 
@@ -32,12 +33,22 @@ def prepare_batch(
     """
     if not images:
         raise UsageError("There is no image to prepare: the batch is empty.")
-    in_8_bits = all(image.dtype == np.uint8 for image in images)
+    return prepare_resized([resize_image(image, preprocessing) for image in images], preprocessing)
+
+
+def prepare_resized(
+    images: Sequence[np.ndarray], preprocessing: Preprocessing, *, device: str = "cpu"
+) -> Float32[Tensor, "num_images channels height width"]:
+    """The rest of ``prepare_batch``, of images from ``resize_image``.
+
+    Args:
+        images: At the size of the input.
+        preprocessing: Channels, mean and standard deviation.
+        device: Where they are normalised; they go there as they are, 8 bits as 8 bits, which is a quarter of the way.
+    """
     # A batch of grey images stays grey until it is normalised: a third of the work.
-    grey = preprocessing.channels == 1 or all(image.shape[-1] == 1 for image in images)
-    batch = resize_images(images, preprocessing, grey=grey, in_8_bits=in_8_bits)
-    channels_first = torch.from_numpy(batch).permute(0, 3, 1, 2)
-    return normalise_images(channels_first, preprocessing, full_range=255 if in_8_bits else 1)
+    levels = sent(torch.from_numpy(stack_resized(images)), device).permute(0, 3, 1, 2)
+    return normalise_images(levels, preprocessing, full_range=255 if levels.dtype == torch.uint8 else 1)
 
 
 def normalise_images(
@@ -50,8 +61,7 @@ def normalise_images(
         preprocessing: Channels, mean and standard deviation.
         full_range: 255 for samples of 8 bits, else 1.
     """
-    mean = torch.tensor(preprocessing.mean, device=images.device).view(1, -1, 1, 1)
-    std = torch.tensor(preprocessing.std, device=images.device).view(1, -1, 1, 1)
+    mean, std = (sent(torch.tensor(of), images.device).view(1, -1, 1, 1) for of in (preprocessing.mean, preprocessing.std))
     shape = (len(images), preprocessing.channels, *images.shape[2:])
     inputs = torch.empty(shape, device=images.device)
     inputs.copy_(images.expand_as(inputs))

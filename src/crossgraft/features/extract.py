@@ -17,10 +17,11 @@ import timm
 import torch
 
 from crossgraft.compute import available_cores, is_out_of_memory, limit_threads, reuse_freed_memory, rounded_size
-from crossgraft.errors import DataError, StorageError, UsageError
+from crossgraft.errors import DataError, OutOfMemoryError, StorageError, UsageError
 from crossgraft.features.passes import BatchLoader, ImageSource, run_pass
 from crossgraft.features.store import ROWS_PER_SHARD, FeatureSet, FeatureStore, FloatArray, cache_folder, feature_key
 from crossgraft.models import Backbone
+from crossgraft.models.device import explain_lost_device, move_to_device
 from crossgraft.models.memory_format import channels_last
 from crossgraft.models.penultimate import BackboneOutput
 from crossgraft.progress import SILENT_SECONDS, Reporter, TypicalClock
@@ -153,9 +154,11 @@ def extract_features(
         UsageError: The batch size or the number of threads is below 1.
         DataError: There are no images, or features are NaN or infinite; the message names model and rows.
         StorageError: The disk is full before all features are written; finished shards stay.
-        OutOfMemoryError: A single image does not fit.
+        OutOfMemoryError: A single image does not fit into main memory.
+        DeviceLostError: The accelerator failed; finished shards stay.
 
     Warns:
+        Where a single image does not fit on an accelerator, the backbone moves to the CPU.
         A folder that cannot be written keeps nothing; the features are then in memory.
     """
     reporter = reporter or Reporter(quiet=True)
@@ -201,12 +204,9 @@ def foresee_extraction(
     if features_are_kept(dataset, backbone, cache_dir=cache_dir):
         return 0.0
     number = len(dataset)
+    at_once = default_batch_size(backbone) if batch_size is None else batch_size
     loader = BatchLoader(
-        dataset,
-        backbone.preprocessing,
-        [range(number)],
-        batch_size=default_batch_size(backbone) if batch_size is None else batch_size,
-        reporter=reporter,
+        dataset, backbone.preprocessing, [range(number)], batch_size=at_once, reporter=reporter, device=backbone.device
     )
     return estimate_cost(backbone, loader, num_left=number, num_samples=number).seconds
 
@@ -256,7 +256,13 @@ class _Extraction:
             StorageError: They cannot be written, or come back damaged.
         """
         for _ in range(_ATTEMPTS):  # a second one only when another process or a fault took shards away
-            self._run(title)
+            try:
+                self._run(title)
+            except OutOfMemoryError:
+                if self.backbone.device.startswith("cpu"):
+                    raise
+                self._go_on_on_the_host()
+                self._run(title)
             features = self.store.finish()
             if features is not None:
                 return replace(features, from_cache=False)
@@ -264,6 +270,12 @@ class _Extraction:
             f"Features written into {self.store.folder} came back damaged {_ATTEMPTS} times. Check that disk, or set "
             "CROSSGRAFT_CACHE to a folder on another one."
         )
+
+    def _go_on_on_the_host(self) -> None:
+        device, self.backbone.device = self.backbone.device, "cpu"
+        self.reporter.warn(f"The memory of {device} is full; {self.backbone.name} goes on on the CPU, which takes longer.")
+        move_to_device(self.backbone.module, "cpu")
+        self.batch_size = default_batch_size(self.backbone)
 
     def _run(self, title: str) -> None:
         """Compute every missing shard."""
@@ -275,12 +287,19 @@ class _Extraction:
             return
         spans = [self.store.rows(shard) for shard in missing]
         num_left = sum(map(len, spans))
-        preprocessing = self.backbone.preprocessing
-        loader = BatchLoader(self.dataset, preprocessing, spans, batch_size=self.batch_size, reporter=self.reporter)
+        loader = BatchLoader(
+            self.dataset,
+            self.backbone.preprocessing,
+            spans,
+            batch_size=self.batch_size,
+            reporter=self.reporter,
+            device=self.backbone.device,
+        )
         if not self.is_announced:
             self._announce(title, loader, num_left)
         with (
             self.reporter.stage(title, total=num_left, unit="images") as stage,
+            explain_lost_device(self.backbone.device),
             closing(run_pass(self.backbone, loader, on_images=stage.advance)) as outputs,
         ):
             self._compute(missing, outputs)

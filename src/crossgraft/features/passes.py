@@ -16,7 +16,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -24,8 +25,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.compute import is_out_of_memory
-from crossgraft.data.transforms import prepare_batch
+from crossgraft.data.transforms import prepare_resized
 from crossgraft.errors import OutOfMemoryError
+from crossgraft.features.images import ImageSource as ImageSource
+from crossgraft.features.images import resized
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.taps import Tap as Tap
 from crossgraft.models.taps import Taps as Taps
@@ -36,29 +39,11 @@ from crossgraft.types import Preprocessing
 Images = Float[Tensor, "_ channels height width"]
 
 
-@runtime_checkable
-class ImageSource(Protocol):
-    """What extraction asks of a data set; ``crossgraft.data.Dataset`` is one."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes with any pixel and with the order."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def read(self, index: int, /) -> np.ndarray:
-        """One image (H, W, C)."""
-        ...
-
-    def image_name(self, index: int, /) -> str:
-        """For messages."""
-        ...
-
-
 @dataclass(eq=False)
 class BatchLoader:
     """Iterates over spans of rows; a batch never reaches over the end of a span.
+
+    The next batch is made while the one before it is in use. On a GPU it is copied and normalised in a stream of its own.
 
     Args:
         dataset: Where images come from.
@@ -66,6 +51,8 @@ class BatchLoader:
         spans: Rows to go through, for example one span a shard.
         batch_size: At most; lowered by ``shrink``.
         reporter: Reporter of warnings, used when the batch gets smaller.
+        device: Where batches are normalised, and lie then. Beside a CPU that is busy with the network one thread decodes and
+            resizes; beside an accelerator as many as torch has.
     """
 
     dataset: ImageSource
@@ -74,6 +61,7 @@ class BatchLoader:
     _: KW_ONLY
     batch_size: int
     reporter: Reporter
+    device: str = "cpu"
 
     def __iter__(self) -> Iterator[Images]:
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="prepare") as executor:
@@ -89,13 +77,31 @@ class BatchLoader:
                         pending = self._submit(executor, rows[: self.batch_size])
                         continue
                     pending = self._submit(executor, self._following(rows))
-                    yield future.result()
+                    images = future.result()
+                    if images.is_cuda:  # made in another stream, which may not have its memory back before this one is done
+                        images.record_stream(torch.cuda.current_stream(images.device))
+                    yield images
             finally:
                 executor.shutdown(wait=True, cancel_futures=True)
 
     def load(self, rows: range) -> Images:
         """Read and prepare the images of ``rows``."""
-        return prepare_batch([self.dataset.read(row) for row in rows], self.preprocessing)
+        images = list(self._map(lambda row: resized(self.dataset, row, self.preprocessing), rows))
+        if self._stream is None:
+            return prepare_resized(images, self.preprocessing, device=self.device)
+        with torch.cuda.stream(self._stream):
+            batch = prepare_resized(images, self.preprocessing, device=self.device)
+        self._stream.synchronize()  # this thread waits for it, not the network
+        return batch
+
+    @cached_property
+    def _stream(self) -> torch.cuda.Stream | None:
+        return torch.cuda.Stream(torch.device(self.device)) if self.device.startswith("cuda") else None
+
+    @cached_property
+    def _map(self) -> Callable[[Callable[[int], np.ndarray], range], Iterable[np.ndarray]]:
+        threads = 1 if self.device.startswith("cpu") else torch.get_num_threads()
+        return map if threads == 1 else ThreadPoolExecutor(max_workers=threads, thread_name_prefix="resize").map
 
     def shrink(self, error: BaseException) -> None:
         """Halve the batch after ``error``, and say so.

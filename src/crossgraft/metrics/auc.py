@@ -8,7 +8,6 @@ from typing import Literal, cast
 import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import brentq
-from scipy.stats import rankdata
 
 from crossgraft.errors import DataError
 from crossgraft.metrics._intervals import (
@@ -23,6 +22,7 @@ from crossgraft.metrics._intervals import (
     unknown_part,
 )
 from crossgraft.metrics.rows import Classes, Columns, Marks, Scores, as_columns, counted_columns
+from crossgraft.statistics.midranks import midranks
 from crossgraft.tasks import task_of
 from crossgraft.types import Groups
 
@@ -153,10 +153,10 @@ def auc_influence(scores: Float[np.ndarray, " n"], is_positive: Bool[np.ndarray,
     """The AUC of two classes, and the influence of each image: how far its share of won comparisons is from the mean."""
     num_positive = int(is_positive.sum())
     num_negative = len(scores) - num_positive
-    ranks = rankdata(scores)
+    ranks = midranks(scores)
     positive, negative = scores[is_positive], scores[~is_positive]
-    won = (ranks[is_positive] - rankdata(positive)) / num_negative
-    lost = (ranks[~is_positive] - rankdata(negative)) / num_positive
+    won = (ranks[is_positive] - midranks(positive)) / num_negative
+    lost = (ranks[~is_positive] - midranks(negative)) / num_positive
     value = float(ranks[is_positive].sum() - num_positive * (num_positive + 1) / 2) / (num_positive * num_negative)
     influence = np.empty(len(scores))
     influence[is_positive] = (won - value) / num_positive

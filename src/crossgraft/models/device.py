@@ -1,4 +1,4 @@
-"""What accelerators cannot do, found before it surprises: Apple's has no float64 and lacks some operations."""
+"""What accelerators cannot do, found before it surprises: Apple's has no float64 and lacks some operations; others get lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from itertools import chain
 import torch
 from torch import nn
 
-from crossgraft.errors import UsageError
+from crossgraft.compute import is_out_of_memory
+from crossgraft.errors import DeviceLostError, UsageError
 
 
 def move_to_device(module: nn.Module, device: str) -> nn.Module:
@@ -36,3 +37,31 @@ def explain_missing_operations(model: str, device: str) -> Generator[None]:
         fallback = ", or set the environment variable PYTORCH_ENABLE_MPS_FALLBACK=1" if device.startswith("mps") else ""
         reason = " ".join(str(error).split()).partition(". ")[0].rstrip(".")
         raise UsageError(f"{model} does not run on {device}: {reason}. Use --device cpu{fallback}.") from error
+
+
+@contextmanager
+def explain_lost_device(device: str) -> Generator[None]:
+    """Say what to do where the driver gives up: the card fell off the bus, was reset, or another program took it down.
+
+    Raises:
+        DeviceLostError: Instead of torch's error, which comes at whatever is asked of the device next.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        text = " ".join(str(error).split())
+        if (
+            isinstance(error, DeviceLostError)
+            or device.startswith("cpu")
+            or is_out_of_memory(error)
+            or not any(sign in text for sign in _LOST)
+        ):
+            raise
+        reason = text.partition(". ")[0].partition(" CUDA kernel errors")[0].rstrip(".")
+        raise DeviceLostError(
+            f"The device {device} failed in mid-run: {reason}. What was finished is kept: the same command goes on from there, "
+            "once the device works again, or now with --device cpu."
+        ) from error
+
+
+_LOST = ("CUDA error", "HIP error", "cuDNN error", "CUBLAS_STATUS", "CUDNN_STATUS", "MPS backend")

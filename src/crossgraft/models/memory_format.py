@@ -20,12 +20,12 @@ Network = Classifier | Backbone
 
 
 @contextmanager
-def channels_last(network: Network) -> Generator[None]:
+def channels_last(network: Network, *, kind: str = "cpu") -> Generator[None]:
     """As ``put_channels_last`` inside the block; after it weights lie as before.
 
     So a trained network says bit for bit what it says when it has been saved and loaded.
     """
-    is_put = put_channels_last(network)
+    is_put = put_channels_last(network, kind=kind)
     try:
         yield
     finally:
@@ -33,17 +33,18 @@ def channels_last(network: Network) -> Generator[None]:
             _lay_out(_module(network), torch.contiguous_format)
 
 
-def put_channels_last(network: Network) -> bool:
+def put_channels_last(network: Network, *, kind: str = "cpu") -> bool:
     """Let the channels of a pixel lie beside each other, where that is faster; True if so.
 
-    A CPU trains convolutions of float32 in that order in 65 to 95 % of the time (``benchmarks/training_step.py``). The order
-    decides how sums are rounded, and nothing else. A network that does not run in it, because its code asks for a view that needs
-    the usual one, keeps that.
+    Only a network on a device of this ``kind`` is changed. GPUs want that order for convolutions in 16 bits. A CPU trains
+    convolutions of float32 in it in 65 to 95 % of the time (``benchmarks/training_step.py``). The order decides how sums are
+    rounded, and nothing else. A network that does not run in it, because its code asks for a view that needs the usual one, keeps
+    that.
 
     Cost: one forward pass of one image, and a copy of the weights.
     """
     module = _module(network)
-    if not _gains(module):
+    if not _gains(module, kind):
         return False
     runs = False
     try:
@@ -59,10 +60,10 @@ def _module(network: Network) -> nn.Module:
     return network.module if isinstance(network, Backbone) else network
 
 
-def _gains(module: nn.Module) -> bool:
+def _gains(module: nn.Module, kind: str) -> bool:
     weights = [layer.weight for layer in module.modules() if isinstance(layer, nn.Conv2d)]
     return len(weights) >= _FEWEST_CONVOLUTIONS and all(
-        weight.device.type == "cpu" and weight.dtype == torch.float32 and weight.is_contiguous() for weight in weights
+        weight.device.type == kind and weight.dtype == torch.float32 and weight.is_contiguous() for weight in weights
     )
 
 
@@ -76,7 +77,8 @@ def _lay_out(module: nn.Module, order: torch.memory_format) -> None:
 
 def _runs(network: Network) -> bool:
     shape = network.preprocessing
-    image = torch.zeros(1, shape.channels, shape.height_pixels, shape.width_pixels)
+    weight = next(_module(network).parameters())
+    image = weight.new_zeros(1, shape.channels, shape.height_pixels, shape.width_pixels)
     try:
         with torch.no_grad(), modes_kept(_module(network)):
             _module(network).eval()

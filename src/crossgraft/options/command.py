@@ -55,6 +55,10 @@ class Typed(Protocol):
         """All options of a verb: defaults < ``--config`` < flags."""
         ...
 
+    def say_first(self, what: str) -> None:
+        """The first line, which comes before packages are imported that take seconds."""
+        ...
+
     def do(
         self,
         verb: str,

@@ -13,7 +13,7 @@ the jackknife error of each. κ, slope and σ are all that is fitted; κ is the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -92,6 +92,7 @@ class Resampling:
         label_columns: (n, K) of 0 and 1 of the scored labels; None with one class per image.
         label_names: Names of those columns.
         labels_left_out: Other labels, and why they are not scored.
+        scores_left_out: Names of scores that are not computed, and why.
     """
 
     blocks: tuple[Block, ...]
@@ -101,6 +102,7 @@ class Resampling:
     label_columns: LabelMatrix | None = None
     label_names: tuple[str, ...] = ()
     labels_left_out: dict[str, str] = field(default_factory=dict)
+    scores_left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def plan_resampling(

@@ -15,8 +15,8 @@ from crossgraft.rank.published.evaluate import agreement_by_target
 from crossgraft.rank.published.means import mean_over_targets
 from crossgraft.rank.published.record import MeanRecord
 from crossgraft.rank.published.sources import REVERSED, TITLES, itm_benchmark, thesis_architectures, thesis_datasets
-from crossgraft.scores import SCORES, Score
-from crossgraft.words.formatting import NumberFormat, joined
+from crossgraft.scores import SCORES, AnyScore, Score
+from crossgraft.words.formatting import NumberFormat, count, counted, joined
 
 
 def score_names(scores: object) -> str | list[str]:
@@ -54,6 +54,33 @@ def score_name(score: object) -> str:
     if SCORES.get(score.name) is not score:
         raise UsageError(f"Another score is registered as {score.name}, from {SCORES.origin(score.name)}. Rename the function.")
     return score.name
+
+
+MOST_IMAGES = 10_000
+"""Up to so many images, the default scores whose cost grows with their square are computed, too."""
+
+
+def scores_left_out(asked: str | Sequence[str], by: str | None, chosen: Sequence[AnyScore], num_images: int) -> dict[str, str]:
+    """Default scores that are not computed because there are too many images, and why, in a sentence.
+
+    Args:
+        asked: Names as they were given; what is named there or orders the ranking is computed whatever it costs.
+        by: Score that was asked for to order the ranking.
+        chosen: All scores of the ranking.
+        num_images: Number of images.
+    """
+    if num_images <= MOST_IMAGES:
+        return {}
+    names = asked.split(",") if isinstance(asked, str) else asked
+    wanted = {name.strip() for name in names} | {by}
+    if "all" in wanted:
+        return {}
+    return {
+        score.name: f"Its cost grows with the square of the images, and there are {counted(num_images, 'image')}; above "
+        f"{count(MOST_IMAGES)} it is computed only when it is named: --scores default,{score.name}."
+        for score in chosen
+        if score.is_quadratic and score.name not in wanted
+    }
 
 
 DEFAULT_PRIMARY = "logme"

@@ -80,7 +80,13 @@ def evaluate_scores(
         DataError: The features cannot be scored at all (NaN, one class …).
     """
     runs = [
-        _Run(score, each_label(inputs, resampling.label_columns), resampling.seed, (options or {}).get(score.name))
+        _Run(
+            score,
+            each_label(inputs, resampling.label_columns),
+            resampling.seed,
+            (options or {}).get(score.name),
+            left_out=resampling.scores_left_out.get(score.name),
+        )
         for score in scores
     ]
     stage.advance()
@@ -107,15 +113,20 @@ class _Run:
     """One score while it is evaluated: first on all images, then without each block, then with shuffled labels.
 
     ``views`` are all images, once for each label. ``seed`` is the same for every model and round, so that differences are
-    paired; ``options`` are the values of the score's zoo option in every round, and None leaves it alone.
+    paired; ``options`` are the values of the score's zoo option in every round, and None leaves it alone. ``left_out`` says why
+    nothing is computed.
     """
 
-    def __init__(self, score: AnyScore, views: Sequence[ScoreInputs], seed: int, options: Rounds | None) -> None:
+    def __init__(
+        self, score: AnyScore, views: Sequence[ScoreInputs], seed: int, options: Rounds | None, *, left_out: str | None
+    ) -> None:
         self.score = score
         self.seed = seed
         self.options = options
         self.first = [
-            _evaluate_once(score, view, self._settings(options.full[place] if options else None))
+            ScoreEvaluation(score=score.name, reason=left_out)
+            if left_out
+            else _evaluate_once(score, view, self._settings(options.full[place] if options else None))
             for place, view in enumerate(views)
         ]
         self.defined = [place for place, evaluation in enumerate(self.first) if evaluation.full is not None]

@@ -28,7 +28,7 @@ from crossgraft.rank.aggregate import normal_scores
 from crossgraft.rank.model_history import group_of_target
 from crossgraft.rank.published.tables import imagenet_results
 from crossgraft.rank.record import KnownResult
-from crossgraft.rank.results_store import full_name, names_of, one_metric, published_results
+from crossgraft.rank.results_store import full_name, names_of, one_metric, published_results, targets_of
 from crossgraft.rank.static_prior import static_prior
 
 LEAST_SHARED = 10
@@ -125,9 +125,10 @@ def related_targets(target: str | None, group: str | None, own: Sequence[KnownRe
     if target is None:
         return frozenset()
     of_target = {row.target: row for row in own}
-    own_group = group or group_of_target(target, list(of_target.values()))
+    own_group = group or group_of_target(target, targets_of(of_target.values()))
     relatives = {target, *(name for name, row in of_target.items() if own_group in (name, row.target_group))}
-    published = {group_of_target(name, _published_targets()) for name in relatives}
+    targets = targets_of(_published_targets())
+    published = {group_of_target(name, targets) for name in relatives}
     return frozenset(name for name in (*relatives, own_group, *published) if name is not None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -17,15 +17,17 @@ from crossgraft.models.spec import PRETRAINED, TORCHVISION_PREFIX
 from crossgraft.progress import Reporter
 from crossgraft.rank.published.sources import TARGETS, shipped
 from crossgraft.rank.published.tables import COMPRESSED, compressed, weights_called
-from crossgraft.rank.record import KnownResult, PairRecord, RankingByScore, RankRow, ScoreCell
+from crossgraft.rank.record import PairRecord, RankingByScore, RankRow, ScoreCell
 from crossgraft.rank.results_store import (
     PUBLISHED_WEIGHTS,
     KnownModel,
+    KnownResults,
     KnownTable,
     full_name,
     known_results,
     one_metric,
     published_results,
+    results_at_hand,
     results_of,
     weights_of_identity,
 )
@@ -110,9 +112,7 @@ _TORCHVISION_TAG = "tv_in1k"
 """timm's tag of the weights that torchvision calls IMAGENET1K_V1."""
 
 
-def find_history(
-    models: Sequence[ModelRecord], specs: Sequence[ModelSpec], dataset: Dataset, rows: Sequence[KnownResult]
-) -> KnownTable:
+def find_history(models: Sequence[ModelRecord], specs: Sequence[ModelSpec], dataset: Dataset, known: KnownResults) -> KnownTable:
     """Results of ``models`` on other targets; those on the target at hand, or on a related one, are left out.
 
     Own results are found by the fingerprint of the weights, published ones by what the zoo says (``known_as``), or by the
@@ -127,14 +127,15 @@ def find_history(
         )
         for model in models
     ]
+    rows = known.about(wanted)
     own = [row for row in rows if row.weights != PUBLISHED_WEIGHTS]
     shipped = one_metric([row for row in rows if row.weights == PUBLISHED_WEIGHTS])
     return results_of(
-        wanted, [*own, *shipped], without_target=group_of_target(dataset.name, rows), fingerprint=dataset.fingerprint
+        wanted, [*own, *shipped], without_target=group_of_target(dataset.name, known.targets), fingerprint=dataset.fingerprint
     )
 
 
-def look_up_known_results(specs: Sequence[ModelSpec], reporter: Reporter) -> tuple[list[KnownResult], list[CheckRecord]]:
+def look_up_known_results(specs: Sequence[ModelSpec], reporter: Reporter) -> tuple[KnownResults, list[CheckRecord]]:
     """Own and shipped results, which are a control of the ranking: where the own ones are damaged it does without them.
 
     Returns:
@@ -148,19 +149,22 @@ def look_up_known_results(specs: Sequence[ModelSpec], reporter: Reporter) -> tup
     except DataError as error:
         text = f"{error} The ranking does without your own results; the same command looks at them again."
         reporter.warn(text)
-        return list(published_results()), [CheckRecord(title="Known results not read", severity="warning", text=text)]
-    check_known_names(specs, known)
+        return results_at_hand(published_results()), [CheckRecord(title="Known results not read", severity="warning", text=text)]
+    check_known_names(specs, known.identities)
     return known, []
 
 
-def check_known_names(specs: Sequence[ModelSpec], rows: Sequence[KnownResult]) -> None:
+def check_known_names(specs: Sequence[ModelSpec], known: Collection[str]) -> None:
     """Check, before the long work, that there is a known result of every ``known_as``.
+
+    Args:
+        specs: The zoo.
+        known: ``KnownResult.identity`` of all results.
 
     Raises:
         UnknownNameError: With the nearest names.
         DataError: Published tables mean different weights by it; the message names them.
     """
-    known = {row.identity for row in rows}
     for spec in specs:
         if spec.known_as is not None and spec.known_as not in known and weights_called(spec.known_as) is None:
             raise UnknownNameError(f"known result (known_as of {spec.name})", spec.known_as, sorted(known))
@@ -199,20 +203,23 @@ def published_name(spec: ModelSpec) -> str | None:
     return full_name(spec.source)
 
 
-def group_of_target(name: str, rows: Sequence[KnownResult]) -> str | None:
+def group_of_target(name: str, targets: Sequence[tuple[str, str]]) -> str | None:
     """The group of the known target that data called ``name`` are; None if there is none.
 
-    >>> rows = [KnownResult(model="a", weights="", source="", target="OrganA", target_group="Organ", protocol="", metric="",
-    ...                     value=0.5, origin="")]
-    >>> group_of_target("organamnist_64", rows), group_of_target("OrganA", rows), group_of_target("birds", rows)
+    Args:
+        name: Name of the data.
+        targets: Known targets, each with its group.
+
+    >>> targets = [("OrganA", "Organ"), ("Birds 2", "Birds 2")]
+    >>> group_of_target("organamnist_64", targets), group_of_target("OrganA", targets), group_of_target("cars", targets)
     ('Organ', 'Organ', None)
     """
     wanted = _plain(name)
-    for row in rows:
-        aliases = [_plain(alias) for alias, target in _PREFIXES.items() if target == row.target]
-        same = wanted in (_plain(row.target), *printed_names().get(row.target, ()))
+    for target, group in targets:
+        aliases = [_plain(alias) for alias, known in _PREFIXES.items() if known == target]
+        same = wanted in (_plain(target), *printed_names().get(target, ()))
         if same or any(wanted.startswith(alias) for alias in aliases):
-            return row.target_group or row.target
+            return group
     return None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -28,6 +30,7 @@ from crossgraft.rank.published.tables import (
 )
 from crossgraft.rank.record import KnownResult
 from crossgraft.running.json_lines import JsonLines, user_file
+from crossgraft.running.line_index import IndexedLines, LineIndex
 from crossgraft.types import History
 from crossgraft.words.formatting import counted
 
@@ -203,10 +206,98 @@ def published_results() -> tuple[KnownResult, ...]:
     return tuple({row.key: row for row in [*datasets, *architectures, *itm, *others]}.values())
 
 
-def known_results(file: Path | None = None) -> list[KnownResult]:
-    """Own results, newest first, then shipped ones; an own one replaces a shipped one of equal model, target and protocol."""
-    own = {row.key: row for row in reversed(read_known_results(file))}
-    return [*own.values(), *(row for row in published_results() if row.key not in own)]
+_SHOWN = ("model", "from", "target", "metric", "value", "interval", "method", "source")
+_COLUMNS = ("key", "identity", "weights", "group", *_SHOWN)
+
+
+def _texts(row: KnownResult) -> tuple[str, ...]:
+    """What an index holds of a result: what it is looked up by, and the cells of its line in a list."""
+    key = hashlib.blake2b(repr(row.key).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
+    return (key, row.identity, row.weights, row.target_group, *_line(row).values())
+
+
+_INDEX = LineIndex(_LINES, _COLUMNS, _texts)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownResults(Sequence[KnownResult]):
+    """Own results, newest first, then shipped ones; an own one replaces a shipped one of equal model, target and protocol.
+
+    An own one is read from its line when it is asked for, so that looking up a few among 100 000 takes no longer than a glance.
+
+    Attributes:
+        own: The user's results, oldest first.
+        places: Places in ``own`` of those that count, in order.
+        shipped: Those of the shipped tables.
+    """
+
+    own: IndexedLines[KnownResult]
+    places: Sequence[int]
+    shipped: Sequence[KnownResult]
+
+    def __len__(self) -> int:
+        return len(self.places) + len(self.shipped)
+
+    @overload
+    def __getitem__(self, place: int) -> KnownResult: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[KnownResult]: ...
+
+    def __getitem__(self, place: int | slice) -> KnownResult | Sequence[KnownResult]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(len(self))[place]]
+        number = range(len(self))[place]
+        own = len(self.places)
+        return self.own.record(self.places[number]) if number < own else self.shipped[number - own]
+
+    @property
+    def identities(self) -> set[str]:
+        """``KnownResult.identity`` of all."""
+        return {*self.own.columns["identity"], *(row.identity for row in self.shipped)}
+
+    @property
+    def targets(self) -> list[tuple[str, str]]:
+        """As of ``targets_of``."""
+        names, groups = self.own.columns["target"], self.own.columns["group"]
+        own = [(names[place], groups[place] or names[place]) for place in self.places]
+        return list(dict.fromkeys([*own, *targets_of(self.shipped)]))
+
+    def about(self, models: Sequence[KnownModel]) -> list[KnownResult]:
+        """Results of some models, and all own ones that say nothing of weights, in the order of the results."""
+        weights = {PUBLISHED_WEIGHTS, *(model.weights_fingerprint for model in models)}
+        identities = {model.identity for model in models}
+        by_weights, by_identity = self.own.columns["weights"], self.own.columns["identity"]
+        own = [place for place in self.places if by_weights[place] in weights or by_identity[place] in identities]
+        return [*map(self.own.record, own), *self.shipped]
+
+
+def known_results(file: Path | None = None) -> KnownResults:
+    """Own results, newest first, then shipped ones; an own one replaces a shipped one of equal model, target and protocol.
+
+    Raises:
+        DataError: A line of the user's file is damaged or of a newer crossgraft; the message names file and line.
+    """
+    own = _INDEX.read(known_results_file(file))
+    keys = own.columns["key"]
+    newest_first = {keys[place]: place for place in reversed(range(len(keys)))}
+    shipped = [row for row, key in _published_keys() if key not in newest_first]
+    return KnownResults(own, list(newest_first.values()), shipped)
+
+
+def results_at_hand(rows: Sequence[KnownResult]) -> KnownResults:
+    """Known results that stand in no file of the user."""
+    return KnownResults(IndexedLines({name: [] for name in _COLUMNS}, KnownResult, ""), [], rows)
+
+
+def targets_of(rows: Iterable[KnownResult]) -> list[tuple[str, str]]:
+    """Each target with its group (the target itself where it has none), in the order of the results."""
+    return list(dict.fromkeys((row.target, row.target_group or row.target) for row in rows))
+
+
+@cache
+def _published_keys() -> list[tuple[KnownResult, str]]:
+    return [(row, _texts(row)[0]) for row in published_results()]
 
 
 def results_of(
@@ -319,15 +410,33 @@ def known_lines(only_model: str | None, only_target: str | None, only_from: str 
         only_target: In that of the target, or of its group.
         only_from: In that of the publication or command.
     """
-    rows = [*known_results(), *_imagenet()]
+    known = known_results()
+    own = {name: known.own.columns[name] for name in (*_SHOWN, "weights", "group")}
+    shipped = [*known.shipped, *_imagenet()]
     if only_model is None and only_target is None and only_from is None:
-        own = [row for row in rows if row.weights != PUBLISHED_WEIGHTS]
-        return [*map(_line, own), *_publications([row for row in rows if row.weights == PUBLISHED_WEIGHTS])]
-    return [
-        _line(row)
-        for row in rows
-        if _holds(only_model, row.model) and _holds(only_target, row.target, row.target_group) and _holds(only_from, row.origin)
+        unpublished = [place for place in known.places if own["weights"][place] != PUBLISHED_WEIGHTS]
+        published = [known.own.record(place) for place in known.places if own["weights"][place] == PUBLISHED_WEIGHTS]
+        return [*_own_lines(known, unpublished), *_publications([*published, *shipped])]
+    chosen = [
+        place
+        for place in known.places
+        if _holds(only_model, own["model"][place])
+        and _holds(only_target, own["target"][place], own["group"][place])
+        and _holds(only_from, own["from"][place])
     ]
+    of_shipped = (
+        _line(row)
+        for row in shipped
+        if _holds(only_model, row.model) and _holds(only_target, row.target, row.target_group) and _holds(only_from, row.origin)
+    )
+    return [*_own_lines(known, chosen), *map(dict[str, object], of_shipped)]
+
+
+def _own_lines(known: KnownResults, places: Sequence[int]) -> list[dict[str, object]]:
+    """Lines of own results by their places in the file."""
+    shown = [known.own.columns[name] for name in _SHOWN]
+    cells = zip(*([column[place] for place in places] for column in shown), strict=True)
+    return [dict(zip(_SHOWN, line, strict=True)) for line in cells]
 
 
 def _imagenet() -> list[KnownResult]:
@@ -351,7 +460,7 @@ def _holds(text: str | None, *names: str) -> bool:
     return text is None or any(text.lower() in name.lower() for name in names)
 
 
-def _line(row: KnownResult) -> dict[str, object]:
+def _line(row: KnownResult) -> dict[str, str]:
     return {
         "model": row.model,
         "from": row.origin,

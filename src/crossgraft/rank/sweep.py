@@ -13,6 +13,7 @@ import numpy as np
 from crossgraft.compute import is_out_of_memory, limit_threads, reuse_freed_memory
 from crossgraft.errors import CrossgraftError
 from crossgraft.features.extract import foresee_extraction
+from crossgraft.features.images import way_of_resizing
 from crossgraft.features.store import FeatureSet
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.backbone import describe_model
@@ -25,6 +26,7 @@ from crossgraft.rank.zoo_options import Measurements, Options, Rounds, choose_op
 from crossgraft.running.jobs import Job, Work, num_read_back, results_of, run_jobs
 from crossgraft.scores import AnyScore
 from crossgraft.seeding import generator
+from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import count, counted
 
 MEASURING, SCORING = "measuring", "scoring"
@@ -99,6 +101,7 @@ class _Stopwatch:
     def __init__(self, zoo: Zoo, *, with_measuring: bool) -> None:
         self.zoo, self.with_measuring = zoo, with_measuring
         self._of_width: dict[object, tuple[float, float]] = {}
+        self._ways: set[Preprocessing] = set()
 
     def measure(self, member: Member, backbone: Backbone, *, loading: float) -> MemberCost | None:
         """None where it cannot be measured; the real work will say why."""
@@ -118,8 +121,11 @@ class _Stopwatch:
 
     def _looking(self, backbone: Backbone) -> float:
         zoo, options = self.zoo, self.zoo.options
+        way = way_of_resizing(backbone.preprocessing)
+        images = zoo.images if way in self._ways else zoo.dataset  # the first one resizes; the others read what it made
+        self._ways.add(way)
         return foresee_extraction(
-            zoo.dataset, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=zoo.reporter
+            images, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=zoo.reporter
         )
 
     def _rounds(self, member: Member, backbone: Backbone) -> tuple[float, float]:
@@ -129,7 +135,7 @@ class _Stopwatch:
 
         def timed(scores: Sequence[AnyScore], *, measures: bool) -> float:
             resampling, stage = _shortest(zoo.resampling), _Laps()
-            inputs = score_inputs(zoo.dataset, backbone, made_up, member.spec, scores)
+            inputs = score_inputs(zoo, backbone, made_up, member.spec, scores)
             if measures:
                 measure_rounds(scores, inputs, resampling, stage=stage)
             else:
@@ -284,7 +290,7 @@ class Measuring(_ZooWork[Measurements]):
         zoo, spec = self.zoo, turn.member.spec
         with zoo.reporter.part(LOOKING):
             feature_set = zoo.extract(backbone, turn.position)
-        inputs = score_inputs(zoo.dataset, backbone, feature_set, spec, zoo.adaptive)
+        inputs = score_inputs(zoo, backbone, feature_set, spec, zoo.adaptive)
         titles = ", ".join(score.title for score in zoo.adaptive)
         title = f"Measuring {spec.name} for {titles} ({turn.position})"
         with zoo.reporter.part(ROUNDS), zoo.rounds(title) as stage:
@@ -307,7 +313,7 @@ class Evaluating(_ZooWork[ModelEvaluation]):
         zoo, member, measured = self.zoo, turn.member, turn.measured
         with zoo.reporter.part(LOOKING):
             feature_set = zoo.extract(backbone, turn.position, quiet=measured is not None)
-        inputs = score_inputs(zoo.dataset, backbone, feature_set, member.spec, zoo.scores)
+        inputs = score_inputs(zoo, backbone, feature_set, member.spec, zoo.scores)
         with zoo.reporter.part(ROUNDS), zoo.rounds(f"Scoring {member.spec.name} ({turn.position})") as stage:
             evaluations = evaluate_scores(
                 zoo.scores, inputs, zoo.resampling, all_intervals=zoo.options.all_intervals, stage=stage, options=turn.options

@@ -14,13 +14,15 @@ from crossgraft.data.describe import make_thumbnails
 from crossgraft.data.errors_first import data_errors_first
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.features.images import ResizedOnce
+from crossgraft.features.store import cache_folder
 from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.rank.aggregate import plan_resampling
 from crossgraft.rank.assemble import assemble_record
-from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason, score_name, score_names
+from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason, score_name, score_names, scores_left_out
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.model_history import find_history, look_up_known_results
 from crossgraft.rank.options import RankOptions
@@ -95,8 +97,13 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
             directory.describe_machine(reporter, threads=threads, device=device)
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
         resampling = plan_resampling(dataset.targets, dataset.groups, seed=options.seed, label_names=dataset.class_names)
-        zoo = Zoo(dataset, chosen, resampling, options, device, threads, run=directory, reporter=reporter)
-        evaluations = evaluate_zoo(zoo, specs)
+        left_out = scores_left_out(scores, by, chosen, len(dataset))
+        for name, reason in left_out.items():
+            reporter.say(f"Left out: {SCORES.get(name).title}. {reason}")
+        resampling = replace(resampling, scores_left_out=left_out)
+        with ResizedOnce(dataset, cache_folder(options.cache_dir), reporter) as images:
+            zoo = Zoo(dataset, images, chosen, resampling, options, device, threads, run=directory, reporter=reporter)
+            evaluations = evaluate_zoo(zoo, specs)
         candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
         record = assemble_record(
             dataset,

@@ -12,8 +12,9 @@ import numpy as np
 
 from crossgraft.compute import limit_threads
 from crossgraft.data import Dataset
-from crossgraft.data.transforms import prepare_batch
+from crossgraft.data.transforms import prepare_resized
 from crossgraft.features import FeatureSet, extract_features
+from crossgraft.features.images import ImageSource, ResizedOnce, resized
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control
 from crossgraft.models.record import Role
 from crossgraft.models.spec import RANDOM
@@ -56,6 +57,7 @@ class Zoo:
 
     Attributes:
         dataset: Labelled images.
+        images: The same, resized once for all members that take them in the same way.
         scores: All that are wanted.
         resampling: The rounds of each score.
         options: How backbones are loaded and run; the same for every member.
@@ -66,6 +68,7 @@ class Zoo:
     """
 
     dataset: Dataset
+    images: ResizedOnce
     scores: Sequence[AnyScore]
     resampling: Resampling
     options: RankOptions
@@ -86,7 +89,7 @@ class Zoo:
     def extract(self, backbone: Backbone, position: str, *, quiet: bool = False) -> FeatureSet:
         """Features of all images, from the cache where they are there."""
         return extract_features(
-            self.dataset,
+            self.images,
             backbone,
             cache_dir=self.options.cache_dir,
             batch_size=self.options.batch_size,
@@ -123,39 +126,40 @@ class Zoo:
 
 
 def score_inputs(
-    dataset: Dataset, backbone: Backbone, feature_set: FeatureSet, spec: ModelSpec, scores: Sequence[AnyScore]
+    zoo: Zoo, backbone: Backbone, feature_set: FeatureSet, spec: ModelSpec, scores: Sequence[AnyScore]
 ) -> ScoreInputs:
     """Everything that the chosen scores may look at; images and model only for scores that ask for them."""
     needs_model = any("model" in score.inputs for score in scores)
     return ScoreInputs(
         features=feature_set.features,
-        labels=dataset.task.classes_of_scores(dataset.targets),
-        groups=dataset.groups,
+        labels=zoo.dataset.task.classes_of_scores(zoo.dataset.targets),
+        groups=zoo.dataset.groups,
         source_logits=feature_set.source_logits,
         source_features=spec.load_source_features(),
         model=backbone if needs_model else None,
-        images=PreparedImages(dataset, backbone.preprocessing) if needs_model else None,
+        images=PreparedImages(zoo.images, backbone.preprocessing) if needs_model else None,
+        device=backbone.device,
     )
 
 
 class PreparedImages:
     """Every image of a data set as the input of a backbone, prepared when it is asked for; the first ones are kept."""
 
-    def __init__(self, dataset: Dataset, preprocessing: Preprocessing) -> None:
-        self.dataset = dataset
+    def __init__(self, images: ImageSource, preprocessing: Preprocessing) -> None:
+        self.images = images
         self.preprocessing = preprocessing
         values = preprocessing.channels * preprocessing.height_pixels * preprocessing.width_pixels
         self._most_kept = KEPT_BYTES // (4 * values)
         self._kept: dict[int, np.ndarray] = {}
 
     def __len__(self) -> int:
-        return len(self.dataset)
+        return len(self.images)
 
     def __getitem__(self, row: int, /) -> np.ndarray:
         """One image (channels, height, width), float32."""
         if row in self._kept:
             return self._kept[row]
-        image = prepare_batch([self.dataset.read(row)], self.preprocessing)[0].numpy()
+        image = prepare_resized([resized(self.images, row, self.preprocessing)], self.preprocessing)[0].numpy()
         if len(self._kept) < self._most_kept:
             self._kept[row] = image
         return image

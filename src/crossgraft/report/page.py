@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -31,14 +31,11 @@ from crossgraft.report.blocks import (
     Section,
     Verdict,
 )
+from crossgraft.report.kinds import KINDS
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.version import __version__
 from crossgraft.words.visible import visible
-
-if TYPE_CHECKING:
-    from crossgraft.report.kinds import Kind
-
 
 _WHOLE = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]|[−+]?\d[\d.]* %")
 _WORD = re.compile(r"\S+")
@@ -174,16 +171,13 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
         directories: Folders of runs.
         at: Folder that the page is for; links to files of a run are left out elsewhere. None: that of the only run.
     """
-    # Figures bring matplotlib, a second of start-up that a process without a page need not spend.
-    from crossgraft.report.kinds import KINDS
-
     prefixes = [""] if len(directories) == 1 else [f"run-{index}-" for index in range(1, len(directories) + 1)]
     is_at_home = len(directories) == 1 and (at is None or real_path(at) == real_path(directories[0]))
     sources = [
-        read_run(directory, dict(KINDS), prefix=prefix, is_at_home=is_at_home)
+        read_run(directory, KINDS, prefix=prefix, is_at_home=is_at_home)
         for directory, prefix in zip(directories, prefixes, strict=True)
     ]
-    parts = [_run_part(source, KINDS.get(source.record.kind)) for source in sources]
+    parts = [_run_part(source) for source in sources]
     script = _static("report.js")
     return (
         _environment()
@@ -200,7 +194,8 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
     )
 
 
-def _run_part(source: Source[Any], kind: Kind) -> RunPart:
+def _run_part(source: Source[Any]) -> RunPart:
+    kind = KINDS.get(source.record.kind, room="" if source.run is None else source.run.command)
     sections = [section for builder in kind.builders if (section := builder(source)) is not None]
     document = source.record.model_dump_json()
     return RunPart(

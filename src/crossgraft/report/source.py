@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
@@ -75,12 +75,24 @@ class ReadableKind(Protocol):
         ...
 
 
-def read_run(directory: Path, kinds: Mapping[str, ReadableKind], *, prefix: str = "", is_at_home: bool = True) -> Source[Any]:
+class KnownKinds(Protocol):
+    """Finds kinds of report."""
+
+    def find(self, name: str, *, room: str = "") -> ReadableKind | None:
+        """One kind, which the room of the command of a run probably has; None where there is none of this name."""
+        ...
+
+    def names(self) -> list[str]:
+        """All names."""
+        ...
+
+
+def read_run(directory: Path, kinds: KnownKinds, *, prefix: str = "", is_at_home: bool = True) -> Source[Any]:
     """Read ``run.json``, ``report.json`` and, when there, ``thumbnails.json``.
 
     Args:
         directory: A run directory.
-        kinds: Name → kind of report.
+        kinds: The kinds of report.
         prefix: See ``Source``.
         is_at_home: See ``Source``.
 
@@ -92,13 +104,14 @@ def read_run(directory: Path, kinds: Mapping[str, ReadableKind], *, prefix: str 
         raise RunDirectoryError(f"No such run directory: {directory}. Pass the folder that a crossgraft command wrote (--out).")
     run = _validated(directory / "run.json", RunRecord)
     report = directory / "report.json"
-    kind, version = _kind(report)
-    if kind not in kinds:
-        raise DataError(f"{report} is a report of kind {kind!r}; known kinds: {', '.join(kinds)}.")
-    _check_version(report, version, kinds[kind].record_type)
-    record = _validated(report, kinds[kind].record_type)
-    if (refuse := kinds[kind].refuse) is not None:
-        refuse(record, report)
+    name, version = _kind(report)
+    kind = kinds.find(name, room=run.command)
+    if kind is None:
+        raise DataError(f"{report} is a report of kind {name!r}; known kinds: {', '.join(kinds.names())}.")
+    _check_version(report, version, kind.record_type)
+    record = _validated(report, kind.record_type)
+    if kind.refuse is not None:
+        kind.refuse(record, report)
     thumbnails = _thumbnails(directory / "thumbnails.json")
     return Source(run=run, record=record, thumbnails=thumbnails, prefix=prefix, is_at_home=is_at_home)
 

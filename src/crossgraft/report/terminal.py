@@ -8,6 +8,8 @@ from typing import Any
 
 from crossgraft.records.base import CheckRecord, Record
 from crossgraft.report.blocks import Block, Checks, Code, Facts, Folded, Heading, Items, Paragraph, Section, Verdict
+from crossgraft.report.kinds import KINDS
+from crossgraft.report.plots.svg import figures_left_out
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Table
 from crossgraft.result import Result
@@ -38,13 +40,12 @@ def record_as_text(record: Record, *, out: Path | None = None, command_line: str
         out: Its run directory.
         command_line: What was typed for it.
     """
-    from crossgraft.report.kinds import KINDS  # figures bring matplotlib
-
-    name = str(getattr(record, "kind", ""))
-    if name not in KINDS:
+    source = Source(record, out=out, command_line=command_line)
+    kind = KINDS.find(str(getattr(record, "kind", "")), room=source.typed.verb)
+    if kind is None:
         return None
-    kind, source = KINDS.get(name), Source(record, out=out, command_line=command_line)
-    sections = [section for builder in kind.terminal if (section := builder(source)) is not None]
+    with figures_left_out():
+        sections = [section for builder in kind.terminal if (section := builder(source)) is not None]
     return sections_as_text(kind.heading(source), sections)
 
 

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from crossgraft.compute import available_cores, end_with_parent, nothing_imported_unasked
-from crossgraft.errors import CrossgraftError, RunDirectoryError, StorageError, UsageError
+from crossgraft.errors import CrossgraftError, DeviceLostError, RunDirectoryError, StorageError, UsageError
 from crossgraft.stopping import ending_if_asked
 
 Item = TypeVar("Item")
@@ -135,8 +135,8 @@ def _attempt(job: Job[Spec], *, work: Work[Spec, Result], keep_going: bool) -> O
                 earlier = work.read_back(job)
                 result = work.do(job) if earlier is None else earlier
             return Outcome(job, result, "", time.perf_counter() - start, was_read_back=earlier is not None)
-        except (StorageError, RunDirectoryError):
-            raise  # the disk is full, or another process is at work: no fault of the job
+        except (StorageError, RunDirectoryError, DeviceLostError):
+            raise  # the disk is full, another process is at work, or the GPU is gone: no fault of the job
         except (CrossgraftError, RuntimeError) as error:
             # RuntimeError is what torch raises of a network that cannot take a batch, or when a device has no memory left.
             if not keep_going:

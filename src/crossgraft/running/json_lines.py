@@ -55,22 +55,33 @@ class JsonLines(Generic[RowT]):
         Raises:
             DataError: A line is damaged or of a newer crossgraft; the message names file and line.
         """
+        return self.parse(self.text(path), path)
+
+    def text(self, path: Path) -> str:
+        """The whole file; empty when it is not there yet.
+
+        Raises:
+            DataError: It cannot be read; the message names it.
+        """
         try:
-            text = read_whole(path).decode("utf-8")
+            return read_whole(path).decode("utf-8")
         except FileNotFoundError:
-            return []
+            return ""
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(f"Cannot read {self.what} {path}: {error}. Repair the file or move it away.") from error
+
+    def parse(self, text: str, path: Path, *, first: int = 1) -> list[RowT]:
+        """The records of some lines of the file, of which the ``first`` has this number in messages; errors as of ``read``."""
         rows: list[RowT] = []
-        for number, line in enumerate(text.split("\n"), start=1):
+        for number, line in enumerate(text.split("\n"), start=first):
             if not line.strip():
                 continue
             try:
                 rows.append(self.kind.model_validate_json(line))
             except ValidationError as error:
-                first = error.errors(include_url=False, include_input=False)[0]
+                problem = error.errors(include_url=False, include_input=False)[0]
                 raise DataError(
-                    f"{path}, line {number} is not {self.one} ({first['msg']}). Repair the line or move the file away."
+                    f"{path}, line {number} is not {self.one} ({problem['msg']}). Repair the line or move the file away."
                 ) from error
         return rows
 

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 PAGE_FILE = "report.html"
 THUMBNAILS_FILE = "thumbnails.json"
-PAGE = Piece(("page",), 1.3, "page", is_measured=False)
-"""Tables, pictures and page of a run: 0.8 (``check``) to 1.8 CPU seconds (``tune``), whatever the data."""
+PAGE = Piece(("page",), 0.9, "page", is_measured=False)
+"""Tables, pictures and page of a run: 0.6 (``predict``) to 1 CPU second (``tune``), whatever the data."""
+PLAIN_PAGE = replace(PAGE, seconds=0.1)
+"""The same where no figure needs matplotlib: 0.06 CPU seconds (``check``)."""
 
 
 @runtime_checkable
@@ -89,6 +91,7 @@ class Run:
         reporter: Where progress goes.
         function: Its name in Python.
         inputs: What was given without a name.
+        page: What is expected of its page.
         typed: The command line of the run directory that was opened, with whole paths; empty without one.
     """
 
@@ -97,6 +100,7 @@ class Run:
     reporter: Reporter
     function: str
     inputs: tuple[object, ...]
+    page: Piece = PAGE
     typed: list[str] = field(default_factory=list[str])
 
     @contextmanager
@@ -117,7 +121,7 @@ class Run:
                 as_typed = self.said_again(typed, out=out)
                 remember_whole(self.said_again(typed, out=out, whole=True))
             self.typed.append(as_typed)
-        page = nullcontext() if out is None else self.reporter.followed_by(PAGE)
+        page = nullcontext() if out is None else self.reporter.followed_by(self.page)
         with (
             page,
             open_command_run(
@@ -175,7 +179,7 @@ def _can_be_typed(value: object) -> bool:
     return all(item is None or isinstance(item, str | Path | bool | int | float) for item in several)
 
 
-def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]:
+def verb(command: str, options: Callable[P, OptionsT], *, page: Piece = PAGE) -> Decorator[P, OptionsT]:
     """Give a function of its inputs, options and run the keywords of ``options``, with their types, defaults and sentences.
 
     ``{options}`` in its docstring becomes one line per option.
@@ -183,6 +187,7 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
     Args:
         command: Name of the verb on the command line, kept in its run directories.
         options: A class made by ``crossgraft.options``.
+        page: What is expected of its page.
     """
     kind = cast("type[OptionsT]", options)
     known = options_of(kind)
@@ -208,7 +213,7 @@ def verb(command: str, options: Callable[P, OptionsT]) -> Decorator[P, OptionsT]
             if (out := getattr(chosen, "out", None)) is not None:
                 words = [name for name in keywords if not known[name].may_be_path]
                 refuse_to_replace_inputs(out, everything, words=words)
-            run = Run(command, chosen, reporter, function.__name__, tuple(positional))
+            run = Run(command, chosen, reporter, function.__name__, tuple(positional), page)
             result = function(*positional, chosen, run)
             if not isinstance(result, Result) or result.out is None:
                 return result

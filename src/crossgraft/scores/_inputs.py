@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from crossgraft.errors import DataError, UsageError
 from crossgraft.scores._moments import BLOCK_ROWS, ColumnMoments, shifted_blocks
-from crossgraft.scores._statistics import FeatureStatistics, Statistics
+from crossgraft.scores._statistics import FeatureStatistics, RowStatistics, Statistics
 from crossgraft.types import ClassIndices, Features
 
 _TRAINING_SHARE = 0.8
@@ -252,6 +252,8 @@ class ScoreInputs:
         source_features: Features of source-domain images (m, d), for scores that compare the two domains.
         model: The model itself, for scores that need gradients.
         images: Its input images, an array or tensor (n, …) or a sequence of n images.
+        device: Where second moments, eigenvectors and Cholesky factors are computed: on ``cuda`` with torch in float64. A device
+            without float64 (``mps``) is passed over.
 
     Attributes:
         labels: Class indices 0 … C−1.
@@ -271,6 +273,7 @@ class ScoreInputs:
         source_features: ArrayLike | None = None,
         model: object | None = None,
         images: ReadableRows | None = None,
+        device: str = "cpu",
     ) -> None:
         self.features = None if features is None else float_matrix("features", features)
         self.source_logits = None if source_logits is None else float_matrix("source_logits", source_logits)
@@ -282,6 +285,7 @@ class ScoreInputs:
         self.groups = None if groups is None else map_groups(groups)
         self.model = model
         self.images = images
+        self.device = device
         self._require_matching_shapes()
 
     def _require_matching_shapes(self) -> None:
@@ -304,7 +308,11 @@ class ScoreInputs:
         """Label-free statistics of the features, shared by all scores and all label permutations."""
         if self.features is None:
             raise UsageError("These inputs have no features, so there are no feature statistics.")
-        return FeatureStatistics(self.features)
+        if self.device.partition(":")[0] in ("cpu", "mps"):
+            return FeatureStatistics(self.features)
+        import torch
+
+        return FeatureStatistics(self.features, device=torch.device(self.device))
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -313,10 +321,18 @@ class ScoreInputs:
             raise UsageError("These inputs have no labels, so there are no class statistics.")
         return Statistics(self.feature_statistics, self.labels)
 
+    @cached_property
+    def logit_rows(self) -> RowStatistics:
+        """What follows from the source logits of each image alone, shared by all scores, blocks and label permutations."""
+        if self.source_logits is None:
+            raise UsageError("These inputs have no source logits, so nothing follows from them.")
+        return RowStatistics(self.source_logits)
+
     def without(self, rows: ArrayLike) -> ScoreInputs:
         """The same inputs with ``rows`` left out, for the jackknife.
 
-        The Gram matrix of the features is downdated, not formed again. A class that loses its last row is left out.
+        The Gram matrix of the features is downdated, not formed again, and what follows from the source logits of each image
+        alone is kept. A class that loses its last row is left out.
 
         Args:
             rows: Row indices to leave out.
@@ -336,7 +352,9 @@ class ScoreInputs:
             smaller.feature_statistics = self.feature_statistics.without(removed)
             smaller.features = self.features[kept] if self.feature_statistics.warnings else smaller.feature_statistics.features
         smaller.groups = None if self.groups is None else self.groups[kept]
-        smaller.source_logits = None if self.source_logits is None else self.source_logits[kept]
+        if self.source_logits is not None:
+            smaller.source_logits = self.source_logits[kept]
+            smaller.logit_rows = self.logit_rows.without(removed)
         smaller.images = None if self.images is None else _take(self.images, kept)
         return smaller
 
@@ -351,11 +369,13 @@ class ScoreInputs:
         require_equal_rows({"labels": len(relabelled.labels), "inputs": self.num_samples})
         if self.features is not None:
             relabelled.feature_statistics = self.feature_statistics
+        if self.source_logits is not None:
+            relabelled.logit_rows = self.logit_rows
         return relabelled
 
     def _copy_without_statistics(self) -> ScoreInputs:
         twin = copy.copy(self)
-        for cached in ("feature_statistics", "statistics"):
+        for cached in ("feature_statistics", "statistics", "logit_rows"):
             twin.__dict__.pop(cached, None)
         return twin
 

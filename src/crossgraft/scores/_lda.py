@@ -16,9 +16,9 @@ from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.linalg import LinAlgError, cho_solve, cholesky
 
-from crossgraft.scores._statistics import Statistics
+from crossgraft.scores._statistics import Statistics, factor_of
+from crossgraft.scores._symmetric import add_ridge, to_host
 
 SMALLEST_SHRINKAGE = 1e-10
 _POWER_STEPS = 3
@@ -57,6 +57,7 @@ class WithinClass:
 
     def __init__(self, offsets: np.ndarray, statistics: Statistics, *, scatter: np.ndarray | None = None) -> None:
         self.offsets = offsets
+        self.device = statistics.label_free.device
         self.targets = statistics.targets
         self.class_counts = statistics.class_counts
         self.num_samples, self.num_features = offsets.shape
@@ -85,7 +86,7 @@ class WithinClass:
         """The scatter of the features that ``statistics`` describe, whose Gram matrix is shared with other scores."""
         label_free = statistics.label_free
         offsets = label_free.features - label_free.mean.astype(label_free.features.dtype)
-        return cls(offsets, statistics, scatter=label_free.moments.scatter())
+        return cls(offsets, statistics, scatter=to_host(label_free.moments.scatter()))
 
     @cached_property
     def within(self) -> np.ndarray:
@@ -130,13 +131,28 @@ class WithinClass:
         ridge = shrinkage * self.trace / self.num_features
         resolution = 0.0 if self.offsets.dtype == np.float64 else _COARSE * float(np.linalg.norm(self.matrix))
         if not self.is_dual:
-            return _solve(self.matrix, 1 - shrinkage, ridge, columns, resolution)
+            return self._solve(1 - shrinkage, ridge, columns, resolution)
         if ridge < resolution:  # the null directions of the dual are always empty
             raise TooCoarseError
         if shrinkage == 1:
             return columns / ridge
-        inner = _solve(self.matrix, 1.0, ridge / (1 - shrinkage), self.within @ columns, resolution)
+        inner = self._solve(1.0, ridge / (1 - shrinkage), self.within @ columns, resolution)
         return (columns - self.within.T @ inner) / ridge
+
+    def _solve(self, factor: float, ridge: float, columns: np.ndarray, resolution: float) -> np.ndarray:
+        """(factor · matrix + ridge · I)⁻¹ times ``columns``, for a matrix known up to ``resolution``."""
+        regular = factor * self.matrix
+        add_ridge(regular, ridge)
+        factorised = factor_of(regular, self.device)
+        if factorised is None:  # the shrinkage is at its floor and rounding made the matrix indefinite
+            if resolution:
+                raise TooCoarseError
+            values, vectors = np.linalg.eigh(factor * self.matrix)
+            clamped = np.maximum(values, 0.0) + ridge
+            return vectors @ ((vectors.T @ columns) / clamped[:, None])
+        if factorised.smallest_pivot() < resolution:
+            raise TooCoarseError
+        return factorised.solve(columns)
 
     def log_joint(self, shrinkage: float) -> Float64[np.ndarray, "num_samples num_classes"]:
         """Return x A⁻¹ μ_c − ½ μ_c A⁻¹ μ_c + ln p_c, whose softmax over c is the posterior.
@@ -184,21 +200,3 @@ def _within_of_dual(scatter: np.ndarray, statistics: Statistics) -> np.ndarray:
     counts = statistics.class_counts[:, None]
     rows = scatter - (statistics.class_sums(scatter) / counts)[statistics.targets]
     return rows - (statistics.class_sums(rows.T) / counts)[statistics.targets].T
-
-
-def _solve(matrix: np.ndarray, factor: float, ridge: float, columns: np.ndarray, resolution: float) -> np.ndarray:
-    """(factor · matrix + ridge · I)⁻¹ times ``columns``, for a symmetric matrix known up to ``resolution``."""
-    regular = factor * matrix
-    regular.flat[:: len(regular) + 1] += ridge
-    try:
-        # Transposed, which changes nothing in a symmetric matrix, it lies as LAPACK wants it and is not copied.
-        lower = cholesky(regular.T, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:  # the shrinkage is at its floor and rounding made the matrix indefinite
-        if resolution:
-            raise TooCoarseError from None
-        values, vectors = np.linalg.eigh(factor * matrix)
-        clamped = np.maximum(values, 0.0) + ridge
-        return vectors @ ((vectors.T @ columns) / clamped[:, None])
-    if np.diagonal(lower).min() ** 2 < resolution:
-        raise TooCoarseError
-    return cho_solve((lower, True), columns, check_finite=False)

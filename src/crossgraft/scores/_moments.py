@@ -10,13 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64, Int
 from scipy.linalg import get_blas_funcs
 
+from crossgraft.scores._symmetric import Matrix
 from crossgraft.types import Features
+
+if TYPE_CHECKING:
+    import torch
 
 BLOCK_ROWS = 512
 """Rows that stay in the processor's cache while they are shifted, summed and multiplied."""
@@ -26,6 +30,7 @@ BLOCK_COLUMNS = 4096
 """Columns of one product in the dual form."""
 _TILE = 64
 """Rows and columns of a matrix that stay in the cache while they are transposed."""
+
 
 RowIndices = Int[np.ndarray, " num_rows"]
 
@@ -67,13 +72,17 @@ class PrimalMoments:
     """The d×d form, for n ≥ d: Σ (x−s)(x−s)ᵀ, Σ (x−s) and each ‖x−s‖² for a fixed shift s. Cost n·d²/2."""
 
     shift: np.ndarray
-    product: Float64[np.ndarray, "num_features num_features"]
+    product: Matrix
     total: Float64[np.ndarray, " num_features"]
     squared_norms: Float[np.ndarray, " num_samples"]
 
     @classmethod
-    def of(cls, features: Features, shift: np.ndarray) -> PrimalMoments:
-        """Sum over the rows of ``features``."""
+    def of(cls, features: Features, shift: np.ndarray, device: torch.device | None = None) -> PrimalMoments:
+        """Sum over the rows of ``features``, on ``device`` in float64."""
+        if device is not None:
+            from crossgraft.scores._on_device import primal_products
+
+            return cls(shift, *primal_products(features, shift, device))
         num_samples, num_features = features.shape
         (syrk,) = get_blas_funcs(("syrk",), dtype=features.dtype)
         lower = np.zeros((num_features, num_features))
@@ -94,7 +103,8 @@ class PrimalMoments:
 
     def without(self, features: Features, rows: RowIndices) -> PrimalMoments:
         """Take ``rows`` of ``features`` out: their products are formed alone and subtracted. Cost ``len(rows)``·d²/2."""
-        removed = PrimalMoments.of(features[rows], self.shift)
+        device = None if isinstance(self.product, np.ndarray) else self.product.device
+        removed = PrimalMoments.of(features[rows], self.shift, device)
         return PrimalMoments(
             self.shift, self.product - removed.product, self.total - removed.total, np.delete(self.squared_norms, rows)
         )
@@ -110,7 +120,7 @@ class PrimalMoments:
 
     def spread(self) -> float:
         """Σ ‖x−m‖², the trace of the scatter."""
-        return float(np.trace(self.product) - self.total @ self.total / self.num_samples)
+        return float(self.product.trace()) - float(self.total @ self.total / self.num_samples)
 
     def centred_norms(self, features: Features) -> Float64[np.ndarray, " num_samples"]:
         """‖x−m‖² of every row; ``features`` are the rows that these moments are of. Cost n·d."""
@@ -118,11 +128,12 @@ class PrimalMoments:
         along = features @ offset.astype(features.dtype) - self.shift @ offset
         return self.squared_norms - 2 * along + offset @ offset
 
-    def scatter(self) -> Float64[np.ndarray, "num_features num_features"]:
-        """Σ (x−m)(x−m)ᵀ, m the mean."""
-        return _plus_outer(self.product.copy(), -self.total, self.total / self.num_samples)
+    def scatter(self) -> Matrix:
+        """Σ (x−m)(x−m)ᵀ, m the mean; a matrix of its own."""
+        product = self.product.copy() if isinstance(self.product, np.ndarray) else self.product.clone()
+        return _plus_outer(product, -self.total, self.total / self.num_samples)
 
-    def gram(self) -> Float64[np.ndarray, "num_features num_features"]:
+    def gram(self) -> Matrix:
         """Σ x xᵀ."""
         mean = self.mean()
         return _plus_outer(self.scatter(), self.num_samples * mean, mean)
@@ -137,8 +148,10 @@ def _mirror(lower: np.ndarray) -> None:
         square += np.tril(square, -1).T
 
 
-def _plus_outer(matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _plus_outer(matrix: Matrix, left: np.ndarray, right: np.ndarray) -> Matrix:
     """Add the outer product of two vectors to ``matrix``, in place and without a second matrix."""
+    if not isinstance(matrix, np.ndarray):
+        return matrix.addr_(matrix.new_tensor(left), matrix.new_tensor(right))
     for start in range(0, len(matrix), _TILE):
         rows = slice(start, start + _TILE)
         matrix[rows] += np.outer(left[rows], right)
@@ -149,13 +162,18 @@ def _plus_outer(matrix: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.n
 class DualMoments:
     """The n×n form, for n < d: (x_i−s)·(x_j−s) and (x_i−s)·s for a fixed shift s. Cost n²·d/2."""
 
-    product: Float64[np.ndarray, "num_samples num_samples"]
-    along_shift: Float64[np.ndarray, " num_samples"]
+    product: Matrix
+    along_shift: Matrix
     shift_norm: float
 
     @classmethod
-    def of(cls, features: Features, shift: np.ndarray) -> DualMoments:
-        """Sum over the columns of ``features``."""
+    def of(cls, features: Features, shift: np.ndarray, device: torch.device | None = None) -> DualMoments:
+        """Sum over the columns of ``features``, on ``device`` in float64."""
+        shift_norm = float(np.sum(np.square(shift, dtype=np.float64)))
+        if device is not None:
+            from crossgraft.scores._on_device import dual_products
+
+            return cls(*dual_products(features, shift, device), shift_norm)
         num_samples, num_features = features.shape
         product = np.zeros((num_samples, num_samples))
         along_shift = np.zeros(num_samples)
@@ -164,21 +182,21 @@ class DualMoments:
             shifted = features[:, start : start + BLOCK_COLUMNS] - part
             product += shifted @ shifted.T
             along_shift += shifted @ part.astype(np.float64)
-        return cls(product, along_shift, float(np.sum(np.square(shift, dtype=np.float64))))
+        return cls(product, along_shift, shift_norm)
 
     def without(self, kept: RowIndices) -> DualMoments:
         """Keep the rows and columns of ``kept``; nothing is formed again."""
-        return DualMoments(self.product[np.ix_(kept, kept)], self.along_shift[kept], self.shift_norm)
+        return DualMoments(self.product[kept[:, None], kept], self.along_shift[kept], self.shift_norm)
 
     def spread(self) -> float:
         """Σ ‖x−m‖², the trace of the scatter."""
-        return float(np.trace(self.product) - self.product.sum() / len(self.product))
+        return float(self.product.trace() - self.product.sum() / len(self.product))
 
-    def scatter(self) -> Float64[np.ndarray, "num_samples num_samples"]:
+    def scatter(self) -> Matrix:
         """(x_i−m)·(x_j−m), m the mean."""
         row_mean = self.product.mean(axis=1)
         return self.product - row_mean[:, None] - row_mean + row_mean.mean()
 
-    def gram(self) -> Float64[np.ndarray, "num_samples num_samples"]:
+    def gram(self) -> Matrix:
         """x_i·x_j."""
         return self.product + self.along_shift[:, None] + self.along_shift + self.shift_norm

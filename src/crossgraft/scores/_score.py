@@ -7,7 +7,8 @@ the front end, and keeps signature and docstring::
     @score(title="Nearest mean", reference="Own definition")
     def nearest_mean(features: Features, labels: Labels) -> float: ...
 
-A keyword-only parameter called ``statistics`` receives the statistics that all scores of one model share.
+A keyword-only parameter called ``statistics`` receives the statistics that all scores of one model share, one called
+``logit_rows`` what follows from the source logits of each image alone.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ Invariance = Literal["padding", "rotation", "scale", "shift"]
 WithoutValue = Literal["constant features", "one image per class"]
 Warned = Literal["constant features", "a class of one image", "tiny features"]
 
+_SHARED_NAMES = ("statistics", "logit_rows")
+"""Parameters in whose place a score gets what all scores of one model share."""
 _WHY_MISSING = {
     "features": "needs features",
     "labels": "needs labels",
@@ -106,6 +109,7 @@ class ScoreFacts(TypedDict, total=False):
     warns_of: tuple[Warned, ...]
     sees_reduced: bool
     cost: str
+    is_quadratic: bool
     zoo_option: ZooOption | None
 
 
@@ -129,6 +133,8 @@ class Score(Generic[P]):
         sees_reduced: Whether its value is that of features that were reduced, where there are very many images of very many
             features; unless it is said, whether it takes the shared ``statistics``.
         cost: Computational cost, in words.
+        is_quadratic: Whether its cost grows with the square of the images; where there are many, a ranking then computes it only
+            when it is asked for by name.
         zoo_option: An option that a ranking sets from the whole zoo; a single evaluation leaves it at its default.
     """
 
@@ -150,6 +156,7 @@ class Score(Generic[P]):
         warns_of: tuple[Warned, ...] = (),
         sees_reduced: bool | None = None,
         cost: str = "",
+        is_quadratic: bool = False,
         zoo_option: ZooOption | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
@@ -164,6 +171,7 @@ class Score(Generic[P]):
         self.no_value_for = no_value_for
         self.warns_of = warns_of
         self.cost = cost
+        self.is_quadratic = is_quadratic
         self.zoo_option = zoo_option
         self.signature = inspect.signature(function)
         self.sees_reduced = "statistics" in self.signature.parameters if sees_reduced is None else sees_reduced
@@ -214,12 +222,11 @@ class Score(Generic[P]):
             raise NotApplicable(f"{self.title} {reason}.")
         parameters = self.signature.parameters
         if unknown := [name for name in options if name not in parameters]:
-            known = ", ".join(name for name in parameters if name not in self.inputs and name != "statistics")
+            known = ", ".join(name for name in parameters if name not in (*self.inputs, *_SHARED_NAMES))
             raise UsageError(f"{self.name} has no option {unknown[0]}. Its options: {known or 'none'}.")
         self._require_known_choices(options)
         arguments: dict[str, object] = {name: getattr(inputs, name) for name in self.inputs}
-        is_shared = "statistics" in parameters and options.get("statistics") is None
-        shared = {"statistics": inputs.statistics} if is_shared else {}
+        shared = {name: getattr(inputs, name) for name in _SHARED_NAMES if name in parameters and options.get(name) is None}
         function = cast(Callable[..., object], self.function)
         return function(**{**arguments, **options, **shared})
 

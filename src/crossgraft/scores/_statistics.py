@@ -11,16 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.linalg import LinAlgError, eigh_tridiagonal, eigvalsh_tridiagonal, get_lapack_funcs
 from scipy.sparse import csr_array
 
 from crossgraft import seeding
+from crossgraft.compute import is_out_of_memory
 from crossgraft.scores._moments import DualMoments, PrimalMoments, RowIndices, near_mean, shifted_blocks
+from crossgraft.scores._symmetric import Factor, Matrix, Spectrum, to_host
 from crossgraft.types import ClassIndices, Features
+
+if TYPE_CHECKING:
+    import torch
 
 # A projection for feature matrices that are large in both directions.
 #
@@ -65,108 +69,38 @@ def _leading_directions(features: np.ndarray, num_directions: int) -> np.ndarray
     return basis @ rotation[:, ::-1][:, :num_directions].astype(features.dtype)
 
 
-# Eigenvalues of a symmetric matrix, and as much of its eigenvectors as is asked for.
-#
-# Both are expensive parts of most scores, and few scores need all vectors. So the matrix is reduced to a tridiagonal one, once:
-# QᵀMQ = T. The eigenvalues of T are cheap; eigenvectors Z of T cost O(size) each, and QZ, those of M, 2·size² each. The
-# products Vᵀ B = Zᵀ (Qᵀ B) with few columns B need no vector of M at all.
+def spectrum_of(matrix: Matrix) -> Spectrum:
+    """The spectrum of a symmetric matrix, computed where it lies; on the host where the device cannot."""
+    if isinstance(matrix, np.ndarray):
+        return Spectrum(matrix)
+    from crossgraft.scores._on_device import NOT_THERE, DeviceSpectrum
 
-Symmetric = Float64[np.ndarray, "size size"]
+    try:
+        return DeviceSpectrum(matrix)
+    except NOT_THERE:
+        return Spectrum(to_host(matrix))
 
-_BLOCK_COLUMNS = 64
-"""Columns of workspace that LAPACK gets for each column of the result."""
 
+def factor_of(matrix: Matrix, device: torch.device | None = None) -> Factor | None:
+    """The Cholesky factor of a symmetric matrix, computed where it lies, or on ``device``.
 
-class Spectrum:
-    """The spectrum of one symmetric matrix; vectors are columns.
-
-    What is asked for does not depend on what was asked for before, to the last bit.
-
-    Args:
-        matrix: Symmetric matrix, which is not written to.
+    Returns:
+        None where the matrix is not positive definite.
     """
+    if isinstance(matrix, np.ndarray) and device is None:
+        return Factor.of(matrix)
+    from crossgraft.scores._on_device import NOT_THERE, factor_on_device
 
-    def __init__(self, matrix: Symmetric) -> None:
-        self.size = len(matrix)
-        sytrd, workspace_of = get_lapack_funcs(("sytrd", "sytrd_lwork"), dtype=np.float64)
-        workspace, _ = workspace_of(self.size, lower=1)
-        # Transposed, which changes nothing in a symmetric matrix, it lies as LAPACK wants it.
-        self._reflectors, self._diagonal, self._beside, self._factors, _ = sytrd(matrix.T, lower=1, lwork=int(workspace))
-        self._leading: dict[int, np.ndarray] = {}
-
-    @cached_property
-    def values(self) -> Float64[np.ndarray, " size"]:
-        """All eigenvalues, in ascending order."""
-        if self.size == 1:
-            return self._diagonal.copy()
-        return np.asarray(eigvalsh_tridiagonal(self._diagonal, self._beside, lapack_driver="sterf"))
-
-    @cached_property
-    def vectors(self) -> Float64[np.ndarray, "size size"]:
-        """All eigenvectors, in the order of ``values``. Cost 2·size³ after the reduction."""
-        return self._multiplied("N", self._all_of_tridiagonal)
-
-    def leading(self, number: int) -> Float64[np.ndarray, "size number"]:
-        """The eigenvectors of the ``number`` largest eigenvalues, largest first; all of them where there are fewer."""
-        number = min(number, self.size)
-        if 2 * number > self.size:
-            return self.vectors[:, ::-1][:, :number]
-        if number not in self._leading:
-            self._leading[number] = self._multiplied("N", self._of_tridiagonal(self.size - number))[:, ::-1]
-        return self._leading[number]
-
-    def along(self, columns: Float64[np.ndarray, "size num_columns"]) -> Float64[np.ndarray, "size num_columns"]:
-        """Vᵀ ``columns``: coordinates along every eigenvector, in the order of ``values``. Cost 4·size² a column."""
-        return self._all_of_tridiagonal.T @ self._multiplied("T", columns)
-
-    @property
-    def smallest(self) -> float:
-        """Up to here an eigenvalue is nothing but rounding, in float64: σ_max · max(1e-15, 10 · size · ε)."""
-        return float(self.values[-1]) * max(1e-15, 10 * self.size * np.finfo(np.float64).eps)
-
-    def is_in_doubt(self, values: Float64[np.ndarray, " some"]) -> bool:
-        """Whether one of these ``values`` is neither empty nor above what float32 products leave as noise."""
-        noise = float(self.values[-1]) * self.size * np.finfo(np.float32).eps
-        return bool(((np.abs(values) > self.smallest) & (values < noise)).any())
-
-    @cached_property
-    def _all_of_tridiagonal(self) -> Float64[np.ndarray, "size size"]:
-        return self._of_tridiagonal(0)
-
-    def _of_tridiagonal(self, first: int) -> np.ndarray:
-        """Eigenvectors of T from the one of index ``first`` on."""
-        if self.size == 1:
-            return np.ones((1, 1))
-        diagonal, beside, chosen = self._diagonal, self._beside, (first, self.size - 1)
-        try:
-            if first == 0:  # by index, all eigenvalues would be found by bisection, ten times slower
-                return eigh_tridiagonal(diagonal, beside, lapack_driver="stemr")[1]
-            return eigh_tridiagonal(diagonal, beside, select="i", select_range=chosen, lapack_driver="stemr")[1]
-        except LinAlgError:  # eigenvalues in a cluster that relatively robust representations do not resolve
-            return eigh_tridiagonal(diagonal, beside, lapack_driver="stev")[1][:, first:]
-
-    def _multiplied(self, transposed: Literal["N", "T"], columns: np.ndarray) -> np.ndarray:
-        """Q or Qᵀ times ``columns``; Q leaves the first coordinate alone."""
-        if self.size == 1 or columns.shape[1] == 0:
-            return columns
-        (ormqr,) = get_lapack_funcs(("ormqr",), dtype=np.float64)
-        product = np.empty(columns.shape, order="F")
-        product[0] = columns[0]
-        product[1:], _, _ = ormqr(
-            "L",
-            transposed,
-            self._reflectors[1:, :-1],
-            self._factors,
-            np.asfortranarray(columns[1:]),
-            lwork=_BLOCK_COLUMNS * columns.shape[1],
-        )
-        return product
+    try:
+        return factor_on_device(matrix, device)
+    except NOT_THERE:
+        return Factor.of(to_host(matrix))
 
 
 R = TypeVar("R")
 
 SHARED: Any = None
-"""Default of a score's parameter ``statistics``, in whose place it gets those that all scores of one model share."""
+"""Default of a score's ``statistics`` and ``logit_rows``, in whose place it gets what all scores of one model share."""
 
 _SUMMED_ROWS = 1024
 """Rows that are added up in the dtype of the features before the sum moves on to float64."""
@@ -186,10 +120,14 @@ class FeatureStatistics:
     Args:
         features: n×d, finite. Above 10 000 rows *and* columns they are replaced by a projection onto 4096 directions,
             and ``warnings`` says so.
+        origin: Statistics of all rows, and which of these are left.
+        device: Where second moments, eigenvectors and Cholesky factors are computed, in float64; None: here, products in the
+            dtype of the features.
     """
 
-    def __init__(self, features: Features, *, origin: Origin | None = None) -> None:
+    def __init__(self, features: Features, *, origin: Origin | None = None, device: torch.device | None = None) -> None:
         self.origin = origin
+        self.device = device
         self.warnings: tuple[str, ...] = ()
         if origin is None:
             features, self.warnings = reduce_when_large(features)
@@ -203,7 +141,7 @@ class FeatureStatistics:
     def without(self, rows: RowIndices) -> FeatureStatistics:
         """The statistics with ``rows`` left out."""
         kept = np.delete(np.arange(self.num_samples), rows)
-        return FeatureStatistics(self.features[kept], origin=Origin(self, kept, rows))
+        return FeatureStatistics(self.features[kept], origin=Origin(self, kept, rows), device=self.device)
 
     def remember(self, key: Hashable, compute: Callable[[], R]) -> R:
         """The value of ``compute()``, computed once for these features; ``key`` names it and its settings."""
@@ -221,11 +159,22 @@ class FeatureStatistics:
         """Second moments in the smaller form."""
         if self.origin is None:
             kind = DualMoments if self.is_dual else PrimalMoments
-            return kind.of(self.features, near_mean(self.features))
+            try:
+                return kind.of(self.features, near_mean(self.features), self.device)
+            except RuntimeError as error:
+                if self.device is None or not is_out_of_memory(error):
+                    raise
+                self.warnings += (f"The memory of {self.device} was full, so second moments were computed on the host.",)
+                return kind.of(self.features, near_mean(self.features))
         parent = self.origin.parent
         if isinstance(parent.moments, DualMoments):
             return parent.moments.without(self.origin.kept)
         return parent.moments.without(parent.features, self.origin.removed)
+
+    @property
+    def has_double_products(self) -> bool:
+        """Whether the second moments are those of products in float64."""
+        return self.features.dtype == np.float64 or not isinstance(self.moments.product, np.ndarray)
 
     @cached_property
     def mean(self) -> Float64[np.ndarray, " num_features"]:
@@ -244,23 +193,23 @@ class FeatureStatistics:
     def squared_norms(self) -> Float64[np.ndarray, " num_samples"]:
         """‖x_i − m‖² of every row."""
         if isinstance(self.moments, DualMoments):
-            return np.diagonal(self.moments.scatter()).copy()
+            return to_host(self.moments.scatter().diagonal()).copy()
         return self.moments.centred_norms(self.features)
 
     @cached_property
     def gram_spectrum(self) -> Spectrum:
         """Spectrum of K = XᵀX (d×d), or of XXᵀ (n×n) when n < d."""
-        return Spectrum(self.moments.gram())
+        return spectrum_of(self.moments.gram())
 
     @cached_property
     def scatter_spectrum(self) -> Spectrum:
         """Spectrum of the centred scatter T, or of its dual when n < d."""
-        return Spectrum(self.moments.scatter())
+        return spectrum_of(self.moments.scatter())
 
     def resolved(self, num_leading: int) -> FeatureStatistics:
         """These statistics, or the same in float64 where float32 leaves one of the leading directions in doubt."""
         values = self.scatter_spectrum.values[::-1][:num_leading]
-        if self.features.dtype == np.float64 or not self.scatter_spectrum.is_in_doubt(values):
+        if self.has_double_products or not self.scatter_spectrum.is_in_doubt(values):
             return self
         return self.in_float64
 
@@ -271,7 +220,7 @@ class FeatureStatistics:
             return self
         if self.origin is not None:
             return self.origin.parent.in_float64.without(self.origin.removed)
-        return FeatureStatistics(self.features.astype(np.float64))
+        return FeatureStatistics(self.features.astype(np.float64), device=self.device)
 
     def principal_scores(self, variance_kept: float) -> Float64[np.ndarray, "num_samples num_components"]:
         """Coordinates along the leading principal directions that hold more than ``variance_kept`` of the variance.
@@ -310,6 +259,35 @@ class FeatureStatistics:
         return np.concatenate(parts).astype(np.float64)
 
 
+class RowStatistics:
+    """What follows from each row of a matrix alone: computed once for all rows, whichever are left out or relabelled later.
+
+    Args:
+        values: (all rows, k).
+        kept: The rows that are left, ascending; all of them where it is None.
+    """
+
+    def __init__(self, values: np.ndarray, *, kept: np.ndarray | None = None, known: dict[Hashable, Any] | None = None) -> None:
+        self._values = values
+        self._known: dict[Hashable, Any] = {} if known is None else known
+        self.kept = np.arange(len(values)) if kept is None else kept
+
+    def of_all(self, key: Hashable, compute: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """``compute(values)``, one entry for each of all rows, of which ``kept`` are left.
+
+        Args:
+            key: Names ``compute`` and its settings.
+            compute: No entry may depend on another row.
+        """
+        if key not in self._known:
+            self._known[key] = compute(self._values)
+        return self._known[key]
+
+    def without(self, rows: RowIndices) -> RowStatistics:
+        """The same with ``rows`` of the kept ones left out."""
+        return RowStatistics(self._values, kept=np.delete(self.kept, rows), known=self._known)
+
+
 def sum_by_class(values: np.ndarray, targets: ClassIndices, num_classes: int) -> Float64[np.ndarray, "num_classes width"]:
     """Sums of the rows of ``values`` over each class: ``onehot(y)ᵀ values`` without the zeros. Cost O(n·width)."""
     sums = np.zeros((num_classes, values.shape[1]))
@@ -334,7 +312,11 @@ class Statistics:
         self.targets = targets
         self.num_samples = len(targets)
         self.num_classes = int(targets.max()) + 1
-        self.warnings = label_free.warnings
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of the features, as far as they were looked at."""
+        return self.label_free.warnings
 
     @cached_property
     def class_counts(self) -> Float64[np.ndarray, " num_classes"]:

@@ -32,7 +32,7 @@ def combine(parts: Sequence[Mapping[str, float]]) -> list[float]:
     title="ETran",
     reference="Gholami, Akbari, Wang, Koohpayegani, Pirsiavash et al., ETran: Energy-Based Transferability Estimation, "
     "ICCV 2023, eqs. 4–10",
-    cost="one Gram matrix and one Cholesky factorisation of size min(n, d)",
+    cost="one Gram matrix and one Cholesky factorisation of size min(n, d), then O(n·d·C)",
 )
 def etran(
     features: Features,

@@ -18,7 +18,7 @@ from crossgraft.types import Features, Labels
     "Task Transfer Learning, ICIP 2019, definition 2",
     invariances=("padding", "rotation", "scale", "shift"),
     no_value_for=("constant features",),
-    cost="one Gram matrix and one eigendecomposition of size min(n, d)",
+    cost="one Gram matrix and one eigendecomposition of size min(n, d), then O(min(n, d)²·C)",
 )
 def h_score(features: Features, labels: Labels, *, statistics: Statistics = SHARED) -> ScoreValue:
     """tr(cov(x)⁺ cov(E[x | y])) = Σ_c n_c (μ_c−m)ᵀ T⁺ (μ_c−m), T the centred scatter.

@@ -26,8 +26,10 @@ _LISTED, _LISTED_A_VOTE = 64, 8
 """Nearest rows that are listed for each row: at least so many, and so many for each neighbour that votes."""
 _ROUNDING = 1e-5
 """More than standardising in float32 changes a squared distance by, relative to it."""
-_PAIRS = 2**14
-"""Pairs of rows whose features are held at a time."""
+_DISTANCES_A_PAIR = 16
+"""Distances of all pairs, by one product, that cost as much as the distance of one pair by itself."""
+_PAIRS = 512
+"""Pairs of rows whose features are held at a time, in the cache of the processor."""
 
 
 @score(
@@ -38,6 +40,7 @@ _PAIRS = 2**14
     sees_reduced=False,
     warns_of=("a class of one image",),
     cost="O(n²·d) once, and little for each block that is left out; minutes above 50 000 images",
+    is_quadratic=True,
 )
 def knn_probe(
     features: Features,
@@ -82,11 +85,21 @@ def knn_probe(
         raise NotApplicable("The k-NN probe needs images of at least two groups (patients).")
     key = ("neighbours", k, metric, left_out.tobytes())
     neighbours = statistics.label_free.remember(key, lambda: _neighbours(features, left_out, k, metric, statistics.label_free))
-    votes: np.ndarray = neighbours @ np.eye(statistics.num_classes)[labels]
-    is_winner = np.equal(votes, votes.max(axis=1)[:, None])
-    hits = is_winner[np.arange(len(labels)), labels] / is_winner.sum(axis=1)
+    hits = _hits(neighbours, labels, statistics.num_classes)
     majority = statistics.class_counts.max() / statistics.num_samples
     return ScoreValue(hits.mean(), parts={"majority_share": majority}, warnings=_warnings(labels, left_out))
+
+
+def _hits(neighbours: csr_array, labels: np.ndarray, num_classes: int) -> np.ndarray:
+    """1 where the own class has most votes, a share of it where others have as many, else 0. Every row has a neighbour."""
+    images = np.arange(len(labels))
+    own = csr_array((np.ones(len(labels)), (images, labels)), shape=(len(labels), num_classes))
+    votes = csr_array(neighbours @ own)  # what is not stored is no vote: with many classes nearly all
+    first, of = votes.indptr[:-1], np.repeat(images, np.diff(votes.indptr))
+    is_winner = votes.data == np.maximum.reduceat(votes.data, first)[of]
+    hits = np.zeros(len(labels))
+    hits[of[is_winner & (votes.indices == labels[of])]] = 1
+    return hits / np.add.reduceat(is_winner, first, dtype=np.intp)
 
 
 def _warnings(labels: np.ndarray, left_out: np.ndarray) -> list[str]:
@@ -153,7 +166,10 @@ class _Points(NamedTuple):
 
     def to_all(self, rows: np.ndarray) -> np.ndarray:
         """(rows, n) squared distances; +inf to the own group."""
-        distances = self.squared_norms - 2 * (self.points[rows] @ self.points.T) + self.squared_norms[rows, None]
+        distances = self.points[rows] @ self.points.T
+        distances *= -2
+        distances += self.squared_norms
+        distances += self.squared_norms[rows, None]
         distances[self.left_out[rows, None] == self.left_out] = np.inf
         return distances
 
@@ -195,7 +211,8 @@ class _Search(NamedTuple):
         """The listed rows that are still there, where they can be among the k nearest by the distances of ``rows``.
 
         Leaving rows out changes the scale of each feature, and so a squared distance by a factor between the smallest and the
-        largest change of a squared scale. None where that says nothing, and where the groups are others.
+        largest change of a squared scale. None where that says nothing, where the groups are others, and where a new search
+        costs less than measuring the listed rows again, as with few images.
         """
         growth = self._growth(rows.scale)
         if growth is None or not _same_groups(self.left_out[origin.kept], rows.left_out):
@@ -207,6 +224,8 @@ class _Search(NamedTuple):
         before = np.where(columns < 0, np.inf, self.near.distances[origin.kept])
         farthest = most * (_kth(before, k) + self.resolution) + 4 * rows.resolution
         of, places = np.nonzero(np.isfinite(before) & (least * (before - self.resolution) <= farthest[:, None]))
+        if len(of) * _DISTANCES_A_PAIR > len(before) ** 2:
+            return None
         distances = np.full_like(before, np.inf)
         distances[of, places] = rows.between(of, columns[of, places])
         return _Near(columns, distances, least * (self.near.beyond[origin.kept] - self.resolution) - 2 * rows.resolution)

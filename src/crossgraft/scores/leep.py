@@ -7,6 +7,7 @@ import numpy as np
 from crossgraft.scores._expected_prediction import empirical_prediction
 from crossgraft.scores._lda import posterior_of
 from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._statistics import SHARED, RowStatistics
 from crossgraft.types import Labels, SourceLogits
 
 
@@ -14,9 +15,9 @@ from crossgraft.types import Labels, SourceLogits
     title="LEEP",
     reference="Nguyen, Hassner, Seeger and Archambeau, LEEP: A New Measure to Evaluate Transferability of Learned "
     "Representations, ICML 2020, eq. 2",
-    cost="O(n·Z), below a second",
+    cost="O(n·Z), below a second; the softmax once for all blocks",
 )
-def leep(source_logits: SourceLogits, labels: Labels, *, log: bool = True) -> ScoreValue:
+def leep(source_logits: SourceLogits, labels: Labels, *, log: bool = True, logit_rows: RowStatistics = SHARED) -> ScoreValue:
     """Log expected empirical prediction: mean_i log Σ_z p(y_i | z) θ_iz.
 
     θ_i is the softmax of the source logits of image i, and p(y | z) the share of source class z that falls on target
@@ -27,6 +28,7 @@ def leep(source_logits: SourceLogits, labels: Labels, *, log: bool = True) -> Sc
         labels: Target labels (n,).
         log: Mean of logarithms, as in the paper. False gives the mean probability itself, which some repositories
             publish under the same name.
+        logit_rows: What is shared of the same source logits.
 
     Returns:
         In (−∞, 0] with ``log``, else in (0, 1]. −H(y) (or Σ p_y²) means that the source classes say nothing.
@@ -40,6 +42,6 @@ def leep(source_logits: SourceLogits, labels: Labels, *, log: bool = True) -> Sc
         >>> round(leep(source_logits=logits, labels=["benign", "benign", "malignant", "malignant"]), 4)
         -0.036
     """
-    posterior = posterior_of(source_logits, dtype=np.float64)
-    value = empirical_prediction(posterior, labels, log=log)
-    return ScoreValue(value, parts={"source_classes": posterior.shape[1]})
+    posterior = logit_rows.of_all("posterior", lambda logits: posterior_of(logits, dtype=np.float64))
+    value = empirical_prediction(posterior, labels, rows=logit_rows.kept, log=log)
+    return ScoreValue(value, parts={"source_classes": source_logits.shape[1]})

@@ -9,6 +9,7 @@ import numpy as np
 
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import SHARED, Statistics
+from crossgraft.scores._symmetric import energy, norm
 from crossgraft.types import Features, Labels
 
 
@@ -59,7 +60,7 @@ def _of_rows(statistics: Statistics) -> dict[str, float]:
     label_scatter = np.diag(counts) - np.outer(counts, counts) / statistics.num_samples
     return {
         "product": 2 * float(np.square(counts[:, None] * statistics.mean_offsets).sum()),
-        "feature_norm": float(np.linalg.norm(statistics.label_free.moments.scatter())),
+        "feature_norm": norm(statistics.label_free.moments.scatter()),
         "label_norm": 2 * float(np.linalg.norm(label_scatter)),
     }
 
@@ -72,7 +73,7 @@ def _of_entries(statistics: Statistics) -> dict[str, float]:
     mean_feature = float(mean @ mean)
     mean_label = float(2 * np.square(counts / num_samples).sum() - 1)
     product = 2 * float(np.square(sums).sum()) - num_samples**2 * mean_feature
-    squared = float(np.square(statistics.label_free.moments.gram()).sum())
+    squared = energy(statistics.label_free.moments.gram())
     return {
         "product": product - num_samples**2 * mean_feature * mean_label,
         "feature_norm": math.sqrt(max(squared - (num_samples * mean_feature) ** 2, 0.0)),

@@ -9,6 +9,7 @@ import numpy as np
 from crossgraft.scores._evidence import FixedPoint, MaximisedEvidence, evidence_at, iterate_as_released, maximise_evidence
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import SHARED, Statistics
+from crossgraft.scores._symmetric import norm
 from crossgraft.types import Features, Labels
 
 Variant = Literal["evidence", "released"]
@@ -23,7 +24,7 @@ _PLAUSIBLE = 0.3
     reference="You, Liu, Wang and Long, LogME: Practical Assessment of Pre-trained Models for Transfer Learning, "
     "ICML 2021; released fixed point: You et al., Ranking and Tuning Pre-trained Models, JMLR 2022, algorithm 3",
     invariances=("padding", "rotation", "scale"),
-    cost="one Gram matrix and its eigenvalues, size min(n, d)",
+    cost="one Gram matrix and its eigenvalues, size min(n, d), then O(min(n, d)²·C)",
 )
 def logme(features: Features, labels: Labels, *, variant: Variant = "evidence", statistics: Statistics = SHARED) -> ScoreValue:
     """Maximum log evidence of Bayesian linear regression on each one-hot column, divided by n, mean over classes.
@@ -56,9 +57,7 @@ def logme(features: Features, labels: Labels, *, variant: Variant = "evidence", 
         >>> logme(features=X, labels=y) > logme(features=X[:, 1:], labels=y)
         True
     """
-    result = _evidence(statistics, variant)
-    if _is_coarse(statistics, result):
-        result = _evidence(statistics.in_float64, variant)
+    result = _with_enough_digits(statistics, variant)
     per_class = result.log_evidence
     warnings = list(statistics.warnings)
     num_samples, num_features = statistics.num_samples, statistics.label_free.num_features
@@ -72,6 +71,17 @@ def logme(features: Features, labels: Labels, *, variant: Variant = "evidence", 
         "unsettled_classes": np.sum(~result.converged),
     }
     return ScoreValue(per_class.mean(), parts=parts, warnings=warnings)
+
+
+def _with_enough_digits(statistics: Statistics, variant: Variant) -> MaximisedEvidence | FixedPoint:
+    """The evidence, in float64 if float32 is too coarse for it, or was for all of the images that these are a part of."""
+    origin, key = statistics.label_free.origin, ("LogME in float64", variant)
+    if origin is None or not origin.parent.recall(key, bool):
+        result = _evidence(statistics, variant)
+        if not _is_coarse(statistics, result):
+            return result
+        statistics.label_free.remember(key, lambda: True)
+    return _evidence(statistics.in_float64, variant)
 
 
 def _evidence(statistics: Statistics, variant: Variant) -> MaximisedEvidence | FixedPoint:
@@ -89,9 +99,9 @@ def _arguments(statistics: Statistics) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def _is_coarse(statistics: Statistics, result: MaximisedEvidence | FixedPoint) -> bool:
     """Whether rounding of float32 products is seen in the evidence, ½ Σ ln(σ + α/β) / n and what else has σ + α/β."""
     label_free = statistics.label_free
-    if label_free.features.dtype == np.float64:
+    if label_free.has_double_products:
         return False
-    rounding = float(np.linalg.norm(label_free.moments.product)) * float(np.finfo(np.float32).eps)
+    rounding = norm(label_free.moments.product) * float(np.finfo(np.float32).eps)
     if rounding == 0:
         return False
     spectrum = np.maximum(label_free.gram_spectrum.values, 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crossgraft.scores._score import ScoreValue, score
+from crossgraft.scores._statistics import SHARED, RowStatistics
 from crossgraft.types import Labels, SourceLogits
 
 
@@ -13,7 +14,7 @@ from crossgraft.types import Labels, SourceLogits
     reference="Tran, Nguyen and Hassner, Transferability and Hardness of Supervised Classification Tasks, ICCV 2019, section 4.1",
     cost="O(n·Z), below a second",
 )
-def nce(source_logits: SourceLogits, labels: Labels) -> ScoreValue:
+def nce(source_logits: SourceLogits, labels: Labels, *, logit_rows: RowStatistics = SHARED) -> ScoreValue:
     """Negative conditional entropy −H(y | z) of target classes y given the predicted source classes z.
 
     z_i is the source class with the largest logit of image i; J_yz the share of images with target class y and source
@@ -22,6 +23,7 @@ def nce(source_logits: SourceLogits, labels: Labels) -> ScoreValue:
     Args:
         source_logits: Logits (or probabilities) of the pretrained head (n, Z); only their order within a row matters.
         labels: Target labels (n,).
+        logit_rows: What is shared of the same source logits.
 
     Returns:
         In [−H(y), 0]; 0 when each source class holds images of one target class only. With many source classes and few
@@ -37,7 +39,7 @@ def nce(source_logits: SourceLogits, labels: Labels) -> ScoreValue:
         0.0
     """
     num_samples, num_source_classes = source_logits.shape
-    predicted = source_logits.argmax(axis=1)
+    predicted = logit_rows.of_all("predicted", lambda logits: logits.argmax(axis=1))[logit_rows.kept]
     num_classes = int(labels.max()) + 1
     cells = np.bincount(labels * num_source_classes + predicted, minlength=num_classes * num_source_classes)
     joint = cells.reshape(num_classes, num_source_classes) / num_samples

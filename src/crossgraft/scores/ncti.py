@@ -41,7 +41,7 @@ def combine(parts: Sequence[Mapping[str, float]], *, sign: int = -1) -> list[Sco
     reference="Wang, Luo, Zheng, Huang and Baktashmotlagh, How Far Pre-trained Models Are from Neural Collapse on the Target "
     "Dataset Informs their Transferability, ICCV 2023, eqs. 4–9",
     no_value_for=("constant features", "one image per class"),
-    cost="64 eigenvectors of size min(n, d), then O(n·64²)",
+    cost="64 eigenvectors of size min(n, d), then O(n·64² + n·C·min(n_c, C))",
 )
 def ncti(features: Features, labels: Labels, *, n_dims: int = 64, statistics: Statistics = SHARED) -> Parts:
     """Three distances from neural collapse, per model; ``combine`` adds them over the zoo.

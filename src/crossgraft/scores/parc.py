@@ -32,7 +32,8 @@ _BLOCK_ROWS = 512
     "NeurIPS 2021, section 3.2",
     invariances=("scale", "shift"),
     no_value_for=("constant features", "one image per class"),
-    cost="n²·d/2 products and a sort of n²/2 numbers",
+    cost="n²·d/2 products and a sort of n²/2 numbers, up to 20 000 images; again for each block that is left out",
+    is_quadratic=True,
 )
 def parc(
     features: Features, labels: Labels, *, n_dims: int | None = None, seed: int = 0, statistics: Statistics = SHARED

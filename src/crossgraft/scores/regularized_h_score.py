@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from crossgraft.scores._score import ScoreValue, score
-from crossgraft.scores._statistics import SHARED, FeatureStatistics, Spectrum, Statistics
+from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics, factor_of, spectrum_of
+from crossgraft.scores._symmetric import Factor, Matrix, Spectrum, add_ridge, energy, to_host
 from crossgraft.types import Features, Labels
 
 _SMALLEST_RIDGE = 1e-12
@@ -22,7 +22,7 @@ _SMALLEST_RIDGE = 1e-12
     "peculiarities, stability and performance, ECML PKDD 2022",
     invariances=("rotation", "scale", "shift"),
     no_value_for=("constant features",),
-    cost="one Gram matrix and one Cholesky factorisation of size min(n, d)",
+    cost="one Gram matrix and one Cholesky factorisation of size min(n, d), then O(min(n, d)²·C)",
 )
 def regularized_h_score(features: Features, labels: Labels, *, statistics: Statistics = SHARED) -> ScoreValue:
     """(1−α) tr(A⁻¹ cov(E[x|y])) with A = (1−α) Σ + α tr(Σ)/d I and Ledoit–Wolf's α.
@@ -61,11 +61,11 @@ class _ShrunkCovariance(NamedTuple):
 
     Attributes:
         alpha: The shrinkage, in [0, 1].
-        factor: Lower Cholesky factor of A, or its spectrum when α is too small to make A regular.
+        factor: Cholesky factor of A, or its spectrum when α is too small to make A regular.
     """
 
     alpha: float
-    factor: np.ndarray | Spectrum
+    factor: Factor | Spectrum
 
     @classmethod
     def of(cls, statistics: FeatureStatistics) -> _ShrunkCovariance:
@@ -73,21 +73,18 @@ class _ShrunkCovariance(NamedTuple):
         num_samples = statistics.num_samples
         matrix = statistics.moments.scatter()
         alpha = _ledoit_wolf(matrix, statistics.squared_norms, num_samples, statistics.num_features)
-        trace = np.trace(matrix) / num_samples
+        trace = float(matrix.trace()) / num_samples
         ridge = alpha * trace / statistics.num_features
         matrix *= (1 - alpha) / num_samples
-        matrix.flat[:: len(matrix) + 1] += ridge
-        if ridge > _SMALLEST_RIDGE * trace:
-            try:
-                return cls(alpha, cholesky(matrix.T, lower=True, overwrite_a=False, check_finite=False))
-            except LinAlgError:  # rounding of the moments exceeds the ridge, as with few distinct rows
-                pass
-        return cls(alpha, Spectrum(matrix))
+        add_ridge(matrix, ridge)
+        # Rounding of the moments may exceed the ridge, as with few distinct rows.
+        factor = factor_of(matrix) if ridge > _SMALLEST_RIDGE * trace else None
+        return cls(alpha, factor or spectrum_of(matrix))
 
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """A⁻¹ (or the pseudo-inverse) times ``columns``."""
         if not isinstance(self.factor, Spectrum):
-            return cho_solve((self.factor, True), columns, check_finite=False)
+            return self.factor.solve(columns)
         values, vectors = self.factor.values, self.factor.vectors
         smallest = values[-1] * 10 * len(values) * np.finfo(np.float64).eps
         is_regular = values > smallest
@@ -106,16 +103,17 @@ def _distances(shrunk: _ShrunkCovariance, statistics: Statistics) -> np.ndarray:
         return np.einsum("dc,dc->c", offsets, shrunk.solve(offsets))
     weights = statistics.class_weights
     dual = statistics.label_free.moments.scatter()
-    return np.einsum("nc,nc->c", dual @ weights, shrunk.solve(weights))
+    mixed = dual @ weights if isinstance(dual, np.ndarray) else to_host(dual @ dual.new_tensor(weights))
+    return np.einsum("nc,nc->c", mixed, shrunk.solve(weights))
 
 
-def _ledoit_wolf(scatter: np.ndarray, squared_norms: np.ndarray, num_samples: int, num_features: int) -> float:
+def _ledoit_wolf(scatter: Matrix, squared_norms: np.ndarray, num_samples: int, num_features: int) -> float:
     """Ledoit and Wolf's shrinkage (J. Multivariate Analysis 2004), from the scatter (or its dual) and the row norms."""
     if num_features == 1:  # one variance is its own mean: nothing to shrink towards
         return 0.0
-    energy = np.square(scatter).sum() / num_samples**2  # ‖Σ‖²; the dual has the same
-    mean_variance = np.trace(scatter) / (num_samples * num_features)
-    dispersion = (energy - num_features * mean_variance**2) / num_features
-    noise = (np.square(squared_norms).mean() - energy) / (num_samples * num_features)
+    squared_norm = energy(scatter) / num_samples**2  # ‖Σ‖²; the dual has the same
+    mean_variance = float(scatter.trace()) / (num_samples * num_features)
+    dispersion = (squared_norm - num_features * mean_variance**2) / num_features
+    noise = (np.square(squared_norms).mean() - squared_norm) / (num_samples * num_features)
     noise = min(noise, dispersion)
     return noise / dispersion if noise > 0 else 0.0

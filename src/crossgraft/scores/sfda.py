@@ -21,7 +21,7 @@ _BLOCK_ROWS = 256
     reference="Shao, Zhao, Ge, Zhang, Yang, Wang, Shan and Luo, Not All Models Are Equal: Predicting Model "
     "Transferability in a Self-challenging Fisher Space, ECCV 2022, eqs. 3–8",
     invariances=("shift",),
-    cost="two Gram matrices and two Cholesky factorisations of size min(n, d)",
+    cost="two Gram matrices and two Cholesky factorisations of size min(n, d), then O(n·d·C)",
 )
 def sfda(features: Features, labels: Labels, *, statistics: Statistics = SHARED) -> ScoreValue:
     """Mean posterior of the true class under a shrunk linear discriminant, after self-challenging noise.

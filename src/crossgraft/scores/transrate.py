@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgError, cholesky
 from crossgraft.errors import UsageError
 from crossgraft.scores._score import ScoreValue, score
 from crossgraft.scores._statistics import SHARED, FeatureStatistics, Statistics
+from crossgraft.scores._symmetric import to_host
 from crossgraft.types import Features, Labels
 
 _LARGEST_ROUNDING = 1e-6
@@ -55,7 +56,7 @@ def transrate(features: Features, labels: Labels, *, epsilon: float = 1e-4, stat
     label_free = statistics.label_free
     whole = label_free.remember(
         ("coding rate", epsilon),
-        lambda: _coding_rate(lambda inputs: inputs.moments.scatter(), label_free, label_free.num_samples, epsilon),
+        lambda: _coding_rate(lambda inputs: to_host(inputs.moments.scatter()), label_free, label_free.num_samples, epsilon),
     )
     per_class: list[float] = []
     for index, count in enumerate(statistics.class_counts):
@@ -95,7 +96,7 @@ def _log_determinant(product: np.ndarray, dtype: np.dtype) -> float | None:
 def _product_of(label_free: FeatureStatistics, members: np.ndarray) -> np.ndarray:
     """Z_cᵀZ_c, or Z_cZ_cᵀ where the class has fewer rows than there are features."""
     if label_free.is_dual:
-        return label_free.remember("scatter", label_free.moments.scatter)[np.ix_(members, members)]
+        return label_free.remember("scatter", lambda: to_host(label_free.moments.scatter()))[np.ix_(members, members)]
     rows = label_free.features[members] - label_free.mean.astype(label_free.features.dtype)
     product = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
     return product.astype(np.float64)

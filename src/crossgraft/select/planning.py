@@ -312,14 +312,15 @@ def order_of_zoo(specs: Sequence[ModelSpec], *, known: Sequence[KnownResult], ta
         metric: Metric that counts.
     """
     shipped = {id(row) for row in published_results()}
-    called = {row.identity: weights_of(row) for row in known}
+    rows = list(known)
+    called = {row.identity: weights_of(row) for row in rows}
     names: list[str] = []
     for spec in specs:
         name = _published_name(spec, called)
         names.append(name if name not in names else f"{spec.source}.{spec.name}")
     if len(set(names)) < len(names):
         names = [spec.name for spec in specs]
-    own = [row for row in known if id(row) not in shipped]
+    own = [row for row in rows if id(row) not in shipped]
     return expected_order(names, own=own, target=target, metric=metric)
 
 

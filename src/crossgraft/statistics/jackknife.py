@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
-from scipy import stats
+from scipy import special
 
 from crossgraft.errors import DataError
 from crossgraft.seeding import generator
@@ -106,7 +106,7 @@ def jackknife_interval(
     variances += [float(np.var(values, ddof=1)) for values in redrawn]
     freedoms = [num_blocks - 1, *(len(values) - 1 for values in redrawn)]
     standard_error = math.sqrt(sum(variances))
-    half_width = float(stats.t.ppf(0.975, _degrees_of_freedom(variances, freedoms))) * standard_error
+    half_width = float(special.stdtrit(_degrees_of_freedom(variances, freedoms), 0.975)) * standard_error
     return Estimate(float(value), standard_error, float(value) - half_width, float(value) + half_width)
 
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from jaxtyping import Float64
-from scipy import stats
 
 from crossgraft.statistics.exact_tests import MeanInterval, ModelValues, paired_values
 from crossgraft.statistics.jackknife import jackknife_interval
@@ -34,7 +34,7 @@ def spearman(score: ModelValues, transfer_accuracy: ModelValues) -> float:
     >>> round(spearman([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]), 12)
     0.8
     """
-    return _correlation(score, transfer_accuracy, lambda x, y: np.asarray(stats.spearmanr(x, y))[0])
+    return _correlation(score, transfer_accuracy, lambda x, y: np.asarray(scipy.stats.spearmanr(x, y))[0])
 
 
 def kendall(score: ModelValues, transfer_accuracy: ModelValues) -> float:
@@ -48,7 +48,7 @@ def kendall(score: ModelValues, transfer_accuracy: ModelValues) -> float:
     >>> round(kendall([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]), 6)
     0.666667
     """
-    return _correlation(score, transfer_accuracy, lambda x, y: np.asarray(stats.kendalltau(x, y, variant="b"))[0])
+    return _correlation(score, transfer_accuracy, lambda x, y: np.asarray(scipy.stats.kendalltau(x, y, variant="b"))[0])
 
 
 def weighted_kendall(score: ModelValues, transfer_accuracy: ModelValues) -> float:
@@ -64,7 +64,7 @@ def weighted_kendall(score: ModelValues, transfer_accuracy: ModelValues) -> floa
     >>> weighted_kendall([0.1, 0.2, 0.3], [0.5, 0.6, 0.9])
     1.0
     """
-    return _correlation(score, transfer_accuracy, lambda x, y: np.asarray(stats.weightedtau(x, y))[0])
+    return _correlation(score, transfer_accuracy, lambda x, y: np.asarray(scipy.stats.weightedtau(x, y))[0])
 
 
 def weighted_kendall_itm(score: ModelValues, transfer_accuracy: ModelValues) -> float:
@@ -85,7 +85,7 @@ def weighted_kendall_itm(score: ModelValues, transfer_accuracy: ModelValues) -> 
 
 
 def _weighted_by_truth(score: _Values, truth: _Values) -> float:
-    G = stats.rankdata(-truth)
+    G = scipy.stats.rankdata(-truth)
     i, j = np.triu_indices(len(G), k=1)
     weight = 1 / (G[i] + G[j])
     agreement = np.sign((score[i] - score[j]) * np.sign(truth[i] - truth[j]))

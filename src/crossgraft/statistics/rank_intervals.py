@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import scipy
 from jaxtyping import Float, Float64
-from scipy import stats
 
 from crossgraft.errors import DataError, UsageError
 
@@ -32,7 +32,7 @@ def method_ranks(values: Float[np.ndarray, "num_targets num_methods"]) -> Method
     >>> method_ranks(np.array([[0.3, 0.5, float("nan")]])).tolist()
     [[2.0, 1.0, 3.0]]
     """
-    return stats.rankdata(np.where(np.isnan(values), np.inf, -values), axis=1)
+    return scipy.stats.rankdata(np.where(np.isnan(values), np.inf, -values), axis=1)
 
 
 def friedman(values: Float[np.ndarray, "num_targets num_methods"], *, alpha: float = 0.05) -> Friedman:
@@ -81,7 +81,7 @@ def friedman_of_ranks(ranks: MethodRanks, *, alpha: float = 0.05) -> Friedman:
     return Friedman(
         mean_ranks=mean_ranks,
         statistic=statistic,
-        p_value=float(stats.chi2.sf(statistic, num_methods - 1)),
+        p_value=float(scipy.stats.chi2.sf(statistic, num_methods - 1)),
         critical_difference=difference,
         cliques=cliques(mean_ranks.tolist(), difference),
     )
@@ -93,7 +93,7 @@ def critical_difference(num_methods: int, num_targets: int, *, alpha: float = 0.
     >>> round(critical_difference(7, 11), 3)
     2.716
     """
-    q = float(stats.studentized_range.ppf(1 - alpha, num_methods, np.inf)) / np.sqrt(2)
+    q = float(scipy.stats.studentized_range.ppf(1 - alpha, num_methods, np.inf)) / np.sqrt(2)
     return float(q * np.sqrt(num_methods * (num_methods + 1) / (6 * num_targets)))
 
 
@@ -212,8 +212,8 @@ def rank_intervals(
         )
     if not (np.isfinite(values).all() and np.isfinite(replicates).all()):
         raise DataError("Values and replicates must be finite; leave out models without a value.")
-    quantile = float(stats.t.ppf(1 - alpha / (2 * max(num_models - 1, 1)), num_blocks - 1))
-    ranks = stats.rankdata(-values)
+    quantile = float(scipy.stats.t.ppf(1 - alpha / (2 * max(num_models - 1, 1)), num_blocks - 1))
+    ranks = scipy.stats.rankdata(-values)
     intervals: list[RankInterval] = []
     for m in range(num_models):
         gaps = values - values[m]

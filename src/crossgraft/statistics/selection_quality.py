@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import comb
 
 import numpy as np
+import scipy
 from jaxtyping import Float64
-from scipy.integrate import quad
-from scipy.stats import norm
 
 from crossgraft.errors import DataError
 from crossgraft.statistics.exact_tests import ModelValues, paired_values
@@ -25,10 +24,12 @@ def expected_maximum(num_draws: int) -> float:
     if num_draws == 1:
         return 0.0
 
+    norm = scipy.stats.norm
+
     def integrand(x: float) -> float:
         return float(x * num_draws * np.exp(norm.logpdf(x) + (num_draws - 1) * norm.logcdf(x)))
 
-    return float(quad(integrand, -10, 40, limit=200, points=[0.0, 2.0, 5.0])[0])
+    return float(scipy.integrate.quad(integrand, -10, 40, limit=200, points=[0.0, 2.0, 5.0])[0])
 
 
 def top_1_regret(score: ModelValues, transfer_accuracy: ModelValues) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Float64
-from scipy.special import log_softmax, softmax
 
 from crossgraft.errors import DataError
 from crossgraft.tasks._task import Decisions, Likelihood, Logits, Marks, Probabilities, Task, Thresholds, checked_thresholds
@@ -59,7 +59,7 @@ class MultiClassTask(Task):
 
     def probabilities(self, logits: Logits, temperature: float | None = None) -> Float64[np.ndarray, "n c"]:
         """Softmax."""
-        return softmax(logits.astype(np.float64) / (1.0 if temperature is None else temperature), axis=1)
+        return scipy.special.softmax(logits.astype(np.float64) / (1.0 if temperature is None else temperature), axis=1)
 
     def likelihood(self, logits: Logits, targets: Targets) -> Likelihood:
         """The likelihood of the true classes; the derivative is mean_i (E_p[z] − z_y)."""
@@ -67,10 +67,10 @@ class MultiClassTask(Task):
         true = logits[rows, targets]
 
         def value(inverse: float) -> float:
-            return float(-log_softmax(inverse * logits, axis=1)[rows, targets].mean())
+            return float(-scipy.special.log_softmax(inverse * logits, axis=1)[rows, targets].mean())
 
         def slope(inverse: float) -> float:
-            return float(np.mean((softmax(inverse * logits, axis=1) * (logits - true[:, None])).sum(axis=1)))
+            return float(np.mean((scipy.special.softmax(inverse * logits, axis=1) * (logits - true[:, None])).sum(axis=1)))
 
         return Likelihood(value, slope)
 

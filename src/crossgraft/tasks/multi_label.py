@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from jaxtyping import Bool, Float, Float64
-from scipy.special import expit, log_expit
 
 from crossgraft.errors import DataError
 from crossgraft.tasks._task import (
@@ -62,17 +62,17 @@ class MultiLabelTask(Task):
 
     def probabilities(self, logits: Logits, temperature: float | None = None) -> Float64[np.ndarray, "n c"]:
         """Sigmoid of every label."""
-        return expit(logits.astype(np.float64) / (1.0 if temperature is None else temperature))
+        return scipy.special.expit(logits.astype(np.float64) / (1.0 if temperature is None else temperature))
 
     def likelihood(self, logits: Logits, targets: Targets) -> Likelihood:
         """The likelihood of all labels of an image, and of their absence."""
         signed = np.where(targets == 1, logits, -logits)
 
         def value(inverse: float) -> float:
-            return float(-log_expit(inverse * signed).sum(axis=1).mean())
+            return float(-scipy.special.log_expit(inverse * signed).sum(axis=1).mean())
 
         def slope(inverse: float) -> float:
-            return float(-(expit(-inverse * signed) * signed).sum(axis=1).mean())
+            return float(-(scipy.special.expit(-inverse * signed) * signed).sum(axis=1).mean())
 
         return Likelihood(value, slope)
 

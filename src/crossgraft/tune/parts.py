@@ -18,7 +18,7 @@ from crossgraft.errors import DataError
 from crossgraft.features.extract import seconds_a_row
 from crossgraft.features.passes import BatchLoader, Images, ImageSource, collect, run_pass
 from crossgraft.models.classifier import Classifier
-from crossgraft.models.device import explain_missing_operations
+from crossgraft.models.device import explain_lost_device, explain_missing_operations
 from crossgraft.progress import Piece, Reporter
 from crossgraft.words.formatting import counted, joined
 
@@ -52,15 +52,16 @@ def compute_logits(
     Raises:
         DataError: Logits are NaN or infinite; the message names the images.
         OutOfMemoryError: A single image does not fit.
+        DeviceLostError: The accelerator failed.
     """
-    spans = [range(len(images))]
-    loader = BatchLoader(images, classifier.preprocessing, spans, batch_size=batch_size, reporter=reporter)
+    loader = _loader(classifier, images, range(len(images)), batch_size, reporter)
     name = classifier.recipe.name
     title = f"Predicting {counted(len(images), 'image')} with {name}"
     with (
         reporter.part(_PART),
         reporter.stage(title, total=len(images), unit="images") as stage,
         explain_missing_operations(name, str(classifier.head.weight.device)),
+        explain_lost_device(str(classifier.head.weight.device)),
     ):
         logits = collect(logits_of_batches(classifier, loader, on_images=stage.advance)).numpy()
     _refuse_not_finite(logits, images, name)
@@ -73,13 +74,16 @@ def foresee_logits(classifier: Classifier, images: ImageSource, *, batch_size: i
         return
 
     def look(first: int) -> object:
-        rows = [range(first)]
-        loader = BatchLoader(images, classifier.preprocessing, rows, batch_size=batch_size, reporter=reporter)
-        return collect(logits_of_batches(classifier, loader))
+        return collect(logits_of_batches(classifier, _loader(classifier, images, range(first), batch_size, reporter)))
 
     with explain_missing_operations(classifier.recipe.name, str(classifier.head.weight.device)):
         seconds = seconds_a_row(look, most=min(batch_size, len(images)), num_rows=len(images)) * len(images)
     reporter.expect([Piece((_PART,), seconds, _PART)], counted(len(images), "image"))
+
+
+def _loader(classifier: Classifier, images: ImageSource, rows: range, batch_size: int, reporter: Reporter) -> BatchLoader:
+    device = str(classifier.head.weight.device)
+    return BatchLoader(images, classifier.preprocessing, [rows], batch_size=batch_size, reporter=reporter, device=device)
 
 
 def _refuse_not_finite(logits: np.ndarray, images: ImageSource, model: str) -> None:

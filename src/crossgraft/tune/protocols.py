@@ -14,6 +14,9 @@ from torch import Tensor, nn
 
 from crossgraft.models.classifier import Classifier
 
+LOOK_EVERY_STEPS = 16
+"""On a GPU numbers of a step are looked at this often, of all steps since then at once: whoever looks waits for the GPU."""
+
 UnitImages = Float[Tensor, "batch channels height width"]
 """Resized images with values in [0, 1], before mean and standard deviation are applied."""
 
@@ -47,8 +50,29 @@ class Augmentation(Protocol):
     def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
         """Varied images of the same shape in [0, 1]; every image draws numbers of its own.
 
-        A batch comes in parts, one call each, with the same generator; ``images`` stay as they are.
+        A batch comes in parts, one call each, with the same generator; ``images`` stay as they are. One that draws apart
+        (``DrawsApart``) sees a whole batch at once on a GPU.
         """
+        ...
+
+
+Drawn = Mapping[str, Tensor]
+"""Numbers by what they are for, on the CPU; one row per image."""
+
+
+@runtime_checkable
+class DrawsApart(Protocol):
+    """An augmentation that draws numbers first, and uses them then: on a GPU the whole batch is augmented at once.
+
+    A call with ``images`` is ``apply(images, draw(len(images), height, width, generator))``.
+    """
+
+    def draw(self, num_images: int, height: int, width: int, generator: torch.Generator) -> Drawn:
+        """The numbers for so many images of this size in pixels."""
+        ...
+
+    def apply(self, images: UnitImages, drawn: Drawn) -> UnitImages:
+        """Varied images, which stay where they are; ``drawn`` may be of several calls of ``draw``, row by row."""
         ...
 
 

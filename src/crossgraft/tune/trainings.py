@@ -11,6 +11,7 @@ from crossgraft.compute import limit_threads, reuse_freed_memory
 from crossgraft.data.describe import make_thumbnails, thumbnails_of_rows
 from crossgraft.errors import DataError
 from crossgraft.metrics.words import overall
+from crossgraft.models.device import explain_lost_device
 from crossgraft.progress import Reporter
 from crossgraft.records.base import LooksRecord, Thumbnail
 from crossgraft.running.jobs import num_read_back, results_of
@@ -52,7 +53,7 @@ def train_and_evaluate(
     tracking.begin(f"{prepared.request.spec.name} on {prepared.rows.dataset.name}", plan.record.settings)
     failed = True
     try:
-        with limit_threads(prepared.num_threads), reuse_freed_memory():
+        with limit_threads(prepared.num_threads), reuse_freed_memory(), explain_lost_device(prepared.settings.device):
             progress = JobProgress(
                 reporter,
                 tracking,

@@ -6,6 +6,7 @@ import shutil
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
+from itertools import repeat
 
 from crossgraft.words.visible import is_plain, visible
 
@@ -105,9 +106,11 @@ def text_table(
        1  a
        2  long name
     """
-    header, *rows = [line if is_plain("".join(line)) else [visible(cell) for cell in line] for line in (header, *rows)]
+    if not is_plain("".join(map("".join, (header, *rows)))):
+        header, *rows = [[visible(cell) for cell in line] for line in (header, *rows)]
     is_right = [name in right for name in header]
-    needed = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else [0] * len(header)
+    columns: list[Sequence[str]] = list(zip(*rows, strict=True)) if rows else [()] * len(header)
+    needed = [max(map(len, column), default=0) for column in columns]
     longest_words = [max(map(len, name.split()), default=0) for name in header]
     widest = [max(len(name), longest) for name, longest in zip(header, needed, strict=True)]
     width = _total(widest) if is_whole else terminal_width()
@@ -117,13 +120,17 @@ def text_table(
     shown = next((number for number in range(len(header), 1, -1) if _total(widths[:number]) <= width), 1)
     if shown < len(header):  # what the others leave goes back to those that stay
         widths = _narrowed(_narrowed(widest[:shown], unbroken[:shown], width), least[:shown], width)
-    layout = _GAP.join(f"{{:{'>' if right else '<'}{own}}}" for own, right in zip(widths, is_right, strict=False))
-    is_unbroken = widths == widest[:shown]  # the usual case, and a fast one for 100 000 rows
-    lines = [
-        layout.format(*line).rstrip()
-        for cells in (header, *rows)
-        for line in ([cells] if is_unbroken else _lines(cells[:shown], widths, cells is header))
+    if widths == widest[:shown]:  # the usual case, and a fast one for 100 000 rows
+        columns = [(name, *column) for name, column in zip(header[:shown], columns, strict=False)]
+    else:
+        columns = list(
+            zip(*(line for cells in (header, *rows) for line in _lines(cells[:shown], widths, cells is header)), strict=True)
+        )
+    padded = [
+        map(str.rjust if right else str.ljust, column, repeat(own))
+        for column, own, right in zip(columns, widths, is_right, strict=False)
     ]
+    lines = [_GAP.join(line).rstrip() for line in zip(*padded, strict=True)]
     left_out = [wrap(f"Columns left out here: {', '.join(header[shown:])}.")] if shown < len(header) else []
     return "\n".join([*lines, *left_out])
 

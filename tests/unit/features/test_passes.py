@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from crossgraft.data.transforms import prepare_resized
 from crossgraft.errors import OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.features.passes import BatchLoader, Tap, Taps, collect, gradients_on, run_pass, through_taps
 from crossgraft.progress import Reporter
@@ -418,3 +419,33 @@ def test_layers_of_a_parallel_network_have_the_names_of_the_one_inside(parallel)
     assert torch.equal(collect(each[tap] for each in said), collect(network[:2](images).detach() for images in BATCHES))
     with pytest.raises(UnknownNameError, match="layer: module"):
         Taps(wrapped, [Tap("module.1")])
+
+
+# beside an accelerator
+
+
+def test_images_go_to_an_accelerator_as_8_bits_prepared_by_all_threads(monkeypatch):
+    """A device without memory plays the accelerator: what happens on it has shapes and no numbers."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    names = []
+
+    class Named(Images):
+        def read(self, index):
+            names.append(threading.current_thread().name)
+            return super().read(index)
+
+    preprocessing = Preprocessing(height_pixels=6, width_pixels=6)
+    loader = BatchLoader(Named(), preprocessing, [range(20)], batch_size=8, reporter=Reporter(quiet=True), device="meta")
+    batches = list(loader)
+    assert [tuple(images.shape) for images in batches] == [(8, 3, 6, 6), (8, 3, 6, 6), (4, 3, 6, 6)]
+    assert {(images.device.type, images.dtype) for images in batches} == {("meta", torch.float32)}
+    assert len(names) == 20 and all(name.startswith("resize") for name in names)
+
+
+def test_threads_and_place_do_not_change_a_bit(monkeypatch):
+    plain = [images.clone() for images in loader_of(batch_size=8)]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    threaded = loader_of(batch_size=8)
+    threaded.device = "CPU"  # any name but that of the CPU has all threads prepare
+    monkeypatch.setattr("crossgraft.features.passes.prepare_resized", lambda images, how, device: prepare_resized(images, how))
+    assert all(torch.equal(one, other) for one, other in zip(plain, threaded, strict=True))

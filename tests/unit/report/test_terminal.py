@@ -1,9 +1,11 @@
 """What the terminal shows of the blocks of a page."""
 
+import pytest
+
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Heading, Items, Paragraph, Section
 from crossgraft.report.tables import Column, Table, whole, words
-from crossgraft.report.terminal import sections_as_text
+from crossgraft.report.terminal import record_as_text, sections_as_text
 
 HEADING = Heading(title="images", summary="24 images", advice="Take a.")
 
@@ -66,3 +68,8 @@ def test_names_steer_no_terminal():
     text = sections_as_text(heading, [Section("s", evil, "evidence", blocks)])
     assert "\x1b" not in text
     assert text.count(r"\x1b[31m\nb") >= 11
+
+
+def test_no_figure_is_painted_for_a_terminal(ranking, monkeypatch):
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *_, **__: pytest.fail("a figure was painted"))
+    assert record_as_text(ranking)

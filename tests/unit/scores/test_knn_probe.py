@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -128,7 +129,8 @@ def test_without_some_rows_it_is_that_of_the_others(seed, num, width, dtype, sha
     knn_probe.evaluate(inputs, k=k, metric=metric)
     smaller = {name: values[kept] for name, values in given_groups.items()}
     expected = knn_probe(features=features.astype(dtype)[kept], labels=labels[kept], k=k, metric=metric, **smaller)
-    assert knn_probe.evaluate(inputs.without(removed), k=k, metric=metric) == expected
+    with mock.patch.object(knn_module, "_DISTANCES_A_PAIR", 0):  # so few images would be searched anew
+        assert knn_probe.evaluate(inputs.without(removed), k=k, metric=metric) == expected
 
 
 def test_leaving_a_block_out_searches_the_lists_alone(monkeypatch):
@@ -136,8 +138,18 @@ def test_leaving_a_block_out_searches_the_lists_alone(monkeypatch):
     inputs = ScoreInputs(features=features, labels=labels)
     knn_probe.evaluate(inputs)
     expected = knn_probe(features=features[20:], labels=labels[20:])
+    searched_anew = knn_probe.evaluate(inputs.without(np.arange(20)))
+    monkeypatch.setattr(knn_module, "_DISTANCES_A_PAIR", 10)
     monkeypatch.setattr(knn_module._Points, "to_all", None)
-    assert knn_probe.evaluate(inputs.without(np.arange(20))) == expected
+    assert knn_probe.evaluate(inputs.without(np.arange(20))) == searched_anew == expected
+
+
+def test_few_images_are_searched_anew(monkeypatch):
+    features, labels = make_problem(60, 5, 3)
+    inputs = ScoreInputs(features=features, labels=labels)
+    knn_probe.evaluate(inputs)
+    monkeypatch.setattr(knn_module._Points, "between", None)
+    assert knn_probe.evaluate(inputs.without(np.arange(3))) == knn_probe(features=features[3:], labels=labels[3:])
 
 
 def test_lists_of_other_groups_are_not_used():

@@ -146,3 +146,17 @@ def test_rounding_of_an_ill_conditioned_gram_matrix_makes_no_evidence(n, d, dtyp
         features = ((u * np.logspace(1.5, -3, k)) @ v.T).astype(dtype)
         labels = rng.permutation(np.arange(n) % 4)
         assert float(logme(features=features, labels=labels)) == pytest.approx(highest_evidence(features, labels), abs=1e-4)
+
+
+def test_blocks_are_multiplied_in_float64_at_once_where_all_images_needed_it(monkeypatch):
+    features, labels = make_problem(40, 70, offset=0.0)
+    features = (features / 10.0 ** np.arange(0, 7, 0.1)).astype(np.float32)
+    inputs = ScoreInputs(features=features, labels=labels)
+    logme.evaluate(inputs)
+    assert "in_float64" in inputs.feature_statistics.__dict__
+    block, expected = (
+        inputs.without([3, 4]),
+        logme(features=np.delete(features, [3, 4], axis=0), labels=np.delete(labels, [3, 4])),
+    )
+    assert logme.evaluate(block) == pytest.approx(expected, rel=1e-9)
+    assert "gram_spectrum" not in block.feature_statistics.__dict__

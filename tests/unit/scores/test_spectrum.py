@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgError
 
-from crossgraft.scores import ScoreInputs, gbc, h_score, logme, ncti
-from crossgraft.scores import _statistics as _spectrum
-from crossgraft.scores._statistics import Spectrum
+from crossgraft.scores import ScoreInputs, _symmetric, gbc, h_score, logme, ncti
+from crossgraft.scores._symmetric import Spectrum
 
 from .conftest import make_problem
 
@@ -60,7 +59,7 @@ def test_leading_vectors_do_not_depend_on_what_was_asked_for_before():
 
 
 def test_a_cluster_that_is_not_resolved_gets_another_method(monkeypatch):
-    solve = _spectrum.eigh_tridiagonal
+    solve = _symmetric.eigh_tridiagonal
 
     def fails(*args, lapack_driver, **options):
         if lapack_driver == "stemr":
@@ -69,7 +68,7 @@ def test_a_cluster_that_is_not_resolved_gets_another_method(monkeypatch):
 
     matrix = matrices()["regular"]
     expected = np.abs(Spectrum(matrix).leading(3))
-    monkeypatch.setattr(_spectrum, "eigh_tridiagonal", fails)
+    monkeypatch.setattr(_symmetric, "eigh_tridiagonal", fails)
     np.testing.assert_allclose(np.abs(Spectrum(matrix).leading(3)), expected, atol=1e-11)
 
 

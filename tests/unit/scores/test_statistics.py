@@ -64,7 +64,7 @@ def test_leaving_rows_out_downdates(problem, monkeypatch):
     sizes = []
     for kind in (_moments.PrimalMoments, _moments.DualMoments):
         form = kind.of.__func__
-        monkeypatch.setattr(kind, "of", classmethod(lambda cls, X, s, form=form: sizes.append(len(X)) or form(cls, X, s)))
+        monkeypatch.setattr(kind, "of", classmethod(lambda cls, X, *at, form=form: sizes.append(len(X)) or form(cls, X, *at)))
     smaller = inputs.without(np.arange(5))
     kept = features[5:]
     np.testing.assert_allclose(smaller.feature_statistics.mean, kept.mean(axis=0))

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from jaxtyping import Float, Float32, Int, UInt8
-from scipy.fft import dctn
 
 from crossgraft.data.checks._finding import finding, pictures, tallied
 from crossgraft.data.checks.record import FindingRecord
@@ -227,7 +227,7 @@ def low_frequencies(rows: Normalised) -> tuple[Coefficients, np.ndarray]:
     lowest = sorted(frequencies, key=lambda frequency: (sum(frequency), abs(frequency[0] - frequency[1]), frequency))[:NUM_BITS]
     chosen = np.asarray([*lowest, *sorted({(h, v) for v, h in lowest} - set(lowest))])
     pieces = [
-        np.asarray(dctn(rows[start : start + _IN_ONE_PIECE].reshape(-1, side, side), axes=(1, 2), norm="ortho"))
+        np.asarray(scipy.fft.dctn(rows[start : start + _IN_ONE_PIECE].reshape(-1, side, side), axes=(1, 2), norm="ortho"))
         for start in range(0, len(rows), _IN_ONE_PIECE)
     ]
     return np.concatenate([piece[:, chosen[:, 0], chosen[:, 1]] for piece in pieces]), chosen
@@ -262,6 +262,7 @@ _NAME, _TITLE = "near_duplicates", "Near duplicates"
 _NOT_LOOKED_FOR = "Crops, and turns by other angles than quarters, are not looked for."
 _LEAST_SPREAD = 1.0  # of 255; a thumbnail with less contrast shows nothing that could be compared
 _FEW = 100  # so many pictures are compared all with all
+_ROUNDING = 1e-3  # of correlations in single precision, thousands of times as much as there is
 
 
 class NearDuplicates(NamedTuple):
@@ -293,7 +294,7 @@ def find_near_duplicates(thumbnails: np.ndarray) -> NearDuplicates:
     if len(contrasted) < 2:
         return NearDuplicates(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64), 0)
     rows = normalise(thumbnails[contrasted])
-    candidates, views, num_capped = _all_pairs(len(rows)) if len(rows) <= _FEW else _candidates(rows)
+    candidates, views, num_capped = _all_pairs(rows) if len(rows) <= _FEW else _candidates(rows)
     alike = _are_alike(rows, candidates, views)
     candidates, views = candidates[alike], views[alike]
     plainest_first = np.argsort(views, kind="stable")
@@ -301,10 +302,15 @@ def find_near_duplicates(thumbnails: np.ndarray) -> NearDuplicates:
     return NearDuplicates(contrasted[pairs], views[plainest_first][kept], num_capped)
 
 
-def _all_pairs(number: int) -> NearDuplicates:
-    """Few pictures have no usual frequencies to be compared with, so each is compared with each, in every view."""
-    pairs = np.stack(np.triu_indices(number, 1), axis=1)
-    return NearDuplicates(np.tile(pairs, (len(VIEWS), 1)), np.repeat(np.arange(len(VIEWS)), len(pairs)), 0)
+def _all_pairs(rows: Normalised) -> NearDuplicates:
+    """Few pictures have no usual frequencies to be compared with, so each is compared with each, in every view.
+
+    Only pairs whose correlation may reach ``LEAST_CORRELATION`` go on to where it is computed in double precision.
+    """
+    pictures = rows.reshape(-1, THUMBNAIL_SIDE, THUMBNAIL_SIDE)
+    correlations = np.stack([rows @ view.of(pictures).reshape(len(rows), -1).T / rows.shape[1] for view in VIEWS])
+    views, first, second = np.nonzero(np.triu(correlations >= LEAST_CORRELATION - _ROUNDING, k=1))
+    return NearDuplicates(np.stack([first, second], axis=1), views, 0)
 
 
 def _candidates(rows: Normalised) -> NearDuplicates:

@@ -6,16 +6,19 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
 from markupsafe import Markup
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from crossgraft.words.visible import visible
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _LEAST_SPAN = 1e-6
 _ROOM_SHARE = 0.5  # of the span, on either side: the axis becomes at most twice as long
@@ -113,6 +116,19 @@ _FONT_FAMILY = re.compile(r"font-family: [^;]*;? ?")
 _ID_REFERENCE = re.compile(r"url\(#")
 
 
+_IS_LEFT_OUT: ContextVar[bool] = ContextVar("figures are left out", default=False)
+
+
+@contextmanager
+def figures_left_out() -> Generator[None]:
+    """Inside, ``draw`` paints nothing and gives an empty drawing: for sections that become text, which has no figures."""
+    before = _IS_LEFT_OUT.set(True)
+    try:
+        yield
+    finally:
+        _IS_LEFT_OUT.reset(before)
+
+
 def draw(
     width: float, height: float, paint: Callable[[Figure], None], *, identifier: str, label: str, is_filled: bool = False
 ) -> Markup:
@@ -126,6 +142,12 @@ def draw(
         label: Label for screen readers.
         is_filled: Whether its text stands on areas of colour, where a rim in the colour of the page would show.
     """
+    if _IS_LEFT_OUT.get():
+        return Markup()
+    # A second of import, for whoever draws; palette and sizes are also for those who do not (``plain``).
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     # Settings are read when artists are made; the context also keeps them out of the user's own figures.
     with rc_context(SETTINGS), warnings.catch_warnings():
         # Only widths are measured with matplotlib's font; the browser draws with one that has the glyph.
@@ -164,25 +186,35 @@ def _inline(svg: str, *, width: float, identifier: str, label: str, look: str) -
                 parent.remove(child)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]  # HTML knows svg elements without a namespace
-        element.attrib.update({name: _themed(value, identifier) for name, value in element.attrib.items()})
+        element.attrib.update({name: _inside(value, identifier) for name, value in element.attrib.items()})
         if "id" in element.attrib:
             element.attrib["id"] = f"{identifier}-{element.attrib['id']}"
         if _HREF in element.attrib:
             element.attrib["href"] = f"#{identifier}-{element.attrib.pop(_HREF)[1:]}"
-    root.attrib = {
+    root.attrib = root_attributes(root.attrib["viewBox"], width, label, look)
+    # ElementTree escapes every text and attribute, so the result can go into the page as it is.
+    return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=False))
+
+
+def root_attributes(view_box: str, width: float, label: str, look: str) -> dict[str, str]:
+    """Attributes of the outermost element of a drawing, as style sheet and screen readers want them."""
+    return {
         "class": look,
-        "viewBox": root.attrib["viewBox"],
+        "viewBox": view_box,
         "style": f"max-width: {width:g}px",
         "fill": "currentColor",
         "role": "img",
         "aria-label": visible(label),
     }
-    # ElementTree escapes every text and attribute, so the result can go into the page as it is.
-    return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=False))
 
 
-def _themed(value: str, identifier: str) -> str:
-    """Black becomes the colour of the text around, the paper colour the page's; fonts are the page's own."""
-    value = value.replace(INK, "currentColor").replace(PAPER, "var(--paper)")
+def themed(value: str) -> str:
+    """Black becomes the colour of the text around, the paper colour the page's."""
+    return value.replace(INK, "currentColor").replace(PAPER, "var(--paper)")
+
+
+def _inside(value: str, identifier: str) -> str:
+    """Colours of the theme, the fonts of the page, and ids of one drawing."""
+    value = themed(value)
     value = _FONT_FAMILY.sub("", _FONT.sub(r"font-size: \1", value))
     return _ID_REFERENCE.sub(f"url(#{identifier}-", value)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
+from crossgraft.compute import sent
 from crossgraft.tune.protocols import UnitImages
 
 AffineMaps = Float[Tensor, "batch 2 3"]
@@ -18,10 +19,14 @@ def uniform(low: float, high: float, *shape: int, generator: torch.Generator) ->
     return low + (high - low) * torch.rand(shape, generator=generator)
 
 
-def mirror_some(images: UnitImages, generator: torch.Generator, *, probability: float = 0.5) -> UnitImages:
-    """Mirror each image left to right with this probability; exact, no pixel is interpolated."""
-    chosen = torch.rand(len(images), generator=generator) < probability
-    return torch.where(chosen.to(images.device).view(-1, 1, 1, 1), images.flip(-1), images)
+def chosen_images(num_images: int, generator: torch.Generator, *, probability: float = 0.5) -> Bool[Tensor, " batch"]:
+    """Each image with this probability."""
+    return torch.rand(num_images, generator=generator) < probability
+
+
+def mirror(images: UnitImages, chosen: Bool[Tensor, " batch"]) -> UnitImages:
+    """Mirror the chosen images left to right; exact, no pixel is interpolated."""
+    return torch.where(sent(chosen, images.device).view(-1, 1, 1, 1), images.flip(-1), images)
 
 
 def resample(images: UnitImages, maps: AffineMaps) -> UnitImages:
@@ -33,7 +38,7 @@ def resample(images: UnitImages, maps: AffineMaps) -> UnitImages:
     height, width = images.shape[2:]
     half = torch.tensor([width / 2, height / 2])
     normalised = torch.cat([maps[:, :, :2] * half / half[:, None], (maps[:, :, 2] / half)[:, :, None]], dim=2)
-    grid = functional.affine_grid(normalised.to(images), list(images.shape), align_corners=False)
+    grid = functional.affine_grid(sent(normalised.to(images.dtype), images.device), list(images.shape), align_corners=False)
     moved = functional.grid_sample(images, grid, mode="bilinear", padding_mode="border", align_corners=False)
     return moved.clamp_(0, 1)
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
+from crossgraft.compute import sent
 from crossgraft.errors import UsageError
-from crossgraft.tune.augmentations._geometry import mirror_some, resample, uniform
-from crossgraft.tune.protocols import UnitImages
+from crossgraft.tune.augmentations._geometry import AffineMaps, chosen_images, mirror, resample, uniform
+from crossgraft.tune.protocols import Drawn, UnitImages
 
 
 @dataclass(frozen=True)
@@ -51,26 +53,39 @@ class Light:
 
     def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
         """Varied images of the same shape in [0, 1]."""
-        if self.flip:
-            images = mirror_some(images, generator)
-        if self.smallest_side < 1:
-            images = self._look_through_windows(images, generator)
-        if self.brightness > 0 or self.contrast > 0:
-            images = self._change_light(images, generator)
-        return images
-
-    def _look_through_windows(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
         height, width = images.shape[2:]
-        side = uniform(self.smallest_side, 1.0, len(images), generator=generator)
-        offset = uniform(-0.5, 0.5, len(images), 2, generator=generator) * (1 - side)[:, None]
-        maps = torch.zeros(len(images), 2, 3)
+        return self.apply(images, self.draw(len(images), height, width, generator))
+
+    def draw(self, num_images: int, height: int, width: int, generator: torch.Generator) -> Drawn:
+        """Images to mirror, windows, contrast and brightness."""
+        drawn: dict[str, Tensor] = {}
+        if self.flip:
+            drawn["mirrored"] = chosen_images(num_images, generator)
+        if self.smallest_side < 1:
+            drawn["windows"] = self._windows(num_images, height, width, generator)
+        if self.brightness > 0 or self.contrast > 0:
+            shape = (num_images, 1, 1, 1)
+            drawn["contrast"] = uniform(1 - self.contrast, 1 + self.contrast, *shape, generator=generator)
+            drawn["brightness"] = uniform(1 - self.brightness, 1 + self.brightness, *shape, generator=generator)
+        return drawn
+
+    def apply(self, images: UnitImages, drawn: Drawn) -> UnitImages:
+        """Varied images of the same shape in [0, 1]."""
+        if "mirrored" in drawn:
+            images = mirror(images, drawn["mirrored"])
+        if "windows" in drawn:
+            images = resample(images, drawn["windows"])
+        return self._change_light(images, drawn) if "contrast" in drawn else images
+
+    def _windows(self, num_images: int, height: int, width: int, generator: torch.Generator) -> AffineMaps:
+        side = uniform(self.smallest_side, 1.0, num_images, generator=generator)
+        offset = uniform(-0.5, 0.5, num_images, 2, generator=generator) * (1 - side)[:, None]
+        maps = torch.zeros(num_images, 2, 3)
         maps[:, 0, 0] = maps[:, 1, 1] = side
         maps[:, :, 2] = offset * torch.tensor([float(width), float(height)])
-        return resample(images, maps)
+        return maps
 
-    def _change_light(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
-        shape = (len(images), 1, 1, 1)
-        contrast = uniform(1 - self.contrast, 1 + self.contrast, *shape, generator=generator).to(images)
-        brightness = uniform(1 - self.brightness, 1 + self.brightness, *shape, generator=generator).to(images)
+    def _change_light(self, images: UnitImages, drawn: Drawn) -> UnitImages:
+        contrast, brightness = (sent(drawn[name].to(images.dtype), images.device) for name in ("contrast", "brightness"))
         mean = images.mean((1, 2, 3), keepdim=True)
         return torch.addcmul(brightness * (1 - contrast) * mean, images, brightness * contrast).clamp_(0, 1)

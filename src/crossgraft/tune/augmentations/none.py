@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from crossgraft.tune.protocols import UnitImages
+from crossgraft.tune.protocols import Drawn, UnitImages
 
 
 @dataclass(frozen=True)
@@ -26,5 +26,13 @@ class NoAugmentation:
     flip: bool = True
 
     def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
+        """The same images."""
+        return images
+
+    def draw(self, num_images: int, height: int, width: int, generator: torch.Generator) -> Drawn:
+        """Nothing."""
+        return {}
+
+    def apply(self, images: UnitImages, drawn: Drawn) -> UnitImages:
         """The same images."""
         return images

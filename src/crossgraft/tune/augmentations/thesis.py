@@ -8,12 +8,14 @@ from math import log, radians
 from typing import ClassVar, Literal
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 from torchvision.transforms.v2 import functional as colour
 
+from crossgraft.compute import sent
 from crossgraft.errors import UsageError
-from crossgraft.tune.augmentations._geometry import AffineMaps, mirror_some, resample, rotations, uniform
-from crossgraft.tune.protocols import UnitImages
+from crossgraft.tune.augmentations._geometry import AffineMaps, chosen_images, mirror, resample, rotations, uniform
+from crossgraft.tune.protocols import Drawn, UnitImages
 
 _CHAPTERS = (3, 4, 6)
 # Chapters 3 and 4 (Keras' ImageDataGenerator)
@@ -68,13 +70,27 @@ class Thesis:
 
     def __call__(self, images: UnitImages, generator: torch.Generator) -> UnitImages:
         """Varied images of the same shape in [0, 1]."""
-        if self.flip and self.chapter != 4:
-            images = mirror_some(images, generator)
         height, width = images.shape[2:]
+        return self.apply(images, self.draw(len(images), height, width, generator))
+
+    def draw(self, num_images: int, height: int, width: int, generator: torch.Generator) -> Drawn:
+        """Images to mirror, where each looks, and what changes its colours."""
+        drawn: dict[str, Tensor] = {}
+        if self.flip and self.chapter != 4:
+            drawn["mirrored"] = chosen_images(num_images, generator)
         if self.chapter == 6:
-            images = resample(images, _crops(len(images), height, width, generator))
-            return _change_colours(images, generator)
-        return resample(images, _keras_maps(len(images), height, width, generator))
+            drawn["maps"] = _crops(num_images, height, width, generator)
+            drawn["colours"] = (torch.rand(3, num_images, generator=generator) < _PROBABILITY).T
+        else:
+            drawn["maps"] = _keras_maps(num_images, height, width, generator)
+        return drawn
+
+    def apply(self, images: UnitImages, drawn: Drawn) -> UnitImages:
+        """Varied images of the same shape in [0, 1]."""
+        if "mirrored" in drawn:
+            images = mirror(images, drawn["mirrored"])
+        images = resample(images, drawn["maps"])
+        return _change_colours(images, drawn["colours"]) if "colours" in drawn else images
 
 
 def _keras_maps(num_images: int, height: int, width: int, generator: torch.Generator) -> AffineMaps:
@@ -107,10 +123,10 @@ def _crops(num_images: int, height: int, width: int, generator: torch.Generator)
     return torch.cat([torch.diag_embed(side) @ rotations(angle), offset[:, :, None]], dim=2)
 
 
-def _change_colours(images: UnitImages, generator: torch.Generator) -> UnitImages:
+def _change_colours(images: UnitImages, chosen: Bool[Tensor, "batch 3"]) -> UnitImages:
     """Sharpness, autocontrast and equalisation, each on the images that draw it."""
-    chosen = torch.rand(3, len(images), generator=generator) < _PROBABILITY
-    sharp, stretched, flat = (change.to(images.device) for change in chosen)
+    # numbers of rows, because a GPU would have to tell how many a mask has
+    sharp, stretched, flat = (sent(torch.nonzero(change).flatten(), images.device) for change in chosen.T)
     changed = images.clone()
     changed[sharp] = colour.adjust_sharpness(changed[sharp], _SHARPNESS)
     changed[stretched] = _unless_even(changed[stretched], colour.autocontrast)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import torch
 
+from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.tune.batch_transforms._mixing import draw_partners, draw_share
 from crossgraft.tune.protocols import Images, SoftTargets
@@ -56,7 +57,7 @@ class CutMix:
         side = sqrt(1 - draw_share(self.alpha, generator))
         top, bottom = _cut(height, side, generator)
         left, right = _cut(width, side, generator)
-        partners = draw_partners(len(images), generator).to(images.device)
+        partners = sent(draw_partners(len(images), generator), images.device)
         mixed = images.clone()
         mixed[:, :, top:bottom, left:right] = images[partners, :, top:bottom, left:right]
         share = 1 - (bottom - top) * (right - left) / (height * width)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 
+from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.tune.batch_transforms._mixing import draw_partners, draw_share
 from crossgraft.tune.protocols import Images, SoftTargets
@@ -43,5 +44,5 @@ class Mixup:
     def __call__(self, images: Images, targets: SoftTargets, generator: torch.Generator) -> tuple[Images, SoftTargets]:
         """Blended images and targets; the inputs stay as they are."""
         share = draw_share(self.alpha, generator)
-        partners = draw_partners(len(images), generator).to(images.device)
+        partners = sent(draw_partners(len(images), generator), images.device)
         return images[partners].lerp_(images, share), targets[partners].lerp_(targets, share)

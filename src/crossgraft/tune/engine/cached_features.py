@@ -6,13 +6,17 @@ Used where the method freezes everything but the head and nothing varies the ima
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from crossgraft.compute import is_out_of_memory, return_cached_memory, sent
+from crossgraft.errors import CrossgraftWarning, OutOfMemoryError
 from crossgraft.features.passes import collect, run_pass
 from crossgraft.models.classifier import Classifier, ClassifierOutput
 from crossgraft.tune.engine.contract import Feed
@@ -34,7 +38,7 @@ class FeatureFeed:
 
     def __init__(self, feed: BatchMaker, features: Float[Tensor, "num_samples num_features"]) -> None:
         self._feed = feed
-        self._features = features
+        self._features = sent(features, feed.device)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -44,7 +48,8 @@ class FeatureFeed:
     def batches(self, epoch: int, *, start: int = 0) -> Iterator[FeatureBatch]:
         """The batches of ``epoch`` from number ``start`` on."""
         for rows in self._feed.plan.epoch(epoch)[start:]:
-            yield FeatureBatch(rows, self._features[rows][:, :, None, None], self._feed.targets[rows])
+            features = self._features.index_select(0, sent(rows, self._feed.device))
+            yield FeatureBatch(rows, features[:, :, None, None], self._feed.targets[rows])
 
 
 class HeadOnly(nn.Module):
@@ -65,15 +70,47 @@ def shows_plain_images(feed: Feed) -> bool:
     return isinstance(feed, BatchMaker) and feed.is_plain
 
 
+_Found = TypeVar("_Found")
+
+
+def in_batches_that_fit(look: Callable[[int], _Found], batch_size: int) -> _Found:
+    """What ``look`` gives for batches of ``batch_size`` images, or of half as many while memory runs out.
+
+    Raises:
+        OutOfMemoryError: A single image does not fit.
+
+    Warns:
+        CrossgraftWarning: Batches were made smaller.
+    """
+    while True:
+        try:
+            return look(batch_size)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            if batch_size == 1:
+                raise OutOfMemoryError(
+                    "There is not enough memory to look at a single image between two epochs. Close other programs, or choose a "
+                    "smaller --batch-size for training, a smaller --image-size or another --device."
+                ) from error
+        return_cached_memory()
+        batch_size //= 2
+        warnings.warn(f"Out of memory; looking at batches of {batch_size} images.", CrossgraftWarning, stacklevel=2)
+
+
 def features_of(
     classifier: Classifier, images: TrainingImages, *, batch_size: int, device: str
 ) -> Float[Tensor, "num_samples num_features"]:
     """Penultimate features of all rows in order, on the CPU; the network runs in eval mode and keeps its modes.
 
-    Batches of another size may round the last bit differently.
+    Batches of another size may round the last bit differently; they are smaller where ``batch_size`` images do not fit.
     """
-    batches = evaluation_batches(images, batch_size=batch_size, device=device)
-    return collect(run_pass(classifier, batches, read=classifier.features, like=classifier.head.weight))
+
+    def look(size: int) -> Tensor:
+        batches = evaluation_batches(images, batch_size=size, device=device)
+        return collect(run_pass(classifier, batches, read=classifier.features, like=classifier.head.weight))
+
+    return in_batches_that_fit(look, batch_size)
 
 
 class EvaluationLogits:

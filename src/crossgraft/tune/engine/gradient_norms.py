@@ -132,19 +132,28 @@ class GradientLog:
             for block, names in trained_blocks(classifier, selection).items()
         }
         self._steps: list[list[float]] = []
+        self._not_looked_at: list[tuple[list[int], Tensor | None, float | Tensor]] = []
 
     @property
     def norms(self) -> GradientNorms:
-        """What was read so far."""
+        """What was noted so far."""
+        self.look()
         return GradientNorms(tuple(self._parameters), np.array(self._steps).reshape(-1, len(self._parameters)))
 
-    def add(self, scale: float) -> None:
-        """Read the gradients of a step, which are ``scale`` times too large; a parameter without one counts as 0."""
+    def add(self, scale: float | Tensor) -> None:
+        """Note the gradients of a step, which are ``scale`` times too large; a parameter without one counts as 0."""
         gradients = [[each.grad for each in of_block if each.grad is not None] for of_block in self._parameters.values()]
         norms = [torch.linalg.vector_norm(gradient) for of_block in gradients for gradient in of_block]
-        # one transfer from the device, and sums in double precision
-        next_norms = iter(torch.stack(norms).tolist() if norms else [])
-        self._steps.append([float(np.linalg.norm([next(next_norms) for _ in of_block])) / scale for of_block in gradients])
+        kept = scale.clone() if isinstance(scale, Tensor) else scale  # float16's scaler changes it in place
+        self._not_looked_at.append(([len(of_block) for of_block in gradients], torch.stack(norms) if norms else None, kept))
+
+    def look(self) -> None:
+        """Read the norms of the steps since the last look from the device; sums are in double precision."""
+        for counts, norms, scale in self._not_looked_at:
+            following = iter([] if norms is None else norms.tolist())
+            of_blocks = [float(np.linalg.norm([next(following) for _ in range(count)])) for count in counts]
+            self._steps.append([each / float(scale) for each in of_blocks])
+        self._not_looked_at = []
 
     def state(self) -> Tensor:
         """Norms so far, for a checkpoint."""

@@ -172,8 +172,17 @@ class _OurProcesses(ClusterEnvironment):
 def _refuse_missing_precision(precision: str, device: str) -> None:
     if precision == "16-mixed" and device == "cpu":
         raise UsageError("16-mixed needs a GPU. On the CPU use --precision bf16 or --precision 32.")
+    if precision == "bf16-mixed" and device == "cuda" and not has_bf16():
+        raise UsageError("This GPU has no bf16. Use --precision 32, or --precision 16.")
     if precision == "64-true" and device == "mps":
         raise UsageError("Apple's accelerator has no 64-bit floats. Use --precision 32, or --device cpu.")
+
+
+def has_bf16() -> bool:
+    """Whether the GPUs compute in bfloat16, and do not only pretend: NVIDIA's do since compute capability 8."""
+    return torch.version.hip is not None or all(
+        torch.cuda.get_device_capability(number)[0] >= 8 for number in range(torch.cuda.device_count())
+    )
 
 
 class _Float64(Precision):
@@ -216,6 +225,14 @@ def without_variables(prefix: str) -> Generator[None]:
         os.environ.update(taken)
 
 
+def missing_gpus(asked: int) -> str:
+    """What to say where there are fewer GPUs than processes; empty where there are enough."""
+    here = torch.cuda.device_count()
+    if asked <= here:
+        return ""
+    return f"{asked} processes need as many GPUs; {here} {'is' if here == 1 else 'are'} here. Ask for --devices {max(here, 1)}."
+
+
 def check_processes(job: TrainingJob) -> None:
     """Refuse what cannot be trained by so many processes.
 
@@ -228,8 +245,8 @@ def check_processes(job: TrainingJob) -> None:
     device = torch.device(resolve_device(job.settings.device))
     if device.type == "mps":
         raise UsageError("Apple's accelerator has one device; train with one process.")
-    if device.type == "cuda" and torch.cuda.device_count() < asked:
-        raise UsageError(f"{asked} processes need as many GPUs; {torch.cuda.device_count()} are here.")
+    if device.type == "cuda" and missing_gpus(asked):
+        raise UsageError(missing_gpus(asked))
     if job.settings.batch_size < asked:
         raise UsageError(f"A batch of {job.settings.batch_size} cannot be shared by {asked} processes; enlarge --batch-size.")
     moving = training_batch_norms(job.classifier, job.selection)

@@ -6,12 +6,14 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from crossgraft.compute import is_out_of_memory
+from crossgraft.errors import DivergedError
 from crossgraft.storage.atomic import write_atomically
 from crossgraft.tune.engine.cached_features import FeatureFeed, HeadOnly, features_of, shows_plain_images
 from crossgraft.tune.engine.checkpoint import damaged_checkpoint
@@ -20,9 +22,19 @@ from crossgraft.tune.engine.gradient_norms import GradientLog
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.optimizers import all_finite, make_optimizer, make_schedule
 from crossgraft.tune.engine.settings import TrainerSettings
-from crossgraft.tune.engine.step import Network, TrainingStep, apply_modes, apply_selection, close, head_alone, refuse_non_finite
+from crossgraft.tune.engine.step import (
+    Network,
+    StepTerms,
+    TrainingStep,
+    apply_modes,
+    apply_selection,
+    close,
+    head_alone,
+    look_at,
+    refuse_non_finite,
+)
 from crossgraft.tune.feed.batches import BatchMaker
-from crossgraft.tune.protocols import Regularizer, Selection
+from crossgraft.tune.protocols import LOOK_EVERY_STEPS, Regularizer, Selection
 
 
 @runtime_checkable
@@ -123,6 +135,14 @@ class Progress:
     scaler: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
+class _Made(NamedTuple):
+    """A step that nobody has looked at."""
+
+    terms: StepTerms
+    num_images: int
+    learning_rate: float
+
+
 class PhaseRun:
     """Trains one phase.
 
@@ -169,6 +189,8 @@ class PhaseRun:
         )
         self.schedule = make_schedule(phase.settings, self.feed.steps_per_epoch, phase.settings.epochs)
         self._begun, self._begun_step, self._images_seen = time.perf_counter(), -1, 0
+        self._look_every = phase.settings.look_every_steps or (1 if self.training_step.looks_first else LOOK_EVERY_STEPS)
+        self._not_looked_at: list[_Made] = []
 
     def run(self) -> None:
         """Train until the epochs or the patience end; then put the chosen weights into the classifier.
@@ -203,22 +225,45 @@ class PhaseRun:
         progress = self.progress
         step = progress.epoch * self.feed.steps_per_epoch + progress.step
         self.named.set_learning_rate_share(self.schedule.share(step))
-        terms = self.training_step.run(batch, step)
+        if self._begun_step < 0:
+            self._begun_step = step
+        try:
+            terms = self.training_step.run(batch, step)
+        except (RuntimeError, MemoryError) as error:
+            if is_out_of_memory(error):
+                raise self.phase.settings.no_memory from error
+            if isinstance(error, DivergedError | torch.linalg.LinAlgError):  # pyright: ignore[reportPrivateImportUsage]
+                self._look()  # what was not finite in an earlier step is the reason
+            raise
         progress.step += 1
         progress.images += len(batch.rows)
-        for name, value in terms.items():
-            progress.sums[name] = progress.sums.get(name, 0.0) + value * len(batch.rows)
-        self._report(step, terms, len(batch.rows))
+        self._not_looked_at.append(_Made(terms, len(batch.rows), self.named.head_learning_rate))
+        if len(self._not_looked_at) >= self._look_every:
+            self._look()
+
+    def _look(self) -> None:
+        """Read the terms of the steps since the last look: the only time in an epoch at which anybody waits for the device.
+
+        Raises:
+            DivergedError: A step was not finite. Whatever is kept of a network is kept after a look.
+        """
+        made, self._not_looked_at = self._not_looked_at, []
+        look_at([each.terms for each in made])
+        if self.gradients is not None:
+            self.gradients.look()
+        for each in made:
+            for name, value in each.terms.numbers.items():
+                self.progress.sums[name] = self.progress.sums.get(name, 0.0) + value * each.num_images
+            self._report(each)
 
     def _read_gradients(self) -> None:
         if self.gradients is not None:
             scaler = getattr(self.fabric._precision, "scaler", None)
-            self.gradients.add(1.0 if scaler is None else scaler.get_scale())
+            self.gradients.add(1.0 if scaler is None else scaler._get_scale_async())
 
-    def _report(self, step: int, terms: Mapping[str, float], images: int) -> None:
-        if self._begun_step < 0:
-            self._begun_step = step
-        self._images_seen += images
+    def _report(self, made: _Made) -> None:
+        step = made.terms.step
+        self._images_seen += made.num_images
         if self.on_step is None or self.fabric.global_rank != 0:
             return
         seconds = max(time.perf_counter() - self._begun, 1e-9)
@@ -229,14 +274,15 @@ class PhaseRun:
                 epoch=self.progress.epoch,
                 step=step + 1,
                 total_steps=self.schedule.total_steps,
-                terms=terms,
-                learning_rate=self.named.head_learning_rate,
+                terms=made.terms.numbers,
+                learning_rate=made.learning_rate,
                 images_per_second=self._images_seen / seconds,
                 seconds_left=left * seconds / (step + 1 - self._begun_step),
             )
         )
 
     def _end_epoch(self, started: float) -> None:
+        self._look()
         progress = self.progress
         metrics = self._evaluate()
         terms = {name: total / max(progress.images, 1) for name, total in progress.sums.items()}
@@ -291,6 +337,7 @@ class PhaseRun:
 
     def _save(self) -> None:
         """Never a checkpoint that a resumed run could only fail from."""
+        self._look()
         if not all_finite(self.named.parameters):
             refuse_non_finite({"a weight": math.nan}, self.progress.epoch * self.feed.steps_per_epoch + self.progress.step)
         self.save()

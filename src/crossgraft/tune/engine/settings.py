@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, get_args
 
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.errors import OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.options._option import Options, option, options, options_of
 
 OptimizerName = Literal["adamw", "sgd"]
@@ -179,6 +179,7 @@ class TrainerSettings(TrainingSteps):
         keep_factor: Factor of the terms that compare with the starting network; see ``--keep``.
         log_gradient_norms: Whether the norm of the gradient of each building block is kept for each step.
         checkpoint_every_steps: Steps between two checkpoints within an epoch; None: one per epoch.
+        look_every_steps: Steps after which their terms are looked at; None: 1 on the CPU, where nobody waits for them, else 16.
         seed: Random seed of dropout and everything else that draws numbers in a step.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``mps``.
         num_processes: Processes that share each batch, one a GPU, or on the CPU.
@@ -201,6 +202,7 @@ class TrainerSettings(TrainingSteps):
     keep_factor: float = 1.0
     log_gradient_norms: bool = False
     checkpoint_every_steps: int | None = None
+    look_every_steps: int | None = None
     seed: int = 0
     device: str = "auto"
     num_processes: int = 1
@@ -220,6 +222,14 @@ class TrainerSettings(TrainingSteps):
             raise UsageError("learning_rate must be larger than 0: at 0 nothing is learned.")
         if self.layer_decay == 0:
             raise UsageError("layer_decay must be larger than 0: at 0 only the head would learn (--method linear).")
+
+    @property
+    def no_memory(self) -> OutOfMemoryError:
+        """The error for a step that does not fit."""
+        return OutOfMemoryError(
+            f"One step of {self.batch_size} images does not fit into the memory of {self.device}. Use a smaller "
+            "--batch-size, a smaller --image-size, or cut batches into micro-batches with --accumulate."
+        )
 
     @property
     def decisive(self) -> dict[str, object]:
@@ -253,12 +263,13 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "min_epochs": (0, 10**6),
     "keep_factor": (_SMALLEST, _MANY),
     "checkpoint_every_steps": (1, _MANY),
+    "look_every_steps": (1, _MANY),
     "num_processes": (1, 10**4),
 }
 """Ranges of what is no option."""
 
-_MACHINE: Mapping[str, Any] = {"device": "cpu", "num_processes": 1, "checkpoint_every_steps": None}
-"""Where a run computes and how often it saves is not meant to change a number."""
+_MACHINE: Mapping[str, Any] = {"device": "cpu", "num_processes": 1, "checkpoint_every_steps": None, "look_every_steps": None}
+"""Where a run computes, and how often it saves and looks, is not meant to change a number."""
 
 FIRST_SETTINGS = (
     "epochs", "batch_size", "learning_rate", "head_learning_rate", "weight_decay", "optimizer", "momentum", "warmup_epochs",

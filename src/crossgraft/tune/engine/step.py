@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, distributed, nn
 
+from crossgraft.compute import sent
 from crossgraft.errors import DivergedError, UsageError
 from crossgraft.geometry.batch_norm import batch_norms_of
 from crossgraft.losses import Loss
@@ -191,6 +192,48 @@ class _Part:
     term_weight: float  # of a regulariser's term; all parts of all processes together have 1
 
 
+class StepTerms:
+    """Terms of one step by name; whoever asks for ``numbers`` waits for the device, ``look_at`` does for many steps at once.
+
+    Attributes:
+        step: Number of the step.
+    """
+
+    def __init__(self, step: int, names: Iterable[str], values: Tensor) -> None:
+        self.step = step
+        self._names, self._values = list(names), values
+        self._to_be_finite: dict[str, Tensor] = {}
+        self._numbers: dict[str, float] | None = None
+
+    def also_finite(self, name: str, value: Tensor) -> None:
+        """Something that is no term, and has to be finite all the same."""
+        self._to_be_finite[name] = value
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """All terms; a ``DivergedError`` where one is not finite."""
+        if self._numbers is None:
+            look_at([self])
+        assert self._numbers is not None
+        return self._numbers
+
+
+def look_at(steps: Sequence[StepTerms]) -> None:
+    """Bring the numbers of ``steps``, which follow each other, from the device; one transfer.
+
+    Raises:
+        DivergedError: Something is not finite; the message names the first step in which it was.
+    """
+    if not steps:
+        return
+    vectors = [torch.stack([*each._values, *(extra.to(each._values) for extra in each._to_be_finite.values())]) for each in steps]
+    numbers = iter(torch.cat(vectors).tolist())
+    for each in steps:
+        each._numbers = {name: next(numbers) for name in each._names}
+        refuse_non_finite(each._numbers, each.step)
+        refuse_non_finite({name: next(numbers) for name in each._to_be_finite}, each.step)
+
+
 class TrainingStep:
     """Makes steps; holds what stays the same from one to the next.
 
@@ -235,16 +278,20 @@ class TrainingStep:
         self.settings = settings
         self.before_update = before_update
         self.task_weight = math.prod(regularizer.task_weight for regularizer in regularizers)
+        self.looks_first = fabric.device.type == "cpu"
 
-    def run(self, batch: StepBatch, step: int) -> dict[str, float]:
+    def run(self, batch: StepBatch, step: int) -> StepTerms:
         """Make step number ``step`` on ``batch``, the batch of all processes together.
+
+        On a CPU what is not finite is found before the update, and the weights stay as they were. Elsewhere nobody waits for the
+        device: ``look_at`` finds it afterwards, when the weights may have become nan, and nothing may be kept before that.
 
         Returns:
             ``loss``, ``task`` and every ``<regulariser>/<term>`` of the whole batch, before the update.
 
         Raises:
-            DivergedError: One of them, or the gradient that is to be clipped, is not finite; the weights stay as they were. Or
-                what a regulariser learns left its bounds in the update.
+            DivergedError: One of them, or the gradient that is to be clipped, is not finite (on a CPU). Or what a regulariser
+                learns left its bounds in the update.
         """
         self.optimizer.zero_grad(set_to_none=True)
         sums: dict[str, Tensor] = {}
@@ -258,18 +305,19 @@ class TrainingStep:
                     self.fabric.backward(self.fabric.world_size * terms["loss"])
                 for name, term in terms.items():
                     sums[name] = sums.get(name, 0) + term.detach()
-        values = self._over_all_processes(sums)
-        refuse_non_finite(values, step)
+        found = StepTerms(step, sums, self._over_all_processes(sums))
+        if self.looks_first:
+            look_at([found])
         if self.before_update is not None:
             self.before_update()
-        self._clip(step)
+        self._clip(found)
         self.optimizer.step()
         if self.regularizers:
             rates = self.named.learning_rates()
             for regularizer in self.regularizers:
                 factor = self.settings.keep_factor if keeps_reference(regularizer) else 1.0
                 regularizer.after_step(StepUpdate(self.classifier, rates, factor, step))
-        return values
+        return found
 
     def _parts(self, batch: StepBatch) -> list[_Part]:
         """The batch cut into parts, and of each this process' share: the same images belong together in any number of them."""
@@ -281,11 +329,11 @@ class TrainingStep:
             sizes = [len(share) for share in shares]
             # A process without an image of its own looks at the first one, which then counts nothing.
             chosen = shares[rank] if sizes[rank] else places[:1]
-            images, targets = (
-                self.fabric.to_device(tensor[chosen.to(tensor.device)]) for tensor in (batch.images, batch.targets)
-            )
+            # They follow each other, so that no device has to be told their numbers.
+            here = slice(int(chosen[0]), int(chosen[0]) + len(chosen))
+            images, targets = (sent(tensor[here], self.fabric.device) for tensor in (batch.images, batch.targets))
             return _Part(
-                batch.rows[chosen.to(batch.rows.device)],
+                batch.rows[here],
                 chosen,
                 images.to(dtype),
                 targets.to(dtype),
@@ -329,13 +377,13 @@ class TrainingStep:
                 total = total + (self.settings.keep_factor if keeps_start(regularizer, name) else 1.0) * weighted
         return {"loss": total, **terms}
 
-    def _over_all_processes(self, sums: Mapping[str, Tensor]) -> dict[str, float]:
+    def _over_all_processes(self, sums: Mapping[str, Tensor]) -> Tensor:
         values = torch.stack([value.double() if value.device.type != "mps" else value for value in sums.values()])
         if self.fabric.world_size > 1:
             values = self.fabric.all_reduce(values, reduce_op="sum")
-        return dict(zip(sums, values.tolist(), strict=True))  # pyright: ignore[reportAttributeAccessIssue]
+        return values  # pyright: ignore[reportReturnType]
 
-    def _clip(self, step: int) -> None:
+    def _clip(self, found: StepTerms) -> None:
         if self.settings.clip_norm is None:
             return
         norm = self.fabric.clip_gradients(
@@ -343,7 +391,9 @@ class TrainingStep:
         )
         # The scaler of float16 expects infinite gradients now and then, and leaves out such a step.
         if self.settings.precision != "16-mixed" and norm is not None:
-            refuse_non_finite({"norm of the gradient": float(norm)}, step)
+            found.also_finite("norm of the gradient", norm)
+            if self.looks_first:
+                look_at([found])
 
 
 def refuse_non_finite(values: Mapping[str, float], step: int) -> None:

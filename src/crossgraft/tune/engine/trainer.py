@@ -17,6 +17,7 @@ from torch import Tensor
 from crossgraft.choice import spell
 from crossgraft.losses import Loss
 from crossgraft.models.classifier import Classifier
+from crossgraft.models.device import explain_lost_device
 from crossgraft.models.fingerprint import weights_fingerprint
 from crossgraft.models.memory_format import channels_last
 from crossgraft.tune.engine.checkpoint import Checkpoint, damaged_checkpoint, read_checkpoint, write_checkpoint
@@ -81,6 +82,8 @@ def train(
         UsageError: A contradiction in selection, settings or processes.
         OtherRunError: The checkpoint belongs to another configuration.
         StorageError: A checkpoint cannot be written; the one before stays.
+        OutOfMemoryError: A step does not fit into memory; the last checkpoint stays.
+        DeviceLostError: The GPU failed; the last checkpoint stays.
     """
     job = TrainingJob(
         classifier=classifier,
@@ -114,7 +117,8 @@ def run_job(fabric: Fabric, job: TrainingJob, on_step: OnStep | None, on_epoch: 
     if fabric.world_size > 1 and isinstance(job.feed, BatchMaker):
         job.feed.device = str(fabric.device)  # "cuda" would be the first one in the feed's thread
     apply_selection(job.classifier, job.selection)
-    with channels_last(job.classifier):
+    kind = fabric.device.type if job.settings.precision.endswith("-mixed") else "cpu"
+    with channels_last(job.classifier, kind=kind), explain_lost_device(str(fabric.device)):
         try:
             for regularizer in job.regularizers:
                 training_set = job.feed if isinstance(job.feed, TrainingSet) else None

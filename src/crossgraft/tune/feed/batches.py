@@ -11,10 +11,11 @@ import torch
 from jaxtyping import Float, Float32, Int64
 from torch import Tensor
 
+from crossgraft.compute import sent
 from crossgraft.errors import UsageError
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.feed.images import TrainingImages
-from crossgraft.tune.protocols import Augmentation, BatchTransform, UnitImages, is_identity
+from crossgraft.tune.protocols import Augmentation, BatchTransform, DrawsApart, is_identity
 
 Sampler = Literal["shuffle", "balanced"]
 Rows = Int64[Tensor, " batch"]
@@ -193,7 +194,7 @@ class BatchMaker:
         """The batches of ``epoch`` from step ``start`` on.
 
         One thread prepares the next batch; it ends with the iterator (``close`` it to stop early). What goes wrong in the
-        thread is raised by ``next``.
+        thread is raised by ``next``. Once all images are on a GPU there is nothing to prepare but what the GPU is asked to do.
 
         Raises:
             UnreadableImageError: An image cannot be decoded (any more).
@@ -203,13 +204,13 @@ class BatchMaker:
         def maker(step: int) -> Callable[[], TrainingBatch]:
             return lambda: self.make(epoch, step, plan[step])
 
-        return _prepared_ahead([maker(step) for step in range(start, len(plan))])
+        return _made([maker(step) for step in range(start, len(plan))], ahead=not self.images.are_all_on(self.device))
 
     def make(self, epoch: int, step: int, rows: Int64[Tensor, " batch"]) -> TrainingBatch:
         """The batch of ``rows`` at this step."""
         drawn_from = torch_generator(self.seed, "augment", epoch, step)
-        images = _prepare(self.images, rows, self.device, lambda part: self.augmentation(part, drawn_from))
-        targets = self.targets[rows].to(self.device)
+        images = _prepare(self.images, rows, self.device, (self.augmentation, drawn_from))
+        targets = sent(self.targets[rows], self.device)
         for place, transform in enumerate(self.batch_transforms):
             drawn_from = torch_generator(self.seed, "batch transform", place, epoch, step)
             images, targets = transform(images, targets, drawn_from)
@@ -229,24 +230,37 @@ def evaluation_batches(
         raise UsageError(f"{len(images)} images cannot be seen in batches of {batch_size}.")
 
     def maker(rows: Tensor) -> Callable[[], Tensor]:
-        return lambda: _prepare(images, rows, device, lambda part: part)
+        return lambda: _prepare(images, rows, device)
 
-    return _prepared_ahead([maker(rows) for rows in torch.arange(len(images)).split(batch_size)])
+    makers = [maker(rows) for rows in torch.arange(len(images)).split(batch_size)]
+    return _made(makers, ahead=not images.are_all_on(device))
 
 
 def _prepare(
-    images: TrainingImages, rows: Tensor, device: str, augment: Callable[[UnitImages], UnitImages]
+    images: TrainingImages, rows: Tensor, device: str, varied_by: tuple[Augmentation, torch.Generator] | None = None
 ) -> Float32[Tensor, "batch channels height width"]:
-    """Read, augment and normalise, a few images at a time."""
+    """Read, augment and normalise: a few images at a time on a CPU, all at once elsewhere, with the same numbers drawn."""
+    parts = rows.split(_IMAGES_AT_ONCE)
+    if device != "cpu" and varied_by is None:
+        return images.prepared(rows, device)
+    if device != "cpu" and varied_by is not None and isinstance(augmentation := varied_by[0], DrawsApart):
+        of_parts = [augmentation.draw(len(part), *images.image_shape[1:], varied_by[1]) for part in parts]
+        drawn = {name: torch.cat([of_part[name] for of_part in of_parts]) for name in of_parts[0]}
+        return images.normalise(augmentation.apply(images.read(rows, device), drawn))
     shape = (len(rows), images.preprocessing.channels, *images.image_shape[1:])
     prepared = torch.empty(shape, device=device)
-    for part, place in zip(rows.split(_IMAGES_AT_ONCE), prepared.split(_IMAGES_AT_ONCE), strict=True):
-        place.copy_(images.normalise(augment(images.read(part).to(device))))
+    for part, place in zip(parts, prepared.split(_IMAGES_AT_ONCE), strict=True):
+        read = images.read(part, device)
+        place.copy_(images.normalise(read if varied_by is None else varied_by[0](read, varied_by[1])))
     return prepared
 
 
-def _prepared_ahead(makers: Sequence[Callable[[], _Batch]]) -> Iterator[_Batch]:
-    """Call the makers in order, each while the batch before it is in use."""
+def _made(makers: Sequence[Callable[[], _Batch]], *, ahead: bool) -> Iterator[_Batch]:
+    """Call the makers in order; ``ahead``, each while the batch before it is in use."""
+    if not ahead:
+        for maker in makers:
+            yield maker()
+        return
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch") as executor:
         try:
             pending: Future[_Batch] | None = None

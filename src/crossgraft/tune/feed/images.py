@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int64, Shaped
+from jaxtyping import Bool, Float32, Int64, Shaped
 from torch import Tensor
 
+from crossgraft.compute import free_device_memory, is_out_of_memory, sent
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.resizing import resize_images
 from crossgraft.data.transforms import normalise_images
@@ -19,8 +22,37 @@ from crossgraft.types import Preprocessing
 
 MEMORY_LIMIT_BYTES = 2 << 30
 """Resized images may take this much memory; a larger set is decoded again whenever a row is read."""
+DEVICE_SHARE = 0.25
+"""Share of the free memory of a GPU, when training begins, that resized images may take there."""
 
 _WHITE_8_BIT = 255
+
+
+@dataclass
+class _Resident:
+    """Images on a GPU.
+
+    Attributes:
+        device: Name of the GPU.
+        images: Place for all of them; None where they do not fit.
+        is_there: Whether each image is in its place; on the CPU.
+    """
+
+    device: str
+    images: Tensor | None
+    is_there: Bool[Tensor, " num_samples"]
+
+    @classmethod
+    def made(cls, shape: tuple[int, ...], dtype: torch.dtype, device: str) -> _Resident:
+        is_there = torch.zeros(shape[0], dtype=torch.bool)
+        if math.prod(shape) * dtype.itemsize > DEVICE_SHARE * free_device_memory(device):
+            return cls(device, None, is_there)
+        try:
+            return cls(device, torch.empty(shape, dtype=dtype, device=device), is_there)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):  # another program may have taken what was free
+                raise
+            return cls(device, None, is_there)
 
 
 class TrainingImages:
@@ -67,6 +99,7 @@ class TrainingImages:
         self._fingerprint: str | None = None
         self._is_kept = torch.zeros(len(dataset), dtype=torch.bool)
         self._kept: Tensor | None = None
+        self._resident: _Resident | None = None
         if self.total_bytes <= memory_limit_bytes:
             self._kept = torch.empty((len(dataset), *self.image_shape), dtype=self._dtype)
 
@@ -82,7 +115,7 @@ class TrainingImages:
         if self._kept is None:
             raise TypeError(f"{len(self)} images that are too many to be kept in memory")
         self._levels(torch.arange(len(self)))
-        return {**self.__dict__, "dataset": None, "_fingerprint": self.fingerprint}
+        return {**self.__dict__, "dataset": None, "_fingerprint": self.fingerprint, "_resident": None}
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -108,15 +141,22 @@ class TrainingImages:
         """Whether images stay in memory once they are read."""
         return self._kept is not None
 
-    def read(self, rows: Int64[Tensor, " batch"]) -> UnitImages:
+    def read(self, rows: Int64[Tensor, " batch"], device: str = "cpu") -> UnitImages:
         """(batch, 1 or 3, height, width) float32 in [0, 1], not normalised; a row may be asked for several times.
+
+        Where they fit (``DEVICE_SHARE``) images stay on a GPU once they were there; others go there as 8 bits each time.
 
         Raises:
             UnreadableImageError: A file is damaged or gone by now; the message names it.
         """
-        images = self._levels(rows).to(torch.float32)
-        # A division, not a product with 1/255: only then does normalise find the level of 8 bits again.
-        return images.div_(_WHITE_8_BIT) if self._in_8_bits else images
+        images = self._levels_on(rows, device).to(torch.float32)
+        # A division, not a product with 1/255: only then does normalise find the level of 8 bits again. A GPU makes a product
+        # of it where the divisor is a number of the host.
+        return images.div_(torch.full((), float(_WHITE_8_BIT), device=images.device)) if self._in_8_bits else images
+
+    def are_all_on(self, device: str) -> bool:
+        """Whether all images are on a GPU, so that reading them asks nothing of the host."""
+        return self._resident is not None and self._resident.device == device and bool(self._resident.is_there.all())
 
     def normalise(self, images: UnitImages) -> Float32[Tensor, "batch input_channels height width"]:
         """(x − mean) / std, grey repeated over the channels of the input; on the device of ``images``."""
@@ -125,9 +165,26 @@ class TrainingImages:
         # Through the levels of 8 bits, because (k / 255) · 255 = k holds in float32 for all of them.
         return normalise_images(images * _WHITE_8_BIT, self.preprocessing, full_range=_WHITE_8_BIT)
 
-    def prepared(self, rows: Int64[Tensor, " batch"]) -> Float32[Tensor, "batch input_channels height width"]:
+    def prepared(
+        self, rows: Int64[Tensor, " batch"], device: str = "cpu"
+    ) -> Float32[Tensor, "batch input_channels height width"]:
         """Images of ``rows`` as the network takes them."""
-        return self.normalise(self.read(rows))
+        return self.normalise(self.read(rows, device))
+
+    def _levels_on(self, rows: Tensor, device: str) -> Shaped[Tensor, "batch samples height width"]:
+        """The same as ``_levels``, on ``device``."""
+        if device == "cpu":
+            return self._levels(rows)
+        if self._resident is None or self._resident.device != device:
+            self._resident = _Resident.made((len(self), *self.image_shape), self._dtype, device)
+        images, is_there = self._resident.images, self._resident.is_there
+        if images is None:
+            return sent(self._levels(rows), device)
+        missing = rows[~is_there[rows]].unique()
+        if len(missing):
+            images.index_copy_(0, sent(missing, device), sent(self._levels(missing), device))
+            is_there[missing] = True  # last, as below
+        return images.index_select(0, sent(rows, device))
 
     def _levels(self, rows: Tensor) -> Shaped[Tensor, "batch samples height width"]:
         """Resized images as they are kept; a new tensor."""

@@ -16,6 +16,7 @@ from crossgraft.metrics.calibration_error import NUM_BINS
 from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord, ReliabilityBin, RocRecord, ThresholdRecord
 from crossgraft.models.classifier import Classifier
 from crossgraft.tasks import DEFAULT_THRESHOLD, Decisions, Probabilities, Task, Thresholds, task_of
+from crossgraft.tune.engine.cached_features import in_batches_that_fit
 from crossgraft.tune.feed.batches import evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
 from crossgraft.tune.measuring.thresholds import Temperature, fit_temperature, fit_thresholds, threshold_values
@@ -201,8 +202,12 @@ class FoldPredictions:
 def logits_of(classifier: Classifier, images: TrainingImages, *, device: str) -> Logits:
     """Logits of all rows in order, in eval mode, in the batches in which ``predict`` sees images."""
     classifier.eval().to(device)
-    batches = evaluation_batches(images, batch_size=BATCH_SIZE, device=device)
-    return collect(logits_of_batches(classifier, batches)).numpy()
+
+    def look(size: int) -> Logits:
+        batches = evaluation_batches(images, batch_size=size, device=device)
+        return collect(logits_of_batches(classifier, batches)).numpy()
+
+    return in_batches_that_fit(look, BATCH_SIZE)
 
 
 def calibrate(

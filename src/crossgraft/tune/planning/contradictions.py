@@ -12,6 +12,7 @@ from crossgraft.conflicts import HasConflicts, HasRemarks
 from crossgraft.errors import UsageError
 from crossgraft.tasks import Task
 from crossgraft.tune.engine.keep import Keep
+from crossgraft.tune.engine.launch import has_bf16, missing_gpus
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
@@ -133,6 +134,11 @@ class TrainingSituation:
         """Whether the loss weights rare classes more."""
         loss = self.plugins.loss
         return any(getattr(loss, name, None) is not None for name in ("class_weights", "positive_weights"))
+
+    @property
+    def missing_gpus(self) -> str:
+        """What to say where there are fewer GPUs than processes; empty where there are enough, and on the CPU."""
+        return missing_gpus(self.settings.num_processes) if self.device.startswith("cuda") else ""
 
     @property
     def given_in_grid(self) -> str:
@@ -283,6 +289,11 @@ REFUSED: tuple[Rule, ...] = (
         "--precision 16-mixed needs a GPU; this is the CPU. Use --precision bf16 or --precision 32.",
     ),
     Rule(
+        lambda s: s.settings.precision == "bf16-mixed" and s.device.startswith("cuda") and not has_bf16(),
+        "--precision bf16: this GPU has no bf16. Use --precision 32, or --precision 16.",
+    ),
+    Rule(lambda s: s.device.startswith("cuda") and bool(s.missing_gpus), "--devices {settings.num_processes}: {missing_gpus}"),
+    Rule(
         lambda s: "momentum" in s.given and s.settings.optimizer != "sgd",
         "--momentum is of SGD; AdamW has its own. Leave it out, or say --optimizer sgd.",
     ),
@@ -385,5 +396,6 @@ def _fill(text: str, situation: TrainingSituation) -> str:
         "given_in_grid",
         "trained_batch_norms",
         "moved_batch_norms",
+        "missing_gpus",
     )
     return text.format(**{name: getattr(situation, name) for name in names})

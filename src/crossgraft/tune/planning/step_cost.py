@@ -216,11 +216,8 @@ def _measure(
                 settings=_of_one_epoch(settings),
                 on_step=note_time,
             )
-    except torch.OutOfMemoryError as error:
-        raise OutOfMemoryError(
-            f"One step of {settings.batch_size} images does not fit into the memory of {settings.device}. Use a smaller "
-            "--batch-size, a smaller --image-size, or cut batches into micro-batches with --accumulate."
-        ) from error
+    except OutOfMemoryError:
+        raise
     except CrossgraftError as error:  # a step that diverges is told when it is made for real
         return replace(UNKNOWN_COST, time_reason=f"not measured: {error}"), set()
     timed = islice(cycle(batches.found), 1, 1 + len(clock.seconds))
@@ -315,5 +312,6 @@ def _of_one_epoch(settings: TrainerSettings) -> TrainerSettings:
         min_epochs=1,
         head_first=False,
         checkpoint_every_steps=None,
+        look_every_steps=1,
         num_processes=1,
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from crossgraft.compute import sent
 from crossgraft.conflicts import Situation
 from crossgraft.features.passes import Images, collect, run_pass
 from crossgraft.models.adapters import adapters_of, without_adapters
@@ -129,6 +130,6 @@ class PairedReference:
     def features(self, context: StepContext) -> Float[Tensor, "batch num_features"]:
         """One row per image of this process, without a gradient."""
         if isinstance(self._source, Tensor):
-            return self._source[context.rows.cpu()].to(context.features.device)
+            return sent(self._source[context.rows.cpu()], context.features.device)
         (features,) = features_of_batches(self._source, [context.images], like=self._like)
         return features

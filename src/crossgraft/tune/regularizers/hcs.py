@@ -13,7 +13,7 @@ from torch import Tensor
 from crossgraft.conflicts import Situation
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.protocols import Regularizer, StepContext, StepUpdate, TrainingSet
+from crossgraft.tune.protocols import LOOK_EVERY_STEPS, Regularizer, StepContext, StepUpdate, TrainingSet
 from crossgraft.tune.regularizers._batch_cka import FEWEST_DEBIASED, batch_cka
 from crossgraft.tune.regularizers._reference import PairedReference, remarks_on_pairs
 
@@ -137,7 +137,11 @@ class HCS(Regularizer):
         return {"cka": (1 - self.lam) * (1 - cka)}
 
     def after_step(self, update: StepUpdate) -> None:
-        """Warn, once, where a batch had no similarity; here, because by now nobody waits for the device."""
+        """Warn, once, where a batch had no similarity."""
+        if self._undefined is None or self._undefined.device.type == "cpu" or update.step % LOOK_EVERY_STEPS == 0:
+            self._warn_once()
+
+    def _warn_once(self) -> None:
         if self._undefined is None or self._has_warned:
             return
         if bool(self._undefined):
@@ -145,12 +149,13 @@ class HCS(Regularizer):
             warnings.warn(
                 "hcs: the images of a batch have the same features, or are too few (two, or four if debiased), so their "
                 "CKA was taken as 0. If this happens often, use larger batches or a smaller learning rate.",
-                stacklevel=2,
+                stacklevel=3,
             )
         self._undefined = None
 
     def detach(self) -> None:
         """Forget the pretrained network; nothing was left on the one that is trained."""
+        self._warn_once()
         self._pretrained = self._undefined = None
 
 

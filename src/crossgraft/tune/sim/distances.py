@@ -12,6 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from crossgraft.compute import sent
+
 FEWEST_TOKENS = 2
 """One token has no standard deviation."""
 _CANDIDATES = 3
@@ -54,8 +56,8 @@ def drawn_tokens(
     """
     positions = inputs.shape[1]
     if sampling == "v0":
-        return torch.randperm(positions, generator=generator)[:count].sort().values.to(inputs.device)
-    drawn = torch.rand(batch_size, positions, generator=generator)[places].argsort(dim=1).to(inputs.device)
+        return sent(torch.randperm(positions, generator=generator)[:count].sort().values, inputs.device)
+    drawn = sent(torch.rand(batch_size, positions, generator=generator)[places].argsort(dim=1), inputs.device)
     if sampling == "v1":
         return drawn[:, :count].sort(dim=1).values
     candidates = drawn[:, : _CANDIDATES * count]
@@ -82,7 +84,7 @@ def some_channels(given: Tensor, taken: Tensor, count: Callable[[int], int], gen
 
     def drawn(channels: int) -> Tensor:
         chosen = torch.randperm(channels, generator=generator)[: count(channels)]
-        return chosen.sort().values.to(given.device)
+        return sent(chosen.sort().values, given.device)
 
     of_given = drawn(given.shape[-1])
     of_taken = of_given if taken.shape[-1] == given.shape[-1] else drawn(taken.shape[-1])

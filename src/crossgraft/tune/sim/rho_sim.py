@@ -78,8 +78,8 @@ def block_term(seen: Seen, reconstructor: Reconstructor, options: SimOptions, ge
         return distances[options.distance](prediction, target)
 
 
-def by_block(seen: Sequence[Seen], losses: Float[Tensor, " runs"]) -> dict[str, Tensor]:
-    """The loss of each block, summed over its runs.
+def by_block(seen: Sequence[Seen], losses: Float[Tensor, " runs"], *, looks: bool = True) -> dict[str, Tensor]:
+    """The loss of each block, summed over its runs; whoever ``looks`` waits for the device.
 
     Raises:
         DivergedError: One is not finite; the message names its block.
@@ -87,7 +87,7 @@ def by_block(seen: Sequence[Seen], losses: Float[Tensor, " runs"]) -> dict[str, 
     sums: dict[str, Tensor] = {}
     for each, loss in zip(seen, losses, strict=True):
         sums[each.block] = loss + sums.get(each.block, 0)
-    if not bool(losses.isfinite().all()):
+    if looks and not bool(losses.isfinite().all()):
         broken = [name for name, loss in sums.items() if not bool(loss.isfinite())]
         raise DivergedError(
             f"The term of rho_sim is not finite in {', '.join(broken)}: what the block takes or gives is not, or the "
@@ -193,9 +193,13 @@ class RhoSim:
 
     @classmethod
     def opened_by_hand(cls, network: nn.Module, options: SimOptions, *, seed: int, run: Callable[[], object]) -> RhoSim:
-        """For a caller that says by ``begin`` which forward passes count; ``run`` is one to look at first."""
+        """For a caller that says by ``begin`` which forward passes count; ``run`` is one to look at first.
+
+        On a GPU that caller sees to it that terms are finite, a few steps later.
+        """
         sim = cls.__new__(cls)
         sim._watch_blocks(network, options, seed=seed)
+        sim._is_looked_at = True
         if sim._watch is not None:
             sim._look(run)
         return sim
@@ -206,7 +210,7 @@ class RhoSim:
         self.reconstructors = Reconstructors()
         self.skipped: dict[str, str] = {}
         self.block_losses: dict[str, Tensor] = {}
-        self._has_named = False
+        self._has_named = self._is_looked_at = False
         modules = named_blocks(network, options.blocks)
         self._watch = BlockWatch(modules, options) if options.weight > 0 else None
         self._hooks = ExitStack()
@@ -285,7 +289,7 @@ class RhoSim:
         reconstructors = self.reconstructors.by_block()
         terms = [block_term(each, reconstructors[each.block], self._options, self._generator) for each in seen]
         losses = torch.stack(terms)
-        self.block_losses = by_block(seen, losses.detach())
+        self.block_losses = by_block(seen, losses.detach(), looks=not self._is_looked_at or losses.device.type == "cpu")
         total = losses.sum() if self._options.reduce == "sum" else losses.mean()
         return self._options.weight * (total + self.reconstructors.nothing_of_others({each.block for each in seen}))
 

@@ -5,9 +5,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
-from crossgraft.data.checks.near_duplicates import find_near_duplicates
+from crossgraft.data.checks import near_duplicates
+from crossgraft.data.checks.near_duplicates import VIEWS, find_near_duplicates
 from crossgraft.data.inspection import look_at
 
 RNG = np.random.default_rng(7)
@@ -104,3 +107,21 @@ def test_more_copies_of_one_picture_than_are_compared_are_counted(monkeypatch):
     assert len(near.pairs) == 40 * 39 / 2
     monkeypatch.setattr("crossgraft.data.checks.near_duplicates.BUCKET_CAP", 4)
     assert find_near_duplicates(images.astype(np.uint8)).num_capped >= 40
+
+
+@given(seed=st.integers(0, 2**32 - 1), number=st.integers(2, 12), noise=st.floats(0, 90))
+def test_few_are_compared_all_with_all_whatever_is_left_out_early(seed, number, noise):
+    rng = np.random.default_rng(seed)
+    side = near_duplicates.THUMBNAIL_SIDE
+    kinds = rng.integers(0, 256, (3, side, side))
+    drawn = zip(rng.integers(3, size=number), rng.integers(8, size=number), strict=True)
+    turned = [VIEWS[view].of(kinds[[kind]])[0] for kind, view in drawn]
+    thumbnails = np.clip(np.stack(turned) + rng.normal(0, noise, (number, side, side)), 0, 255).astype(np.uint8)
+    rows = near_duplicates.normalise(thumbnails)
+    pairs = np.stack(np.triu_indices(number, 1), axis=1)
+    of_views = [near_duplicates._are_alike(rows, pairs, np.full(len(pairs), view)) for view in range(len(VIEWS))]
+    alike = np.stack(of_views, axis=1)
+    found = alike.any(axis=1)
+    near = find_near_duplicates(thumbnails)
+    assert near.pairs.tolist() == pairs[found].tolist()
+    assert near.views.tolist() == alike[found].argmax(axis=1).tolist()

@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 import re
 
-from crossgraft.data.plots import class_balance_figure
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossgraft.data.plots import class_balance_figure, split_counts_figure
 from crossgraft.demo.plot_split_comparison import split_figure
 from crossgraft.metrics.plots import confusion_figure
 from crossgraft.metrics.record import ConfusionRecord
+from crossgraft.report.plots.plain import whole_ticks
 from crossgraft.report.plots.scatter import Interval, Point, is_drawable, scatter_figure
 from crossgraft.report.plots.svg import Mark
 
@@ -56,6 +62,23 @@ def test_class_balance_names_and_counts_each_class(ranking, examples):
     found = texts(class_balance_figure(ranking.dataset, identifier="c"))
     assert {"malignant", "147", "399", "Images"} <= set(found)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in found
+
+
+@given(most=st.floats(0.1, 1e9))
+def test_ticks_of_counts_are_whole_few_and_round(most):
+    ticks = whole_ticks(most)
+    steps = set(np.diff(ticks).tolist())
+    assert ticks[0] == 0 and len(ticks) <= 5 and ticks[-1] <= most
+    assert len(steps) <= 1 and all(str(step).strip("0") in ("1", "2", "5") for step in steps)
+    assert most < 1 or len(ticks) >= 2
+
+
+@pytest.mark.parametrize("is_wide", [True, False])
+def test_bars_of_splits_are_as_long_as_their_counts(is_wide):
+    drawn = split_counts_figure(["<b>", "b"], ["train", "val"], [[20, 25], [10, 0]], identifier="s", is_wide=is_wide)
+    lengths = [float(width) for width in re.findall(r'<rect [^>]*width="([\d.]+)"', drawn)]
+    assert lengths == pytest.approx([0.8 * max(lengths), 0.4 * max(lengths), max(lengths), 0], abs=0.01)
+    assert {"&lt;b&gt;", "train", "val", "20", "25", "10", "0", "Images"} <= set(texts(drawn))
 
 
 def test_many_classes_become_a_profile(ranking):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import ndimage
 
-from crossgraft.tune.augmentations._geometry import mirror_some, resample, rotations
+from crossgraft.tune.augmentations._geometry import chosen_images, mirror, resample, rotations
 
 
 def pictures(num_images, height=9, width=14):
@@ -55,7 +55,7 @@ def test_rotations_keep_lengths_and_turn_x_towards_y():
 @pytest.mark.parametrize("probability", [0.0, 0.5, 1.0])
 def test_a_mirrored_image_is_exact(probability):
     images = pictures(200)
-    result = mirror_some(images, torch.Generator().manual_seed(0), probability=probability)
+    result = mirror(images, chosen_images(len(images), torch.Generator().manual_seed(0), probability=probability))
     is_mirrored = (result == images.flip(-1)).all((1, 2, 3))
     is_kept = (result == images).all((1, 2, 3))
     assert (is_mirrored ^ is_kept).all()

@@ -145,7 +145,7 @@ def test_a_phase_asks_the_scaler_of_float16(monkeypatch):
     from lightning_fabric.plugins.precision.precision import Precision
 
     plain = norms_of(epochs=1).values
-    monkeypatch.setattr(Precision, "scaler", SimpleNamespace(get_scale=lambda: 4.0), raising=False)
+    monkeypatch.setattr(Precision, "scaler", SimpleNamespace(_get_scale_async=lambda: torch.tensor(4.0)), raising=False)
     assert np.array_equal(norms_of(epochs=1).values, plain / 4)
 
 

@@ -15,8 +15,9 @@ from crossgraft.models.sources.factory import find_factory
 from crossgraft.models.trusted_code import trusted_code
 from crossgraft.tune.engine.contract import TrainingJob
 from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.launch import check_processes, listen, packed, sendable, unpacked
+from crossgraft.tune.engine.launch import check_processes, listen, make_fabric, packed, sendable, unpacked
 from crossgraft.tune.engine.selection_rule import SelectionRule
+from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.regularizers import L2SP, RepSim
 from support import forked
 from support.jobs import jobs_around
@@ -170,8 +171,16 @@ def test_batches_smaller_than_the_processes_are_refused():
 def test_missing_gpus_are_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(UsageError, match="8 processes need as many GPUs; 2 are here"):
+    with pytest.raises(UsageError, match=r"8 processes need as many GPUs; 2 are here\. Ask for --devices 2"):
         check_processes(job(num_processes=8, batch_size=8, device="cuda"))
+
+
+def test_a_card_without_bf16_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 5))
+    with pytest.raises(UsageError, match=r"This GPU has no bf16\. Use --precision 32"):
+        make_fabric(TrainerSettings(device="cuda", precision="bf16-mixed"))
 
 
 def test_what_can_not_be_sent_is_refused_by_name():

@@ -55,7 +55,7 @@ def the_batch(size=7):
 
 def test_a_step_of_plain_descent_by_hand():
     start, (classifier, step) = build_classifier("plain").double(), build(loss=Focal(2.0))
-    terms = step.run(the_batch(), 0)
+    terms = step.run(the_batch(), 0).numbers
     loss = Focal(2.0)(start(the_batch().images), the_batch().targets).mean()
     loss.backward()
     with torch.no_grad():
@@ -68,9 +68,9 @@ def test_a_step_of_plain_descent_by_hand():
 @pytest.mark.parametrize("accumulate", [2, 3, 7, 50])
 def test_parts_give_the_gradient_of_the_whole_batch(accumulate):
     whole, step = build(regularizers=[HalfTask()])
-    expected = [step.run(the_batch(), k) for k in range(3)]
+    expected = [step.run(the_batch(), k).numbers for k in range(3)]
     parted, step = build(regularizers=[HalfTask()], accumulate=accumulate)
-    found = [step.run(the_batch(), k) for k in range(3)]
+    found = [step.run(the_batch(), k).numbers for k in range(3)]
     assert largest_difference(whole, parted) < 1e-12
     for one, other in zip(expected, found, strict=True):
         assert one == pytest.approx(other, abs=1e-12)
@@ -79,7 +79,7 @@ def test_parts_give_the_gradient_of_the_whole_batch(accumulate):
 
 def test_terms_are_named_and_add_up():
     _, step = build(regularizers=[HalfTask()])
-    terms = step.run(the_batch(), 0)
+    terms = step.run(the_batch(), 0).numbers
     assert list(terms) == ["loss", "task", "pull/distance", "pull/factor", "pull/spread"]
     assert terms["loss"] == pytest.approx(0.25 * terms["task"] + terms["pull/factor"] + terms["pull/spread"], abs=1e-12)
 
@@ -87,7 +87,7 @@ def test_terms_are_named_and_add_up():
 @pytest.mark.parametrize(("rank", "counts"), [(0, 1), (1, 0)])
 def test_a_process_without_a_share_looks_at_an_image_that_counts_nothing(rank, counts):
     _, step = build()
-    step.fabric = SimpleNamespace(world_size=2, global_rank=rank, to_device=lambda tensor: tensor)
+    step.fabric = SimpleNamespace(world_size=2, global_rank=rank, device=torch.device("cpu"))
     (part,) = step._parts(the_batch(1))
     assert len(part.images) == part.num_images_of_all == 1
     assert (part.num_images, part.image_weight, part.term_weight) == (counts, counts, counts)
@@ -100,7 +100,7 @@ def test_the_same_images_belong_together_whatever_the_number_of_processes(accumu
 
     def parts(world, rank):
         _, step = build(accumulate=accumulate)
-        step.fabric = SimpleNamespace(world_size=world, global_rank=rank, to_device=lambda tensor: tensor)
+        step.fabric = SimpleNamespace(world_size=world, global_rank=rank, device=torch.device("cpu"))
         return step._parts(the_batch())
 
     for whole, *shares in zip(parts(1, 0), *(parts(world, rank) for rank in range(world)), strict=True):
@@ -117,7 +117,7 @@ def test_weights_of_the_task_are_multiplied():
         task_weight = 0.1
 
     _, step = build(regularizers=[HalfTask(), Tenth()])
-    terms = step.run(the_batch(), 0)
+    terms = step.run(the_batch(), 0).numbers
     rest = sum(value for name, value in terms.items() if "/" in name)
     assert terms["loss"] == pytest.approx(0.025 * terms["task"] + rest, abs=1e-12)
 
@@ -200,7 +200,7 @@ def test_mixed_precision_computes_in_bfloat16_and_keeps_float32_weights():
     classifier.float()
     seen = []
     classifier.body.block.register_forward_hook(lambda _m, _i, output: seen.append(output.dtype))
-    terms = step.run(the_batch(), 0)
+    terms = step.run(the_batch(), 0).numbers
     assert seen == [torch.bfloat16]
     assert classifier.head.weight.dtype == torch.float32 and math.isfinite(terms["loss"])
 

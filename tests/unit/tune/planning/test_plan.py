@@ -131,6 +131,8 @@ CONTRADICTIONS = {
     "(--accumulate): some would have none": {"settings": {"num_processes": 4, "accumulate": 4, "batch_size": 8}},
     "is all of --epochs": {"given": ["warmup_epochs"], "settings": {"epochs": 3, "warmup_epochs": 3.0}},
     "16-mixed needs a GPU": {"settings": {"precision": "16-mixed"}},
+    "this GPU has no bf16": {"settings": {"precision": "bf16-mixed"}, "device": "cuda"},
+    "2 processes need as many GPUs; 1 is here. Ask for --devices 1": {"settings": {"num_processes": 2}, "device": "cuda"},
     "--momentum is of SGD": {"given": ["momentum"]},
     "first phase of --head-first": {"given": ["head_epochs"]},
     "needs two classes or several labels": {"given": ["threshold_rule"]},
@@ -139,7 +141,9 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("said", CONTRADICTIONS)
-def test_contradictions_are_refused_with_their_reason(said):
+def test_contradictions_are_refused_with_their_reason(said, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 5))
     with pytest.raises(UsageError) as error:
         refuse_contradictions(situation(**CONTRADICTIONS[said]))
     assert said in str(error.value)
