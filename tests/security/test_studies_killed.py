@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 import pandas as pd
 import psutil
@@ -109,3 +110,24 @@ def test_what_kills_its_process_three_times_or_outgrows_a_limit_is_failed_and_th
     assert code == 6, warned
     for reason in ("died 3 times without a word", "of --job-minutes", "of --job-memory", "1 of 4 jobs are done"):
         assert reason in " ".join(said.split()), said
+
+
+@pytest.mark.slow
+def test_the_study_that_ships_goes_on_where_its_trainings_were_killed(tmp_path):
+    """Real trainings: what a killed one had done is gone on with, and the table is that of a study that nobody disturbed."""
+    shipped = (Path(__file__).parents[2] / "studies" / "smoke.yaml").read_text(encoding="utf-8")
+    place = Place(tmp_path, shipped)
+    code, said, warned = place.ended("--smoke", *TWO, out="whole")
+    assert (code, "3 of 3 jobs are done" in said) == (0, True), warned
+    process = place.start("--smoke", *TWO)
+    while not (started := list((tmp_path / "out" / "jobs").glob("*/1/run.json"))):
+        time.sleep(0.05)
+    time.sleep(1)
+    workers_of(process)[0].kill()
+    time.sleep(0.5)
+    process.kill()
+    process.communicate()
+    assert started and place.num_done() < 3
+    assert place.ended("--smoke", *TWO)[0] == 0
+    whole, killed = place.table("whole"), place.table()
+    pd.testing.assert_frame_equal(killed, whole)
