@@ -482,7 +482,7 @@ def on_an_accelerator(monkeypatch, net):
 def test_where_the_card_is_full_the_host_goes_on(tmp_path, monkeypatch, capsys):
     class Card(Net):
         def forward_features(self, images):
-            if backbone.device == "cuda" and len(self.calls) > 5:
+            if len(self.calls) > 5 and backbone.device == "cuda":
                 raise torch.OutOfMemoryError("CUDA out of memory.")
             return super().forward_features(images)
 
