@@ -98,7 +98,9 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
         resampling = plan_resampling(dataset.targets, dataset.groups, seed=options.seed, label_names=dataset.class_names)
         with ResizedOnce(dataset, cache_folder(options.cache_dir), reporter) as images:
-            zoo = Zoo(dataset, images, chosen, resampling, options, device, threads, run=directory, reporter=reporter)
+            zoo = Zoo(
+                dataset, images, chosen, resampling, options, device, threads, run=directory, reporter=reporter, primary=primary
+            )
             evaluations = evaluate_zoo(zoo, specs)
         candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
         record = assemble_record(

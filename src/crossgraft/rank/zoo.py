@@ -65,6 +65,7 @@ class Zoo:
         num_threads: Number of threads that read images and compute.
         run: Run directory, or None: then nothing is kept.
         reporter: Reporter of progress.
+        primary: Score that orders the models; empty: the first one.
     """
 
     dataset: Dataset
@@ -76,6 +77,7 @@ class Zoo:
     num_threads: int
     run: RunDirectory | None
     reporter: Reporter
+    primary: str = ""
 
     @property
     def adaptive(self) -> list[AnyScore]:
@@ -86,23 +88,23 @@ class Zoo:
         """The network of one member."""
         return load_as_asked(spec, self.options, device=self.device)
 
-    def extract(self, backbone: Backbone, position: str, *, quiet: bool = False) -> FeatureSet:
-        """Features of all images, from the cache where they are there."""
+    def extract(self, backbone: Backbone, position: str, *, reporter: Reporter | None = None) -> FeatureSet:
+        """Features of all images, from the cache where they are there; by default the reporter of the zoo tells."""
         return extract_features(
             self.images,
             backbone,
             cache_dir=self.options.cache_dir,
             batch_size=self.options.batch_size,
             num_threads=self.num_threads,
-            reporter=Reporter(quiet=True) if quiet else self.reporter,
+            reporter=reporter or self.reporter,
             title=f"Looking at {len(self.dataset)} images with {backbone.name} ({position})",
             is_announced=True,
         )
 
     @contextmanager
-    def rounds(self, title: str) -> Generator[Stage]:
-        """Shows how all rounds of one member go."""
-        total = 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
+    def rounds(self, title: str, *, total: int | None = None) -> Generator[Stage]:
+        """Shows how the rounds of one member go; by default all of them."""
+        total = total or 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
         with limit_threads(self.num_threads), self.reporter.stage(title, total=total, unit="rounds") as stage:
             yield stage
 
@@ -126,18 +128,18 @@ class Zoo:
 
 
 def score_inputs(
-    zoo: Zoo, backbone: Backbone, feature_set: FeatureSet, spec: ModelSpec, scores: Sequence[AnyScore]
+    zoo: Zoo, backbone: Backbone | None, feature_set: FeatureSet, spec: ModelSpec, scores: Sequence[AnyScore]
 ) -> ScoreInputs:
-    """Everything that the chosen scores may look at; images and model only for scores that ask for them."""
-    needs_model = any("model" in score.inputs for score in scores)
+    """Everything that the chosen scores may look at; only scores that ask for images and model need a backbone."""
+    shown = backbone if any("model" in score.inputs for score in scores) else None
     return ScoreInputs(
         features=feature_set.features,
         labels=zoo.dataset.task.classes_of_scores(zoo.dataset.targets),
         groups=zoo.dataset.groups,
         source_logits=feature_set.source_logits,
         source_features=spec.load_source_features(),
-        model=backbone if needs_model else None,
-        images=PreparedImages(zoo.images, backbone.preprocessing) if needs_model else None,
+        model=shown,
+        images=PreparedImages(zoo.images, shown.preprocessing) if shown is not None else None,
     )
 
 
