@@ -30,8 +30,8 @@ from crossgraft.seeding import generator
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import count, counted
 
-MEASURING, VALUING, SCORING = "measuring", "valuing", "scoring"
-"""The walks through the zoo, as parts of the work; in each, a member is a part, and in that one are these three."""
+MEASURING, SCORING = "measuring", "scoring"
+"""The two walks through the zoo, as parts of the work; in each, a member is a part, and in that one are these three."""
 LOADING, LOOKING, ROUNDS = "loading", "looking", "rounds"
 
 KEPT_BYTES = 2**30
@@ -47,14 +47,12 @@ class MemberCost:
     Attributes:
         loading: Time to load the network.
         looking: Time to look at all images; 0 where its features are kept from an earlier run.
-        valuing: Time of the first round of all scores, which gives the values.
-        scoring: Time of the other rounds, which give intervals and shuffled values.
+        scoring: Time of all rounds of all scores.
         measuring: Time of all rounds of what depends on the whole zoo.
     """
 
     loading: float
     looking: float
-    valuing: float
     scoring: float
     measuring: float
 
@@ -105,7 +103,7 @@ class _Stopwatch:
 
     def __init__(self, zoo: Zoo, *, with_measuring: bool) -> None:
         self.zoo, self.with_measuring = zoo, with_measuring
-        self._of_width: dict[object, tuple[float, float, float]] = {}
+        self._of_width: dict[object, tuple[float, float]] = {}
         self._ways: set[Preprocessing] = set()
 
     def measure(self, member: Member, backbone: Backbone, *, loading: float) -> MemberCost | None:
@@ -133,12 +131,12 @@ class _Stopwatch:
             images, backbone, cache_dir=options.cache_dir, batch_size=options.batch_size, reporter=zoo.reporter
         )
 
-    def _rounds(self, member: Member, backbone: Backbone) -> tuple[float, float, float]:
-        """Seconds of the first round of scoring, of its other rounds, and of all rounds of measuring."""
+    def _rounds(self, member: Member, backbone: Backbone) -> tuple[float, float]:
+        """Seconds of all rounds: those of scoring, and those of measuring."""
         zoo = self.zoo
         made_up = _made_up_features(zoo, backbone)
 
-        def timed(scores: Sequence[AnyScore], *, measures: bool) -> tuple[float, float]:
+        def timed(scores: Sequence[AnyScore], *, measures: bool) -> float:
             resampling, stage = _shortest(zoo.resampling), _Laps()
             inputs = score_inputs(zoo, backbone, made_up, member.spec, scores)
             if measures:
@@ -147,8 +145,8 @@ class _Stopwatch:
                 evaluate_scores(scores, inputs, resampling, all_intervals=zoo.options.all_intervals, stage=stage)
             return stage.seconds_of(len(resampling.blocks), zoo.resampling, at_the_start=measures)
 
-        measuring = sum(timed(zoo.adaptive, measures=True)) if self.with_measuring else 0.0
-        return *timed(zoo.scores, measures=False), measuring
+        measuring = timed(zoo.adaptive, measures=True) if self.with_measuring else 0.0
+        return timed(zoo.scores, measures=False), measuring
 
 
 class _Laps:
@@ -165,12 +163,12 @@ class _Laps:
     def note(self, text: str) -> None:
         """Nothing to tell."""
 
-    def seconds_of(self, num_blocks: int, whole: Resampling, *, at_the_start: bool) -> tuple[float, float]:
-        """Time of the first round, and of all others of ``whole``, from one round of each kind."""
+    def seconds_of(self, num_blocks: int, whole: Resampling, *, at_the_start: bool) -> float:
+        """Time of all rounds of ``whole``, from one round of each kind."""
         times = [*self._times[1:], self._now()] if at_the_start else self._times
         first, *rest = np.diff(times).tolist()
         blocks, shuffled = rest[:num_blocks], rest[num_blocks:]
-        return first, sum(blocks) * len(whole.blocks) + (shuffled[0] * len(whole.shuffled_labels) if shuffled else 0.0)
+        return first + sum(blocks) * len(whole.blocks) + (shuffled[0] * len(whole.shuffled_labels) if shuffled else 0.0)
 
 
 def _shortest(resampling: Resampling) -> Resampling:
@@ -202,17 +200,14 @@ def _pieces(zoo: Zoo, known: Sequence[tuple[Member, MemberCost]], *, with_measur
             seconds = {LOADING: cost.loading, LOOKING: cost.looking, ROUNDS: cost.measuring}
             pieces += _of_member(MEASURING, member, seconds)
         for member, cost in known[scored:]:
-            seconds = {LOADING: cost.loading, LOOKING: 0.0, ROUNDS: cost.valuing + cost.scoring}
-            pieces += _of_member(SCORING, member, seconds)
+            pieces += _of_member(SCORING, member, {LOADING: cost.loading, LOOKING: 0.0, ROUNDS: cost.scoring})
         return pieces
     for member, cost in known[scored + valued :]:
         if member.role == "candidate":
-            pieces += _of_member(VALUING, member, {LOADING: cost.loading, LOOKING: cost.looking, ROUNDS: cost.valuing})
+            pieces += _of_member(SCORING, member, {LOADING: cost.loading, LOOKING: cost.looking})
     for member, cost in known[scored:]:
-        seconds = {LOADING: cost.loading, LOOKING: cost.looking, ROUNDS: cost.valuing + cost.scoring}
-        if member.role == "candidate":
-            seconds = {LOADING: 0.0, LOOKING: 0.0, ROUNDS: cost.scoring}
-        pieces += _of_member(SCORING, member, seconds)
+        looking = {LOADING: cost.loading, LOOKING: cost.looking} if member.role != "candidate" else {}
+        pieces += _of_member(SCORING, member, {**looking, ROUNDS: cost.scoring})
     return pieces
 
 
@@ -351,7 +346,7 @@ class Measuring(_ZooWork[Measurements]):
 class Valuing(_ZooWork[ModelEvaluation]):
     """Features and the first round of all scores, so that there is a value of every model before any interval."""
 
-    kind, walk, ending = ModelEvaluation, VALUING, ".values"
+    kind, walk, ending = ModelEvaluation, SCORING, ".values"
 
     def __init__(self, zoo: Zoo, ahead: LookAhead) -> None:
         super().__init__(zoo, ahead)
@@ -366,7 +361,7 @@ class Valuing(_ZooWork[ModelEvaluation]):
         zoo, member = self.zoo, turn.member
         feature_set, inputs = self.inputs(turn, zoo.scores)
         title = f"First values of {member.spec.name} ({turn.position})"
-        with zoo.reporter.part(ROUNDS), zoo.rounds(title, total=1) as stage:
+        with zoo.rounds(title, total=1) as stage:
             evaluations = evaluate_scores(
                 zoo.scores, inputs, without_intervals(zoo.resampling), all_intervals=zoo.options.all_intervals, stage=stage
             )
