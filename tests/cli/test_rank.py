@@ -306,3 +306,19 @@ def test_python_refuses_what_the_command_line_refuses():
         crossgraft.rank_models("images", models="zoo.yaml", allow_code="tiny_models.py", workers=0)
     with pytest.raises(UsageError, match=r"Unknown resize policy: padd\. Did you mean pad"):
         check_settings(None, "padd")  # the type checker of the tests refuses the whole call
+
+
+def test_a_precision_that_changes_numbers_is_in_the_configuration_and_others_are_refused(ranked, workspace, crossgraft):
+    coarse = crossgraft("rank", "images", *FLAGS, "--precision", "bf16", "--out", "coarse")
+    assert coarse.code == 0, coarse.err
+    exact, other = (json.loads((workspace / run / "run.json").read_text()) for run in ("run", "coarse"))
+    assert "precision" not in exact["config"] and other["config"]["precision"] == "bf16"
+    assert exact["config_hash"] != other["config_hash"]
+    first, second = ((workspace / run / "report.json").read_text() for run in ("run", "coarse"))
+    assert numbers(first) != numbers(second)
+    again = crossgraft("rank", "images", *FLAGS, "--precision", "bf16", "--out", "run")
+    assert again.code == 2 and "precision" in again.err
+    unknown = crossgraft("rank", "images", *FLAGS, "--precision", "64", "--out", "unknown")
+    assert unknown.code == 2 and "precision" in unknown.err and "bf16" in unknown.err
+    same = crossgraft("rank", "images", *FLAGS, "--precision", "auto", "--out", "run")
+    assert "4 of 4 models were read back" in same.err

@@ -16,6 +16,7 @@ from crossgraft.data.transforms import prepare_resized
 from crossgraft.features import FeatureSet, extract_features
 from crossgraft.features.images import ImageSource, ResizedOnce, resized
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control
+from crossgraft.models.device import Precision
 from crossgraft.models.record import Role
 from crossgraft.models.spec import RANDOM
 from crossgraft.progress import Reporter, Stage
@@ -65,6 +66,7 @@ class Zoo:
         num_threads: Number of threads that read images and compute.
         run: Run directory, or None: then nothing is kept.
         reporter: Reporter of progress.
+        precision: Number type in which they look.
         primary: Score that orders the models; empty: the first one.
     """
 
@@ -78,6 +80,7 @@ class Zoo:
     run: RunDirectory | None
     reporter: Reporter
     primary: str = ""
+    precision: Precision = "32"
 
     @property
     def adaptive(self) -> list[AnyScore]:
@@ -86,7 +89,9 @@ class Zoo:
 
     def load(self, spec: ModelSpec) -> Backbone:
         """The network of one member."""
-        return load_as_asked(spec, self.options, device=self.device)
+        backbone = load_as_asked(spec, self.options, device=self.device)
+        backbone.precision = self.precision
+        return backbone
 
     def extract(self, backbone: Backbone, position: str, *, reporter: Reporter | None = None) -> FeatureSet:
         """Features of all images, from the cache where they are there; by default the reporter of the zoo tells."""
@@ -123,6 +128,7 @@ class Zoo:
             self.options.seed,
             self.options.all_intervals,
             {name: rounds.model_dump() for name, rounds in options.items()},
+            *([self.precision] if self.precision != "32" else []),
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
 

@@ -515,3 +515,13 @@ def test_a_device_that_is_lost_is_a_named_error_and_the_same_call_goes_on(tmp_pa
     found = extract_into(tmp_path, images, backbone)
     assert min(images.reads) == 2 * ROWS  # two shards were kept
     np.testing.assert_array_equal(found.features, direct(images, make_backbone())[0])
+
+
+def test_features_in_bf16_are_other_ones_with_a_key_of_their_own(tmp_path):
+    backbone, coarse = make_backbone(), make_backbone()
+    coarse.precision = "bf16"
+    exact, found = extract_into(tmp_path, backbone=backbone), extract_into(tmp_path, backbone=coarse)
+    assert found.features.dtype == found.source_logits.dtype == np.float32 and not found.from_cache
+    np.testing.assert_allclose(found.features, exact.features, atol=0.01)
+    assert (found.features != exact.features).any()
+    assert extract_into(tmp_path, backbone=backbone).from_cache and extract_into(tmp_path, backbone=coarse).from_cache
