@@ -363,7 +363,7 @@ class _Extraction:
             "batch_size": self.batch_size,
             "threads": torch.get_num_threads(),
             "device": self.backbone.device,
-            "precision": self.backbone.precision,
+            **({"precision": self.backbone.precision} if self.backbone.precision != "32" else {}),
             "versions": {
                 "crossgraft": __version__,
                 "torch": torch.__version__,

@@ -57,6 +57,14 @@ class ModelEvaluation(Record):
     evaluations: list[ScoreEvaluation]
 
 
+class FirstValues(Record):
+    """The values of one model, before intervals; the evaluation takes the place of the file."""
+
+    key: str
+    model: ModelRecord
+    values: list[ScoreEvaluation]
+
+
 def evaluate_scores(
     scores: Sequence[AnyScore],
     inputs: ScoreInputs,

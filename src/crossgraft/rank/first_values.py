@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from crossgraft.progress import Reporter
 from crossgraft.rank.assemble import build_cells
-from crossgraft.rank.evaluate import ModelEvaluation
+from crossgraft.rank.evaluate import FirstValues, ModelEvaluation
 from crossgraft.scores import AnyScore
 from crossgraft.words.formatting import NumberFormat, counted
 from crossgraft.words.text_table import text_table
@@ -14,15 +14,16 @@ from crossgraft.words.text_table import text_table
 _MOST_ROWS = 20
 
 
-def tell_values(models: Sequence[ModelEvaluation], scores: Sequence[AnyScore], primary: str, reporter: Reporter) -> None:
+def tell_values(members: Sequence[FirstValues], scores: Sequence[AnyScore], primary: str, reporter: Reporter) -> None:
     """Say the value of every score of every model, the best by ``primary`` first; intervals, ranks and controls are to come.
 
     Args:
-        models: Candidates, evaluated on all images.
+        members: Candidates.
         scores: In the order of the columns.
         primary: Name of the score that orders them.
         reporter: Who says it.
     """
+    models = [ModelEvaluation(key=each.key, model=each.model, evaluations=each.values) for each in members]
     values = {score.name: [cell.value for cell in build_cells(score, models)] for score in scores}
     order = sorted(range(len(models)), key=lambda place: -_or_lowest(values[primary][place]))
     columns = [(score.title, values[score.name], NumberFormat.for_column(values[score.name])) for score in scores]

@@ -19,11 +19,12 @@ from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.backbone import describe_model
 from crossgraft.progress import Piece, Reporter, TypicalClock
 from crossgraft.rank.aggregate import Resampling
-from crossgraft.rank.evaluate import ModelEvaluation, evaluate_scores, without_intervals
+from crossgraft.rank.evaluate import FirstValues, ModelEvaluation, evaluate_scores, without_intervals
 from crossgraft.rank.first_values import tell_values
 from crossgraft.rank.look_ahead import LookAhead, looking_ahead
 from crossgraft.rank.zoo import Member, Zoo, score_inputs, with_controls
 from crossgraft.rank.zoo_options import Measurements, Options, Rounds, choose_options, measure_rounds
+from crossgraft.records.base import Record
 from crossgraft.running.jobs import Job, Work, num_read_back, results_of, run_jobs
 from crossgraft.scores import AnyScore, ScoreInputs
 from crossgraft.seeding import generator
@@ -194,7 +195,7 @@ def _made_up_features(zoo: Zoo, backbone: Backbone) -> FeatureSet:
 def _pieces(zoo: Zoo, known: Sequence[tuple[Member, MemberCost]], *, with_measuring: bool) -> list[Piece]:
     """In the order of the work, without what an earlier attempt has done: members are done in their order."""
     pieces: list[Piece] = []
-    measured, valued, scored = (_num_done(zoo, ending) for ending in (Measuring.ending, Valuing.ending, Evaluating.ending))
+    measured, valued, scored = (_num_done(zoo, kind) for kind in (Measurements, FirstValues, ModelEvaluation))
     if with_measuring:
         for member, cost in known[measured:]:
             seconds = {LOADING: cost.loading, LOOKING: cost.looking, ROUNDS: cost.measuring}
@@ -211,10 +212,12 @@ def _pieces(zoo: Zoo, known: Sequence[tuple[Member, MemberCost]], *, with_measur
     return pieces
 
 
-def _num_done(zoo: Zoo, ending: str) -> int:
-    """Members that an earlier attempt has done with."""
-    files = (zoo.run.path / "models").glob("*.json") if zoo.run else []
-    return sum(path.name == path.name.partition(".")[0] + f"{ending}.json" for path in files)
+def _num_done(zoo: Zoo, kind: type[Record]) -> int:
+    """Members that an earlier attempt has such a record of."""
+    if zoo.run is None:
+        return 0
+    names = [f"models/{path.name}" for path in (zoo.run.path / "models").glob("*.json")]
+    return sum(zoo.run.read_record(name, kind) is not None for name in names)
 
 
 def _of_member(walk: str, member: Member, seconds: dict[str, float]) -> list[Piece]:
@@ -249,11 +252,11 @@ class Turn:
     position: str
     options: Options = field(default_factory=dict[str, Rounds])
     measured: Measurements | None = None
-    first: ModelEvaluation | None = None
+    first: FirstValues | None = None
     features: FeatureSet | None = None
 
 
-Kept = TypeVar("Kept", Measurements, ModelEvaluation)
+Kept = TypeVar("Kept", Measurements, FirstValues, ModelEvaluation)
 
 
 class _ZooWork(Work[Turn, Kept]):
@@ -261,7 +264,7 @@ class _ZooWork(Work[Turn, Kept]):
 
     kind: type[Kept]
     walk: str
-    ending: str
+    ending = ""
     """Of the file's name, after the key."""
 
     def __init__(self, zoo: Zoo, ahead: LookAhead) -> None:
@@ -297,18 +300,19 @@ class _ZooWork(Work[Turn, Kept]):
 
     def read_back(self, job: Job[Turn]) -> Kept | None:
         """The record in the run directory."""
-        return self._read(self.ending)
-
-    def _read(self, ending: str) -> Kept | None:
-        finished = self.run.read_record(f"models/{self._key}{ending}.json", self.kind) if self.run else None
+        finished = self.run.read_record(self._file, self.kind) if self.run else None
         return finished if finished is not None and finished.key == self._key else None
 
     def do(self, job: Job[Turn]) -> Kept:
         """Make and write the record."""
         record = self._look(job.spec)
         if self.run:
-            self.run.write_record(f"models/{self._key}{self.ending}.json", record)
+            self.run.write_record(self._file, record)
         return record
+
+    @property
+    def _file(self) -> str:
+        return f"models/{self._key}{self.ending}.json"
 
     def inputs(self, turn: Turn, scores: Sequence[AnyScore]) -> tuple[FeatureSet, ScoreInputs]:
         """Features of the member, and what the scores see; where the device is free, the next member is begun with."""
@@ -343,26 +347,29 @@ class Measuring(_ZooWork[Measurements]):
         return Measurements(key=self._key, features_from_cache=feature_set.from_cache, rounds=rounds)
 
 
-class Valuing(_ZooWork[ModelEvaluation]):
+class Valuing(_ZooWork[FirstValues]):
     """Features and the first round of all scores, so that there is a value of every model before any interval."""
 
-    kind, walk, ending = ModelEvaluation, SCORING, ".values"
+    kind, walk = FirstValues, SCORING
 
     def __init__(self, zoo: Zoo, ahead: LookAhead) -> None:
         super().__init__(zoo, ahead)
         self.kept: dict[str, FeatureSet] = {}
         self._room = KEPT_BYTES
 
-    def read_back(self, job: Job[Turn]) -> ModelEvaluation | None:
-        """The record in the run directory, or the whole evaluation, which holds it."""
-        return self._read(Evaluating.ending) or self._read(self.ending)
+    def read_back(self, job: Job[Turn]) -> FirstValues | None:
+        """The record in the run directory, or what the whole evaluation holds of it."""
+        whole = self.run.read_record(self._file, ModelEvaluation) if self.run else None
+        if whole is not None and whole.key == self._key:
+            return FirstValues(key=whole.key, model=whole.model, values=whole.evaluations)
+        return super().read_back(job)
 
-    def _look(self, turn: Turn) -> ModelEvaluation:
+    def _look(self, turn: Turn) -> FirstValues:
         zoo, member = self.zoo, turn.member
         feature_set, inputs = self.inputs(turn, zoo.scores)
         title = f"First values of {member.spec.name} ({turn.position})"
         with zoo.rounds(title, total=1) as stage:
-            evaluations = evaluate_scores(
+            values = evaluate_scores(
                 zoo.scores, inputs, without_intervals(zoo.resampling), all_intervals=zoo.options.all_intervals, stage=stage
             )
         if self._room >= feature_set.features.nbytes:
@@ -370,13 +377,13 @@ class Valuing(_ZooWork[ModelEvaluation]):
             self.kept[member.spec.name] = feature_set
         backbone = self.backbone(turn)
         model = describe_model(backbone, member.role, seconds=feature_set.seconds, from_cache=feature_set.from_cache)
-        return ModelEvaluation(key=self._key, model=model, evaluations=evaluations)
+        return FirstValues(key=self._key, model=model, values=values)
 
 
 class Evaluating(_ZooWork[ModelEvaluation]):
     """Features and scores; the seconds of each member are kept in ``run.json``."""
 
-    kind, walk, ending = ModelEvaluation, SCORING, ""
+    kind, walk = ModelEvaluation, SCORING
 
     @contextmanager
     def around(self, job: Job[Turn]) -> Generator[None]:
@@ -390,13 +397,6 @@ class Evaluating(_ZooWork[ModelEvaluation]):
         else:  # what decides the key was seen already
             self._key, self._features = turn.first.key, turn.features
 
-    def do(self, job: Job[Turn]) -> ModelEvaluation:
-        """As of all; the record takes the place of the first values."""
-        record = super().do(job)
-        if self.run:
-            (self.run.path / "models" / f"{self._key}{Valuing.ending}.json").unlink(missing_ok=True)
-        return record
-
     def _look(self, turn: Turn) -> ModelEvaluation:
         zoo, member, measured, first = self.zoo, turn.member, turn.measured, turn.first
         feature_set, inputs = self.inputs(turn, zoo.scores)
@@ -408,10 +408,10 @@ class Evaluating(_ZooWork[ModelEvaluation]):
                 all_intervals=zoo.options.all_intervals,
                 stage=stage,
                 options=turn.options,
-                first=first.evaluations if first else None,
+                first=first.values if first else None,
             )
         if first is not None:
-            return first.model_copy(update={"evaluations": evaluations})
+            return ModelEvaluation(key=self._key, model=first.model, evaluations=evaluations)
         from_cache = measured.features_from_cache if measured else feature_set.from_cache
         model = describe_model(self.backbone(turn), member.role, seconds=feature_set.seconds, from_cache=from_cache)
         return ModelEvaluation(key=self._key, model=model, evaluations=evaluations)
@@ -452,8 +452,7 @@ def _valued(zoo: Zoo, turns: Sequence[Turn], ahead: LookAhead) -> list[Turn]:
     """With the values of the candidates, which are told."""
     candidates = [turn for turn in turns if turn.member.role == "candidate"]
     work = Valuing(zoo, ahead)
-    with zoo.run.stage("values") if zoo.run else nullcontext():
-        outcomes = run_jobs(_jobs(candidates), work, keep_going=False)
+    outcomes = run_jobs(_jobs(candidates), work, keep_going=False)
     values = {outcome.job.name: first for outcome, first in zip(outcomes, results_of(outcomes), strict=True)}
     if len(values) > 1 and num_read_back(outcomes) < len(values):
         tell_values(list(values.values()), zoo.scores, zoo.primary or zoo.scores[0].name, zoo.reporter)
