@@ -318,10 +318,26 @@ def test_a_default_score_that_is_quadratic_is_left_out_of_many_images_and_says_s
     assert f"Left out: k-NN probe. {reason}" in found.err
     record = RankingRecord.model_validate_json((workspace / "many" / "report.json").read_bytes())
     assert record.cell("wide", "knn_probe").value is None
-    assert record.cell("wide", "knn_probe").reason == reason
+    assert record.cell("wide", "knn_probe").reason == f"{reason} --scores default,knn_probe."
     assert record.cell("wide", "logme").value is not None
     assert "k-NN probe" in (workspace / "many" / "report.html").read_text(encoding="utf-8")
     named = crossgraft("rank", "images", *flags, "--scores", "default,knn_probe", "--out", "named")
     assert "Left out" not in named.err
     record = RankingRecord.model_validate_json((workspace / "named" / "report.json").read_bytes())
     assert record.cell("wide", "knn_probe").value is not None
+
+
+def test_a_precision_that_changes_numbers_is_in_the_configuration_and_others_are_refused(ranked, workspace, crossgraft):
+    coarse = crossgraft("rank", "images", *FLAGS, "--precision", "bf16", "--out", "coarse")
+    assert coarse.code == 0, coarse.err
+    exact, other = (json.loads((workspace / run / "run.json").read_text()) for run in ("run", "coarse"))
+    assert "precision" not in exact["config"] and other["config"]["precision"] == "bf16"
+    assert exact["config_hash"] != other["config_hash"]
+    first, second = ((workspace / run / "report.json").read_text() for run in ("run", "coarse"))
+    assert numbers(first) != numbers(second)
+    again = crossgraft("rank", "images", *FLAGS, "--precision", "bf16", "--out", "run")
+    assert again.code == 2 and "precision" in again.err
+    unknown = crossgraft("rank", "images", *FLAGS, "--precision", "64", "--out", "unknown")
+    assert unknown.code == 2 and "precision" in unknown.err and "bf16" in unknown.err
+    same = crossgraft("rank", "images", *FLAGS, "--precision", "auto", "--out", "run")
+    assert "4 of 4 models were read back" in same.err

@@ -300,6 +300,7 @@ class _Extraction:
         with (
             self.reporter.stage(title, total=num_left, unit="images") as stage,
             explain_lost_device(self.backbone.device),
+            self.backbone.in_precision(),
             closing(run_pass(self.backbone, loader, on_images=stage.advance)) as outputs,
         ):
             self._compute(missing, outputs)
@@ -362,6 +363,7 @@ class _Extraction:
             "batch_size": self.batch_size,
             "threads": torch.get_num_threads(),
             "device": self.backbone.device,
+            **({"precision": self.backbone.precision} if self.backbone.precision != "32" else {}),
             "versions": {
                 "crossgraft": __version__,
                 "torch": torch.__version__,

@@ -175,6 +175,8 @@ def feature_key(data_fingerprint: str, backbone: Backbone) -> str:
         "structure": backbone.structure_fingerprint,
         "preprocessing": asdict(backbone.preprocessing),
     }
+    if backbone.precision != "32":  # in which features of earlier versions are
+        facts["precision"] = backbone.precision
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
 import torch
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.models.device import explain_missing_operations, move_to_device
+from crossgraft.models.device import Precision, explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
 from crossgraft.models.layers import count_parameters, main_layers, observe_layers
 from crossgraft.models.penultimate import BackboneOutput, find_route, read_out
@@ -62,6 +62,7 @@ class Backbone:
         network: How to build the same network without its weights; None for a module that nobody can build again.
 
     Attributes:
+        precision: Number type in which a call computes; set to ``bf16`` for torch's autocast.
         num_parameters: All of them, trainable or not.
         num_features: Length d of the penultimate features.
         num_source_classes: Length Z of the source logits; None without a head.
@@ -99,6 +100,7 @@ class Backbone:
         self.architecture_key = architecture_key or architecture
         self.device = device
         self.network = network
+        self.precision: Precision = "32"
         self.num_parameters = count_parameters(module)
         self.weights_fingerprint = weights_fingerprint(module)
         self.structure_fingerprint = structure_fingerprint(module, self.architecture_key)
@@ -115,15 +117,26 @@ class Backbone:
     def __call__(self, images: Images) -> BackboneOutput:
         """Features (n, d) and source logits (n, Z) of prepared images, float32, on the backbone's device.
 
+        In ``precision``; ``read_out`` and ``activations`` compute in the number type of the weights.
+
         The result takes no part in autograd; use ``module`` for gradients.
 
         Raises:
             UsageError: The images do not have the channels that ``preprocessing`` states.
         """
-        with torch.inference_mode(), explain_missing_operations(self.name, self.device):
+        with torch.inference_mode(), self.in_precision(), explain_missing_operations(self.name, self.device):
             output = self.read_out(self._accept(images))
+        features, logits = output
+        if self.precision == "bf16":
+            return BackboneOutput(features.float(), None if logits is None else logits.float())
         # tensors of inference mode are refused by autograd later; a copy made outside of it is not
-        return BackboneOutput(output.features.clone(), None if output.source_logits is None else output.source_logits.clone())
+        return BackboneOutput(features.clone(), None if logits is None else logits.clone())
+
+    def in_precision(self) -> AbstractContextManager[object]:
+        """Around several calls: weights are brought to the number type once, and not at each call."""
+        if self.precision == "32":
+            return nullcontext()
+        return torch.autocast(torch.device(self.device).type, torch.bfloat16)
 
     def activations(self, images: Images, layers: Sequence[str]) -> dict[str, Tensor]:
         """Outputs of named layers for prepared images, in the order asked for, in each layer's own shape.

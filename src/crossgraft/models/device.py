@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from itertools import chain
+from typing import Literal
 
 import torch
 from torch import nn
 
 from crossgraft.compute import is_out_of_memory
-from crossgraft.errors import DeviceLostError, UsageError
+from crossgraft.errors import DeviceLostError, UnknownNameError, UsageError
+
+Precision = Literal["32", "bf16"]
+_PRECISIONS = ("auto", "32", "bf16")
 
 
 def move_to_device(module: nn.Module, device: str) -> nn.Module:
@@ -20,6 +24,29 @@ def move_to_device(module: nn.Module, device: str) -> nn.Module:
             if tensor.dtype == torch.float64:
                 tensor.data = tensor.data.float()
     return module.to(device)
+
+
+def choose_precision(name: str, device: str) -> Precision:
+    """The number type in which networks look.
+
+    Args:
+        name: 32, bf16 or auto. Auto is 32 on every device, until it was measured on a card that scores in bf16 differ by less
+            than a tenth of their interval.
+        device: As torch writes it.
+
+    Raises:
+        UnknownNameError: Another name.
+        UsageError: The device has no bf16.
+    """
+    if name not in _PRECISIONS:
+        raise UnknownNameError("precision", name, _PRECISIONS)
+    if name == "bf16" and device.startswith("cuda"):
+        with torch.cuda.device(device):
+            has_it = torch.cuda.is_bf16_supported(including_emulation=False)
+        if not has_it:
+            card = torch.cuda.get_device_name(device)
+            raise UsageError(f"The GPU {device} ({card}) has no bf16. Leave --precision out, or use --precision 32.")
+    return "bf16" if name == "bf16" else "32"
 
 
 @contextmanager

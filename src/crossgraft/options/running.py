@@ -175,6 +175,15 @@ class Device(Options):
 
 
 @options
+class LookingPrecision(Options):
+    """Number type of networks that look."""
+
+    group: ClassVar[str] = "Computing"
+
+    precision: str = option("32, bf16 (faster on a GPU, and coarser), or auto, which is 32.", default="auto", only_if_given=True)
+
+
+@options
 class Parallel(Options):
     """Several devices, and what a kill loses."""
 

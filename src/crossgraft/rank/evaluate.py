@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
@@ -56,6 +57,14 @@ class ModelEvaluation(Record):
     evaluations: list[ScoreEvaluation]
 
 
+class FirstValues(Record):
+    """The values of one model, before intervals; the evaluation takes the place of the file."""
+
+    key: str
+    model: ModelRecord
+    values: list[ScoreEvaluation]
+
+
 def evaluate_scores(
     scores: Sequence[AnyScore],
     inputs: ScoreInputs,
@@ -64,6 +73,7 @@ def evaluate_scores(
     all_intervals: bool,
     stage: Stage,
     options: Options | None = None,
+    first: Sequence[ScoreEvaluation] | None = None,
 ) -> list[ScoreEvaluation]:
     """Evaluate ``scores`` on one model.
 
@@ -75,19 +85,23 @@ def evaluate_scores(
         all_intervals: Whether to compute intervals also for scores that take longer than ``INTERVAL_COST_LIMIT_SECONDS`` once.
         stage: Advanced by one for each of 1 + 20 + 5 rounds.
         options: Those that depend on the whole zoo, from ``choose_options``.
+        first: What the same call gave with ``without_intervals(resampling)``; is not computed again.
 
     Raises:
         DataError: The features cannot be scored at all (NaN, one class …).
     """
+    views = each_label(inputs, resampling.label_columns)
+    known = [None] * len(scores) if first is None else first
     runs = [
         _Run(
             score,
-            each_label(inputs, resampling.label_columns),
+            views,
             resampling.seed,
             (options or {}).get(score.name),
+            first=values,
             left_out=resampling.scores_left_out.get(score.name),
         )
-        for score in scores
+        for score, values in zip(scores, known, strict=True)
     ]
     stage.advance()
     running = [run for run in runs if run.defined]
@@ -109,26 +123,41 @@ def evaluate_scores(
     return [run.finish(resampling) for run in runs]
 
 
+def without_intervals(resampling: Resampling) -> Resampling:
+    """The first round alone: every score on all images."""
+    return replace(resampling, blocks=(), shuffled_labels=(), no_blocks_reason="Intervals come later.")
+
+
 class _Run:
     """One score while it is evaluated: first on all images, then without each block, then with shuffled labels.
 
     ``views`` are all images, once for each label. ``seed`` is the same for every model and round, so that differences are
-    paired; ``options`` are the values of the score's zoo option in every round, and None leaves it alone. ``left_out`` says why
-    nothing is computed.
+    paired; ``options`` are the values of the score's zoo option in every round, and None leaves it alone. ``first`` is what an
+    earlier run finished with; ``left_out`` says why nothing is computed.
     """
 
     def __init__(
-        self, score: AnyScore, views: Sequence[ScoreInputs], seed: int, options: Rounds | None, *, left_out: str | None
+        self,
+        score: AnyScore,
+        views: Sequence[ScoreInputs],
+        seed: int,
+        options: Rounds | None,
+        *,
+        first: ScoreEvaluation | None = None,
+        left_out: str | None = None,
     ) -> None:
         self.score = score
         self.seed = seed
         self.options = options
-        self.first = [
-            ScoreEvaluation(score=score.name, reason=left_out)
-            if left_out
-            else _evaluate_once(score, view, self._settings(options.full[place] if options else None))
-            for place, view in enumerate(views)
-        ]
+        if first is None:
+            self.first = [
+                ScoreEvaluation(score=score.name, reason=left_out)
+                if left_out
+                else _evaluate_once(score, view, self._settings(options.full[place] if options else None))
+                for place, view in enumerate(views)
+            ]
+        else:
+            self.first = list(first.per_label.values()) or [first] * len(views)
         self.defined = [place for place, evaluation in enumerate(self.first) if evaluation.full is not None]
         self.seconds = sum(evaluation.seconds for evaluation in self.first)
         self.views = views

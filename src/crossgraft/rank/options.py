@@ -13,7 +13,7 @@ from crossgraft.options._option import FromProgram, Options, option, options
 from crossgraft.options.command import DATA_HELP, Command, Input, Typed, flag_of
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
-from crossgraft.options.running import Cache, Device, Output, Page, Seed, Strictness, Terminal, Workers
+from crossgraft.options.running import Cache, Device, LookingPrecision, Output, Page, Seed, Strictness, Terminal, Workers
 
 if TYPE_CHECKING:
     from crossgraft.scores import AnyScore
@@ -58,6 +58,7 @@ class RankOptions(
     Extraction,
     Workers,
     Device,
+    LookingPrecision,
     Seed,
     Page,
     Strictness,

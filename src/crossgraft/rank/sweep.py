@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -17,14 +17,16 @@ from crossgraft.features.images import way_of_resizing
 from crossgraft.features.store import FeatureSet
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.backbone import describe_model
-from crossgraft.models.record import Role
-from crossgraft.progress import Piece, TypicalClock
+from crossgraft.progress import Piece, Reporter, TypicalClock
 from crossgraft.rank.aggregate import Resampling
-from crossgraft.rank.evaluate import ModelEvaluation, evaluate_scores
+from crossgraft.rank.evaluate import FirstValues, ModelEvaluation, evaluate_scores, without_intervals
+from crossgraft.rank.first_values import tell_values
+from crossgraft.rank.look_ahead import LookAhead, looking_ahead
 from crossgraft.rank.zoo import Member, Zoo, score_inputs, with_controls
 from crossgraft.rank.zoo_options import Measurements, Options, Rounds, choose_options, measure_rounds
+from crossgraft.records.base import Record
 from crossgraft.running.jobs import Job, Work, num_read_back, results_of, run_jobs
-from crossgraft.scores import AnyScore
+from crossgraft.scores import AnyScore, ScoreInputs
 from crossgraft.seeding import generator
 from crossgraft.types import Preprocessing
 from crossgraft.words.formatting import count, counted
@@ -32,6 +34,9 @@ from crossgraft.words.formatting import count, counted
 MEASURING, SCORING = "measuring", "scoring"
 """The two walks through the zoo, as parts of the work; in each, a member is a part, and in that one are these three."""
 LOADING, LOOKING, ROUNDS = "loading", "looking", "rounds"
+
+KEPT_BYTES = 2**30
+"""Features of so many bytes wait for the intervals; those of further models are read from the cache again."""
 
 _ROWS_AT_ONCE = 1024  # so that made-up features take no more memory than real ones
 
@@ -89,8 +94,7 @@ def foresee(zoo: Zoo, members: Sequence[Member], *, with_measuring: bool) -> Non
     if not costs:  # said only where somebody reads it
         zoo.reporter.say("How long all of it takes could not be measured before the start.")
         return
-    rows = [(cost.loading, cost.looking, cost.scoring, cost.measuring) for cost in costs.values()]
-    mean = MemberCost(*np.mean(rows, axis=0).tolist())
+    mean = MemberCost(*np.mean([astuple(cost) for cost in costs.values()], axis=0).tolist())
     known = [(member, costs.get(member.spec.architecture_key, mean)) for member in members]
     zoo.reporter.expect(_pieces(zoo, known, with_measuring=with_measuring), _in_words(zoo, members))
 
@@ -191,17 +195,29 @@ def _made_up_features(zoo: Zoo, backbone: Backbone) -> FeatureSet:
 def _pieces(zoo: Zoo, known: Sequence[tuple[Member, MemberCost]], *, with_measuring: bool) -> list[Piece]:
     """In the order of the work, without what an earlier attempt has done: members are done in their order."""
     pieces: list[Piece] = []
-    folder = None if zoo.run is None else zoo.run.path / "models"
-    measured = {path.name for path in folder.glob("*.measured.json")} if folder else set[str]()
-    scored = {path.name for path in folder.glob("*.json")} - measured if folder else set[str]()
+    measured, valued, scored = (_num_done(zoo, kind) for kind in (Measurements, FirstValues, ModelEvaluation))
     if with_measuring:
-        for member, cost in known[len(measured) :]:
+        for member, cost in known[measured:]:
             seconds = {LOADING: cost.loading, LOOKING: cost.looking, ROUNDS: cost.measuring}
             pieces += _of_member(MEASURING, member, seconds)
-    for member, cost in known[len(scored) :]:
-        seconds = {LOADING: cost.loading, LOOKING: 0.0 if with_measuring else cost.looking, ROUNDS: cost.scoring}
-        pieces += _of_member(SCORING, member, seconds)
+        for member, cost in known[scored:]:
+            pieces += _of_member(SCORING, member, {LOADING: cost.loading, LOOKING: 0.0, ROUNDS: cost.scoring})
+        return pieces
+    for member, cost in known[scored + valued :]:
+        if member.role == "candidate":
+            pieces += _of_member(SCORING, member, {LOADING: cost.loading, LOOKING: cost.looking})
+    for member, cost in known[scored:]:
+        looking = {LOADING: cost.loading, LOOKING: cost.looking} if member.role != "candidate" else {}
+        pieces += _of_member(SCORING, member, {**looking, ROUNDS: cost.scoring})
     return pieces
+
+
+def _num_done(zoo: Zoo, kind: type[Record]) -> int:
+    """Members that an earlier attempt has such a record of."""
+    if zoo.run is None:
+        return 0
+    names = [f"models/{path.name}" for path in (zoo.run.path / "models").glob("*.json")]
+    return sum(zoo.run.read_record(name, kind) is not None for name in names)
 
 
 def _of_member(walk: str, member: Member, seconds: dict[str, float]) -> list[Piece]:
@@ -228,15 +244,19 @@ class Turn:
         position: For messages, for example ``2 of 7``.
         options: Those of scores that depend on the whole zoo.
         measured: What they were chosen by, if there are any.
+        first: Values without intervals, if they are known.
+        features: What they were computed from, if it is at hand.
     """
 
     member: Member
     position: str
     options: Options = field(default_factory=dict[str, Rounds])
     measured: Measurements | None = None
+    first: FirstValues | None = None
+    features: FeatureSet | None = None
 
 
-Kept = TypeVar("Kept", Measurements, ModelEvaluation)
+Kept = TypeVar("Kept", Measurements, FirstValues, ModelEvaluation)
 
 
 class _ZooWork(Work[Turn, Kept]):
@@ -245,10 +265,14 @@ class _ZooWork(Work[Turn, Kept]):
     kind: type[Kept]
     walk: str
     ending = ""
+    """Of the file's name, after the key."""
 
-    def __init__(self, zoo: Zoo) -> None:
+    def __init__(self, zoo: Zoo, ahead: LookAhead) -> None:
         self.zoo = zoo
         self.run = zoo.run
+        self.ahead = ahead
+        self._backbone: Backbone | None = None
+        self._features: FeatureSet | None = None
 
     @contextmanager
     def around(self, job: Job[Turn]) -> Generator[None]:
@@ -256,10 +280,23 @@ class _ZooWork(Work[Turn, Kept]):
         reporter = self.zoo.reporter
         with reporter.part(self.walk), reporter.part(job.name):
             with reporter.part(LOADING):
-                self._backbone = self.zoo.load(job.spec.member.spec)
-                self._key = self.zoo.key(self._backbone, job.spec.options)
-            yield
-        del self._backbone
+                self._load(job.spec)
+            try:
+                yield
+            finally:
+                self._backbone = self._features = None
+
+    def _load(self, turn: Turn) -> None:
+        looked = self.ahead.take(turn.member.spec.name)
+        if looked is not None:
+            self._backbone, self._features = looked
+        self._key = self.zoo.key(self.backbone(turn), turn.options)
+
+    def backbone(self, turn: Turn) -> Backbone:
+        """That of the member, loaded once it is needed."""
+        if self._backbone is None:
+            self._backbone = self.zoo.load(turn.member.spec)
+        return self._backbone
 
     def read_back(self, job: Job[Turn]) -> Kept | None:
         """The record in the run directory."""
@@ -268,7 +305,7 @@ class _ZooWork(Work[Turn, Kept]):
 
     def do(self, job: Job[Turn]) -> Kept:
         """Make and write the record."""
-        record = self._look(job.spec, self._backbone)
+        record = self._look(job.spec)
         if self.run:
             self.run.write_record(self._file, record)
         return record
@@ -277,8 +314,22 @@ class _ZooWork(Work[Turn, Kept]):
     def _file(self) -> str:
         return f"models/{self._key}{self.ending}.json"
 
+    def inputs(self, turn: Turn, scores: Sequence[AnyScore]) -> tuple[FeatureSet, ScoreInputs]:
+        """Features of the member, and what the scores see; where the device is free, the next member is begun with."""
+        zoo, backbone = self.zoo, None
+        with zoo.reporter.part(LOOKING):
+            features = self._features
+            if features is None:
+                is_known = turn.measured is not None or turn.first is not None
+                reporter = Reporter(quiet=True) if is_known else None
+                features = zoo.extract(self.backbone(turn), turn.position, reporter=reporter)
+        self.ahead.begin()
+        if any("model" in score.inputs for score in scores):
+            backbone = self.backbone(turn)
+        return features, score_inputs(zoo, backbone, features, turn.member.spec, scores)
+
     @abstractmethod
-    def _look(self, turn: Turn, backbone: Backbone) -> Kept: ...
+    def _look(self, turn: Turn) -> Kept: ...
 
 
 class Measuring(_ZooWork[Measurements]):
@@ -286,16 +337,47 @@ class Measuring(_ZooWork[Measurements]):
 
     kind, walk, ending = Measurements, MEASURING, ".measured"
 
-    def _look(self, turn: Turn, backbone: Backbone) -> Measurements:
+    def _look(self, turn: Turn) -> Measurements:
         zoo, spec = self.zoo, turn.member.spec
-        with zoo.reporter.part(LOOKING):
-            feature_set = zoo.extract(backbone, turn.position)
-        inputs = score_inputs(zoo, backbone, feature_set, spec, zoo.adaptive)
+        feature_set, inputs = self.inputs(turn, zoo.adaptive)
         titles = ", ".join(score.title for score in zoo.adaptive)
         title = f"Measuring {spec.name} for {titles} ({turn.position})"
         with zoo.reporter.part(ROUNDS), zoo.rounds(title) as stage:
             rounds = measure_rounds(zoo.adaptive, inputs, zoo.resampling, stage=stage)
         return Measurements(key=self._key, features_from_cache=feature_set.from_cache, rounds=rounds)
+
+
+class Valuing(_ZooWork[FirstValues]):
+    """Features and the first round of all scores, so that there is a value of every model before any interval."""
+
+    kind, walk = FirstValues, SCORING
+
+    def __init__(self, zoo: Zoo, ahead: LookAhead) -> None:
+        super().__init__(zoo, ahead)
+        self.kept: dict[str, FeatureSet] = {}
+        self._room = KEPT_BYTES
+
+    def read_back(self, job: Job[Turn]) -> FirstValues | None:
+        """The record in the run directory, or what the whole evaluation holds of it."""
+        whole = self.run.read_record(self._file, ModelEvaluation) if self.run else None
+        if whole is not None and whole.key == self._key:
+            return FirstValues(key=whole.key, model=whole.model, values=whole.evaluations)
+        return super().read_back(job)
+
+    def _look(self, turn: Turn) -> FirstValues:
+        zoo, member = self.zoo, turn.member
+        feature_set, inputs = self.inputs(turn, zoo.scores)
+        title = f"First values of {member.spec.name} ({turn.position})"
+        with zoo.rounds(title, total=1) as stage:
+            values = evaluate_scores(
+                zoo.scores, inputs, without_intervals(zoo.resampling), all_intervals=zoo.options.all_intervals, stage=stage
+            )
+        if self._room >= feature_set.features.nbytes:
+            self._room -= feature_set.features.nbytes
+            self.kept[member.spec.name] = feature_set
+        backbone = self.backbone(turn)
+        model = describe_model(backbone, member.role, seconds=feature_set.seconds, from_cache=feature_set.from_cache)
+        return FirstValues(key=self._key, model=model, values=values)
 
 
 class Evaluating(_ZooWork[ModelEvaluation]):
@@ -309,22 +391,37 @@ class Evaluating(_ZooWork[ModelEvaluation]):
         with self.run.stage(job.name) if self.run else nullcontext(), super().around(job):
             yield
 
-    def _look(self, turn: Turn, backbone: Backbone) -> ModelEvaluation:
-        zoo, member, measured = self.zoo, turn.member, turn.measured
-        with zoo.reporter.part(LOOKING):
-            feature_set = zoo.extract(backbone, turn.position, quiet=measured is not None)
-        inputs = score_inputs(zoo, backbone, feature_set, member.spec, zoo.scores)
+    def _load(self, turn: Turn) -> None:
+        if turn.first is None:
+            super()._load(turn)
+        else:  # what decides the key was seen already
+            self._key, self._features = turn.first.key, turn.features
+
+    def _look(self, turn: Turn) -> ModelEvaluation:
+        zoo, member, measured, first = self.zoo, turn.member, turn.measured, turn.first
+        feature_set, inputs = self.inputs(turn, zoo.scores)
         with zoo.reporter.part(ROUNDS), zoo.rounds(f"Scoring {member.spec.name} ({turn.position})") as stage:
             evaluations = evaluate_scores(
-                zoo.scores, inputs, zoo.resampling, all_intervals=zoo.options.all_intervals, stage=stage, options=turn.options
+                zoo.scores,
+                inputs,
+                zoo.resampling,
+                all_intervals=zoo.options.all_intervals,
+                stage=stage,
+                options=turn.options,
+                first=first.values if first else None,
             )
+        if first is not None:
+            return ModelEvaluation(key=self._key, model=first.model, evaluations=evaluations)
         from_cache = measured.features_from_cache if measured else feature_set.from_cache
-        model = describe_model(backbone, member.role, seconds=feature_set.seconds, from_cache=from_cache)
+        model = describe_model(self.backbone(turn), member.role, seconds=feature_set.seconds, from_cache=from_cache)
         return ModelEvaluation(key=self._key, model=model, evaluations=evaluations)
 
 
 def evaluate_zoo(zoo: Zoo, specs: Sequence[ModelSpec]) -> list[ModelEvaluation]:
     """Features and scores of every model and of its control; what an earlier attempt of the same run finished is read back.
+
+    The values of all models come first, and are told; intervals and controls follow. Options that depend on the whole zoo come
+    before all of that.
 
     Raises:
         MissingWeightsError: Weights are not on this machine.
@@ -334,16 +431,33 @@ def evaluate_zoo(zoo: Zoo, specs: Sequence[ModelSpec]) -> list[ModelEvaluation]:
     with_measuring = bool(zoo.adaptive) and sum(member.role == "candidate" for member in members) > 1
     foresee(zoo, members, with_measuring=with_measuring)
     turns = [Turn(member, f"{number} of {len(members)}") for number, member in enumerate(members, start=1)]
-    roles: list[Role] = [member.role for member in members]
-    if with_measuring:
-        with zoo.run.stage("options of scores") if zoo.run else nullcontext():
-            measured = results_of(run_jobs(_jobs(turns), Measuring(zoo), keep_going=False))
-        options = choose_options(zoo.adaptive, [one.rounds for one in measured], roles)
-        turns = [replace(turn, options=o, measured=m) for turn, o, m in zip(turns, options, measured, strict=True)]
-    outcomes = run_jobs(_jobs(turns), Evaluating(zoo), keep_going=False)
+    positions = [(turn.member, turn.position) for turn in turns]
+    with limit_threads(zoo.num_threads), looking_ahead(zoo, positions) as ahead:
+        turns = _measured(zoo, turns, ahead) if with_measuring else _valued(zoo, turns, ahead)
+        outcomes = run_jobs(_jobs(turns), Evaluating(zoo, ahead), keep_going=False)
     if num_read_back(outcomes):
         zoo.reporter.say(f"{num_read_back(outcomes)} of {len(members)} models were read back from the run directory.")
     return results_of(outcomes)
+
+
+def _measured(zoo: Zoo, turns: Sequence[Turn], ahead: LookAhead) -> list[Turn]:
+    """With the options that depend on all of them."""
+    with zoo.run.stage("options of scores") if zoo.run else nullcontext():
+        measured = results_of(run_jobs(_jobs(turns), Measuring(zoo, ahead), keep_going=False))
+    options = choose_options(zoo.adaptive, [one.rounds for one in measured], [turn.member.role for turn in turns])
+    return [replace(turn, options=o, measured=m) for turn, o, m in zip(turns, options, measured, strict=True)]
+
+
+def _valued(zoo: Zoo, turns: Sequence[Turn], ahead: LookAhead) -> list[Turn]:
+    """With the values of the candidates, which are told."""
+    candidates = [turn for turn in turns if turn.member.role == "candidate"]
+    work = Valuing(zoo, ahead)
+    outcomes = run_jobs(_jobs(candidates), work, keep_going=False)
+    values = {outcome.job.name: first for outcome, first in zip(outcomes, results_of(outcomes), strict=True)}
+    if len(values) > 1 and num_read_back(outcomes) < len(values):
+        tell_values(list(values.values()), zoo.scores, zoo.primary or zoo.scores[0].name, zoo.reporter)
+    names = [turn.member.spec.name for turn in turns]
+    return [replace(turn, first=values.get(name), features=work.kept.get(name)) for turn, name in zip(turns, names, strict=True)]
 
 
 def _jobs(turns: Sequence[Turn]) -> list[Job[Turn]]:

@@ -17,6 +17,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.features.images import ResizedOnce
 from crossgraft.features.store import cache_folder
 from crossgraft.models import ModelSpec, read_zoo
+from crossgraft.models.device import choose_precision
 from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
@@ -83,12 +84,15 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
         names = [spec.name for spec in specs]
         truth = read_ground_truth(options.ground_truth, names, column=options.ground_truth_column)
     device, threads = resolve_device(options.device), options.workers or available_cores()
-    resolved = {
+    precision = choose_precision(options.precision, device)
+    resolved: dict[str, object] = {
         "models": [spec.describe() for spec in specs],
         "scores": [score.name for score in chosen],
         "by": primary,
         "ground_truth": truth.values if truth else None,
     }
+    if precision != "32":
+        resolved["precision"] = precision
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=_as_typed(options), resolved=resolved, out=options.out) as directory:
         dataset = _open(data, options, reporter)
@@ -102,7 +106,19 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
             reporter.say(f"Left out: {SCORES.get(name).title}. {reason}")
         resampling = replace(resampling, scores_left_out=left_out)
         with ResizedOnce(dataset, cache_folder(options.cache_dir), reporter) as images:
-            zoo = Zoo(dataset, images, chosen, resampling, options, device, threads, run=directory, reporter=reporter)
+            zoo = Zoo(
+                dataset,
+                images,
+                chosen,
+                resampling,
+                options,
+                device,
+                threads,
+                run=directory,
+                reporter=reporter,
+                primary=primary,
+                precision=precision,
+            )
             evaluations = evaluate_zoo(zoo, specs)
         candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
         record = assemble_record(

@@ -16,6 +16,7 @@ from crossgraft.data.transforms import prepare_resized
 from crossgraft.features import FeatureSet, extract_features
 from crossgraft.features.images import ImageSource, ResizedOnce, resized
 from crossgraft.models import Backbone, ModelSpec, load_as_asked, random_weights_control
+from crossgraft.models.device import Precision
 from crossgraft.models.record import Role
 from crossgraft.models.spec import RANDOM
 from crossgraft.progress import Reporter, Stage
@@ -65,6 +66,8 @@ class Zoo:
         num_threads: Number of threads that read images and compute.
         run: Run directory, or None: then nothing is kept.
         reporter: Reporter of progress.
+        precision: Number type in which they look.
+        primary: Score that orders the models; empty: the first one.
     """
 
     dataset: Dataset
@@ -76,6 +79,8 @@ class Zoo:
     num_threads: int
     run: RunDirectory | None
     reporter: Reporter
+    primary: str = ""
+    precision: Precision = "32"
 
     @property
     def adaptive(self) -> list[AnyScore]:
@@ -84,25 +89,27 @@ class Zoo:
 
     def load(self, spec: ModelSpec) -> Backbone:
         """The network of one member."""
-        return load_as_asked(spec, self.options, device=self.device)
+        backbone = load_as_asked(spec, self.options, device=self.device)
+        backbone.precision = self.precision
+        return backbone
 
-    def extract(self, backbone: Backbone, position: str, *, quiet: bool = False) -> FeatureSet:
-        """Features of all images, from the cache where they are there."""
+    def extract(self, backbone: Backbone, position: str, *, reporter: Reporter | None = None) -> FeatureSet:
+        """Features of all images, from the cache where they are there; by default the reporter of the zoo tells."""
         return extract_features(
             self.images,
             backbone,
             cache_dir=self.options.cache_dir,
             batch_size=self.options.batch_size,
             num_threads=self.num_threads,
-            reporter=Reporter(quiet=True) if quiet else self.reporter,
+            reporter=reporter or self.reporter,
             title=f"Looking at {len(self.dataset)} images with {backbone.name} ({position})",
             is_announced=True,
         )
 
     @contextmanager
-    def rounds(self, title: str) -> Generator[Stage]:
-        """Shows how all rounds of one member go."""
-        total = 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
+    def rounds(self, title: str, *, total: int | None = None) -> Generator[Stage]:
+        """Shows how the rounds of one member go; by default all of them."""
+        total = total or 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
         with limit_threads(self.num_threads), self.reporter.stage(title, total=total, unit="rounds") as stage:
             yield stage
 
@@ -121,24 +128,25 @@ class Zoo:
             self.options.seed,
             self.options.all_intervals,
             {name: rounds.model_dump() for name, rounds in options.items()},
+            *([self.precision] if self.precision != "32" else []),
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
 
 
 def score_inputs(
-    zoo: Zoo, backbone: Backbone, feature_set: FeatureSet, spec: ModelSpec, scores: Sequence[AnyScore]
+    zoo: Zoo, backbone: Backbone | None, feature_set: FeatureSet, spec: ModelSpec, scores: Sequence[AnyScore]
 ) -> ScoreInputs:
-    """Everything that the chosen scores may look at; images and model only for scores that ask for them."""
-    needs_model = any("model" in score.inputs for score in scores)
+    """Everything that the chosen scores may look at; only scores that ask for images and model need a backbone."""
+    shown = backbone if any("model" in score.inputs for score in scores) else None
     return ScoreInputs(
         features=feature_set.features,
         labels=zoo.dataset.task.classes_of_scores(zoo.dataset.targets),
         groups=zoo.dataset.groups,
         source_logits=feature_set.source_logits,
         source_features=spec.load_source_features(),
-        model=backbone if needs_model else None,
-        images=PreparedImages(zoo.images, backbone.preprocessing) if needs_model else None,
-        device=backbone.device,
+        model=shown,
+        images=PreparedImages(zoo.images, shown.preprocessing) if shown is not None else None,
+        device=zoo.device,
     )
 
 

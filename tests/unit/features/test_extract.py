@@ -16,10 +16,9 @@ from safetensors.numpy import load_file
 
 from crossgraft.compute import limit_threads
 from crossgraft.data.transforms import prepare_batch, prepare_resized
-from crossgraft.errors import DataError, DeviceLostError, OutOfMemoryError, StorageError, UsageError
-from crossgraft.features import extract, extract_features, passes
+from crossgraft.errors import DataError, OutOfMemoryError, StorageError, UsageError
+from crossgraft.features import extract, extract_features
 from crossgraft.features import extract as cost
-from crossgraft.features.passes import BatchLoader
 from crossgraft.features.store import FeatureStore
 from crossgraft.progress import Reporter
 from support import forked
@@ -467,51 +466,3 @@ def test_the_default_batch_fits_the_device(side, device, expected):
     literal = default_batch_size.__wrapped__ if hasattr(default_batch_size, "__wrapped__") else default_batch_size
     stand_in = SimpleNamespace(device=device, preprocessing=Preprocessing(side, side))
     assert literal(stand_in) == expected
-
-
-def on_an_accelerator(monkeypatch, net):
-    """A backbone whose device is called ``cuda`` and is the CPU."""
-    backbone = make_backbone(net)
-    backbone.device = "cuda"
-    monkeypatch.setattr(BatchLoader, "_stream", None)
-    monkeypatch.setattr(passes, "prepare_resized", lambda images, how, device: prepare_resized(images, how))
-    monkeypatch.setattr(type(backbone), "_accept", lambda self, images: images)
-    return backbone
-
-
-def test_where_the_card_is_full_the_host_goes_on(tmp_path, monkeypatch, capsys):
-    class Card(Net):
-        def forward_features(self, images):
-            if backbone.device == "cuda" and len(self.calls) > 5:
-                raise torch.OutOfMemoryError("CUDA out of memory.")
-            return super().forward_features(images)
-
-    net = Card()
-    backbone = on_an_accelerator(monkeypatch, net)
-    images = Images()
-    found = extract_into(tmp_path, images, backbone, reporter=Reporter())
-    assert "Warning: The memory of cuda is full; net goes on on the CPU, which takes longer." in capsys.readouterr().err
-    assert backbone.device == "cpu"
-    np.testing.assert_allclose(found.features, direct(images, backbone)[0], rtol=1e-6, atol=1e-6)
-
-
-def test_a_device_that_is_lost_is_a_named_error_and_the_same_call_goes_on(tmp_path, monkeypatch):
-    class Card(Net):
-        def forward_features(self, images):
-            if self.lost and len(self.calls) > 7:
-                raise RuntimeError("CUDA error: unspecified launch failure\nCUDA kernel errors might be reported later.")
-            return super().forward_features(images)
-
-    net = Card()
-    net.lost = False
-    backbone = on_an_accelerator(monkeypatch, net)
-    net.lost = True
-    with pytest.raises(
-        DeviceLostError, match=r"^The device cuda failed in mid-run: CUDA error: unspecified launch failure\. "
-    ) as caught:
-        extract_into(tmp_path, backbone=backbone)
-    assert str(caught.value).endswith("or now with --device cpu.")
-    images, net.lost = Images(), False
-    found = extract_into(tmp_path, images, backbone)
-    assert min(images.reads) == 2 * ROWS  # two shards were kept
-    np.testing.assert_array_equal(found.features, direct(images, make_backbone())[0])

@@ -1,5 +1,7 @@
 """What an Apple accelerator would refuse, simulated on the CPU: float64 tensors and missing operations."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import timm
@@ -11,9 +13,9 @@ from torch.utils._pytree import tree_leaves
 from crossgraft import compute
 from crossgraft.compute import is_out_of_memory, resolve_device
 from crossgraft.data.transforms import prepare_batch
-from crossgraft.errors import UsageError
+from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.backbone import Backbone
-from crossgraft.models.device import explain_missing_operations, move_to_device
+from crossgraft.models.device import choose_precision, explain_missing_operations, move_to_device
 from crossgraft.types import Preprocessing
 
 
@@ -102,3 +104,21 @@ def test_a_notebook_shows_a_backbone_as_a_table():
     html = backbone(timm.create_model("test_resnet", num_classes=5), licence="<b>mit</b>")._repr_html_()
     assert html.startswith("<table><caption>Backbone net</caption>")
     assert "&lt;b&gt;mit&lt;/b&gt;" in html
+
+
+@pytest.mark.parametrize(("name", "device", "expected"), [("auto", "cpu", "32"), ("32", "cuda", "32"), ("bf16", "cpu", "bf16")])
+def test_auto_is_32_and_a_cpu_has_both(name, device, expected):
+    assert choose_precision(name, device) == expected
+
+
+def test_a_card_without_bf16_and_an_unknown_precision_are_refused_with_advice(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla T4")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation: False)
+    with pytest.raises(
+        UsageError, match=r"^The GPU cuda:1 \(Tesla T4\) has no bf16. Leave --precision out, or use --precision 32.$"
+    ):
+        choose_precision("bf16", "cuda:1")
+    assert choose_precision("auto", "cuda:1") == "32"
+    with pytest.raises(UnknownNameError, match="bf16"):
+        choose_precision("bf61", "cpu")

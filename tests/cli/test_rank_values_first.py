@@ -1,0 +1,125 @@
+"""The value of every model comes first; beside an accelerator the next model is looked at while the last is scored."""
+
+import json
+import re
+import threading
+
+import pytest
+
+from crossgraft.features import extract
+from crossgraft.rank import look_ahead, sweep
+
+from .test_rank import FLAGS, numbers
+
+
+@pytest.fixture
+def beside_an_accelerator(monkeypatch):
+    """The CPU plays an accelerator that leaves its cores to the scores."""
+    monkeypatch.setattr(look_ahead, "helps", lambda device: True)
+
+
+def titles(err):
+    """What was said, without numbers that differ from run to run."""
+    return [re.sub(r": [\d.]+ s.*", "", line) for line in err.splitlines() if not line.startswith("About ")]
+
+
+@pytest.fixture
+def ranked(run_once):
+    return run_once("rank", "images", *FLAGS, out="run")
+
+
+def test_values_of_all_models_come_before_any_interval_or_control(ranked, workspace):
+    lines = titles(ranked.err)
+    place = lines.index("Values of 2 models; intervals and controls follow:")
+    assert lines[place - 4 : place] == [
+        "Looking at 16 images with narrow (1 of 4)",
+        "First values of narrow (1 of 4)",
+        "Looking at 16 images with wide (2 of 4)",
+        "First values of wide (2 of 4)",
+    ]
+    assert lines[place + 1].split() == ["Model", "LEEP", "LogME", "k-NN", "probe"]
+    cells = {
+        cell["model"]: cell["value"]
+        for cell in json.loads((workspace / "run/report.json").read_text())["cells"]
+        if cell["score"] == "logme"
+    }
+    best = max(("narrow", "wide"), key=cells.get)
+    assert lines[place + 2].split()[0] == best
+    assert float(lines[place + 2].split()[2].replace("−", "-")) == pytest.approx(cells[best], rel=1e-2)
+    assert lines[place + 4 : place + 8] == [
+        "Scoring narrow (1 of 4)",
+        "Scoring wide (2 of 4)",
+        "Looking at 16 images with tiny · random (3 of 4)",
+        "Scoring tiny · random (3 of 4)",
+    ]
+    assert len([*(workspace / "run/models").iterdir()]) == 4
+
+
+@pytest.mark.parametrize("walk", ["Valuing", "Evaluating"])
+def test_a_kill_between_values_and_intervals_loses_no_value(ranked, workspace, crossgraft, monkeypatch, walk):
+    kind = getattr(sweep, walk)
+    original = kind.do
+
+    def killed(self, job):
+        if job.spec.position.startswith("2 "):
+            raise KeyboardInterrupt
+        return original(self, job)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "do", killed)
+        assert crossgraft("rank", "images", *FLAGS, "--out", "killed").code == 130
+    resumed = crossgraft("rank", "images", *FLAGS, "--out", "killed")
+    assert ("First values of narrow" in resumed.err, "First values of wide" in resumed.err) == (False, walk == "Valuing")
+    first, second = ((workspace / run / "report.json").read_text() for run in ("run", "killed"))
+    assert numbers(first) == numbers(second)
+    assert len([*(workspace / "killed/models").iterdir()]) == 4
+
+
+def test_looking_ahead_changes_neither_numbers_nor_what_is_said(
+    ranked, workspace, crossgraft, monkeypatch, beside_an_accelerator
+):
+    threads = []
+    original = extract.extract_features
+
+    def noted(*given, **how):
+        threads.append(threading.current_thread().name)
+        return original(*given, **how)
+
+    monkeypatch.setattr("crossgraft.rank.zoo.extract_features", noted)
+    ahead = crossgraft("rank", "images", *FLAGS, "--out", "ahead", "--cache-dir", "fresh")
+    assert [name.startswith("look-ahead") for name in threads] == [False, True, True, True]
+    assert titles(ahead.err)[2:] == titles(ranked.err)[2:]
+    first, second = ((workspace / run / "report.json").read_text() for run in ("run", "ahead"))
+    assert numbers(first) == numbers(second)
+
+
+def test_what_fails_ahead_is_reported_as_that_model(workspace, crossgraft, monkeypatch, beside_an_accelerator):
+    from safetensors.torch import load_file, save_file
+
+    state = load_file(workspace / "wide.safetensors")
+    save_file({name: values * float("inf") for name, values in state.items()}, workspace / "wide.safetensors")
+    outcome = crossgraft("rank", "images", *FLAGS, "--out", "broken")
+    assert outcome.code == 3 and "wide gives NaN or infinite values for row 0" in outcome.err
+    assert "First values of narrow (1 of 4)" in outcome.err
+
+
+def test_an_interrupt_ends_what_is_under_way_ahead(workspace, crossgraft, monkeypatch, beside_an_accelerator):
+    begun, reads = threading.Event(), []
+    original = look_ahead._Stoppable.advance
+
+    def slow(self, amount=1):
+        begun.set()
+        reads.append(amount)
+        self._stopped.wait(20)
+        original(self, amount)
+
+    def interrupted(self, turn):
+        _, _ = self.inputs(turn, self.zoo.scores)
+        begun.wait(20)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(look_ahead._Stoppable, "advance", slow)
+    monkeypatch.setattr(sweep.Valuing, "_look", interrupted)
+    assert crossgraft("rank", "images", *FLAGS, "--batch-size", "4", "--out", "stopped", "--cache-dir", "fresh").code == 130
+    assert len(reads) == 1
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("look-ahead")]
