@@ -23,7 +23,7 @@ def helps(device: str) -> bool:
     return not device.startswith("cpu")
 
 
-class Looked(NamedTuple):
+class LookedAhead(NamedTuple):
     """A backbone and what it says of all images."""
 
     backbone: Backbone
@@ -46,7 +46,7 @@ class LookAhead:
         self.zoo = zoo
         self._left = list(members)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="look-ahead") if helps(zoo.device) else None
-        self._next: tuple[str, Future[Looked], _Deferred] | None = None
+        self._next: tuple[str, Future[LookedAhead], _Deferred] | None = None
 
     def begin(self) -> None:
         """Begin with the first member that was not asked for yet, unless it was begun."""
@@ -56,7 +56,7 @@ class LookAhead:
         reporter = _Deferred(quiet=self.zoo.reporter.quiet)
         self._next = member.spec.name, self._pool.submit(self._look, member, position, reporter), reporter
 
-    def take(self, name: str) -> Looked | None:
+    def take(self, name: str) -> LookedAhead | None:
         """What was begun with this member, once it is done; None where it was not begun.
 
         Raises: As loading and extraction.
@@ -77,9 +77,9 @@ class LookAhead:
                 self._next[2].stopped.set()
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _look(self, member: Member, position: str, reporter: Reporter) -> Looked:
+    def _look(self, member: Member, position: str, reporter: Reporter) -> LookedAhead:
         backbone = self.zoo.load(member.spec)
-        return Looked(backbone, self.zoo.extract(backbone, position, reporter=reporter))
+        return LookedAhead(backbone, self.zoo.extract(backbone, position, reporter=reporter))
 
 
 class _Deferred(Reporter):

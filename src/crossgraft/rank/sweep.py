@@ -265,7 +265,7 @@ class _ZooWork(Work[Turn, Kept]):
     kind: type[Kept]
     walk: str
     ending = ""
-    """Of the file's name, after the key."""
+    """The end of the file's name, after the key."""
 
     def __init__(self, zoo: Zoo, ahead: LookAhead) -> None:
         self.zoo = zoo
