@@ -835,6 +835,44 @@ def export_push_without_token(folder, monkeypatch):
     return "export", "run", "--push-to", "me/net"
 
 
+def study(folder, text="command: check\ngrid: {data: [images]}\n", *flags):
+    (folder / "study.yaml").write_text(text)
+    return "bench", "study.yaml", "--out", "studied", *flags
+
+
+def study_unknown_key(folder, _):
+    return study(folder, "command: check\nfixed: {data: images}\nseed: 3\n")
+
+
+def study_unknown_option(folder, _):
+    return study(folder, "command: tune\nfixed:\n  data: images\n  epoch: 3\n")
+
+
+def study_names_code(folder, _):
+    return study(folder, "command: audit\ngrid: {model: ['tiny_models:tiny']}\nfixed: {data: images}\n")
+
+
+def study_changed(folder, _):
+    study(folder)
+    cell = {"job": "0123456789abcdef", "said": {"workers": 1, "inputs": ["images"], "threads": 1}}
+    (folder / "studied" / "jobs" / cell["job"]).mkdir(parents=True)
+    (folder / "studied" / "study.json").write_text(
+        json.dumps({"name": "study", "command": "check", "cells": {"data images": cell}})
+    )
+    return study(folder, "command: check\ngrid: {data: [images]}\nfixed: {seed: 3}\n")
+
+
+def study_without_slurm(folder, monkeypatch):
+    pytest.importorskip("submitit")
+    monkeypatch.setenv("PATH", str(folder))
+    return study(folder, "command: check\ngrid: {data: [images]}\n", "--engine", "slurm")
+
+
+def study_without_ray(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    return study(folder, "command: check\ngrid: {data: [images]}\n", "--engine", "ray")
+
+
 def unknown_command(folder, _):
     return ("rnk",)
 
