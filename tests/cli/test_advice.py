@@ -39,6 +39,8 @@ def scene(tmp_path_factory):
             for level, name in enumerate(("benign", "malignant")):
                 noisy_images(home / "my data" / part / name, count, rng, brighter=60 * level)
         noisy_images(home / "other" / "my data", 4, rng)
+        study = f"command: check\ngrid: {{data: {{images: '{home / 'images'}'}}}}\n"
+        (home / "study.yaml").write_text(study, encoding="utf-8")
         places = {
             "data": home / "my data",
             "images": home / "images",
@@ -104,9 +106,10 @@ COMMANDS_WITH_ADVICE = {
     "list confounders": ["list", "confounders", "--data", "{data}", "--out", "{home}/sheets"],
     "list scores": ["list", "scores"],
     "completion": ["completion", "bash"],
+    "bench": ["bench", "{home}/study.yaml", "--workers", "1", "--out", "{home}/a study"],
     "demo": ["demo", "--fast", "--out", "{home}/a demo"],
 }
-WITHOUT_ADVICE = ("export", "report", "list scores", "completion")
+WITHOUT_ADVICE = ("bench", "export", "report", "list scores", "completion")
 """What ends with an answer after which nothing is to be done here."""
 SAYS_WHAT_IS_MISSING = 4
 """Models that are not on this machine; the message says what may be downloaded, and how."""

@@ -62,6 +62,7 @@ def test_every_command_stays_at_home(workspace):
     }.items():
         metadata = {"architecture": "resnet18", "kwargs": json.dumps(kwargs)}
         save_file(state, workspace / f"{name}.safetensors", metadata=metadata)
+    (workspace / "study.yaml").write_text("command: check\ngrid: {data: [images]}\n")
     make_images(workspace / "many", {"benign": 30, "malignant": 30})
     commands = {
         0: [
@@ -86,6 +87,7 @@ def test_every_command_stays_at_home(workspace):
             *(("list", kind) for kind in ("scores", "models", "methods", "results")),
             ("demo", "--fast", "--quiet", "--out", "d"),
             ("completion", "bash"),
+            ("bench", "study.yaml", *QUIET, "--out", "b"),
         ],
         4: [
             ("rank", "images", "--models", "resnet18", *QUIET),

@@ -37,6 +37,7 @@ from support.editing_records import edit_record
 from support.fewshot_records import fewshot_record
 from support.model_comparison_records import model_comparison_record
 from support.selection_records import selection_record
+from support.study_records import study_record
 from support.tuning_records import prediction_record, tuning_record
 
 PARTS = ["verdict", "evidence", "checks", "how it was made", "references"]
@@ -73,6 +74,7 @@ def test_sections_follow_the_order_of_the_page_and_have_names_of_their_own(kind,
         "fewshot": lambda: fewshot_record(examples.ranking_record().dataset, examples.ranking_record().models[0]),
         "model_comparison": lambda: model_comparison_record(examples.ranking_record().dataset),
         "selection": selection_record,
+        "study": study_record,
         "selection-replay": lambda: replay_published("dart", [parse_budget("25%")]),
     }[kind]()
     sections = [section for builder in KINDS.get(kind).builders if (section := builder(source_of(record)))]

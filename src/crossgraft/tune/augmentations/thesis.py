@@ -80,7 +80,7 @@ class Thesis:
             drawn["mirrored"] = chosen_images(num_images, generator)
         if self.chapter == 6:
             drawn["maps"] = _crops(num_images, height, width, generator)
-            drawn["colours"] = (torch.rand(3, num_images, generator=generator) < _PROBABILITY).T
+            drawn["colours"] = _changes(num_images, generator)
         else:
             drawn["maps"] = _keras_maps(num_images, height, width, generator)
         return drawn
@@ -121,6 +121,11 @@ def _crops(num_images: int, height: int, width: int, generator: torch.Generator)
     offset = uniform(-0.5, 0.5, num_images, 2, generator=generator) * (1 - side) * size
     angle = uniform(0.0, radians(_ROTATION_DEGREES_6), num_images, generator=generator)
     return torch.cat([torch.diag_embed(side) @ rotations(angle), offset[:, :, None]], dim=2)
+
+
+def _changes(num_images: int, generator: torch.Generator) -> Bool[Tensor, "{num_images} 3"]:
+    """Whether each image is sharpened, stretched, and equalised."""
+    return (torch.rand(3, num_images, generator=generator) < _PROBABILITY).T
 
 
 def _change_colours(images: UnitImages, chosen: Bool[Tensor, "batch 3"]) -> UnitImages:

@@ -83,7 +83,7 @@ def test_colours_of_chapter_6_change_each_with_probability_one_half():
     num_images = 800
     image = torch.linspace(0.2, 0.7, 32 * 32).view(1, 1, 32, 32)[..., torch.randperm(32, generator=generator())]
     image = (image * 65535).round() / 65535
-    changed = thesis._change_colours(image.expand(num_images, -1, -1, -1), generator())
+    changed = thesis._change_colours(image.expand(num_images, -1, -1, -1), thesis._changes(num_images, generator()))
     same = (changed == image).all((1, 2, 3)).float().mean().item()
     assert same == pytest.approx(1 / 8, abs=0.04)
     kinds = Counter(tuple(image.flatten().tolist()) for image in changed)
@@ -97,7 +97,7 @@ def test_each_colour_change_does_what_its_name_says(monkeypatch, draws):
     monkeypatch.setattr(torch, "rand", lambda *_, **__: chosen)
     image = torch.linspace(0, 0.7, 32 * 32).clamp(0.1, 0.5).view(1, 1, 32, 32)
     image = (image * 65535).round() / 65535
-    changed = thesis._change_colours(image, generator())
+    changed = thesis._change_colours(image, thesis._changes(1, generator()))
     sharp, stretched, flat = draws
     if stretched or flat:
         assert changed.min() == 0 and changed.max() == 1
@@ -111,5 +111,5 @@ def test_each_colour_change_does_what_its_name_says(monkeypatch, draws):
 def test_the_rounding_of_an_even_area_is_not_stretched():
     noise = torch.tensor([-3e-8, 0, 3e-8]).repeat(300).view(1, 1, 30, 30)
     for level in (1 / 255, 0.7, 30001 / 65535, 128 / 255.999):
-        changed = thesis._change_colours((level + noise).expand(40, 3, -1, -1), generator())
+        changed = thesis._change_colours((level + noise).expand(40, 3, -1, -1), thesis._changes(40, generator()))
         assert (changed - level).abs().max() < 1e-6

@@ -69,9 +69,9 @@ def test_estimated_statistics_are_the_plain_mean_over_batches_of_all_images(monk
     sizes, means, variances = [], {"one": [], "two": []}, {"one": [], "two": []}
     seen = []
 
-    def remember(self, rows):
+    def remember(self, rows, device="cpu"):
         seen.append(rows.tolist())
-        return read(images, rows)
+        return read(images, rows, device)
 
     read = type(images).read
     monkeypatch.setattr(type(images), "read", remember)
