@@ -59,4 +59,4 @@ def test_slurm_requeues_preempts_cancels_and_loses_a_node(tmp_path_factory, tmp_
         said, warned = process.communicate(timeout=240)
         assert process.returncode == 0, (said, warned, here.ask("squeue"))
         pd.testing.assert_frame_equal(place.table(), whole)
-        assert here.tasks(state="PD,R") == []
+        wait_until(lambda: not here.tasks(state="PD,R"))

@@ -201,8 +201,8 @@ REPORT = Kind(
         cells_section,
         failures_section,
         study_checks_section,
-        references_section,
         provenance_section,
+        references_section,
     ),
     terminal=(cells_at_a_terminal, differences_section, failures_section, study_verdict_section),
 )
