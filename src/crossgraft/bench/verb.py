@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from crossgraft.bench.engine import EngineRequest
 from crossgraft.bench.folder import begin, probe
-from crossgraft.bench.job import JOBS, StudyJob
+from crossgraft.bench.job import JOBS, StudyJob, prepared
 from crossgraft.bench.lease import Limits
 from crossgraft.bench.options import StudyOptions
 from crossgraft.bench.record import FailureRecord, StudyStateRecord
@@ -184,11 +184,10 @@ def _seconds_per_job(study: Study, out: Path, done: Sequence[StudyJob]) -> float
 
 def _planned(job: StudyJob) -> float | None:
     """What the plan of one job says, where its verb makes plans."""
-    module, _, name = job.verb.partition(":")
-    function = getattr(importlib.import_module(module), name)
-    if "plan" not in function.options.__dataclass_fields__:
+    planned = prepared(job)
+    if "plan" not in planned.func.options.__dataclass_fields__:
         return None
-    result = function(*job.inputs, **job.keywords, plan=True, reporter=Reporter(quiet=True))
+    result = planned(plan=True, reporter=Reporter(quiet=True))
     return getattr(result.shown, "expected_seconds", None)
 
 

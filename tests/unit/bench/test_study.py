@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossgraft import run_study
 from crossgraft.bench.job import call, make_job
 from crossgraft.bench.study import read_study
 from crossgraft.errors import UnknownNameError, UntrustedCodeError, UsageError
@@ -129,6 +130,37 @@ def test_a_function_that_a_file_names_does_not_run(tmp_path, monkeypatch):
     with pytest.raises(UntrustedCodeError):
         call(job, tmp_path / "out")
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_plan_runs_no_function_that_a_file_names(tmp_path, monkeypatch):
+    (tmp_path / "hostile_plan.py").write_text("from pathlib import Path\nPath('ran').touch()\ndef net(): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UntrustedCodeError):
+        run_study({"command": "tune", "fixed": {"data": "digits", "model": "hostile_plan:net"}}, out=tmp_path / "out", plan=True)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "values", "message"),
+    [
+        ("audit", {"model": ["os:getcwd"], "data": "digits"}, "model is a text, not"),
+        ("tune", {"data": 3, "model": "a"}, "data is a text, not 3"),
+        ("tune", {"data": ["a", "b"], "model": "a"}, "data is a text, not"),
+        ("distil", {"runs": ["a", 3], "data": "a", "model": "a"}, "runs is a text, or a list of them, not 3"),
+        ("distil", {"runs": "os:getcwd", "data": "a", "model": "a"}, "names the function os:getcwd"),
+        ("audit", {"model": "runs/a"}, "crossgraft audit needs data: "),
+        ("bench", {"study": "study.yaml"}, "cannot consist of studies"),
+    ],
+)
+def test_inputs_are_texts_and_what_is_needed_is_said(command, values, message):
+    with pytest.raises(UsageError, match=message):
+        make_job(command, values)
+
+
+def test_inputs_that_repeat_are_a_list():
+    one, two = (make_job("distil", {"runs": runs, "data": "a", "model": "b"}) for runs in ("a", ["a", "b"]))
+    assert [list(map(str, job.inputs[0])) for job in (one, two)] == [["a"], ["a", "b"]] and one.key != two.key
 
 
 def test_a_hyphen_is_an_underscore(tmp_path):
