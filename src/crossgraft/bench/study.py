@@ -41,6 +41,7 @@ class Study:
         compare: The factor whose levels are compared.
         over: The factor of the targets that they are compared over.
         metric: The number of a job that is compared; None: the first one of its result.
+        about: Column → word that the row of this number has in the table of the result.
         larger_is_better: Whether more of it is better, where the study says so.
         content: What the file says.
     """
@@ -54,6 +55,7 @@ class Study:
     compare: str | None = None
     over: str | None = None
     metric: str | None = None
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
     larger_is_better: bool | None = None
     content: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -138,15 +140,23 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
         raise UsageError(f"The study {name} has no job: what it excludes is all there is.")
     if len(cells) > MOST_JOBS:
         raise UsageError(f"The study {name} has {len(cells):,} jobs; at most {MOST_JOBS:,} are done in one folder.")
-    jobs: list[StudyJob] = []
+    jobs: dict[str, tuple[StudyJob, Cell]] = {}
     for cell in cells:
         values = dict(fixed)
         for factor, level in cell.items():
             values |= levels[factor][level]
         try:
-            jobs.append(make_job(command, values, num_threads=num_threads, allow_code=allow_code))
+            job = make_job(command, values, num_threads=num_threads, allow_code=allow_code)
         except CrossgraftError as error:
             raise _blamed(error, command, fixed, cell, levels) from error
+        _, twin = jobs.setdefault(job.key, (job, cell))
+        if twin is not cell:  # it would be counted twice
+            differ = [factor for factor, level in cell.items() if level != twin.get(factor)]
+            one, other = (", ".join(f"{factor} {each[factor]}" for factor in differ) for each in (twin, cell))
+            error = UsageError(
+                f"The cells {one} and {other} are the same job: nothing that decides its numbers differs. Leave one out."
+            )
+            raise InPlaceError(error, *((SETTINGS,) if SETTINGS in differ else ("grid", differ[0])))
     factors = {factor: list(dict.fromkeys(cell[factor] for cell in cells if factor in cell)) for factor in levels}
     return Study(
         name=name,
@@ -154,7 +164,7 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
         command=command,
         factors=factors,
         cells=cells,
-        jobs=jobs,
+        jobs=[job for job, _ in jobs.values()],
         content=content,
         **_comparison(content, factors),
     )
@@ -166,7 +176,7 @@ def _comparison(content: Mapping[str, Any], factors: Mapping[str, Sequence[str]]
     chosen: dict[str, Any] = {}
     for key in ("compare", "over"):
         factor = content.get(key)
-        if factor is not None and factor not in factors:
+        if factor is not None and (not isinstance(factor, str) or factor not in factors):
             raise InPlaceError(UnknownNameError("factor", str(factor), factors), key)
         chosen[key] = factor
     if chosen["compare"] is None:
@@ -179,8 +189,14 @@ def _comparison(content: Mapping[str, Any], factors: Mapping[str, Sequence[str]]
     better = content.get("better")
     if better not in (None, "larger", "smaller"):
         raise InPlaceError(UsageError(f"`better` is larger or smaller, not {better}."), "better")
-    metric = content.get("metric")
-    return {**chosen, "metric": None if metric is None else str(metric), "larger_is_better": better and better == "larger"}
+    metric, about = content.get("metric"), dict[str, str]()
+    if isinstance(metric, dict):
+        about = {str(name): str(word) for name, word in cast("dict[Any, Any]", metric).items()}
+        metric = about.pop("metric", None)
+    if metric is not None and not isinstance(metric, str):
+        error = UsageError(f"`metric` is the name of a number, or a mapping such as {{metric: auc, split: test}}, not {metric}.")
+        raise InPlaceError(error, "metric")
+    return {**chosen, "metric": metric, "about": about, "larger_is_better": better and better == "larger"}
 
 
 def _levels(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
