@@ -188,8 +188,12 @@ def _no_run_folder(command: str) -> UsageError:
     return UsageError(f"crossgraft {command} makes no run folder, so a study cannot consist of it.")
 
 
-def do_jobs(folder: Path, jobs: Sequence[StudyJob], *, driver: str | None, seconds: float, limits: Limits) -> list[Ended]:
-    """Do several jobs one after the other in this process; see ``do_job``."""
+def do_jobs(
+    folder: Path, jobs: Sequence[StudyJob], *, place: str, driver: str | None, seconds: float, limits: Limits
+) -> list[Ended]:
+    """Do several jobs one after the other in this process, in ``place``, where their paths begin; see ``do_job``."""
+    if str(Path.cwd()) != place:
+        os.chdir(place)
     return [do_job(folder, job, driver=driver, seconds=seconds, limits=limits) for job in jobs]
 
 

@@ -64,8 +64,8 @@ def _answer(record: StudyRecord) -> str:
     if not apart and any(each.low is None for each in record.differences):
         known = sum(each.low is not None for each in record.differences)
         return (
-            f"{done}. {known} of {len(record.differences)} levels of {record.compare} have an interval; none of these differs from "
-            f"{reference} in {record.metric} by more than chance allows."
+            f"{done}. {known} of {len(record.differences)} levels of {record.compare} have an interval; none of these differs "
+            f"from {reference} in {record.metric} by more than chance allows."
         )
     if not apart:
         return f"{done}. No level of {record.compare} differs from {reference} in {record.metric} by more than chance allows."

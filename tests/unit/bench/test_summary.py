@@ -16,14 +16,18 @@ def toil(monkeypatch):
     registered(monkeypatch)
 
 
+def number(name, value):
+    return {"metric": name, "value": value, "low": None, "high": None}
+
+
 def said(study, value_of, folder, *, version="1", name="accuracy", more=()):
     """Record of a study whose jobs have the numbers that ``value_of`` says of their cells."""
     parsed = read_study({"command": "toil", **study})
     done = [
-        DoneJob(job.key, cell, "jobs/x/1", 1.0, [{"metric": name, "value": value_of(cell), "low": None, "high": None}, *more], version)
+        DoneJob(job.key, cell, "jobs/x/1", 1.0, [number(name, value_of(cell)), *more], version)
         for cell, job in zip(parsed.cells, parsed.jobs, strict=True)
         if value_of(cell) is not None
-    ]  # fmt: skip
+    ]
     return summarise(parsed, folder, done)
 
 
