@@ -236,3 +236,17 @@ def test_a_worker_that_cannot_be_started_is_said(monkeypatch):
     with pytest.raises(BrokenProcessPool, match="Resource temporarily unavailable"):
         pool.submit(len, "a").result(timeout=10)
     pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", "3", '{"cells": []}', '{"cells": {"a": {}}}', '{"cells": {"a": {"job": "a"}}}']
+)
+def test_a_study_file_that_is_damaged_can_be_removed_as_it_is_said(tmp_path, content):
+    of(tmp_path, {**STUDY, "seeds": 1}, Here(lost=range(3, 1000)))
+    (tmp_path / "study.json").write_text(content)
+    with pytest.raises(RunDirectoryError, match=r"study\.json is damaged\. Remove it"):
+        of(tmp_path, {**STUDY, "seeds": 1})
+    (tmp_path / "study.json").unlink()
+    (tmp_path / "run.json").unlink()
+    counting = Here()
+    assert of(tmp_path, {**STUDY, "seeds": 1}, counting).exit_code == 0 and counting.calls == 13
