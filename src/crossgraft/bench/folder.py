@@ -67,8 +67,8 @@ def _cells(study: Study) -> dict[str, Any]:
 def _read(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        for cell in content["cells"].values():
-            cell["job"], cell["said"].keys()
+        if not all(isinstance(cell["job"], str) and isinstance(cell["said"], dict) for cell in content["cells"].values()):
+            raise ValueError("its cells are none")
         return content
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunDirectoryError(f"{file} is damaged. Remove it: jobs that are done are found by their folders.") from error

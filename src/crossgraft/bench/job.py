@@ -27,7 +27,7 @@ from crossgraft.options._values import checked, refuse_alone
 from crossgraft.options.command import COMMANDS, Command, Input
 from crossgraft.options.running import Output
 from crossgraft.progress import Reporter
-from crossgraft.running.command_line import display_value, typed_command
+from crossgraft.running.command_line import FOLDERS_LEFT_OUT, display_value, typed_command
 from crossgraft.stopping import ending_if_asked
 from crossgraft.storage.atomic import this_process
 from crossgraft.types import AllowedCode
@@ -39,6 +39,9 @@ JOBS = "jobs"
 
 _OF_THE_STUDY = ("out", "overwrite", "reporter", "plan")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[/\\][^/\\\s'\"<>|]+)+[/\\](?=[^/\\\s])")
+"""Of an absolute path all but its last part."""
+
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE)
 
 
@@ -241,7 +244,7 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
                 lease.release()
                 raise StorageError(f"{error} Started again, the same command goes on.") from error
             reason = " ".join(str(error).split()) or type(error).__name__
-            lease.fail(reason)
+            lease.fail(_FOLDERS.sub(FOLDERS_LEFT_OUT, reason))
             return "failed"
         content = {"seconds": time.perf_counter() - start, "version": __version__, "numbers": frame}
         lease.finish(content)

@@ -65,8 +65,10 @@ def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: 
     """
     by_key = {job.key: job for job in jobs}
     open_keys = set(unfinished(folder, by_key))
-    with reporter.stage("Jobs", total=len(by_key), unit="jobs") as stage:
-        stage.advance(len(by_key) - len(open_keys))
+    if not open_keys:
+        return
+    title = "Jobs" if len(open_keys) == len(by_key) else f"Jobs left of {len(by_key)}"
+    with reporter.stage(title, total=len(open_keys), unit="jobs") as stage:
         idle = 0
         while open_keys:
             before = len(open_keys)

@@ -183,7 +183,8 @@ def _seconds_per_job(study: Study, out: Path, done: Sequence[StudyJob]) -> float
 def _planned(job: StudyJob) -> float | None:
     """What the plan of one job says, where its verb makes plans."""
     planned = prepared(job)
-    if "plan" not in planned.func.options.__dataclass_fields__:
+    function: Any = planned.func
+    if "plan" not in function.options.__dataclass_fields__:
         return None
     result = planned(plan=True, reporter=Reporter(quiet=True))
     return getattr(result.shown, "expected_seconds", None)

@@ -1,5 +1,6 @@
 """Every job once, whatever the engine says; the table is that of the folders."""
 
+import io
 import multiprocessing
 import os
 import threading
@@ -18,6 +19,7 @@ from crossgraft.bench.job import do_job
 from crossgraft.bench.lease import Limits, claim
 from crossgraft.bench.study import read_study
 from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError, UsageError
+from crossgraft.progress import Reporter
 from support.toy_jobs import registered
 
 STUDY = {
@@ -250,3 +252,26 @@ def test_a_study_file_that_is_damaged_can_be_removed_as_it_is_said(tmp_path, con
     (tmp_path / "run.json").unlink()
     counting = Here()
     assert of(tmp_path, {**STUDY, "seeds": 1}, counting).exit_code == 0 and counting.calls == 13
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("There is no file /home/alice/skin/1.png.", "There is no file …/1.png."),
+        ("'/srv/alice/skin' and C:\\Users\\alice\\skin are no folders", "'…/skin' and …/skin are no folders"),
+        ("12/24 of train/val at https://example.org/a/b", "12/24 of train/val at https://example.org/a/b"),
+    ],
+)
+def test_a_reason_names_no_folders_of_people(tmp_path, error, reason):
+    study = {"command": "toil", "fixed": {"data": "a", "error": error}}
+    result = of(tmp_path, study)
+    assert [failure.reason for failure in result.record.failures] == [reason]
+    assert "alice" not in "".join(file.read_text() for file in (tmp_path / "jobs").glob("*/failed.json"))
+
+
+def test_progress_counts_what_is_left(tmp_path):
+    of(tmp_path, {**STUDY, "seeds": 1})
+    first, second = io.StringIO(), io.StringIO()
+    of(tmp_path, reporter=Reporter(quiet=False, stream=first))
+    of(tmp_path, reporter=Reporter(quiet=False, stream=second))
+    assert "Jobs left of 30: " in first.getvalue() and "Jobs" not in second.getvalue()
