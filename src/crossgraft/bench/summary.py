@@ -163,7 +163,10 @@ def _checks_of_numbers(study: Study, done: Sequence[DoneJob]) -> list[CheckRecor
     checks: list[CheckRecord] = []
     alike = [rows for job in done if (rows := job.compared(study))]
     asked = ", ".join([str(study.metric), *(f"{name} {word}" for name, word in study.about.items())])
-    if done and not alike:
+    if done and not any(job.numbers for job in done):
+        text = f"What crossgraft {study.command} finds has no numbers. Its pages stand in the folders of the jobs."
+        checks.append(CheckRecord(title="Nothing to compare", severity="warning", text=text))
+    elif done and not alike:
         names = ", ".join(dict.fromkeys(str(row["metric"]) for row in done[0].numbers)) or "none"
         text = f"No job has the number {asked}; there are: {names}. Correct the key `metric`: no job is done again for it."
         checks.append(CheckRecord(title="Nothing to compare", severity="warning", text=text))

@@ -80,6 +80,12 @@ def test_of_several_numbers_of_one_name_it_is_said_which_is_compared_and_another
     assert not chosen.checks and {cell.value for cell in chosen.cells} == {0.9}
 
 
+def test_results_without_numbers_are_said(tmp_path):
+    study = read_study({"command": "toil", **grid(1)})
+    done = [DoneJob(job.key, cell, "jobs/x/1", 1.0, [], "1") for cell, job in zip(study.cells, study.jobs, strict=True)]
+    assert "crossgraft toil finds has no numbers" in summarise(study, tmp_path, done).checks[0].text
+
+
 def test_jobs_of_several_versions_are_said(tmp_path):
     study = read_study({"command": "toil", **grid(1)})
     numbers = [{"metric": "accuracy", "value": 0.5, "low": None, "high": None}]
