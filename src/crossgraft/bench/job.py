@@ -40,7 +40,7 @@ JOBS = "jobs"
 _OF_THE_STUDY = ("out", "overwrite", "reporter", "plan")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[/\\][^/\\\s'\"<>|]+)+[/\\](?=[^/\\\s])")
-"""Of an absolute path all but its last part."""
+"""The folders of an absolute path, without its last part."""
 
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE)
 
