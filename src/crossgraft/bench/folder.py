@@ -48,7 +48,7 @@ def begin(folder: Path, study: Study, *, overwrite: bool) -> None:
         content["cells"] = {**before["cells"], **cells}
         if content == before:
             return
-    elif not all(map(is_of_a_beginning, names)):
+    elif not all(map(is_of_a_beginning, names)) and not any(folder.glob(f"{JOBS}/*/lease-*")):
         raise no_run(folder)
     write_atomically(folder / STUDY, json.dumps(content))
 
@@ -67,8 +67,10 @@ def _cells(study: Study) -> dict[str, Any]:
 def _read(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        return content if isinstance(content, dict) and isinstance(content.get("cells"), dict) else {}
-    except (OSError, ValueError) as error:
+        if not all(isinstance(cell["job"], str) and isinstance(cell["said"], dict) for cell in content["cells"].values()):
+            raise ValueError("its cells are none")
+        return content
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunDirectoryError(f"{file} is damaged. Remove it: jobs that are done are found by their folders.") from error
 
 

@@ -13,19 +13,21 @@ import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from crossgraft.bench.lease import DONE, FAILED, Limits, claim
 from crossgraft.bench.numbers import numbers_of
+from crossgraft.bench.options import StudyOptions
 from crossgraft.config import CONSENTS, config_hash
 from crossgraft.errors import StorageError, UnknownNameError, UsageError
 from crossgraft.options._option import Options, given, options_of
 from crossgraft.options._values import checked, refuse_alone
-from crossgraft.options.command import COMMANDS, Command
+from crossgraft.options.command import COMMANDS, Command, Input
 from crossgraft.options.running import Output
 from crossgraft.progress import Reporter
-from crossgraft.running.command_line import typed_command
+from crossgraft.running.command_line import FOLDERS_LEFT_OUT, display_value, typed_command
 from crossgraft.stopping import ending_if_asked
 from crossgraft.storage.atomic import this_process
 from crossgraft.types import AllowedCode
@@ -37,6 +39,9 @@ JOBS = "jobs"
 
 _OF_THE_STUDY = ("out", "overwrite", "reporter", "plan")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[/\\][^/\\\s'\"<>|]+)+[/\\](?=[^/\\\s])")
+"""The folders of an absolute path, without its last part."""
+
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE)
 
 
@@ -105,8 +110,10 @@ def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int =
     command = COMMANDS.get(command_name)
     if not issubclass(command.options[0], Output):
         raise _no_run_folder(command_name)
+    if issubclass(command.options[0], StudyOptions):
+        raise UsageError("A study cannot consist of studies. Write the command of their jobs.")
     named = [each.name for each in command.inputs]
-    inputs = {each: values.get(each) for each in named}
+    inputs: dict[str, Any] = {}
     typed = {name: value for name, value in values.items() if name not in named}
     for name in typed:
         if name in CONSENTS:
@@ -122,13 +129,9 @@ def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int =
                 f"{name} is a {type(value).__name__}. A job may run on another machine, so a study has numbers, texts and lists."
             )
     for each in command.inputs:
-        if each.is_required and inputs[each.name] is None:
+        if each.is_required and values.get(each.name) is None:
             raise UsageError(f"crossgraft {command_name} needs {each.name}: {each.help}")
-        text = inputs[each.name]
-        if isinstance(text, str) and (function := _function_in(text)) is not None:
-            raise UsageError(
-                f"{each.name} names the function {function}, which would run. Name it in a zoo file, and type --code."
-            )
+        inputs[each.name] = _input(each, values.get(each.name))
     if allow_code is not None and "allow_code" in command.flags:
         typed["allow_code"] = allow_code
     asked = _Asked(command, inputs, typed)
@@ -138,6 +141,9 @@ def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int =
     verb, kind, given_inputs, keywords = asked.call
     if "workers" in options_of(kind):  # by default all cores, which the jobs beside it have
         keywords = {"workers": num_threads, **keywords}
+    for name, option in options_of(kind).items():
+        if option.is_required and name not in keywords:
+            raise UsageError(f"crossgraft {command_name} needs {name}: {option.about.help}")
     options = checked(kind, keywords)
     refuse_alone(options)
     known = options_of(kind)
@@ -146,6 +152,22 @@ def make_job(command_name: str, values: Mapping[str, Any], *, num_threads: int =
     }
     key = config_hash({"verb": verb, "inputs": list(given_inputs), "threads": num_threads, **deciding})
     return StudyJob(key, verb, given_inputs, dict(keywords), num_threads)
+
+
+def _input(each: Input, value: Any) -> Any:
+    """An input as its command takes it: one text, or a list of them."""
+    several: list[Any] = list(value) if isinstance(value, list | tuple) and each.repeats else [value]
+    for text in several:
+        if text is not None and not isinstance(text, str | Path):
+            what = "is a text, or a list of them" if each.repeats else "is a text"
+            raise UsageError(f"{each.name} {what}, not {display_value(text)!r}. A number is written in quotes.")
+        if isinstance(text, str) and (function := _function_in(text)) is not None:
+            raise UsageError(
+                f"{each.name} names the function {function}, which would run. Name it in a zoo file, and type --code."
+            )
+    if value is None or not each.repeats:
+        return value
+    return [each.type(text) for text in several]
 
 
 def _function_in(text: str) -> str | None:
@@ -169,8 +191,12 @@ def _no_run_folder(command: str) -> UsageError:
     return UsageError(f"crossgraft {command} makes no run folder, so a study cannot consist of it.")
 
 
-def do_jobs(folder: Path, jobs: Sequence[StudyJob], *, driver: str | None, seconds: float, limits: Limits) -> list[Ended]:
-    """Do several jobs one after the other in this process; see ``do_job``."""
+def do_jobs(
+    folder: Path, jobs: Sequence[StudyJob], *, place: str, driver: str | None, seconds: float, limits: Limits
+) -> list[Ended]:
+    """Do several jobs one after the other in this process, in ``place``, where their paths begin; see ``do_job``."""
+    if str(Path.cwd()) != place:
+        os.chdir(place)
     return [do_job(folder, job, driver=driver, seconds=seconds, limits=limits) for job in jobs]
 
 
@@ -218,7 +244,7 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
                 lease.release()
                 raise StorageError(f"{error} Started again, the same command goes on.") from error
             reason = " ".join(str(error).split()) or type(error).__name__
-            lease.fail(reason)
+            lease.fail(_FOLDERS.sub(FOLDERS_LEFT_OUT, reason))
             return "failed"
         content = {"seconds": time.perf_counter() - start, "version": __version__, "numbers": frame}
         lease.finish(content)
@@ -227,14 +253,16 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
 
 def call(job: StudyJob, out: Path) -> list[dict[str, Any]]:
     """The numbers of the result."""
-    module, _, name = job.verb.partition(":")
-    function = getattr(importlib.import_module(module), name)
     # warnings of a job stand on its own page; so many at once would hide how the study goes
     with typed_command():
-        result = function(
-            *job.inputs, **_without_consent(job.keywords), out=out, reporter=Reporter(quiet=True, stream=io.StringIO())
-        )
+        result = prepared(job)(out=out, reporter=Reporter(quiet=True, stream=io.StringIO()))
     return numbers_of(result.to_frame())
+
+
+def prepared(job: StudyJob) -> partial[Any]:
+    """The verb with what the study says; a function is not allowed to run by being named there."""
+    module, _, name = job.verb.partition(":")
+    return partial(getattr(importlib.import_module(module), name), *job.inputs, **_without_consent(job.keywords))
 
 
 def _without_consent(keywords: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import psutil
 
@@ -35,6 +35,7 @@ LEFT_BY_LIMIT = 75
 """Exit code of a process that its own watch ends."""
 
 _LEASE = re.compile(r"lease-(\d+)(\.released)?")
+_PROCESS = re.compile(r"[0-9a-f]+(-[0-9a-f]+){2}")
 _BEATS = 6
 """So many in the seconds after which a lease is given up."""
 
@@ -104,17 +105,24 @@ class Lease:
         start, process = time.monotonic(), psutil.Process()
         pause = min(self.seconds / _BEATS, 1.0 if limits.num_bytes or limits.seconds else self.seconds)
         while not self._end.wait(pause):
-            with suppress(OSError):  # a file server may be away for a while
-                os.utime(self.file)
-            reason = ""
-            if limits.seconds is not None and time.monotonic() - start > limits.seconds:
-                reason = f"It took longer than the {limits.seconds / 60:g} minutes of --job-minutes."
-            elif limits.num_bytes is not None and process.memory_info().rss > limits.num_bytes:
-                reason = f"It took more than the {limits.num_bytes / 2**30:g} GiB of --job-memory."
-            if reason and may_exit:
-                self.fail(reason)
-            if may_exit and (reason or not self.is_held):
-                os._exit(LEFT_BY_LIMIT)
+            with suppress(OSError, StorageError):  # a file server may be away for a while
+                self._look(process, time.monotonic() - start, limits, may_exit)
+
+    def _look(self, process: psutil.Process, seconds: float, limits: Limits, may_exit: bool) -> None:
+        """One sign of life, and whether to go on."""
+        with suppress(OSError):
+            os.utime(self.file)
+        reason = ""
+        if limits.seconds is not None and seconds > limits.seconds:
+            reason = f"It took longer than the {limits.seconds / 60:g} minutes of --job-minutes."
+        elif limits.num_bytes is not None and process.memory_info().rss > limits.num_bytes:
+            reason = f"It took more than the {limits.num_bytes / 2**30:g} GiB of --job-memory."
+        if reason and may_exit:
+            self.fail(reason)
+        if may_exit and (reason or not self.is_held):
+            if not reason:
+                self.release()  # being late is no death of the job
+            os._exit(LEFT_BY_LIMIT)
 
     def release(self) -> None:
         """Leave in order: another process may go on at once, and nobody counts a death."""
@@ -170,7 +178,7 @@ def claim(folder: Path, *, driver: str | None, seconds: float) -> Lease | None:
         seconds: A lease without a sign of life for so long is given up.
 
     Returns:
-        None where another process is at work.
+        None where another process is at work, or has just ended the job.
 
     Raises:
         StorageError: The folder cannot be written.
@@ -187,7 +195,10 @@ def claim(folder: Path, *, driver: str | None, seconds: float) -> Lease | None:
         except FileExistsError:  # another one was faster
             return None
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"process": this_process(), "driver": driver}, file)
+            json.dump({"process": this_process(), "driver": driver, "seconds": seconds}, file)
+        if (folder / DONE).exists() or (folder / FAILED).exists():  # it ended while we looked
+            lease.release()
+            return None
         _take_over(lease)
     except OSError as error:
         raise StorageError(f"Cannot write into {folder}: {describe_os_error(error)}.") from error
@@ -211,14 +222,16 @@ def state_of(folder: Path, *, seconds: float) -> State:
     last = max(leases, default=0)
     if not last:
         return "missing"
-    if leases[last] or is_alive(str((_content(folder, last) or {"process": _UNKNOWN})["process"])) is False:
+    content = _content(folder, last)
+    if leases[last] or (content is not None and is_alive(str(content["process"])) is False):
         return "stopped"
     with suppress(OSError):
-        return "stopped" if abs(time.time() - (folder / f"lease-{last}").stat().st_mtime) > seconds else "running"
+        return (
+            "stopped"
+            if abs(time.time() - (folder / f"lease-{last}").stat().st_mtime) > _patience(content, seconds)
+            else "running"
+        )
     return "stopped"
-
-
-_UNKNOWN = "0-0-0"
 
 
 def _leases(folder: Path) -> dict[int, bool]:
@@ -230,15 +243,19 @@ def _leases(folder: Path) -> dict[int, bool]:
 
 
 def _content(folder: Path, number: int) -> dict[str, Any] | None:
-    """What a lease says; None while it is being written."""
-    with suppress(OSError, ValueError):
-        return cast("dict[str, Any]", json.loads((folder / f"lease-{number}").read_text(encoding="utf-8")))
+    """What a lease says; None while it is being written, or where that was never finished."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        content = json.loads((folder / f"lease-{number}").read_text(encoding="utf-8"))
+        named = [content["process"], *([] if content["driver"] is None else [content["driver"]])]
+        if all(map(_PROCESS.fullmatch, named)):
+            return content
     return None
 
 
 def _is_given_up(folder: Path, number: int, seconds: float) -> bool:
     """Whether no sign of life comes any more, by the clock of the file system, and while somebody looks where clocks may jump."""
     content, file = _content(folder, number), folder / f"lease-{number}"
+    seconds = _patience(content, seconds)
     if content is not None and is_alive(str(content["process"])) is False:
         return True
     try:
@@ -249,6 +266,11 @@ def _is_given_up(folder: Path, number: int, seconds: float) -> bool:
         return file.stat().st_mtime_ns == before
     except FileNotFoundError:  # released meanwhile, which the next round sees
         return False
+
+
+def _patience(content: dict[str, Any] | None, seconds: float) -> float:
+    """Who holds a lease may have been told to show signs of life less often than who looks expects them."""
+    return max(seconds, float((content or {}).get("seconds", 0)))
 
 
 def _file_system_now(folder: Path) -> int:

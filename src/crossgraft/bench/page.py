@@ -61,6 +61,12 @@ def _answer(record: StudyRecord) -> str:
         )
     apart = [each for each in record.differences if each.low is not None and each.high is not None and each.low * each.high > 0]
     reference = record.differences[0].reference
+    if not apart and any(each.low is None for each in record.differences):
+        known = sum(each.low is not None for each in record.differences)
+        return (
+            f"{done}. {known} of {len(record.differences)} levels of {record.compare} have an interval; none of these differs "
+            f"from {reference} in {record.metric} by more than chance allows."
+        )
     if not apart:
         return f"{done}. No level of {record.compare} differs from {reference} in {record.metric} by more than chance allows."
     as_text = _format([each.value for each in apart], apart)

@@ -38,7 +38,7 @@ class LevelDifference(Record):
     value: float | None
     low: float | None = None
     high: float | None = None
-    num_pairs: Count = Field(description="Targets, each averaged over seeds; or seeds, where there is one target.")
+    num_pairs: Count = Field(description="Targets, each averaged over all else; or seeds, where there is one target.")
     reason: str | None = Field(default=None, description="Why there is no value, or no interval.")
 
 
@@ -63,7 +63,7 @@ class StudyRecord(Record):
     num_failed: Count
     seconds: float = Field(description="Of all jobs that are done, one after the other.")
     metric: str | None = Field(description="The number of a job that is compared.")
-    larger_is_better: bool
+    larger_is_better: bool | None = Field(description="None: nobody said so.")
     compare: str | None = Field(description="The factor whose levels are compared.")
     over: str | None = Field(description="The factor of the targets that they are compared over.")
     cells: list[CellRecord]

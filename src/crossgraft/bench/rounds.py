@@ -65,14 +65,16 @@ def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: 
     """
     by_key = {job.key: job for job in jobs}
     open_keys = set(unfinished(folder, by_key))
-    with reporter.stage("Jobs", total=len(by_key), unit="jobs") as stage:
-        stage.advance(len(by_key) - len(open_keys))
+    if not open_keys:
+        return
+    title = "Jobs" if len(open_keys) == len(by_key) else f"Jobs left of {len(by_key)}"
+    with reporter.stage(title, total=len(open_keys), unit="jobs") as stage:
         idle = 0
         while open_keys:
             before = len(open_keys)
             missing = _to_submit(folder, [by_key[key] for key in by_key if key in open_keys], rules)
-            said = _round(folder, missing, executor, rules, open_keys, stage) if missing else ""
-            if not missing:  # others are at work on all that is left
+            said, is_busy = _round(folder, missing, executor, rules, open_keys, stage) if missing else ("", True)
+            if is_busy and not said and len(open_keys) == before:  # others are at work on all that is left
                 time.sleep(LOOK_SECONDS)
                 _take(folder, open_keys, stage)
                 continue
@@ -106,7 +108,7 @@ def reason_of(folder: Path, key: str) -> str:
     """Why a job has failed."""
     try:
         return str(json.loads((folder / JOBS / key / FAILED).read_text(encoding="utf-8"))["reason"])
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return "its failed.json cannot be read"
 
 
@@ -147,23 +149,36 @@ def _to_submit(folder: Path, jobs: Sequence[StudyJob], rules: Rules) -> list[Stu
     return missing
 
 
-def _round(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: Rules, open_keys: set[str], stage: Stage) -> str:
-    """Submit jobs and wait until the engine has given all of them back; what it said of those that it lost."""
-    told: dict[str, Any] = {"driver": this_process(), "seconds": rules.lease_seconds, "limits": rules.limits}
+def _round(
+    folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: Rules, open_keys: set[str], stage: Stage
+) -> tuple[str, bool]:
+    """Submit jobs and wait until all have ended, or the engine has given them back.
+
+    Returns:
+        What the engine said of those that it lost, and whether other processes are at work on some.
+    """
+    told: dict[str, Any] = {
+        "place": str(Path.cwd()),
+        "driver": this_process(),
+        "seconds": rules.lease_seconds,
+        "limits": rules.limits,
+    }
     tasks = [list(jobs[first : first + rules.jobs_per_task]) for first in range(0, len(jobs), rules.jobs_per_task)]
     try:
         running: dict[Future[Any], list[StudyJob]] = {executor.submit(do_jobs, folder, task, **told): task for task in tasks}
     except RuntimeError as error:  # a pool that is broken takes nothing
-        return _in_one_line(error)
+        return _in_one_line(error), False
     given_back: SimpleQueue[Future[Any]] = SimpleQueue()
     for future in running:
         future.add_done_callback(given_back.put)
-    said, last_look, last_change = "", time.monotonic(), time.monotonic()
-    while running:
+    said, is_busy, last_look, last_change = "", False, time.monotonic(), time.monotonic()
+    while running and open_keys:  # others may do what this engine has not begun
         ended = _next(given_back)
         num_open = len(open_keys)
         for future in ended:
-            said = _heard(future) or said
+            ended_as = _heard(future)
+            said = ended_as if isinstance(ended_as, str) else said
+            is_busy = is_busy or "busy" in ended_as
             _take(folder, open_keys, stage, of={job.key for job in running.pop(future)})
         now = time.monotonic()
         if now - last_look >= LOOK_SECONDS:  # others may be at work, too
@@ -172,14 +187,16 @@ def _round(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: Ru
         if ended or len(open_keys) < num_open:
             last_change = now
         waited = rules.wait_seconds is not None and now - last_change > rules.wait_seconds
-        if waited and "running" not in states_of(folder, open_keys).values():
+        if waited and "running" not in states_of(folder, open_keys, seconds=rules.lease_seconds).values():
             for future in running:
                 future.cancel()
             raise StoppedError(
                 f"The engine has begun no job for {rules.wait_seconds:g} seconds (--wait-minutes). What is done is kept; the "
                 "same command goes on."
             )
-    return said
+    for future in running:
+        future.cancel()
+    return said, is_busy
 
 
 def _next(given_back: SimpleQueue[Future[Any]]) -> list[Future[Any]]:
@@ -193,15 +210,14 @@ def _next(given_back: SimpleQueue[Future[Any]]) -> list[Future[Any]]:
         return ended
 
 
-def _heard(future: Future[Any]) -> str:
-    """What an engine says of jobs that it lost; what they raised is raised."""
+def _heard(future: Future[Any]) -> str | list[str]:
+    """How jobs ended, or what an engine says of those that it lost; what they raised is raised."""
     try:
-        future.result()
+        return future.result()
     except (StorageError, UsageError):
         raise
     except (Exception, CancelledError) as error:
         return _in_one_line(error)
-    return ""
 
 
 def _in_one_line(error: BaseException) -> str:

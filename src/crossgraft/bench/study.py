@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,6 +42,7 @@ class Study:
         compare: The factor whose levels are compared.
         over: The factor of the targets that they are compared over.
         metric: The number of a job that is compared; None: the first one of its result.
+        about: Column → word that the row of this number has in the table of the result.
         larger_is_better: Whether more of it is better, where the study says so.
         content: What the file says.
     """
@@ -54,6 +56,7 @@ class Study:
     compare: str | None = None
     over: str | None = None
     metric: str | None = None
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
     larger_is_better: bool | None = None
     content: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -93,7 +96,9 @@ def read_study(source: str | Path | Mapping[str, Any], *, smoke: bool = False, a
     try:
         return _checked(cast("dict[str, Any]", content), path.stem, smoke=smoke, allow_code=allow_code)
     except InPlaceError as error:
-        raise located(error.cause, _place(path, text, error.keys)) from error.cause
+        small = cast("dict[str, Any]", content.get("smoke")) if smoke and isinstance(content.get("smoke"), dict) else {}
+        keys = ("smoke", *error.keys) if error.keys[0] in small else error.keys
+        raise located(error.cause, _place(path, text, keys)) from error.cause
 
 
 class InPlaceError(Exception):
@@ -118,13 +123,16 @@ def _place(path: Path, text: str, keys: Sequence[str]) -> str:
 
 
 def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: AllowedCode) -> Study:
-    for key in content:
+    small = _mapping(content, "smoke")
+    for key, of in [*((key, ()) for key in content), *((key, ("smoke",)) for key in small)]:
         if key not in KEYS:
-            raise InPlaceError(UnknownNameError("key", str(key), KEYS), str(key))
+            raise InPlaceError(UnknownNameError("key", str(key), KEYS), *of, str(key))
     if smoke:
-        if not isinstance(content.get("smoke"), dict):
+        if not small:
             raise UsageError(f"The study {name} has no key `smoke`, which says what is small enough to be tried.")
-        content = {**content, **content["smoke"]}
+        content = {**content, **small}
+    if not isinstance(content.get("title", ""), str | int | float | None):
+        raise InPlaceError(UsageError("`title` is a text."), "title")
     command = content.get("command")
     if not isinstance(command, str):
         raise UsageError(
@@ -133,20 +141,28 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
     num_threads = _number(content, "threads", 1)
     levels = _levels(content)
     fixed = _mapping(content, "fixed")
+    if (num_cells := math.prod(map(len, levels.values()))) > MOST_JOBS:
+        raise UsageError(f"The study {name} has {num_cells:,} combinations; at most {MOST_JOBS:,} are done in one folder.")
     cells = list(_cells(content, levels))
     if not cells:
         raise UsageError(f"The study {name} has no job: what it excludes is all there is.")
-    if len(cells) > MOST_JOBS:
-        raise UsageError(f"The study {name} has {len(cells):,} jobs; at most {MOST_JOBS:,} are done in one folder.")
-    jobs: list[StudyJob] = []
+    jobs: dict[str, tuple[StudyJob, Cell]] = {}
     for cell in cells:
         values = dict(fixed)
         for factor, level in cell.items():
             values |= levels[factor][level]
         try:
-            jobs.append(make_job(command, values, num_threads=num_threads, allow_code=allow_code))
+            job = make_job(command, values, num_threads=num_threads, allow_code=allow_code)
         except CrossgraftError as error:
             raise _blamed(error, command, fixed, cell, levels) from error
+        _, twin = jobs.setdefault(job.key, (job, cell))
+        if twin is not cell:  # it would be counted twice
+            differ = [factor for factor, level in cell.items() if level != twin.get(factor)]
+            one, other = (", ".join(f"{factor} {each[factor]}" for factor in differ) for each in (twin, cell))
+            error = UsageError(
+                f"The cells {one} and {other} are the same job: nothing that decides its numbers differs. Leave one out."
+            )
+            raise InPlaceError(error, *((SETTINGS,) if SETTINGS in differ else ("grid", differ[0])))
     factors = {factor: list(dict.fromkeys(cell[factor] for cell in cells if factor in cell)) for factor in levels}
     return Study(
         name=name,
@@ -154,7 +170,7 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
         command=command,
         factors=factors,
         cells=cells,
-        jobs=jobs,
+        jobs=[job for job, _ in jobs.values()],
         content=content,
         **_comparison(content, factors),
     )
@@ -166,7 +182,9 @@ def _comparison(content: Mapping[str, Any], factors: Mapping[str, Sequence[str]]
     chosen: dict[str, Any] = {}
     for key in ("compare", "over"):
         factor = content.get(key)
-        if factor is not None and factor not in factors:
+        if isinstance(factor, str) and factor not in factors:
+            factor = factor.replace("-", "_")
+        if factor is not None and (not isinstance(factor, str) or factor not in factors):
             raise InPlaceError(UnknownNameError("factor", str(factor), factors), key)
         chosen[key] = factor
     if chosen["compare"] is None:
@@ -179,8 +197,14 @@ def _comparison(content: Mapping[str, Any], factors: Mapping[str, Sequence[str]]
     better = content.get("better")
     if better not in (None, "larger", "smaller"):
         raise InPlaceError(UsageError(f"`better` is larger or smaller, not {better}."), "better")
-    metric = content.get("metric")
-    return {**chosen, "metric": None if metric is None else str(metric), "larger_is_better": better and better == "larger"}
+    metric, about = content.get("metric"), dict[str, str]()
+    if isinstance(metric, dict):
+        about = {str(name): str(word) for name, word in cast("dict[Any, Any]", metric).items()}
+        metric = about.pop("metric", None)
+    if metric is not None and not isinstance(metric, str):
+        error = UsageError(f"`metric` is the name of a number, or a mapping such as {{metric: auc, split: test}}, not {metric}.")
+        raise InPlaceError(error, "metric")
+    return {**chosen, "metric": metric, "about": about, "larger_is_better": better and better == "larger"}
 
 
 def _levels(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
@@ -189,24 +213,35 @@ def _levels(content: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
     for factor, values in _mapping(content, "grid").items():
         levels[factor] = _named_levels(factor, values)
     if settings := _mapping(content, SETTINGS):
+        _refuse_twice(levels, SETTINGS, SETTINGS)
         levels[SETTINGS] = {}
         for level, options in settings.items():
             if options is not None and not isinstance(options, dict):
                 error = UsageError(f"The settings {level} must be a mapping of options, such as `method: linear`.")
                 raise InPlaceError(error, SETTINGS, level)
-            levels[SETTINGS][level] = dict(cast("dict[str, Any]", options or {}))
+            levels[SETTINGS][level] = _mapping(settings, level)
     if (seeds := content.get("seeds")) is not None:
+        _refuse_twice(levels, SEED, "seeds")
         if type(seeds) is int:
-            seeds = list(range(seeds))
+            seeds = list(range(min(seeds, MOST_JOBS + 1)))
         if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in cast("list[object]", seeds)):
             raise InPlaceError(UsageError("`seeds` is a list of whole numbers, or how many there are from 0."), "seeds")
         levels[SEED] = {str(seed): {SEED: seed} for seed in cast("list[int]", seeds)}
+        if len(levels[SEED]) < len(cast("list[int]", seeds)):
+            raise InPlaceError(
+                UsageError("A seed is there twice in `seeds`; its jobs would be counted twice. Write it once."), "seeds"
+            )
     return levels
+
+
+def _refuse_twice(levels: Mapping[str, Any], factor: str, key: str) -> None:
+    if factor in levels:
+        raise InPlaceError(UsageError(f"`grid` has the levels of {factor} already, beside `{key}`. Leave one out."), key)
 
 
 def _named_levels(factor: str, values: Any) -> dict[str, dict[str, Any]]:
     """A list of values, which name themselves, or a mapping of names and values."""
-    if isinstance(values, dict):
+    if isinstance(values, dict) and values:
         named = {str(level): value for level, value in cast("dict[Any, Any]", values).items()}
     elif isinstance(values, list) and values:
         named = {str(display_value(value)): value for value in cast("list[Any]", values)}
@@ -244,15 +279,17 @@ def _completed(pattern: Cell, levels: Mapping[str, Mapping[str, Any]]) -> Iterat
 
 
 def _patterns(content: Mapping[str, Any], key: str, levels: Mapping[str, Mapping[str, Any]]) -> Iterator[Cell]:
-    for pattern in cast("list[Any]", content.get(key) or []):
+    patterns = content.get(key) or []
+    for pattern in cast("list[Any]", patterns) if isinstance(patterns, list) else [None]:
         if not isinstance(pattern, dict) or not pattern:
             raise InPlaceError(
                 UsageError(f"`{key}` is a list of mappings of factors and levels, such as `- {{data: digits}}`."), key
             )
         cell: dict[str, str] = {}
         for factor, level in cast("dict[Any, Any]", pattern).items():
+            factor = factor if factor in levels else str(factor).replace("-", "_")
             if factor not in levels:
-                raise InPlaceError(UnknownNameError("factor", str(factor), levels), key)
+                raise InPlaceError(UnknownNameError("factor", factor, levels), key)
             cell[factor] = str(display_value(level))
             if cell[factor] not in levels[factor]:
                 raise InPlaceError(UnknownNameError(f"level of {factor}", cell[factor], levels[factor]), key)
@@ -275,13 +312,14 @@ def _blamed(
 
 
 def _mapping(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = content.get(key) or {}
+    value = {} if content.get(key) is None else content[key]
     if not isinstance(value, dict):
         raise InPlaceError(UsageError(f"`{key}` must be a mapping of names and values, not {type(value).__name__}."), key)
-    return {
-        str(name).replace("-", "_") if key != SETTINGS else str(name): each
-        for name, each in cast("dict[Any, Any]", value).items()
-    }
+    given = cast("dict[Any, Any]", value)
+    named = {str(name).replace("-", "_") if key != SETTINGS else str(name): each for name, each in given.items()}
+    if len(named) < len(given):
+        raise InPlaceError(UsageError(f"`{key}` has a name twice, where a hyphen is an underscore. Write it once."), key)
+    return named
 
 
 def _number(content: Mapping[str, Any], key: str, default: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +44,7 @@ class DoneJob:
         run: Run folder, below that of the study.
         seconds: Seconds of the attempt that ended it.
         numbers: Rows of ``numbers_of``.
+        version: That of crossgraft which ended it.
     """
 
     key: str
@@ -50,10 +52,21 @@ class DoneJob:
     run: str
     seconds: float
     numbers: Sequence[Mapping[str, Any]]
+    version: str
 
-    def first(self, metric: str | None) -> Mapping[str, Any] | None:
-        """The first number that is called ``metric``; the first of all when None."""
-        return next((row for row in self.numbers if metric in (None, row["metric"]) and row["value"] is not None), None)
+    def compared(self, study: Study) -> list[Mapping[str, Any]]:
+        """The numbers that ``study`` may mean, of which the first is compared; all of them where it names none."""
+        return [
+            row
+            for row in self.numbers
+            if study.metric in (None, row["metric"])
+            and row["value"] is not None
+            and all(str(row.get(name)) == word for name, word in study.about.items())
+        ]
+
+    def first(self, study: Study) -> Mapping[str, Any] | None:
+        """The number that is compared."""
+        return next(iter(self.compared(study)), None)
 
 
 def read_done(folder: Path, study: Study) -> list[DoneJob]:
@@ -69,7 +82,8 @@ def read_done(folder: Path, study: Study) -> list[DoneJob]:
             try:
                 content = json.loads(file.read_text(encoding="utf-8"))
                 run = f"{JOBS}/{job.key}/{content['run']}"
-                done.append(DoneJob(job.key, cell, run, float(content["seconds"]), content["numbers"]))
+                numbers, version = list(map(dict, content["numbers"])), str(content["version"])
+                done.append(DoneJob(job.key, cell, run, float(content["seconds"]), numbers, version))
             except (ValueError, KeyError, TypeError) as error:
                 raise DataError(f"{file} is damaged. Remove the folder of this job; the same command does it again.") from error
     return done
@@ -102,11 +116,13 @@ def summarise(study: Study, folder: Path, done: Sequence[DoneJob]) -> StudyRecor
         for cell, job in zip(study.cells, study.jobs, strict=True)
         if (folder / JOBS / job.key / FAILED).exists() and not (folder / JOBS / job.key / DONE).exists()
     ]
-    metric = study.metric or next((str(row["metric"]) for job in done if (row := job.first(None)) is not None), None)
+    metric = study.metric or next((str(row["metric"]) for job in done if (row := job.first(study)) is not None), None)
     facts = None if metric is None else METRICS.get(metric)
+    limits = (-math.inf, math.inf) if facts is None else facts.limits
     if study.larger_is_better is None and facts is not None:
         study = replace(study, larger_is_better=facts.higher_is_better)
-    cells = _cells(study, done, failures, metric, (-math.inf, math.inf) if facts is None else facts.limits)
+    study = replace(study, metric=metric)
+    cells = _cells(study, done, failures, limits)
     test, reason = _ranks(study, cells)
     num_open = len(study.jobs) - len(done) - len(failures)
     return StudyRecord(
@@ -118,15 +134,15 @@ def summarise(study: Study, folder: Path, done: Sequence[DoneJob]) -> StudyRecor
         num_failed=len(failures),
         seconds=sum(job.seconds for job in done),
         metric=metric,
-        larger_is_better=study.larger_is_better is not False,
+        larger_is_better=study.larger_is_better,
         compare=study.compare,
         over=study.over,
         cells=cells,
-        differences=_differences(study, done, metric),
+        differences=_differences(study, done, limits),
         friedman=test,
         no_friedman_reason=reason,
         failures=failures,
-        checks=_checks(num_open, len(failures)),
+        checks=_checks(num_open, len(failures)) + _checks_of_numbers(study, done),
         references=[_DEMSAR] if test is not None else [],
     )
 
@@ -142,23 +158,48 @@ def _checks(num_open: int, num_failed: int) -> list[CheckRecord]:
     return checks
 
 
-def _without_seed(cell: Cell) -> tuple[tuple[str, str], ...]:
-    return tuple((factor, level) for factor, level in cell.items() if factor != SEED)
+def _checks_of_numbers(study: Study, done: Sequence[DoneJob]) -> list[CheckRecord]:
+    """Whether what is compared is one number of each job, of one version."""
+    checks: list[CheckRecord] = []
+    alike = [rows for job in done if (rows := job.compared(study))]
+    asked = ", ".join([str(study.metric), *(f"{name} {word}" for name, word in study.about.items())])
+    if done and not any(job.numbers for job in done):
+        text = f"What crossgraft {study.command} finds has no numbers. Its pages stand in the folders of the jobs."
+        checks.append(CheckRecord(title="Nothing to compare", severity="warning", text=text))
+    elif done and not alike:
+        names = ", ".join(dict.fromkeys(str(row["metric"]) for row in done[0].numbers)) or "none"
+        text = f"No job has the number {asked}; there are: {names}. Correct the key `metric`: no job is done again for it."
+        checks.append(CheckRecord(title="Nothing to compare", severity="warning", text=text))
+    elif (most := max(map(len, alike), default=0)) > 1:
+        first = {name: word for name, word in alike[0][0].items() if isinstance(word, str) and "reason" not in name}
+        words = ", ".join(f"{name} {word}" for name, word in first.items() if name != "metric") or "it says no more"
+        text = (
+            f"A job has up to {most} numbers {asked}. Compared is the first, in the first job: {words}. "
+            f"Name another by its columns in results.csv, such as `metric: {{metric: {study.metric}, …}}`."
+        )
+        checks.append(CheckRecord(title="Several numbers of one name", severity="warning", text=text))
+    if len(versions := sorted({job.version for job in done})) > 1:
+        text = f"Jobs were done by crossgraft {' and '.join(versions)}, which need not give the same numbers."
+        checks.append(CheckRecord(title="Several versions", severity="warning", text=text))
+    return checks
+
+
+def _without(factor: str, cell: Cell) -> tuple[tuple[str, str], ...]:
+    return tuple((name, level) for name, level in cell.items() if name != factor)
 
 
 def _cells(
-    study: Study, done: Sequence[DoneJob], failures: Sequence[FailureRecord], metric: str | None, limits: tuple[float, float]
+    study: Study, done: Sequence[DoneJob], failures: Sequence[FailureRecord], limits: tuple[float, float]
 ) -> list[CellRecord]:
     rows: list[CellRecord] = []
-    for levels in dict.fromkeys(_without_seed(cell) for cell in study.cells):
-        jobs = [job for job in done if _without_seed(job.cell) == levels]
-        numbers = [row for job in jobs if (row := job.first(metric)) is not None]
+    by_cell: dict[tuple[tuple[str, str], ...], list[DoneJob]] = {_without(SEED, cell): [] for cell in study.cells}
+    for job in done:
+        by_cell[_without(SEED, job.cell)].append(job)
+    num_failed = Counter(_without(SEED, failure.levels) for failure in failures)
+    for levels, jobs in by_cell.items():
+        numbers = [row for job in jobs if (row := job.first(study)) is not None]
         values = [float(row["value"]) for row in numbers]
-        common: dict[str, Any] = {
-            "levels": dict(levels),
-            "num_done": len(jobs),
-            "num_failed": sum(_without_seed(failure.levels) == levels for failure in failures),
-        }
+        common: dict[str, Any] = {"levels": dict(levels), "num_done": len(jobs), "num_failed": num_failed[levels]}
         if len(values) == 1:
             low, high = numbers[0]["low"], numbers[0]["high"]
             reason = None if low is not None else "one job, whose result has none"
@@ -177,36 +218,40 @@ def _cells(
     return rows
 
 
-def _differences(study: Study, done: Sequence[DoneJob], metric: str | None) -> list[LevelDifference]:
-    """Every level of the compared factor minus the first one: paired, averaged over seeds and then over targets."""
+def _differences(study: Study, done: Sequence[DoneJob], limits: tuple[float, float]) -> list[LevelDifference]:
+    """Every level of the compared factor minus the first one: paired in all else, averaged in each target, then over targets."""
     if study.compare is None:
         return []
     reference, *others = study.factors[study.compare]
     values: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for job in done:
-        if (row := job.first(metric)) is not None and study.compare in job.cell:
-            rest = tuple((factor, level) for factor, level in job.cell.items() if factor != study.compare)
-            values.setdefault(job.cell[study.compare], {})[rest] = float(row["value"])
-    return [_difference(level, reference, values, by_seed=_has_one_target(study)) for level in others]
+        if (row := job.first(study)) is not None and study.compare in job.cell:
+            values.setdefault(job.cell[study.compare], {})[_without(study.compare, job.cell)] = float(row["value"])
+    reach = limits[1] - limits[0]
+    return [_difference(level, reference, values, _unit(study), (-reach, reach)) for level in others]
 
 
-def _has_one_target(study: Study) -> bool:
-    """Whether jobs of one level differ in their seeds alone."""
-    return all(len(levels) < 2 for factor, levels in study.factors.items() if factor not in (study.compare, SEED))
+def _unit(study: Study) -> str | None:
+    """The factor whose levels are independent of each other: the targets, or where there is one alone, the seeds."""
+    others = [factor for factor, levels in study.factors.items() if len(levels) > 1 and factor not in (study.compare, SEED)]
+    return study.over if others else SEED
 
 
 def _difference(
-    level: str, reference: str, values: Mapping[str, Mapping[tuple[tuple[str, str], ...], float]], *, by_seed: bool
+    level: str,
+    reference: str,
+    values: Mapping[str, Mapping[tuple[tuple[str, str], ...], float]],
+    unit: str | None,
+    limits: tuple[float, float],
 ) -> LevelDifference:
     one, other = values.get(level, {}), values.get(reference, {})
-    pairs = [rest for rest in one if rest in other]
-    by_target: dict[tuple[tuple[str, str], ...], list[float]] = {}
-    for rest in pairs:
-        target = rest if by_seed else _without_seed(dict(rest))
-        by_target.setdefault(target, []).append(one[rest] - other[rest])
+    by_target: dict[str | None, list[float]] = {}
+    for rest in one:
+        if rest in other:
+            by_target.setdefault(dict(rest).get(unit or ""), []).append(one[rest] - other[rest])
     if not by_target:
-        return LevelDifference(level=level, reference=reference, value=None, num_pairs=0, reason="no job of both is done")
-    mean = mean_interval(np.array([fmean(each) for each in by_target.values()]))
+        return LevelDifference(level=level, reference=reference, value=None, num_pairs=0, reason="no job of both has this number")
+    mean = mean_interval(np.array([fmean(each) for each in by_target.values()]), limits=limits)
     return LevelDifference(
         level=level,
         reference=reference,
@@ -223,17 +268,21 @@ def _ranks(study: Study, cells: Sequence[CellRecord]) -> tuple[FriedmanRecord | 
     if study.compare is None or study.over is None:
         return None, None
     methods = list(study.factors[study.compare])
-    by_target: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
+    by_rest: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
     for cell in cells:
-        rest = tuple((factor, level) for factor, level in cell.levels.items() if factor != study.compare)
         if cell.value is not None and study.compare in cell.levels:
-            by_target.setdefault(rest, {})[cell.levels[study.compare]] = cell.value
-    whole = [row for row in by_target.values() if len(row) == len(methods)]
-    if len(methods) < 3 or len(whole) < LEAST_TARGETS:
+            by_rest.setdefault(_without(study.compare, cell.levels), {})[cell.levels[study.compare]] = cell.value
+    by_target: dict[str | None, list[list[float]]] = {}
+    for rest, row in by_rest.items():
+        if len(row) == len(methods):
+            by_target.setdefault(dict(rest).get(study.over), []).append([row[method] for method in methods])
+    if len(methods) < 3 or len(by_target) < LEAST_TARGETS:
         return None, f"Ranks need three levels of {study.compare} and {LEAST_TARGETS} targets that all of them are done on."
-    sign = -1.0 if study.larger_is_better is False else 1.0
+    if study.larger_is_better is None:
+        return None, "Ranks need to know whether larger or smaller is better: the key `better` says so."
+    sign = 1.0 if study.larger_is_better else -1.0
     try:
-        test = friedman(np.array([[sign * row[method] for method in methods] for row in whole]))
+        test = friedman(sign * np.array([np.mean(rows, axis=0) for rows in by_target.values()]))
     except DataError as error:
         return None, str(error)
     record = FriedmanRecord(
@@ -243,6 +292,6 @@ def _ranks(study: Study, cells: Sequence[CellRecord]) -> tuple[FriedmanRecord | 
         p_value=test.p_value,
         critical_difference=test.critical_difference,
         cliques=test.cliques,
-        num_targets=len(whole),
+        num_targets=len(by_target),
     )
     return record, None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import shlex
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from crossgraft.bench.engine import EngineRequest
 from crossgraft.bench.folder import begin, probe
-from crossgraft.bench.job import JOBS, StudyJob
+from crossgraft.bench.job import JOBS, StudyJob, prepared
 from crossgraft.bench.lease import Limits
 from crossgraft.bench.options import StudyOptions
 from crossgraft.bench.record import FailureRecord, StudyStateRecord
@@ -72,14 +73,14 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
     if options.plan or options.status:
         state = _state(parsed, out, options, with_plan=options.plan)
         return StudyResult(state=state, script=_script(study, out) if options.plan else None)
-    command_line = run.said_again({}, out=out)
+    command_line, rules, engine = run.said_again({}, out=out), _rules(options), _engine(options, parsed, out)
     begin(out, parsed, overwrite=options.overwrite)
     probe(out)
     if options.retry_failed and (num := forget_failures(out, [job.key for job in parsed.jobs])):
         run.reporter.say(f"{num} jobs that failed are begun once more.")
     try:
-        with _executor(options, parsed, out) as executor:
-            work_off(out, parsed.jobs, executor, _rules(options), run.reporter)
+        with engine as executor:
+            work_off(out.absolute(), parsed.jobs, executor, rules, run.reporter)
     except StoppedError as error:
         run.reporter.warn(str(error))
     return _published(parsed, out, command_line, run.reporter)
@@ -114,8 +115,9 @@ def _lock(out: Path) -> Generator[None]:
 
 def _rules(options: StudyOptions) -> Rules:
     minutes, memory, waiting = options.job_minutes, options.job_memory, options.wait_minutes
-    for name, value in {"job_minutes": minutes, "job_memory": memory, "lease_seconds": options.lease_seconds}.items():
-        if value is not None and value <= 0:
+    above_zero = {"job_minutes": minutes, "job_memory": memory, "lease_seconds": options.lease_seconds, "wait_minutes": waiting}
+    for name, value in above_zero.items():
+        if value is not None and not 0 < value < math.inf:
             raise UsageError(f"{name} must be above 0, not {value:g}.")
     return Rules(
         lease_seconds=options.lease_seconds,
@@ -127,17 +129,13 @@ def _rules(options: StudyOptions) -> Rules:
     )
 
 
-@contextmanager
-def _executor(options: StudyOptions, study: Study, out: Path) -> Generator[Executor]:
+def _engine(options: StudyOptions, study: Study, out: Path) -> AbstractContextManager[Executor]:
     if options.executor is not None:
-        yield options.executor
-        return
+        return nullcontext(options.executor)
     from crossgraft.bench.engines import ENGINES
 
-    engine = ENGINES.get(options.engine)
     request = EngineRequest(options.workers, study.jobs[0].num_threads, out.absolute(), options.address, _parameters(options))
-    with engine.open(request) as executor:
-        yield executor
+    return ENGINES.get(options.engine).open(request)
 
 
 def _parameters(options: StudyOptions) -> dict[str, str]:
@@ -184,11 +182,11 @@ def _seconds_per_job(study: Study, out: Path, done: Sequence[StudyJob]) -> float
 
 def _planned(job: StudyJob) -> float | None:
     """What the plan of one job says, where its verb makes plans."""
-    module, _, name = job.verb.partition(":")
-    function = getattr(importlib.import_module(module), name)
+    planned = prepared(job)
+    function: Any = planned.func
     if "plan" not in function.options.__dataclass_fields__:
         return None
-    result = function(*job.inputs, **job.keywords, plan=True, reporter=Reporter(quiet=True))
+    result = planned(plan=True, reporter=Reporter(quiet=True))
     return getattr(result.shown, "expected_seconds", None)
 
 

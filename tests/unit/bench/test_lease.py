@@ -64,7 +64,7 @@ def test_what_left_in_order_or_is_gone_is_taken_over_at_once_with_its_run(tmp_pa
 
 
 def test_a_process_that_wakes_up_when_another_has_taken_over_changes_nothing(tmp_path):
-    late = taken(tmp_path)
+    late = taken(tmp_path, seconds=0.3)
     os.utime(late.file, (1, 1))  # no sign of life for a long time
     second = taken(tmp_path, seconds=0.3)
     assert second is not None and not late.is_held
@@ -112,3 +112,52 @@ def test_limits_end_the_process_with_a_reason(tmp_path, monkeypatch):
             assert ended.wait(10)
         assert reason in json.loads((tmp_path / folder / "failed.json").read_text())["reason"]
         assert state_of(tmp_path / folder, seconds=60) == "failed"
+
+
+def test_who_looks_more_often_than_a_process_shows_signs_of_life_takes_nothing_from_it(tmp_path):
+    lease = taken(tmp_path, seconds=60)
+    os.utime(lease.file, (time.time() - 30, time.time() - 30))
+    assert state_of(tmp_path, seconds=0.1) == "running" and taken(tmp_path, seconds=0.1) is None
+
+
+@pytest.mark.parametrize("ended", ["done.json", "failed.json"])
+def test_what_ended_between_two_looks_is_not_begun_again(tmp_path, gone, ended):
+    of_process(tmp_path, 1, gone)
+    (tmp_path / "1").mkdir()
+    (tmp_path / ended).write_text("{}")
+    assert taken(tmp_path) is None and (tmp_path / "1").is_dir()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "[1]", "{}", '{"process": 3, "driver": null}', '{"process": "x", "driver": null}', "\0"]
+)
+def test_a_lease_that_was_never_written_whole_is_given_up_when_it_is_old(tmp_path, content):
+    (tmp_path / "lease-1").write_text(content)
+    assert state_of(tmp_path, seconds=60) == "running" and num_deaths(tmp_path) == 0 and taken(tmp_path) is None
+    os.utime(tmp_path / "lease-1", (1, 1))
+    assert state_of(tmp_path, seconds=60) == "stopped" and taken(tmp_path, seconds=0.1).number == 2
+
+
+def test_signs_of_life_go_on_after_a_file_server_was_away(tmp_path, monkeypatch):
+    lease, looks = taken(tmp_path, seconds=0.06), []
+
+    def away(folder):
+        looks.append(folder)
+        raise PermissionError(13, "away")
+
+    monkeypatch.setattr(leases, "_leases", away)
+    with lease.kept(Limits(), may_exit=True):
+        deadline = time.monotonic() + 10
+        while len(looks) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert len(looks) >= 3
+
+
+def test_a_process_that_ends_as_it_lost_its_lease_is_no_death_of_the_job(tmp_path, monkeypatch):
+    ended = threading.Event()
+    monkeypatch.setattr(leases.os, "_exit", lambda code: ended.set())
+    late = taken(tmp_path, seconds=0.3)
+    (tmp_path / "lease-2").write_text("{}")
+    with late.kept(Limits(), may_exit=True):
+        assert ended.wait(10)
+    assert (tmp_path / "lease-1.released").exists()

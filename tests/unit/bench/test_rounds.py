@@ -1,16 +1,25 @@
 """Every job once, whatever the engine says; the table is that of the folders."""
 
+import io
+import multiprocessing
+import os
+import threading
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from crossgraft import run_study
+from crossgraft.bench import rounds
+from crossgraft.bench.engines import local
 from crossgraft.bench.job import do_job
-from crossgraft.bench.lease import Limits
+from crossgraft.bench.lease import Limits, claim
 from crossgraft.bench.study import read_study
 from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError, UsageError
+from crossgraft.progress import Reporter
 from support.toy_jobs import registered
 
 STUDY = {
@@ -156,3 +165,113 @@ def test_a_file_system_without_links_is_found_before_any_work(tmp_path, monkeypa
     with pytest.raises(StorageError, match=r"cannot make links \(Operation not supported\)"):
         of(tmp_path)
     assert not (tmp_path / "jobs").exists()
+
+
+class Elsewhere(Here):
+    """A worker whose current folder is another one."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        here = Path.cwd()
+        os.chdir("/")
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            os.chdir(here)
+
+
+def test_paths_mean_the_same_where_workers_are_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert of("out", executor=Elsewhere()).exit_code == 0
+    assert len(list((tmp_path / "out" / "jobs").iterdir())) == 30
+
+
+def test_a_job_that_others_are_at_work_on_is_waited_for_however_often_it_is_busy(tmp_path, monkeypatch):
+    monkeypatch.setattr(rounds, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(rounds, "state_of", lambda *_, **__: "stopped")  # by a clock that goes wrong
+    of(tmp_path, executor=Here(lost=range(1, 1000)))  # makes the folder
+    lease = claim(tmp_path / "jobs" / read_study(STUDY).jobs[3].key, driver=None, seconds=60)
+    numbers = {"seconds": 1.0, "version": "1", "numbers": []}
+    threading.Timer(0.5, lease.finish, [numbers]).start()
+    result = of(tmp_path)
+    assert (result.record.num_done, result.exit_code) == (30, 0)
+
+
+class Silent(Here):
+    """Never gives anything back."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        super().submit(fn, *args, **kwargs)
+        return Future()
+
+
+def test_what_is_done_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(rounds, "LOOK_SECONDS", 0.02)
+    assert of(tmp_path, executor=Silent()).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["job_minutes", "job_memory", "lease_seconds", "wait_minutes"])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_limits_are_above_zero(tmp_path, name, value):
+    with pytest.raises(UsageError, match=f"{name} must be"):
+        of(tmp_path / "out", **{name: value})
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_engine_that_is_not_known_is_refused_before_anything_is_written(tmp_path):
+    for wrong in ({"engine": "slurmm"}, {"engine_option": "partition"}):
+        with pytest.raises(UsageError):
+            run_study(STUDY, out=tmp_path / "out", **wrong)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_worker_that_cannot_be_started_is_said(monkeypatch):
+    class Process:
+        def __init__(self, **_):
+            self.exitcode = None
+
+        def start(self):
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    context = SimpleNamespace(Process=Process, Pipe=multiprocessing.Pipe)
+    monkeypatch.setattr(local.multiprocessing, "get_context", lambda _: context)
+    pool = local.Processes(1)
+    with pytest.raises(BrokenProcessPool, match="Resource temporarily unavailable"):
+        pool.submit(len, "a").result(timeout=10)
+    pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", "3", '{"cells": []}', '{"cells": {"a": {}}}', '{"cells": {"a": {"job": "a"}}}']
+)
+def test_a_study_file_that_is_damaged_can_be_removed_as_it_is_said(tmp_path, content):
+    of(tmp_path, {**STUDY, "seeds": 1}, Here(lost=range(3, 1000)))
+    (tmp_path / "study.json").write_text(content)
+    with pytest.raises(RunDirectoryError, match=r"study\.json is damaged\. Remove it"):
+        of(tmp_path, {**STUDY, "seeds": 1})
+    (tmp_path / "study.json").unlink()
+    (tmp_path / "run.json").unlink()
+    counting = Here()
+    assert of(tmp_path, {**STUDY, "seeds": 1}, counting).exit_code == 0 and counting.calls == 13
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("There is no file /home/alice/skin/1.png.", "There is no file …/1.png."),
+        ("'/srv/alice/skin' and C:\\Users\\alice\\skin are no folders", "'…/skin' and …/skin are no folders"),
+        ("12/24 of train/val at https://example.org/a/b", "12/24 of train/val at https://example.org/a/b"),
+    ],
+)
+def test_a_reason_names_no_folders_of_people(tmp_path, error, reason):
+    study = {"command": "toil", "fixed": {"data": "a", "error": error}}
+    result = of(tmp_path, study)
+    assert [failure.reason for failure in result.record.failures] == [reason]
+    assert "alice" not in "".join(file.read_text() for file in (tmp_path / "jobs").glob("*/failed.json"))
+
+
+def test_progress_counts_what_is_left(tmp_path):
+    of(tmp_path, {**STUDY, "seeds": 1})
+    first, second = io.StringIO(), io.StringIO()
+    of(tmp_path, reporter=Reporter(quiet=False, stream=first))
+    of(tmp_path, reporter=Reporter(quiet=False, stream=second))
+    assert "Jobs left of 30: " in first.getvalue() and "Jobs" not in second.getvalue()

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossgraft import run_study
 from crossgraft.bench.job import call, make_job
 from crossgraft.bench.study import read_study
 from crossgraft.errors import UnknownNameError, UntrustedCodeError, UsageError
@@ -65,6 +66,19 @@ def test_cells_are_excluded_and_included_once(tmp_path):
         ("[resnet18, vit_tiny_patch16_224]", "resnet18", 6, "a list, or a mapping"),
         ("[resnet18, vit_tiny_patch16_224]", "[/a/net.pt, /b/net.pt]", 6, "called alike. Name them"),
         ("  plain:", "  plain: 3", 8, "must be a mapping"),
+        ("seeds: 2", "exclude: 3", 10, "a list of mappings"),
+        ("seeds: 2", "include: {seed: 1}", 10, "a list of mappings"),
+        ("seeds: 2", "compare: [model]", 10, "Unknown factor"),
+        ("seeds: 2", "metric: [auc]", 10, "the name of a number"),
+        ("seeds: 2", "metric: 3", 10, "the name of a number"),
+        ("seeds: 2", "title: [a]", 10, "is a text"),
+        ("seeds: 2", "seeds: [1, 1]", 10, "A seed is there twice"),
+        ("seeds: 2", "smoke: {seed: 1}", 10, "Unknown key: seed. Did you mean seeds"),
+        ("seeds: 2", "smoke: []", 10, "must be a mapping"),
+        ("[resnet18, vit_tiny_patch16_224]", "{}", 6, "a list, or a mapping"),
+        ("[resnet18, vit_tiny_patch16_224]", "[resnet18]\n  seed: [1]", 11, "`grid` has the levels of seed already"),
+        ("[resnet18, vit_tiny_patch16_224]", "[resnet18]\n  settings: [1]", 8, "`grid` has the levels of settings already"),
+        ("epochs: 3", "batch-size: 3\n  batch_size: 4", 2, "has a name twice"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path, old, new, line, message):
@@ -81,6 +95,9 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path, old, new, line, message):
         ("- a\n", "must hold a mapping"),
         ("command: [tune\n", "is not a YAML file"),
         ("grid: {model: [a]}\n", "needs `command`"),
+        ("command: tune\ngrid: []\n", "must be a mapping"),
+        ("command: tune\nseeds: 1000000000000\n", "100,001 combinations; at most 100,000"),
+        (f"command: tune\ngrid: {{epochs: {list(range(1, 999))}, batch_size: {list(range(1, 999))}}}\n", "combinations; at most"),
         ("command: tune\nfixed: {data: digits, model: a}\nexclude: [{seed: 0}]\nseeds: 1\n", "has no job"),
     ],
 )
@@ -131,6 +148,37 @@ def test_a_function_that_a_file_names_does_not_run(tmp_path, monkeypatch):
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_plan_runs_no_function_that_a_file_names(tmp_path, monkeypatch):
+    (tmp_path / "hostile_plan.py").write_text("from pathlib import Path\nPath('ran').touch()\ndef net(): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UntrustedCodeError):
+        run_study({"command": "tune", "fixed": {"data": "digits", "model": "hostile_plan:net"}}, out=tmp_path / "out", plan=True)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "values", "message"),
+    [
+        ("audit", {"model": ["os:getcwd"], "data": "digits"}, "model is a text, not"),
+        ("tune", {"data": 3, "model": "a"}, "data is a text, not 3"),
+        ("tune", {"data": ["a", "b"], "model": "a"}, "data is a text, not"),
+        ("distil", {"runs": ["a", 3], "data": "a", "model": "a"}, "runs is a text, or a list of them, not 3"),
+        ("distil", {"runs": "os:getcwd", "data": "a", "model": "a"}, "names the function os:getcwd"),
+        ("audit", {"model": "runs/a"}, "crossgraft audit needs data: "),
+        ("bench", {"study": "study.yaml"}, "cannot consist of studies"),
+    ],
+)
+def test_inputs_are_texts_and_what_is_needed_is_said(command, values, message):
+    with pytest.raises(UsageError, match=message):
+        make_job(command, values)
+
+
+def test_inputs_that_repeat_are_a_list():
+    one, two = (make_job("distil", {"runs": runs, "data": "a", "model": "b"}) for runs in ("a", ["a", "b"]))
+    assert [list(map(str, job.inputs[0])) for job in (one, two)] == [["a"], ["a", "b"]] and one.key != two.key
+
+
 def test_a_hyphen_is_an_underscore(tmp_path):
     assert read_study(written(tmp_path, GRID.replace("epochs: 3", "batch-size: 4"))).jobs[0].keywords["batch_size"] == 4
 
@@ -140,3 +188,15 @@ def test_unknown_engines_and_factors_name_the_nearest():
 
     with pytest.raises(UnknownNameError, match="Did you mean slurm"):
         ENGINES.get("slurmm")
+
+
+def test_a_hyphen_is_an_underscore_everywhere(tmp_path):
+    text = GRID.replace("{weight_decay: 0.3}", "{weight-decay: 0.3}").replace("model: [", "batch-size: [3, 4]\n  model: [")
+    study = read_study(written(tmp_path, text + "compare: batch-size\nexclude: [{batch-size: 3}]\n"))
+    assert (study.compare, len(study.jobs)) == ("batch_size", 8)
+
+
+def test_what_is_wrong_in_smoke_is_said_with_its_line(tmp_path):
+    small = "smoke:\n  seeds: 1\n  fixed:\n    data: digits\n    epoch: 1\n"
+    with pytest.raises(UsageError, match=r"study\.yaml, line 15: Unknown option: epoch"):
+        read_study(written(tmp_path, GRID + small), smoke=True)

@@ -76,22 +76,31 @@ class _Worker:
                 self._start()
                 self._line.send_bytes(content)
                 result, error = pickle.loads(self._line.recv_bytes())
-            except (EOFError, OSError):
+            except (EOFError, OSError) as error:
+                if self._process is None:
+                    future.set_exception(BrokenProcessPool(f"no worker process could be started: {error}"))
+                    continue
                 self._process.join()
                 died = BrokenProcessPool(f"a worker process ended with exit code {self._process.exitcode}")
                 self._process = None
                 future.set_exception(died)
                 continue
+            except Exception as error:  # an answer of somebody's library that cannot be read
+                future.set_exception(error)
+                continue
             future.set_result(result) if error is None else future.set_exception(error)
 
     def _start(self) -> None:
-        if self._process is not None or self._is_ending:
+        if self._process is not None:
             return
+        if self._is_ending:
+            raise OSError("the engine ends")
         context = multiprocessing.get_context("spawn")  # forking after torch has started threads can hang
         self._line, other_end = context.Pipe()
-        self._process = context.Process(target=_work, args=(other_end,), daemon=False, name="crossgraft bench")
+        process = context.Process(target=_work, args=(other_end,), daemon=False, name="crossgraft bench")
         with _STARTING, nothing_imported_unasked():
-            self._process.start()
+            process.start()
+        self._process = process
         other_end.close()
 
     def end(self, *, at_once: bool) -> None:

@@ -33,12 +33,12 @@ def open_slurm(request: EngineRequest) -> Generator[Executor]:
         raise MissingError("--engine slurm needs the commands of SLURM (sbatch, squeue), and this machine has none.")
     executor = submitit.SlurmExecutor(folder=request.folder / "slurm", max_num_timeout=1_000_000)
     parameters: dict[str, Any] = {"time": _MINUTES, "job_name": "crossgraft", **request.parameters}
-    extra = {"requeue": True, **parameters.pop("additional_parameters", {})}
     if request.num_workers is not None:
         parameters["array_parallelism"] = request.num_workers
     try:
+        extra = {"requeue": True, **parameters.pop("additional_parameters", {})}
         executor.update_parameters(cpus_per_task=request.num_threads, additional_parameters=extra, **parameters)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise UsageError(f"--engine-option: {' '.join(str(error).split())}") from error
     arrays = Arrays(executor)
     try:
@@ -100,7 +100,7 @@ class Arrays(Executor):
         queued = _queued()
         for future, task in list(self._tasks.items()):
             if task.paths.result_pickle.exists():
-                outcome, result = task._get_outcome_and_result()
+                outcome, result = _outcome(task)
                 if outcome == "success":
                     future.set_result(result)
                 else:
@@ -112,6 +112,13 @@ class Arrays(Executor):
             else:
                 continue
             del self._tasks[future]
+
+
+def _outcome(task: Any) -> tuple[str, Any]:
+    try:
+        return task._get_outcome_and_result()
+    except Exception as error:  # what cannot be read must not end the thread that all futures wait for
+        return "error", f"the answer of task {task.job_id} cannot be read: {error}"
 
 
 def _queued() -> set[str] | None:
