@@ -195,7 +195,7 @@ def do_jobs(
     folder: Path, jobs: Sequence[StudyJob], *, place: str, driver: str | None, seconds: float, limits: Limits
 ) -> list[Ended]:
     """Do several jobs one after the other in this process, in ``place``, where their paths begin; see ``do_job``."""
-    if str(Path.cwd()) != place:
+    if str(Path.cwd()) != place and Path(place).is_dir():  # another machine may not have it, and need none where paths are whole
         os.chdir(place)
     return [do_job(folder, job, driver=driver, seconds=seconds, limits=limits) for job in jobs]
 

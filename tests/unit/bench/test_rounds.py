@@ -15,7 +15,7 @@ import pytest
 from crossgraft import run_study
 from crossgraft.bench import rounds
 from crossgraft.bench.engines import local
-from crossgraft.bench.job import do_job
+from crossgraft.bench.job import do_job, do_jobs
 from crossgraft.bench.lease import Limits, claim
 from crossgraft.bench.study import read_study
 from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError, UsageError
@@ -183,6 +183,12 @@ def test_paths_mean_the_same_where_workers_are_elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert of("out", executor=Elsewhere()).exit_code == 0
     assert len(list((tmp_path / "out" / "jobs").iterdir())) == 30
+
+
+def test_a_machine_without_the_folder_of_the_driver_does_jobs_too(tmp_path):
+    here, job = Path.cwd(), read_study(STUDY).jobs[0]
+    told = {"place": str(tmp_path / "away"), "driver": None, "seconds": 60, "limits": Limits()}
+    assert do_jobs(tmp_path, [job], **told) == ["done"] and Path.cwd() == here
 
 
 def test_a_job_that_others_are_at_work_on_is_waited_for_however_often_it_is_busy(tmp_path, monkeypatch):
