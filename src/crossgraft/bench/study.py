@@ -238,7 +238,8 @@ def _rows(content: Mapping[str, Any], factors: Mapping[str, object]) -> dict[str
     rows = _mapping(content, "rows")
     for column, values in rows.items():
         if column in factors:
-            raise InPlaceError(UsageError(f"{column} is a factor of the jobs already, so it is no column of their results."), "rows")
+            error = UsageError(f"{column} is a factor of the jobs already, so it is no column of their results.")
+            raise InPlaceError(error, "rows", column)
         if len(rows) > 1 or not isinstance(values, list) or not values:
             error = UsageError("`rows` is one column of the results and its values in order, such as `head: [ncc, copa]`.")
             raise InPlaceError(error, "rows", column)
@@ -294,11 +295,7 @@ def _patterns(content: Mapping[str, Any], key: str, levels: Mapping[str, Mapping
 
 
 def _blamed(
-    error: CrossgraftError,
-    fixed: Mapping[str, Any],
-    cell: Cell,
-    levels: Mapping[str, Mapping[str, Any]],
-    own: Mapping[str, Any],
+    error: CrossgraftError, fixed: Mapping[str, Any], cell: Cell, levels: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
 ) -> InPlaceError:
     """The place of what is wrong: the first option that the message names, else the command."""
     text = str(error).replace("-", "_")
