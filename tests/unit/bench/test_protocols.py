@@ -93,8 +93,7 @@ def test_heads_and_samplers_are_known(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "trainings"),
-    [("itm-table-3-ground-truth", 6), ("thesis-table-6.4-sources", 60), ("sim-table-3", 1)],
+    ("name", "trainings"), [("itm-table-3-ground-truth", 6), ("thesis-table-6.4-sources", 60), ("sim-table-3", 1)]
 )
 def test_nothing_contradicts_itself_in_the_settings_of_the_paper(name, trainings, monkeypatch):
     monkeypatch.chdir(STUDIES.parent)

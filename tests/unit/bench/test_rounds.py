@@ -155,6 +155,14 @@ def test_status_and_plan_do_nothing(tmp_path):
     assert "30 jobs (15 done, 15 missing)" in of(out, status=True).summary()
 
 
+def test_the_command_for_other_machines_does_the_same_study(tmp_path):
+    study = tmp_path / "study.yaml"
+    study.write_text("command: toil\ngrid: {data: [a, bb]}\nsmoke: {seeds: 1}\n")
+    script = run_study(study, out=tmp_path / "out", plan=True, smoke=True, allow_code=["my nets.py"]).script
+    assert f"crossgraft bench {study} --out {tmp_path / 'out'} --smoke --code 'my nets.py' --workers 1 --quiet" in script
+    assert "--smoke" not in run_study(study, out=tmp_path / "out", plan=True).script
+
+
 def test_a_worker_of_another_version_is_refused(tmp_path):
     job = read_study(STUDY).jobs[0]
     from dataclasses import replace
