@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import yaml
 
@@ -18,8 +18,8 @@ from crossgraft.running.command_line import display_value
 from crossgraft.types import AllowedCode
 
 KEYS = (
-    *("command", "title", "fixed", "grid", "settings", "seeds", "exclude", "include", "threads", "compare", "over", "metric"),
-    *("better", "smoke"),
+    *("command", "title", "fixed", "grid", "settings", "seeds", "exclude", "include", "threads", "rows", "compare", "over"),
+    *("metric", "better", "smoke"),
 )
 SETTINGS, SEED = "settings", "seed"
 MOST_JOBS = 100_000
@@ -39,6 +39,7 @@ class Study:
         factors: Factor → levels, in order: those of the grid, ``settings``, ``seed``.
         cells: The levels of each job.
         jobs: As many as cells.
+        rows: Column of the jobs' results → those of its values that are compared, where a job has several results.
         compare: The factor whose levels are compared.
         over: The factor of the targets that they are compared over.
         metric: The number of a job that is compared; None: the first one of its result.
@@ -53,6 +54,7 @@ class Study:
     factors: Mapping[str, Sequence[str]]
     cells: Sequence[Cell]
     jobs: Sequence[StudyJob]
+    rows: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     compare: str | None = None
     over: str | None = None
     metric: str | None = None
@@ -146,15 +148,18 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
     cells = list(_cells(content, levels))
     if not cells:
         raise UsageError(f"The study {name} has no job: what it excludes is all there is.")
+    included = list(_patterns(content, "include", levels))
     jobs: dict[str, tuple[StudyJob, Cell]] = {}
     for cell in cells:
-        values = dict(fixed)
+        values, own = dict(fixed), {}
         for factor, level in cell.items():
             values |= levels[factor][level]
+        for pattern in included:
+            own |= pattern.options if _matches(cell, pattern.cell) else {}
         try:
-            job = make_job(command, values, num_threads=num_threads, allow_code=allow_code)
+            job = make_job(command, values | own, num_threads=num_threads, allow_code=allow_code)
         except CrossgraftError as error:
-            raise _blamed(error, command, fixed, cell, levels) from error
+            raise _blamed(error, fixed, cell, levels, own) from error
         _, twin = jobs.setdefault(job.key, (job, cell))
         if twin is not cell:  # it would be counted twice
             differ = [factor for factor, level in cell.items() if level != twin.get(factor)]
@@ -163,6 +168,7 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
                 f"The cells {one} and {other} are the same job: nothing that decides its numbers differs. Leave one out."
             )
             raise InPlaceError(error, *((SETTINGS,) if SETTINGS in differ else ("grid", differ[0])))
+    rows = _rows(content, levels)
     factors = {factor: list(dict.fromkeys(cell[factor] for cell in cells if factor in cell)) for factor in levels}
     return Study(
         name=name,
@@ -171,13 +177,14 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
         factors=factors,
         cells=cells,
         jobs=[job for job, _ in jobs.values()],
+        rows=rows,
         content=content,
-        **_comparison(content, factors),
+        **_comparison(content, {**factors, **rows}, next(iter(rows), None)),
     )
 
 
-def _comparison(content: Mapping[str, Any], factors: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What is compared over what, by which number: as written, else the settings over the data."""
+def _comparison(content: Mapping[str, Any], factors: Mapping[str, Sequence[str]], rows: str | None) -> dict[str, Any]:
+    """What is compared over what, by which number: as written, else the rows of results, or the settings, over the data."""
     several = [factor for factor, levels in factors.items() if len(levels) > 1 and factor != SEED]
     chosen: dict[str, Any] = {}
     for key in ("compare", "over"):
@@ -188,7 +195,8 @@ def _comparison(content: Mapping[str, Any], factors: Mapping[str, Sequence[str]]
             raise InPlaceError(UnknownNameError("factor", str(factor), factors), key)
         chosen[key] = factor
     if chosen["compare"] is None:
-        chosen["compare"] = SETTINGS if SETTINGS in several else next((each for each in several if each != "data"), None)
+        settings = SETTINGS if SETTINGS in several else next((each for each in several if each != "data"), None)
+        chosen["compare"] = rows or settings
     if chosen["over"] is None:
         others = [factor for factor in several if factor != chosen["compare"]]
         chosen["over"] = "data" if "data" in others else next(iter(others), None)
@@ -252,16 +260,35 @@ def _named_levels(factor: str, values: Any) -> dict[str, dict[str, Any]]:
             raise InPlaceError(error, "grid", factor)
     else:
         raise InPlaceError(UsageError(f"The levels of {factor} are a list, or a mapping of names and values."), "grid", factor)
-    return {level: {factor: value} for level, value in named.items()}
+    return {level: _options(value) if isinstance(value, dict) else {factor: value} for level, value in named.items()}
+
+
+def _options(mapping: Mapping[Any, Any]) -> dict[str, Any]:
+    """Options as they are called in Python."""
+    return {str(name).replace("-", "_"): value for name, value in mapping.items()}
+
+
+def _rows(content: Mapping[str, Any], factors: Mapping[str, object]) -> dict[str, list[str]]:
+    """The column of results whose values are compared, and these values; nothing where a job has one result."""
+    rows = _mapping(content, "rows")
+    for column, values in rows.items():
+        if column in factors:
+            error = UsageError(f"{column} is a factor of the jobs already, so it is no column of their results.")
+            raise InPlaceError(error, "rows", column)
+        if len(rows) > 1 or not isinstance(values, list) or not values:
+            error = UsageError("`rows` is one column of the results and its values in order, such as `head: [ncc, copa]`.")
+            raise InPlaceError(error, "rows", column)
+        rows[column] = [str(display_value(value)) for value in cast("list[Any]", values)]
+    return rows
 
 
 def _cells(content: Mapping[str, Any], levels: Mapping[str, Mapping[str, Any]]) -> Iterator[Cell]:
     """Every combination that is not excluded, and then what is included; each once."""
     seen: set[tuple[tuple[str, str], ...]] = set()
-    excluded = list(_patterns(content, "exclude", levels))
+    excluded = [pattern.cell for pattern in _patterns(content, "exclude", levels)]
     product = (dict(zip(levels, each, strict=True)) for each in itertools.product(*levels.values()))
     kept = (cell for cell in product if not any(_matches(cell, pattern) for pattern in excluded))
-    included = (cell for pattern in _patterns(content, "include", levels) for cell in _completed(pattern, levels))
+    included = (cell for pattern in _patterns(content, "include", levels) for cell in _completed(pattern.cell, levels))
     for cell in itertools.chain(kept, included):
         if (items := tuple(sorted(cell.items()))) not in seen:
             seen.add(items)
@@ -278,36 +305,48 @@ def _completed(pattern: Cell, levels: Mapping[str, Mapping[str, Any]]) -> Iterat
     yield from (dict(zip(levels, each, strict=True)) for each in itertools.product(*open_levels))
 
 
-def _patterns(content: Mapping[str, Any], key: str, levels: Mapping[str, Mapping[str, Any]]) -> Iterator[Cell]:
+class _Pattern(NamedTuple):
+    """Cells, and what options they have beside those of their levels."""
+
+    cell: Cell
+    options: Mapping[str, Any]
+
+
+def _patterns(content: Mapping[str, Any], key: str, levels: Mapping[str, Mapping[str, Any]]) -> Iterator[_Pattern]:
     patterns = content.get(key) or []
-    for pattern in cast("list[Any]", patterns) if isinstance(patterns, list) else [None]:
-        if not isinstance(pattern, dict) or not pattern:
+    for written in cast("list[Any]", patterns) if isinstance(patterns, list) else [None]:
+        if not isinstance(written, dict) or not written:
             raise InPlaceError(
                 UsageError(f"`{key}` is a list of mappings of factors and levels, such as `- {{data: digits}}`."), key
             )
-        cell: dict[str, str] = {}
-        for factor, level in cast("dict[Any, Any]", pattern).items():
-            factor = factor if factor in levels else str(factor).replace("-", "_")
-            if factor not in levels:
-                raise InPlaceError(UnknownNameError("factor", factor, levels), key)
-            cell[factor] = str(display_value(level))
-            if cell[factor] not in levels[factor]:
-                raise InPlaceError(UnknownNameError(f"level of {factor}", cell[factor], levels[factor]), key)
-        yield cell
+        pattern = {
+            factor if factor in levels else str(factor).replace("-", "_"): level
+            for factor, level in cast("dict[Any, Any]", written).items()
+        }
+        others = [name for name in pattern if name not in levels]
+        if others and (key == "exclude" or len(others) == len(pattern)):
+            raise InPlaceError(UnknownNameError("factor", others[0], levels), key)
+        cell = {factor: str(display_value(level)) for factor, level in pattern.items() if factor in levels}
+        for factor, level in cell.items():
+            if level not in levels[factor]:
+                raise InPlaceError(UnknownNameError(f"level of {factor}", level, levels[factor]), key)
+        yield _Pattern(cell, {name: pattern[name] for name in others})
 
 
 def _blamed(
-    error: CrossgraftError, command: str, fixed: Mapping[str, Any], cell: Cell, levels: Mapping[str, Mapping[str, Any]]
+    error: CrossgraftError, fixed: Mapping[str, Any], cell: Cell, levels: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any]
 ) -> InPlaceError:
     """The place of what is wrong: the first option that the message names, else the command."""
     text = str(error).replace("-", "_")
+    if any(name in text for name in own):
+        return InPlaceError(error, "include")
     for name in fixed:
         if name in text:
             return InPlaceError(error, "fixed", name)
     for factor, level in cell.items():
         for name in levels[factor][level]:
             if name in text:
-                return InPlaceError(error, *((SETTINGS, level, name) if factor == SETTINGS else ("grid", factor)))
+                return InPlaceError(error, *((SETTINGS, level, name) if factor == SETTINGS else ("grid", factor, level, name)))
     return InPlaceError(error, "command")
 
 

@@ -122,17 +122,18 @@ def summarise(study: Study, folder: Path, done: Sequence[DoneJob]) -> StudyRecor
     if study.larger_is_better is None and facts is not None:
         study = replace(study, larger_is_better=facts.higher_is_better)
     study = replace(study, metric=metric)
+    num_open, seconds = len(study.jobs) - len(done) - len(failures), sum(job.seconds for job in done)
+    study, done = _by_rows(study, done)
     cells = _cells(study, done, failures, limits)
     test, reason = _ranks(study, cells)
-    num_open = len(study.jobs) - len(done) - len(failures)
     return StudyRecord(
         title=study.title,
         command=study.command,
         factors=[FactorRecord(name=name, levels=list(levels)) for name, levels in study.factors.items()],
         num_jobs=len(study.jobs),
-        num_done=len(done),
+        num_done=len(study.jobs) - num_open - len(failures),
         num_failed=len(failures),
-        seconds=sum(job.seconds for job in done),
+        seconds=seconds,
         metric=metric,
         larger_is_better=study.larger_is_better,
         compare=study.compare,
@@ -145,6 +146,20 @@ def summarise(study: Study, folder: Path, done: Sequence[DoneJob]) -> StudyRecor
         checks=_checks(num_open, len(failures)) + _checks_of_numbers(study, done),
         references=[_DEMSAR] if test is not None else [],
     )
+
+
+def _by_rows(study: Study, done: Sequence[DoneJob]) -> tuple[Study, Sequence[DoneJob]]:
+    """With the rows of each result as if each were that of a job of its own."""
+    if not study.rows:
+        return study, done
+    ((column, levels),) = study.rows.items()
+    cells = [{**cell, column: level} for cell in study.cells for level in levels]
+    parts = [
+        replace(job, cell={**job.cell, column: level}, numbers=[row for row in job.numbers if str(row.get(column)) == level])
+        for job in done
+        for level in levels
+    ]
+    return replace(study, cells=cells, factors={**study.factors, column: levels}), parts
 
 
 def _checks(num_open: int, num_failed: int) -> list[CheckRecord]:
@@ -199,7 +214,11 @@ def _cells(
     for levels, jobs in by_cell.items():
         numbers = [row for job in jobs if (row := job.first(study)) is not None]
         values = [float(row["value"]) for row in numbers]
-        common: dict[str, Any] = {"levels": dict(levels), "num_done": len(jobs), "num_failed": num_failed[levels]}
+        common: dict[str, Any] = {
+            "levels": dict(levels),
+            "num_done": len(jobs),
+            "num_failed": sum(number for failed, number in num_failed.items() if {*failed} <= {*levels}),
+        }
         if len(values) == 1:
             low, high = numbers[0]["low"], numbers[0]["high"]
             reason = None if low is not None else "one job, whose result has none"

@@ -72,7 +72,7 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
     out, parsed = Path(options.out), read_study(study, smoke=options.smoke, allow_code=options.allow_code)
     if options.plan or options.status:
         state = _state(parsed, out, options, with_plan=options.plan)
-        return StudyResult(state=state, script=_script(study, out) if options.plan else None)
+        return StudyResult(state=state, script=_script(study, out, options) if options.plan else None)
     command_line, rules, engine = run.said_again({}, out=out), _rules(options), _engine(options, parsed, out)
     begin(out, parsed, overwrite=options.overwrite)
     probe(out)
@@ -203,11 +203,14 @@ def _sample(done: Sequence[StudyJob]) -> list[StudyJob]:
     return list(islice(done, 0, None, max(1, len(done) // SAMPLE)))
 
 
-def _script(study: object, out: Path) -> str | None:
+def _script(study: object, out: Path, options: StudyOptions) -> str | None:
     """For schedulers that no engine knows: copies of the same command, which share the jobs among themselves."""
     if isinstance(study, Mapping):
         return None
-    line = shlex.join(["crossgraft", "bench", str(study), "--out", str(out), "--workers", "1", "--quiet"])
+    named = options.allow_code if isinstance(options.allow_code, list | tuple) else [options.allow_code]
+    code = [word for each in named if isinstance(each, str | Path) for word in ("--code", str(each))]
+    smoke = ["--smoke"] if options.smoke else []
+    line = shlex.join(["crossgraft", "bench", str(study), "--out", str(out), *smoke, *code, "--workers", "1", "--quiet"])
     return "\n".join(
         [
             "On any cluster with a shared folder, start as many copies of this as you like; each takes jobs that no other has:",

@@ -30,6 +30,10 @@ STUDY = {
 }
 
 
+HEADS = [("ours", 0.2), ("theirs", 0.1), ("plain", 0.0)]
+"""Rows of a result, and what each has beside its value; the best first."""
+
+
 class Here(Executor):
     """Does everything at once, in this thread; loses calls as it is told.
 
@@ -81,6 +85,24 @@ def test_means_differences_and_ranks_come_out_of_the_folders(tmp_path):
     assert frame["job"].nunique() == 30 and (tmp_path / "out" / frame["run"][0] / "report.json").exists()
     cell = frame[(frame["metric"] == "accuracy") & (frame["data"] == "ccc") & (frame["settings"] == "more")]
     assert cell["value"].round(9).tolist() == [0.15, 0.17]
+
+
+def test_rows_of_results_are_compared_over_the_targets(tmp_path, monkeypatch):
+    def two_heads(frame):
+        value = frame["value"][0]
+        return [{"metric": "accuracy", "value": value + more, "low": None, "high": None, "head": head} for head, more in HEADS]
+
+    monkeypatch.setattr("crossgraft.bench.job.numbers_of", two_heads)
+    study = {**STUDY, "settings": {}, "rows": {"head": ["plain", "ours", "theirs", "none"]}}
+    record = of(tmp_path, study).record
+    assert (record.num_jobs, record.num_done, record.compare, record.over) == (10, 10, "head", "data")
+    values = [(each.level, each.value and round(each.value, 9), each.num_pairs) for each in record.differences]
+    assert values == [("ours", 0.2, 5), ("theirs", 0.1, 5), ("none", None, 0)]
+    assert len(record.cells) == 20 and {each.num_done for each in record.cells} == {2}
+    assert record.seconds < 2 * sum(pd.read_csv(tmp_path / "results.csv").drop_duplicates("job")["seconds"])
+    bad = {**study, "fixed": {"error": "no such lesion"}}
+    cells = of(tmp_path / "bad", bad).record.cells
+    assert [each.num_failed for each in cells] == [2] * 20
 
 
 def test_what_an_engine_loses_is_submitted_again_and_the_table_is_the_same(tmp_path):
@@ -140,6 +162,14 @@ def test_status_and_plan_do_nothing(tmp_path):
     state = of(out, plan=True).state
     assert (state.num_done, state.num_missing) == (15, 15) and state.seconds_per_job > 0 and state.num_bytes_per_job > 100
     assert "30 jobs (15 done, 15 missing)" in of(out, status=True).summary()
+
+
+def test_the_command_for_other_machines_does_the_same_study(tmp_path):
+    study = tmp_path / "study.yaml"
+    study.write_text("command: toil\ngrid: {data: [a, bb]}\nsmoke: {seeds: 1}\n")
+    script = run_study(study, out=tmp_path / "out", plan=True, smoke=True, allow_code=["my nets.py"]).script
+    assert f"crossgraft bench {study} --out {tmp_path / 'out'} --smoke --code 'my nets.py' --workers 1 --quiet" in script
+    assert "--smoke" not in run_study(study, out=tmp_path / "out", plan=True).script
 
 
 def test_a_worker_of_another_version_is_refused(tmp_path):

@@ -200,3 +200,37 @@ def test_what_is_wrong_in_smoke_is_said_with_its_line(tmp_path):
     small = "smoke:\n  seeds: 1\n  fixed:\n    data: digits\n    epoch: 1\n"
     with pytest.raises(UsageError, match=r"study\.yaml, line 15: Unknown option: epoch"):
         read_study(written(tmp_path, GRID + small), smoke=True)
+
+
+def test_a_level_may_set_several_options_at_once(tmp_path):
+    together = GRID.replace("  data: digits\n", "").replace(
+        "grid:\n", "grid:\n  data:\n    small: {data: digits, batch-size: 8}\n    plain: digits\n"
+    )
+    study = read_study(written(tmp_path, together))
+    assert (len(study.jobs), study.over, list(study.factors["data"])) == (16, "data", ["small", "plain"])
+    assert [job.keywords.get("batch_size") for job in study.jobs] == [8] * 8 + [None] * 8
+    with pytest.raises(UsageError, match=r"study\.yaml, line 6: .*batch_sise"):
+        read_study(written(tmp_path, together.replace("batch-size", "batch_sise")))
+
+
+def test_what_is_included_may_have_options_of_its_own(tmp_path):
+    own = GRID + "include:\n- {model: resnet18, settings: strong, epochs: 9, weight-decay: 0.1}\n"
+    study = read_study(written(tmp_path, own))
+    assert [(job.keywords["epochs"], job.keywords.get("weight_decay")) for job in study.jobs[2:4]] == [(9, 0.1)] * 2
+    assert len(study.jobs) == 8 and {job.keywords["epochs"] for job in study.jobs[:2] + study.jobs[4:]} == {3}
+    with pytest.raises(UsageError, match=r"line 11: Unknown option: epoch. Did you mean epochs"):
+        read_study(written(tmp_path, own.replace("epochs: 9", "epoch: 9")))
+    with pytest.raises(UsageError, match="Unknown factor: epochs"):
+        read_study(written(tmp_path, GRID + "include:\n- {epochs: 9}\n"))
+    with pytest.raises(UsageError, match="Unknown factor: epochs"):
+        read_study(written(tmp_path, GRID + "exclude:\n- {model: resnet18, epochs: 9}\n"))
+
+
+def test_rows_of_results_are_compared_like_levels(tmp_path):
+    study = read_study(written(tmp_path, GRID + "rows: {variant: [full, linear]}\n"))
+    assert (len(study.jobs), study.compare, dict(study.rows)) == (8, "variant", {"variant": ["full", "linear"]})
+    with pytest.raises(UsageError, match="line 11: model is a factor of the jobs already"):
+        read_study(written(tmp_path, GRID + "rows: {model: [a, b]}\n"))
+    for wrong in ("{variant: full}", "{variant: []}", "{variant: [a], head: [b]}"):
+        with pytest.raises(UsageError, match="one column of the results and its values"):
+            read_study(written(tmp_path, GRID + f"rows: {wrong}\n"))
