@@ -10,7 +10,9 @@ from typing import Any, cast
 
 from crossgraft.bench.job import JOBS
 from crossgraft.bench.study import Study
+from crossgraft.config import config_hash
 from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError
+from crossgraft.paths import is_file, is_folder
 from crossgraft.running.command_line import display_value
 from crossgraft.running.written_files import is_of_a_beginning, no_run
 from crossgraft.storage.atomic import describe_os_error, write_atomically
@@ -29,7 +31,7 @@ def begin(folder: Path, study: Study, *, overwrite: bool) -> None:
 
     Raises:
         OtherRunError: The folder holds another study, or files of somebody else.
-        RunDirectoryError: A cell meant something else when it was done.
+        RunDirectoryError: A cell meant something else when it was done, or its paths led from another folder.
         StorageError: The folder cannot be written.
     """
     try:
@@ -38,11 +40,16 @@ def begin(folder: Path, study: Study, *, overwrite: bool) -> None:
     except OSError as error:
         raise StorageError(f"Cannot write into {folder}: {describe_os_error(error)}. Choose another --out.") from error
     cells = _cells(study)
-    content: dict[str, Any] = {"name": study.name, "command": study.command, "cells": cells}
+    content: dict[str, Any] = {"name": study.name, "command": study.command, "cells": cells, "place": _place(study)}
     if STUDY in names:
         before = _read(folder / STUDY)
         if before.get("name") != study.name:
             raise OtherRunError(f"{folder} holds the study {before.get('name')}. Choose another --out.")
+        if content["place"] is not None and before.get("place") not in (None, content["place"]):
+            raise RunDirectoryError(
+                f"The study in {folder} was begun in another folder, from which its relative paths lead elsewhere. Start it "
+                "there, or choose another --out."
+            )
         if not overwrite:
             _refuse_changed(folder, before, content)
         content["cells"] = {**before["cells"], **cells}
@@ -51,6 +58,14 @@ def begin(folder: Path, study: Study, *, overwrite: bool) -> None:
     elif not all(map(is_of_a_beginning, names)) and not any(folder.glob(f"{JOBS}/*/lease-*")):
         raise no_run(folder)
     write_atomically(folder / STUDY, json.dumps(content))
+
+
+def _place(study: Study) -> str | None:
+    """A hash of the folder that relative paths of the jobs lead from; None where they have none."""
+    values = {value for job in study.jobs for value in (*job.inputs, *job.keywords.values()) if isinstance(value, str)}
+    if not any((is_file(Path(value)) or is_folder(Path(value))) and not Path(value).is_absolute() for value in values):
+        return None
+    return config_hash({"place": str(Path.cwd())})
 
 
 def _cells(study: Study) -> dict[str, Any]:

@@ -311,3 +311,18 @@ def test_progress_counts_what_is_left(tmp_path):
     of(tmp_path, reporter=Reporter(quiet=False, stream=first))
     of(tmp_path, reporter=Reporter(quiet=False, stream=second))
     assert "Jobs left of 30: " in first.getvalue() and "Jobs" not in second.getvalue()
+
+
+def test_relative_paths_lead_from_where_the_study_was_begun(tmp_path, monkeypatch):
+    study = {**STUDY, "grid": {"data": ["words.txt"]}, "seeds": 1}
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "words.txt").touch()
+    monkeypatch.chdir(tmp_path / "one")
+    assert of(tmp_path / "out", study).exit_code == 0
+    monkeypatch.chdir(tmp_path / "other")
+    with pytest.raises(RunDirectoryError, match="begun in another folder, from which its relative paths lead elsewhere"):
+        of(tmp_path / "out", study)
+    monkeypatch.chdir(tmp_path / "one")
+    assert of(tmp_path / "out", study, Here()).exit_code == 0
+    assert str(tmp_path) not in (tmp_path / "out" / "study.json").read_text()
