@@ -8,9 +8,8 @@ import io
 import os
 import re
 import signal
-import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +20,7 @@ from crossgraft.bench.lease import DONE, FAILED, Limits, claim
 from crossgraft.bench.numbers import numbers_of
 from crossgraft.bench.options import StudyOptions
 from crossgraft.config import CONSENTS, config_hash
-from crossgraft.errors import StorageError, UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftError, StorageError, UnknownNameError, UsageError
 from crossgraft.options._option import Options, given, options_of
 from crossgraft.options._values import checked, refuse_alone
 from crossgraft.options.command import COMMANDS, Command, Input
@@ -193,11 +192,18 @@ def _no_run_folder(command: str) -> UsageError:
 
 def do_jobs(
     folder: Path, jobs: Sequence[StudyJob], *, place: str, driver: str | None, seconds: float, limits: Limits
-) -> list[Ended]:
-    """Do several jobs one after the other in this process, in ``place``, where their paths begin; see ``do_job``."""
+) -> list[Ended] | CrossgraftError:
+    """Do several jobs one after the other in this process, in ``place``, where their paths begin; see ``do_job``.
+
+    Returns:
+        How they ended; or the error for which none can go on, since not every engine brings back what is raised.
+    """
     if str(Path.cwd()) != place and Path(place).is_dir():  # another machine may not have it, and need none where paths are whole
         os.chdir(place)
-    return [do_job(folder, job, driver=driver, seconds=seconds, limits=limits) for job in jobs]
+    try:
+        return [do_job(folder, job, driver=driver, seconds=seconds, limits=limits) for job in jobs]
+    except (StorageError, UsageError) as error:
+        return error
 
 
 def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, limits: Limits) -> Ended:
@@ -215,13 +221,20 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
 
     Raises:
         StorageError: Nothing can be written: no fault of the job, which goes on when it is begun again.
-        UsageError: Another version of crossgraft is installed here.
+        UsageError: Another version of crossgraft is installed here, or this process, which asked for the job, would be ended
+            by a limit.
         KeyboardInterrupt: The process is to end.
     """
     if job.version != __version__:
         raise UsageError(
             f"The study was made by crossgraft {job.version}, and {__version__} is installed where its jobs are done. Install "
             "the same version there."
+        )
+    may_exit = driver != this_process()
+    if not may_exit and limits != Limits():
+        raise UsageError(
+            "A limit of time or memory ends the process of a job, and this executor does jobs in the process that started it. "
+            "Give one with processes of its own, or leave job_minutes and job_memory out."
         )
     own = folder / JOBS / job.key
     if (own / DONE).exists():
@@ -232,7 +245,7 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
     if lease is None:
         return "busy"
     start = time.perf_counter()
-    with _released_by_signal(lease.release), lease.kept(limits, may_exit=driver != this_process()):
+    with _released_by_signal(lease.release), lease.kept(limits, may_exit=may_exit):
         try:
             with ending_if_asked():
                 frame = call(job, lease.run)
@@ -274,12 +287,11 @@ def _without_consent(keywords: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @contextmanager
-def _released_by_signal(release: Any) -> Generator[None]:
+def _released_by_signal(release: Callable[[], None]) -> Generator[None]:
     """A scheduler that takes a machine back says so with SIGTERM: leave in order, so that no death is counted."""
 
     def leave(*_: object) -> None:
         release()
-        sys.stdout.flush()
         os._exit(128 + signal.SIGTERM)
 
     try:

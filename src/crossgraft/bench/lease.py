@@ -140,7 +140,10 @@ class Lease:
         target = self.folder / DONE
         try:
             with temporary_beside(target) as temporary:
-                temporary.write_text(json.dumps({"run": str(self.number), **content}), encoding="utf-8")
+                with temporary.open("w", encoding="utf-8") as file:
+                    json.dump({"run": str(self.number), **content}, file)
+                    file.flush()
+                    os.fsync(file.fileno())  # or a power cut leaves the name of a result without it
                 os.link(temporary, target)
         except FileExistsError:
             return False

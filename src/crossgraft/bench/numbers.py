@@ -12,10 +12,10 @@ NAMED = ("metric", "value", "low", "high")
 
 
 def numbers_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One row a number of the table that a result shows.
+    """One row for each number of the table that a result shows.
 
-    A table with the columns ``metric`` (or ``score``) and ``value`` has a number a row. Of any other table each numeric column is
-    a metric, with ``NAME_low`` and ``NAME_high`` as its interval. All other columns say what the number is about.
+    A table with the columns ``metric`` (or ``score``) and ``value`` has one number in each row. Of any other table each numeric
+    column is a metric, with ``NAME_low`` and ``NAME_high`` as its interval. All other columns say what the number is about.
 
     >>> import pandas as pd
     >>> numbers_of(pd.DataFrame({"model": ["a"], "logme": [0.5], "logme_low": [0.4], "logme_high": [0.7]}))

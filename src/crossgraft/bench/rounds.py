@@ -14,7 +14,7 @@ from typing import Any
 
 from crossgraft.bench.job import JOBS, StudyJob, do_jobs
 from crossgraft.bench.lease import DONE, FAILED, MOST_DEATHS, Limits, State, num_deaths, state_of, write_failure
-from crossgraft.errors import CrossgraftError, StorageError, UsageError
+from crossgraft.errors import CrossgraftError, StorageError
 from crossgraft.progress import Reporter, Stage
 from crossgraft.storage.atomic import this_process
 
@@ -213,11 +213,12 @@ def _next(given_back: SimpleQueue[Future[Any]]) -> list[Future[Any]]:
 def _heard(future: Future[Any]) -> str | list[str]:
     """How jobs ended, or what an engine says of those that it lost; what they raised is raised."""
     try:
-        return future.result()
-    except (StorageError, UsageError):
-        raise
+        result = future.result()
     except (Exception, CancelledError) as error:
         return _in_one_line(error)
+    if isinstance(result, CrossgraftError):
+        raise result
+    return result
 
 
 def _in_one_line(error: BaseException) -> str:

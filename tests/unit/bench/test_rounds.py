@@ -326,3 +326,36 @@ def test_relative_paths_lead_from_where_the_study_was_begun(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path / "one")
     assert of(tmp_path / "out", study, Here()).exit_code == 0
     assert str(tmp_path) not in (tmp_path / "out" / "study.json").read_text()
+
+
+def test_a_limit_that_would_end_the_process_which_asked_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="this executor does jobs in the process that started it"):
+        of(tmp_path, job_minutes=1.0)
+    assert not list((tmp_path / "jobs").glob("*/*"))
+
+
+def test_what_no_job_can_go_on_after_comes_back_through_an_engine_that_loses_what_is_raised(tmp_path):
+    """As submitit does, which brings back the text of an error."""
+
+    class Lossy(Here):
+        def submit(self, fn, /, *args, **kwargs):
+            future = super().submit(fn, *args, **kwargs)
+            if future.exception() is not None:
+                lost, future = future.exception(), Future()
+                future.set_exception(RuntimeError(str(lost)))
+            return future
+
+    with pytest.raises(StorageError, match="No space left"):
+        of(tmp_path, {**STUDY, "fixed": {"error": "full"}, "seeds": 1}, Lossy())
+
+
+def test_words_and_numbers_in_one_column_are_no_reason_to_leave_out_parquet(tmp_path):
+    from crossgraft.bench import verb
+
+    frame = pd.DataFrame({"about": ["a", 2.0, None], "value": [0.5, 1.0, 2.0]})
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.parquet").write_bytes(verb._as_parquet(frame))
+    read = pd.read_parquet(tmp_path / "a.parquet")
+    assert read["about"].tolist()[:2] == ["a", "2.0"] and read["value"].tolist() == [0.5, 1.0, 2.0]
+    result = of(tmp_path / "out")
+    assert len(pd.read_parquet(tmp_path / "out" / "results.parquet")) == len(result.to_frame()) == 60

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from crossgraft.bench.engine import Engine, EngineRequest
-from crossgraft.errors import MissingError, StorageError, UsageError
+from crossgraft.errors import MissingError, UsageError
 from crossgraft.optional import require
 
 POLL_SECONDS = 2.0
@@ -104,9 +104,7 @@ class Arrays(Executor):
                 if outcome == "success":
                     future.set_result(result)
                 else:
-                    future.set_exception(
-                        StorageError(str(result)) if "Cannot write" in str(result) else RuntimeError(str(result))
-                    )
+                    future.set_exception(RuntimeError(str(result)))
             elif queued is not None and task.job_id not in queued:
                 future.set_exception(RuntimeError(f"task {task.job_id} of SLURM ended without a word"))
             else:
