@@ -32,7 +32,8 @@ def wait_until(condition, *, seconds=120):
 def test_a_worker_that_is_killed_costs_nothing(tmp_path, whole, engine, worker):
     place = Place(tmp_path)
     process = place.start("--engine", engine, "--workers", "2")
-    wait_until(place.num_done)
+    wait_until(lambda: place.num_done() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
     children = psutil.Process(process.pid).children(recursive=True)
     next(child for child in children if worker in " ".join(child.cmdline())).kill()
     said, warned = process.communicate(timeout=240)
@@ -48,7 +49,8 @@ def test_slurm_requeues_preempts_cancels_and_loses_a_node(tmp_path_factory, tmp_
         place = Place(tmp_path, STUDY.replace("step_seconds: 0.1", "step_seconds: 0.3"), **here.environment)
         flags = ("--engine", "slurm", "--jobs-per-task", "6", "--engine-option", "partition=low", "--lease-seconds", "5")
         process = place.start(*flags, "--engine-option", "mem=900")
-        wait_until(place.num_done)
+        wait_until(lambda: place.num_done() or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
         here.ask("scontrol", "requeue", wait_until(here.tasks)[0])
         high = ["sbatch", "-p", "high", "-N", "1", "-o", "/dev/null", "--wrap", "sleep 1"]
         here.ask(*high)
