@@ -72,8 +72,8 @@ def test_a_worker_that_is_stopped_and_woken_when_its_job_is_done_elsewhere_chang
     while not (stopped := workers_of(first)) or not place.num_done():
         time.sleep(0.05)
     stopped[0].send_signal(signal.SIGSTOP)
-    code, _, warned = place.ended(*TWO, "--lease-seconds", "2")
-    assert code == 0, warned
+    code, said, warned = place.ended(*TWO, "--lease-seconds", "2")
+    assert code == 0, (said, warned)
     stopped[0].send_signal(signal.SIGCONT)
     _, warned = first.communicate(timeout=300)
     assert first.returncode == 0, warned
@@ -97,7 +97,8 @@ def test_asked_to_end_it_leaves_in_order_and_goes_on(tmp_path, whole, sent):
     jobs = place.folder / "out" / "jobs"
     open_jobs = [folder for folder in jobs.iterdir() if not (folder / "done.json").exists()]
     assert all(list(folder.glob("lease-*.released")) for folder in open_jobs)
-    assert place.ended(*TWO)[0] == 0
+    code, said, warned = place.ended(*TWO)
+    assert code == 0, (said, warned)
     pd.testing.assert_frame_equal(place.table(), whole)
 
 

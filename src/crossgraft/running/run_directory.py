@@ -36,6 +36,7 @@ from crossgraft.running.written_files import (
     no_run,
     refuse_files_of_others,
     refuse_strange_folder,
+    refuse_unrecognised,
     written_files,
 )
 from crossgraft.stopping import ending_if_asked
@@ -87,8 +88,14 @@ class RunDirectory:
             write_atomically(self.path / WRITTEN, "\n".join([*known, *new]) + "\n")
 
     def write_record(self, name: str, record: Record) -> Path:
-        """Write a record as JSON."""
-        return self.write(name, record.model_dump_json(indent=1))
+        """Write a record as JSON.
+
+        Raises:
+            TypeError: The next run would take a report for a file of somebody else: an error of the plug-in.
+        """
+        content = record.model_dump_json(indent=1)
+        refuse_unrecognised(name, content)
+        return self.write(name, content)
 
     def read_record(self, name: str, kind: type[R]) -> R | None:
         """Read a record that an earlier attempt finished; None if it is not there or belongs to another version."""

@@ -78,6 +78,20 @@ def refuse_files_of_others(path: Path) -> None:
             )
 
 
+def refuse_unrecognised(name: str, content: str) -> None:
+    """Look whether the next run in this folder would take a file for that of somebody else.
+
+    Raises:
+        TypeError: It would: an error of the plug-in that writes it.
+    """
+    is_ours, what = _RECOGNISED.get(name, (None, ""))
+    if is_ours is not None and not is_ours(content.encode()):
+        raise TypeError(
+            f"{name} is not {what} of crossgraft, so the run could not be gone on with. The first fields of its record are "
+            "schema_version: int = SCHEMA_VERSION and kind."
+        )
+
+
 def is_page(content: bytes) -> bool:
     """Whether this is the content of a page, or its beginning."""
     return b'<meta name="generator" content="crossgraft ' in content[:_BEGINNING]

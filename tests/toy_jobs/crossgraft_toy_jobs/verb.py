@@ -9,13 +9,14 @@ import pandas as pd
 
 from crossgraft.errors import DataError
 from crossgraft.options._option import configuration
-from crossgraft.records.base import Record
+from crossgraft.records.base import SCHEMA_VERSION, Record
 from crossgraft.result import Result
 from crossgraft.running import verb
 from crossgraft_toy_jobs import ToilOptions
 
 
 class ToilRecord(Record):
+    schema_version: int = SCHEMA_VERSION
     kind: str = "toil"
     value: float
     begun_at: int

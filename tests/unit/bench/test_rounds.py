@@ -359,3 +359,16 @@ def test_words_and_numbers_in_one_column_are_no_reason_to_leave_out_parquet(tmp_
     assert read["about"].tolist()[:2] == ["a", "2.0"] and read["value"].tolist() == [0.5, 1.0, 2.0]
     result = of(tmp_path / "out")
     assert len(pd.read_parquet(tmp_path / "out" / "results.parquet")) == len(result.to_frame()) == 60
+
+
+def test_a_job_that_was_killed_between_its_report_and_the_word_done_is_gone_on_with(tmp_path):
+    whole = of(tmp_path / "out").to_frame()
+    for done in (tmp_path / "out" / "jobs").glob("*/done.json"):
+        done.unlink()
+        for lease in done.parent.glob("lease-1"):
+            lease.rename(f"{lease}.released")
+    again = of(tmp_path / "out").to_frame()
+    assert set(again.loc[again["metric"] == "begun_at", "value"]) == {2.0}
+    pd.testing.assert_frame_equal(
+        *(frame.loc[frame["metric"] == "accuracy"].drop(columns=["run", "seconds"]) for frame in (again, whole))
+    )

@@ -45,6 +45,12 @@ def test_a_finished_run_says_so_and_the_same_command_resumes(tmp_path):
         assert run.read_record("other.json", StageRecord) is None
 
 
+def test_a_report_that_the_next_run_would_not_take_for_its_own_is_not_written(tmp_path):
+    with pytest.raises(TypeError, match="first fields of its record are schema_version"), opened(tmp_path) as run:
+        run.write_record("report.json", StageRecord(name="a", seconds=1.0))
+    assert not (tmp_path / "report.json").exists()
+
+
 def test_another_configuration_is_refused_and_named_unless_overwritten(tmp_path):
     with opened(tmp_path) as run:
         run.write("old.txt", "old")
