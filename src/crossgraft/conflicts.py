@@ -16,6 +16,11 @@ class Situation(Protocol):
         ...
 
     @property
+    def is_convolutional(self) -> bool:
+        """Whether the network has more convolutions than the one that cuts an image into the tokens of a transformer."""
+        ...
+
+    @property
     def shows_plain_images(self) -> bool:
         """Whether every image is shown the same way every time: neither augmented nor mixed."""
         ...

@@ -16,7 +16,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, Token,
 from crossgraft.cli.output import print_json, show
 from crossgraft.errors import OtherRunError, UnknownNameError, UsageError
 from crossgraft.options._option import Option, Options, options_of
-from crossgraft.options._values import refuse_empty, value_of
+from crossgraft.options._values import refuse_empty, value_of, with_what_they_stand_for
 from crossgraft.options.command import Command, Input, Shell, typed_as
 from crossgraft.options.running import Output
 
@@ -200,6 +200,7 @@ class Call:
         of_it = {name: value for name, value in (asked or self.asked(kind)).items() if name in model.model_fields}
         for name in {*of_it} - {*self.typed}:  # words that were typed were looked at when they were read
             refuse_empty(f"{name} in {self.config}", of_it[name], blank=options_of(kind)[name].about.is_separator)
+        of_it = with_what_they_stand_for(options_of(kind), of_it)
         for name, option in options_of(kind).items():
             if option.is_required and name not in of_it:
                 raise UsageError(f"{option.flag} is missing: {option.about.help}")

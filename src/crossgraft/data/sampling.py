@@ -14,30 +14,40 @@ from crossgraft.types import ClassIndices, Targets
 from crossgraft.words.formatting import counted
 
 
-def take_per_class(targets: Targets, images_per_class: int, *, seed: int, class_names: Sequence[str] | None = None) -> np.ndarray:
+def take_per_class(
+    targets: Targets,
+    images_per_class: int,
+    *,
+    seed: int,
+    class_names: Sequence[str] | None = None,
+    flag: str = "--per-class",
+    of: str = "",
+) -> np.ndarray:
     """Row numbers, ascending, of ``images_per_class`` images of every class.
+
+    ``flag`` asked for them, of the part ``of``, for messages.
 
     Raises:
         UsageError: ``images_per_class`` is below 1, or images may have several labels.
         DataError: A class has fewer images.
     """
     if images_per_class < 1:
-        raise UsageError(f"--per-class must be at least 1, not {images_per_class}.")
+        raise UsageError(f"{flag} must be at least 1, not {images_per_class}.")
     if not task_of(targets).partitions:
         raise UsageError(
-            "--per-class needs one class per image, but these images may have several labels. Use --limit, which keeps the "
-            "share of every label."
+            f"{flag} needs one class per image, but these images may have several labels. Leave it out, or use "
+            "--limit, which keeps the share of every label."
         )
-    counts = np.bincount(targets)
+    counts = np.bincount(targets, minlength=0 if class_names is None else len(class_names))
     short = np.flatnonzero(counts < images_per_class)
     if short.size:
         name = class_names[short[0]] if class_names is not None else str(short[0])
         available = counted(int(counts[short[0]]), "image")
         raise DataError(
-            f"The class {name} has {available}; {images_per_class} of each class were asked for. Ask for at most {counts.min()} "
-            "(--per-class)."
+            f"The class {name} has {available}{of and f' {of}'}; {images_per_class} of each class were asked for. Ask for at "
+            f"most {counts.min()} ({flag})."
         )
-    return _draw(targets, np.full(len(counts), images_per_class), seed, "per class")
+    return _draw(targets, np.full(len(counts), images_per_class), seed, f"per class {of}".strip())
 
 
 def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:

@@ -26,8 +26,9 @@ from crossgraft.seeding import torch_generator
 from crossgraft.similarity import batch_rbf_cka
 from crossgraft.storage.atomic import refuse_to_replace, write_atomically
 from crossgraft.tune.engine.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from crossgraft.tune.engine.optimizers import NamedOptimizer, Schedule
+from crossgraft.tune.engine.optimizers import NamedOptimizer, ScheduledRate
 from crossgraft.tune.engine.step import step_randomness
+from crossgraft.tune.schedules import Cosine, Steps
 
 OnDistilled = Callable[[DistilledStep], object]
 
@@ -123,7 +124,7 @@ class _Distillation:
         self.answers = [answers_of(domain, self._device) for domain in domains]
         most = max(len(domain.dataset) for domain in domains)
         self.weights = [settings.largest_weight if len(domain.dataset) == most else 1.0 for domain in domains]
-        self.schedule = Schedule(settings.steps, 0, "cosine", 0.0)
+        self.rate = ScheduledRate(Cosine(0.0), Steps(settings.steps, 0, settings.steps))
         self.history: list[DistilledStep] = []
         self._make_optimizers()
 
@@ -208,7 +209,7 @@ class _Distillation:
         if not bool(torch.isfinite(total)):
             raise DivergedError(f"The loss of the distillation is not finite at step {step + 1}. Lower learning_rate.")
         for optimizer in self.optimizers.values():
-            optimizer.set_learning_rate_share(self.schedule.share(step))
+            optimizer.set_learning_rate_share(self.rate.share(step))
             optimizer.optimizer.zero_grad()
         total.backward()
         for optimizer in self.optimizers.values():

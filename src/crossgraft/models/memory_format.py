@@ -62,8 +62,17 @@ def _module(network: Network) -> nn.Module:
     return network.module if isinstance(network, Backbone) else network
 
 
+def is_convolutional(module: nn.Module) -> bool:
+    """Whether a network has more convolutions than the one that cuts an image into tokens."""
+    return len(_kernels(module)) >= _FEWEST_CONVOLUTIONS
+
+
+def _kernels(module: nn.Module) -> list[torch.Tensor]:
+    return [layer.weight for layer in module.modules() if isinstance(layer, nn.Conv2d)]
+
+
 def _gains(module: nn.Module, kind: str) -> bool:
-    weights = [layer.weight for layer in module.modules() if isinstance(layer, nn.Conv2d)]
+    weights = _kernels(module)
     return len(weights) >= _FEWEST_CONVOLUTIONS and all(
         weight.device.type == kind and weight.dtype == torch.float32 and weight.is_contiguous() for weight in weights
     )

@@ -47,6 +47,7 @@ class About:
         needs: Name of the option without which this one means nothing.
         instead_of: Name of the option beside which this one means nothing.
         is_separator: Whether blanks alone are a value.
+        stands_for: The options, by name, that a value of this one stands for; beside it they cannot be given otherwise.
         takes: What a program may give, in words, where the type says only that it may be anything.
         within: Smallest and largest value that a trainer takes.
         row: Heading of its row in a table of the settings in force, where it is not the name.
@@ -71,6 +72,7 @@ class About:
     needs: str | None = None
     instead_of: str | None = None
     is_separator: bool = False
+    stands_for: Callable[[Any], Mapping[str, object]] | None = None
     takes: str | None = None
     within: tuple[float, float] | None = None
     row: str | None = None
@@ -96,6 +98,7 @@ class _Said(TypedDict, total=False):
     needs: str | None
     instead_of: str | None
     is_separator: bool
+    stands_for: Callable[[Any], Mapping[str, object]] | None
     takes: str | None
     within: tuple[float, float] | None
     row: str | None

@@ -172,15 +172,43 @@ def checked(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> Opti
         values: By name; each is one of the class.
 
     Raises:
-        UsageError: One cannot be a value of its option.
+        UsageError: One cannot be a value of its option, or is another one than an option stands for that was given, too.
         UnknownNameError: One is none of the words that there are.
     """
     known = options_of(cast("type[OptionsT]", kind))
+    values = with_what_they_stand_for(known, values)
     typed = {name: value_of(known[name], value) for name, value in values.items()}
     kept = {
         name: value if type(value) is int and isinstance(typed[name], float) else typed[name] for name, value in values.items()
     }
     return kind(**kept)
+
+
+def with_what_they_stand_for(known: Mapping[str, Option], values: Mapping[str, object]) -> dict[str, object]:
+    """``values``, and the options that some of them stand for.
+
+    Raises:
+        UsageError: One of those is given, too, with another value.
+        UnknownNameError: A value stands for nothing that there is.
+    """
+    everything = dict(values)
+    for name, value in values.items():
+        stands_for = known[name].about.stands_for
+        if stands_for is None or value is None:
+            continue
+        for other, setting in stands_for(value_of(known[name], value)).items():
+            meant, flag = value_of(known[other], setting), known[other].flag
+            if other in values and (typed := value_of(known[other], values[other])) != meant:
+                raise UsageError(
+                    f"{known[name].flag} {value} stands for {flag} {_in_words(meant)}, and {flag} {_in_words(typed)} is given. "
+                    "Leave one of them out."
+                )
+            everything[other] = meant
+    return everything
+
+
+def _in_words(value: object) -> str:
+    return " ".join(map(str, cast("Sequence[object]", value))) if isinstance(value, list | tuple) else str(value)
 
 
 def refuse_alone(values: Options) -> None:

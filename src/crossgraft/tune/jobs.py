@@ -198,6 +198,7 @@ class TrainingWork(Work[GridTraining, Trained]):
             loss=self.data.loss,
             evaluate=self.data.evaluate,
             rule=prepared.rule,
+            stop_rule=prepared.stop_rule,
             settings=settings,
             regularizers=copy.deepcopy(plugins.regularizers),
             features_are_fixed=plugins.method.features_are_fixed,

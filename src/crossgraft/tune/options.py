@@ -36,6 +36,28 @@ class StartingModel(Options):
     model: str | Path | ModelSpec = option("Name, checkpoint, zoo.yaml:NAME or package.module:factory.", is_common=True)
 
 
+def _settings_of_preset(preset: str) -> Mapping[str, object]:
+    from crossgraft.tune.presets import settings_of
+
+    return settings_of(preset)
+
+
+@options
+class AsPublished(Tuning):
+    """The settings of a publication under one name."""
+
+    group: ClassVar[str] = "Training"
+
+    preset: str | None = option(
+        "Settings of a published training: repsim, sim_cifar:cifar100, thesis:4 … (crossgraft list presets). Others may be "
+        "added, none of them changed.",
+        default=None,
+        only_if_given=True,
+        stands_for=_settings_of_preset,
+        in_words=lambda now: now.plugins.in_words("preset"),
+    )
+
+
 def _mirroring(now: Any) -> str | None:
     images = now.plugins.augmentation
     return None if images.name == "none" else "yes" if images.flip else "no"
@@ -76,7 +98,7 @@ class Slots(Tuning):
         "Mirror images left to right at random.", default=True, in_protocol=True, row="mirroring", in_words=_mirroring
     )
     loss: str | Mapping[str, object] | Loss | None = option(
-        "cross_entropy, focal:2 or multi_label.",
+        "cross_entropy, focal:2, mse or multi_label.",
         default=None,
         default_text="the one that fits the labels",
         in_words=lambda now: now.plugins.in_words("loss"),
@@ -142,8 +164,25 @@ class Choosing(Tuning):
         row="picked by",
         in_words=lambda now: now.rule.name,
     )
+    stop_by: str | None = option(
+        "Metric on val that --patience looks at, where another one picks the model.",
+        default=None,
+        default_text="that of --select-by",
+        needs="patience",
+    )
     grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None = option(
         "Settings to try: learning_rate=1e-3,1e-4; repeated for other settings.", default=None, repeats=True, has_row=False
+    )
+
+
+@options
+class FewerVal(Tuning):
+    """A smaller part that picks the model."""
+
+    group: ClassVar[str] = "Rows"
+
+    val_per_class: int | None = option(
+        "Number of images per class of val; the others of val are left out.", default=None, least=1, has_row=False
     )
 
 
@@ -225,7 +264,9 @@ class TuneOptions(
     Loading,
     EditedRows,
     Subgroups,
+    FewerVal,
     Validating,
+    AsPublished,
     VariantOptions,
     FirstAdapter,
     Slots,

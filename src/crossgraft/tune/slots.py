@@ -10,7 +10,9 @@ from crossgraft.registry import Registry
 from crossgraft.tune.augmentations import AUGMENTATIONS
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS
 from crossgraft.tune.methods import METHODS
+from crossgraft.tune.presets import PRESETS
 from crossgraft.tune.regularizers import REGULARIZERS
+from crossgraft.tune.schedules import SCHEDULES
 
 _SET_ELSEWHERE = ("flip", "multi_label")
 """Options that have a flag of their own, or follow from the data."""
@@ -24,6 +26,8 @@ def slots() -> dict[str, Registry[Any]]:
         "batch_transforms": BATCH_TRANSFORMS,
         "augmentations": AUGMENTATIONS,
         "losses": LOSSES,
+        "schedules": SCHEDULES,
+        "presets": PRESETS,
     }
 
 

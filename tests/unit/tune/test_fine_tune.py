@@ -159,14 +159,16 @@ def test_only_a_plan_takes_no_step_and_writes_nothing(tmp_path):
 
 VARIED = {
     "learning_rate": (0.02, 0.07), "head_learning_rate": (0.02, 0.07), "weight_decay": (0.02, 0.07), "layer_decay": (1.0, 0.5),
-    "batch_size": (6, 12), "epochs": (3, 13),
+    "batch_size": (6, 12), "epochs": (3, 13), "momentum": (0.0, 0.8), "dropout": (0.0, 0.5), "warmup_epochs": (0.5, 2.0),
+    "clip_norm": (1.0, 5.0), "patience": (2, 4), "head_epochs": (2, 4), "head_patience": (2, 4),
 }  # fmt: skip
+NEEDED = {"momentum": {"optimizer": "sgd"}, "head_epochs": {"head_first": True}, "head_patience": {"head_first": True}}
 
 
 @pytest.mark.parametrize("name", GRID_SETTINGS)
 def test_a_plan_shows_the_grid_and_no_setting_that_no_training_uses(name):
     """Whatever a grid varies: all that is said of it is what the plans of its points say, one by one."""
-    common = {"model": "tiny_models:tiny", "workers": 1, "device": "cpu", "plan": True}
+    common = {"model": "tiny_models:tiny", "workers": 1, "device": "cpu", "plan": True, **NEEDED.get(name, {})}
     plan = fine_tune(squares(), **common, grid={name: VARIED[name]}).plan
     record = plan.record
     alone = [fine_tune(squares(), **common, **{name: value}).plan.record for value in VARIED[name]]

@@ -20,6 +20,7 @@ from crossgraft.errors import CrossgraftWarning, OutOfMemoryError
 from crossgraft.features.passes import collect, run_pass
 from crossgraft.models.classifier import Classifier, ClassifierOutput
 from crossgraft.tune.engine.contract import Feed
+from crossgraft.tune.engine.step import dropped
 from crossgraft.tune.feed.batches import BatchMaker, evaluation_batches
 from crossgraft.tune.feed.images import TrainingImages
 
@@ -55,14 +56,14 @@ class FeatureFeed:
 class HeadOnly(nn.Module):
     """A network that takes features (b, d, 1, 1) for images, as a ``FeatureFeed`` gives them."""
 
-    def __init__(self, classifier: Classifier) -> None:
+    def __init__(self, classifier: Classifier, dropout: float = 0.0) -> None:
         super().__init__()
-        self.head = classifier.head
+        self.head, self.dropout = classifier.head, dropout
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """Features (b, d) and logits (b, C)."""
         features = images.flatten(1)
-        return features, self.head(features)
+        return features, self.head(dropped(features, self.dropout))
 
 
 def shows_plain_images(feed: Feed) -> bool:

@@ -126,6 +126,7 @@ class TrainingJob:
     gradient_norms_file: Path | None = None
     features_are_fixed: bool = False
     keep: Keep | None = None
+    stop_rule: SelectionRule | None = None
     configuration: Mapping[str, object] = field(default_factory=dict[str, object])
 
 

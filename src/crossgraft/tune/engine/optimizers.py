@@ -1,8 +1,7 @@
-"""AdamW or SGD over the trained parameters, and its state by parameter name."""
+"""AdamW, Adam or SGD over the trained parameters, and its state by parameter name."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -11,10 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
+from crossgraft.choice import choose
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.engine.settings import ScheduleName, TrainerSettings
+from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.protocols import Regularizer, Selection
+from crossgraft.tune.schedules import SCHEDULES, Schedule, Steps
 
 
 def parameter_groups(
@@ -89,46 +90,38 @@ def _without_decay(classifier: Classifier) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """Share of the largest learning rate at step ``t`` of ``T`` steps, ``w`` of them warm-up, final share ``m``.
+class ScheduledRate:
+    """Share of the largest learning rate at each step of a training.
 
-    - warm-up, ``t < w``: ``(t + 1) / (w + 1)``: above 0 from the first step on, and 1 is reached at ``t = w``;
-    - cosine, ``t >= w``: ``m + (1 - m) (1 + cos(pi p)) / 2`` with ``p = (t - w) / (T - 1 - w)``, so that the last step,
-      ``t = T - 1``, has the share ``m``; a single step after warm-up has the share 1;
-    - constant, ``t >= w``: 1.
+    Warm-up, step ``t`` of ``w``: ``(t + 1) / (w + 1)``: above 0 from the first step on, and 1 is reached at ``t = w``, from
+    which the schedule says it.
 
     Attributes:
-        total_steps: T.
-        warmup_steps: w, smaller than T.
-        name: ``cosine`` or ``constant``.
-        final_share: m, in [0, 1].
+        schedule: What follows warm-up.
+        steps: Length of the training and of its warm-up.
     """
 
-    total_steps: int
-    warmup_steps: int
-    name: ScheduleName
-    final_share: float
+    schedule: Schedule
+    steps: Steps
 
     def share(self, step: int) -> float:
         """Share at ``step``, counted from 0.
 
-        >>> [round(Schedule(5, 2, "cosine", 0.0).share(t), 3) for t in range(5)]
+        >>> from crossgraft.tune.schedules import Cosine
+        >>> rate = ScheduledRate(Cosine(0.0), Steps(total=5, warmup=2, per_epoch=5))
+        >>> [round(rate.share(step), 3) for step in range(5)]
         [0.333, 0.667, 1.0, 0.5, 0.0]
         """
-        if step < self.warmup_steps:
-            return (step + 1) / (self.warmup_steps + 1)
-        if self.name == "constant":
-            return 1.0
-        falling = self.total_steps - 1 - self.warmup_steps
-        progress = min(1.0, (step - self.warmup_steps) / falling) if falling > 0 else 0.0
-        return self.final_share + (1 - self.final_share) * (1 + math.cos(math.pi * progress)) / 2
+        if step < self.steps.warmup:
+            return (step + 1) / (self.steps.warmup + 1)
+        return self.schedule.share(step, self.steps)
 
 
-def make_schedule(settings: TrainerSettings, steps_per_epoch: int, epochs: int) -> Schedule:
-    """The schedule of ``epochs`` epochs; warm-up that would fill them all is cut to half of the steps."""
-    total = steps_per_epoch * epochs
+def scheduled_rate(settings: TrainerSettings, steps_per_epoch: int) -> ScheduledRate:
+    """The learning rate of a training with these settings; warm-up that would fill it all is cut to half of the steps."""
+    total = steps_per_epoch * settings.epochs
     warmup = min(round(settings.warmup_epochs * steps_per_epoch), total // 2)
-    return Schedule(total, warmup, settings.schedule, settings.final_learning_rate_share)
+    return ScheduledRate(choose(SCHEDULES, settings.schedule), Steps(total, warmup, steps_per_epoch))
 
 
 _LARGEST = "largest_learning_rate"
@@ -239,8 +232,10 @@ def _build(groups: list[dict[str, Any]], settings: TrainerSettings) -> Optimizer
     on_gpu = all(parameter.is_cuda for group in groups for parameter in group["params"])
     fused = True if on_gpu and settings.precision != "16-mixed" else None
     if settings.optimizer == "sgd":
-        return SGD(groups, lr=settings.learning_rate, momentum=settings.momentum, fused=fused)
-    return AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=fused)
+        momentum, nesterov = settings.momentum, settings.nesterov
+        return SGD(groups, lr=settings.learning_rate, momentum=momentum, nesterov=nesterov, fused=fused)
+    kind = Adam if settings.optimizer == "adam" else AdamW
+    return kind(groups, lr=settings.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=fused)
 
 
 def all_finite(parameters: Mapping[str, nn.Parameter]) -> bool:

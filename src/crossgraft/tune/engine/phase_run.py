@@ -20,7 +20,8 @@ from crossgraft.tune.engine.checkpoint import damaged_checkpoint
 from crossgraft.tune.engine.contract import Feed, OnEpoch, OnStep, PhaseName, StepBatch, StepReport, TrainedEpoch, TrainingJob
 from crossgraft.tune.engine.gradient_norms import GradientLog
 from crossgraft.tune.engine.keep import Keep
-from crossgraft.tune.engine.optimizers import all_finite, make_optimizer, make_schedule
+from crossgraft.tune.engine.optimizers import all_finite, make_optimizer, scheduled_rate
+from crossgraft.tune.engine.selection_rule import SelectionRule
 from crossgraft.tune.engine.settings import TrainerSettings
 from crossgraft.tune.engine.step import (
     Network,
@@ -73,8 +74,8 @@ class Phase:
         if isinstance(feed, BatchMaker) and self.features_are_fixed and as_is and not self.regularizers:
             size, device = self.settings.batch_size, feed.device
             features = features_of(job.classifier, feed.images, batch_size=size, device=device)
-            return FeatureFeed(feed, features), HeadOnly(job.classifier)
-        return feed, Network(job.classifier, self.regularizers)
+            return FeatureFeed(feed, features), HeadOnly(job.classifier, self.settings.dropout)
+        return feed, Network(job.classifier, self.regularizers, self.settings.dropout)
 
 
 def phases_of(job: TrainingJob) -> tuple[Phase, ...]:
@@ -117,6 +118,7 @@ class Progress:
         images: Number of those images.
         best_epoch: -1 before the first evaluation.
         best_value: Value of the rule's metric in that epoch.
+        best_watched: Best value so far of the metric that the patience looks at, where that is another one.
         epochs_without_better: For the patience.
         stopped_early: Whether the patience has ended.
         best_is_near: Whether that epoch is near the similarity to end at.
@@ -129,6 +131,7 @@ class Progress:
     images: int = 0
     best_epoch: int = -1
     best_value: float = math.nan
+    best_watched: float = math.nan
     epochs_without_better: int = 0
     stopped_early: bool = False
     best_is_near: bool = False
@@ -187,7 +190,7 @@ class PhaseRun:
             settings=phase.settings,
             before_update=self._read_gradients,
         )
-        self.schedule = make_schedule(phase.settings, self.feed.steps_per_epoch, phase.settings.epochs)
+        self.rate = scheduled_rate(phase.settings, self.feed.steps_per_epoch)
         self._begun, self._begun_step, self._images_seen = time.perf_counter(), -1, 0
         self._look_every = phase.settings.look_every_steps or (1 if self.training_step.looks_first else LOOK_EVERY_STEPS)
         self._not_looked_at: list[_Made] = []
@@ -224,7 +227,7 @@ class PhaseRun:
     def _step(self, batch: StepBatch) -> None:
         progress = self.progress
         step = progress.epoch * self.feed.steps_per_epoch + progress.step
-        self.named.set_learning_rate_share(self.schedule.share(step))
+        self.named.set_learning_rate_share(self.rate.share(step))
         if self._begun_step < 0:
             self._begun_step = step
         try:
@@ -267,13 +270,13 @@ class PhaseRun:
         if self.on_step is None or self.fabric.global_rank != 0:
             return
         seconds = max(time.perf_counter() - self._begun, 1e-9)
-        left = self.schedule.total_steps - 1 - step
+        left = self.rate.steps.total - 1 - step
         self.on_step(
             StepReport(
                 phase=self.phase.name,
                 epoch=self.progress.epoch,
                 step=step + 1,
-                total_steps=self.schedule.total_steps,
+                total_steps=self.rate.steps.total,
                 terms=made.terms.numbers,
                 learning_rate=made.learning_rate,
                 images_per_second=self._images_seen / seconds,
@@ -286,12 +289,12 @@ class PhaseRun:
         progress = self.progress
         metrics = self._evaluate()
         terms = {name: total / max(progress.images, 1) for name, total in progress.sums.items()}
-        value = self._compared(metrics, terms)
+        value = self._compared(self.job.rule, metrics, terms)
         best = progress.best_value if progress.best_epoch >= 0 else None
         keep = self.phase.keep
         is_near = keep is None or keep.is_near(metrics)
         is_best = is_near and (self.job.rule.is_better(value, best) or (keep is not None and not progress.best_is_near))
-        progress.epochs_without_better = 0 if is_best else progress.epochs_without_better + 1
+        progress.epochs_without_better = 0 if self._is_better(metrics, terms, is_best) else progress.epochs_without_better + 1
         if is_best or not is_near or self.job.rule.keep == "last":
             progress.best_epoch, progress.best_value, progress.best_is_near = progress.epoch, value, is_near
             self.best = {name: tensor.detach().to("cpu", copy=True) for name, tensor in self.moving().items()}
@@ -314,16 +317,27 @@ class PhaseRun:
         if self.on_epoch is not None and self.fabric.global_rank == 0:
             self.on_epoch(row)
 
+    def _is_better(self, metrics: Mapping[str, float], terms: Mapping[str, float], is_best: bool) -> bool:
+        """Whether the patience begins anew: with the best epoch so far, or by the metric that it looks at instead."""
+        stop, progress = self.job.stop_rule, self.progress
+        if stop is None:
+            return is_best
+        watched = self._compared(stop, metrics, terms)
+        is_better = stop.is_better(watched, progress.best_watched if progress.epoch else None)
+        if is_better:
+            progress.best_watched = watched
+        return is_better
+
     def _write_gradient_norms(self) -> None:
         path = self.job.gradient_norms_file
         if self.gradients is not None and path is not None and self.fabric.global_rank == 0:
             write_atomically(path, self.gradients.norms.csv)
 
-    def _compared(self, metrics: Mapping[str, float], terms: Mapping[str, float]) -> float:
-        """What the rule looks at; for the head alone, without selection rows, the training loss says when it has converged."""
-        value = self.job.rule.value(metrics)
+    def _compared(self, rule: SelectionRule, metrics: Mapping[str, float], terms: Mapping[str, float]) -> float:
+        """What a rule looks at; for the head alone, without selection rows, the training loss says when it has converged."""
+        value = rule.value(metrics)
         if self.phase.name == "head" and math.isnan(value):
-            return terms["loss"] if self.job.rule.direction == "min" else -terms["loss"]
+            return terms["loss"] if rule.direction == "min" else -terms["loss"]
         return value
 
     def _evaluate(self) -> dict[str, float]:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, get_args
 
+from crossgraft.choice import choose
 from crossgraft.errors import OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.options._option import Options, option, options, options_of
+from crossgraft.tune.schedules import SCHEDULES
 
-OptimizerName = Literal["adamw", "sgd"]
-ScheduleName = Literal["cosine", "constant"]
+OptimizerName = Literal["adamw", "adam", "sgd"]
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
 
 _MANY = float("inf")
@@ -32,6 +33,12 @@ def _rates(now: Any) -> str:
     return f"{now.settings.learning_rate:g}" + ("" if of_head is None else f" (head {of_head:g})")
 
 
+def _optimizer(settings: Any) -> str:
+    if settings.optimizer != "sgd":
+        return settings.optimizer
+    return f"sgd, momentum {settings.momentum:g}{' (Nesterov)' if settings.nesterov else ''}"
+
+
 def _head_first(now: Any) -> str | None:
     settings = now.settings
     return f"at most {settings.head_epochs} epochs, patience {settings.head_patience}" if settings.head_first else None
@@ -44,7 +51,7 @@ class TrainingSteps(Tuning):
     group: ClassVar[str] = "Training"
 
     optimizer: OptimizerName = option(
-        "adamw or sgd.", default="adamw", in_protocol=True, in_words=lambda now: now.settings.optimizer
+        "adamw, adam or sgd.", default="adamw", in_protocol=True, in_words=lambda now: _optimizer(now.settings)
     )
     learning_rate: float | None = option(
         "Largest learning rate, after warm-up.",
@@ -66,7 +73,7 @@ class TrainingSteps(Tuning):
     weight_decay: float | None = option(
         "Decay of weights with two or more dimensions.",
         default=None,
-        default_text="0.05; 0 with l2_sp",
+        default_text="0.05; 0 with l2_sp or adam",
         in_protocol=True,
         within=(0, 1e6),
         in_words=lambda now: f"{now.settings.weight_decay:g}",
@@ -74,8 +81,15 @@ class TrainingSteps(Tuning):
     momentum: float | None = option(
         "Momentum of SGD.", default=None, default_text="0.9", in_protocol=True, within=(0, 1), has_row=False
     )
-    schedule: ScheduleName = option(
-        "cosine or constant.",
+    nesterov: bool = option("Momentum of SGD that looks ahead (Nesterov).", default=False, in_protocol=True, has_row=False)
+    dropout: float = option(
+        "Probability with which each feature is left out before the head, in training; in [0, 1).",
+        default=0.0,
+        in_protocol=True,
+        within=(0, 1),
+    )
+    schedule: str = option(
+        "How the learning rate falls: cosine, constant, or in steps: step:at=[100,150],factor=0.1.",
         default="cosine",
         in_protocol=True,
         in_words=lambda now: f"{now.settings.schedule} after {now.settings.warmup_epochs:g} epochs of warm-up",
@@ -166,10 +180,9 @@ class TrainerSettings(TrainingSteps):
         batch_size: Images of one step, of all processes together. The feed decides; it is here for the record.
         learning_rate: Largest learning rate of the pretrained part, after warm-up; the head's is the same where it has none.
         weight_decay: Decay of weights with two or more dimensions; biases and norms do not decay. AdamW decays decoupled
-            from the gradient (Loshchilov & Hutter 2019), SGD (without Nesterov's look-ahead) adds it to the gradient.
+            from the gradient (Loshchilov & Hutter 2019), Adam and SGD add it to the gradient.
         momentum: Momentum of SGD, in [0, 1).
         warmup_epochs: Epochs of rising learning rate, may be a fraction.
-        final_learning_rate_share: Learning rate of the last step of a cosine, as a share of the largest.
         accumulate: Parts in which a batch goes through the network to save memory; gradients are those of the whole batch
             (but BatchNorm in train mode sees one part at a time).
         precision: ``32-true``, ``bf16-mixed``, ``16-mixed`` or ``64-true``.
@@ -194,7 +207,6 @@ class TrainerSettings(TrainingSteps):
     weight_decay: float = 0.05
     momentum: float = 0.9
     warmup_epochs: float = 5.0
-    final_learning_rate_share: float = 0.01
     precision: Precision = "32-true"
     min_epochs: int = 1
     head_epochs: int = 100
@@ -216,12 +228,20 @@ class TrainerSettings(TrainingSteps):
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
                 raise UsageError(f"{name} must {_range_in_words(float(low), float(high))}, found {value!r}.")
+        choose(SCHEDULES, self.schedule)
+        if self.dropout >= 1:
+            raise UsageError(f"dropout must be smaller than 1, found {self.dropout!r}: at 1 the head would see nothing.")
         if self.momentum >= 1:
             raise UsageError(f"momentum must be smaller than 1, found {self.momentum!r}.")
         if self.learning_rate == 0:
             raise UsageError("learning_rate must be larger than 0: at 0 nothing is learned.")
         if self.layer_decay == 0:
             raise UsageError("layer_decay must be larger than 0: at 0 only the head would learn (--method linear).")
+
+    @property
+    def final_learning_rate_share(self) -> float:
+        """Learning rate of the last step of a cosine, as a share of the largest; a part of the keys of finished trainings."""
+        return getattr(choose(SCHEDULES, self.schedule), "final_share", 0.01)
 
     @property
     def no_memory(self) -> OutOfMemoryError:
@@ -237,8 +257,10 @@ class TrainerSettings(TrainingSteps):
 
         So a training of a version that did not have them goes on.
         """
-        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self) if each.name not in _MACHINE}
-        return {name: value for name, (value, default) in values.items() if name in FIRST_SETTINGS or value != default}
+        first = {name: getattr(self, name) for name in FIRST_SETTINGS if name not in _MACHINE}
+        later = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in {*_MACHINE, *FIRST_SETTINGS}}
+        defaults = {each.name: each.default for each in fields(self)}
+        return first | {name: value for name, value in later.items() if value != defaults[name]}
 
     @property
     def first_in_words(self) -> str:
@@ -253,13 +275,8 @@ def _range_in_words(low: float, high: float) -> str:
     return f"lie between {low:g} and {high:g}"
 
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "optimizer": get_args(OptimizerName),
-    "schedule": get_args(ScheduleName),
-    "precision": get_args(Precision),
-}
+_CHOICES: Mapping[str, tuple[str, ...]] = {"optimizer": get_args(OptimizerName), "precision": get_args(Precision)}
 _RANGES: Mapping[str, tuple[float, float]] = {
-    "final_learning_rate_share": (0, 1),
     "min_epochs": (0, 10**6),
     "keep_factor": (_SMALLEST, _MANY),
     "checkpoint_every_steps": (1, _MANY),

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor, distributed, nn
+from torch.nn.functional import dropout
 
 from crossgraft.compute import sent
 from crossgraft.errors import DivergedError, UsageError
@@ -166,15 +167,23 @@ class Network(nn.Module):
     ``forward`` gives features and logits at once, because regularisers look at both.
     """
 
-    def __init__(self, classifier: Classifier, regularizers: Sequence[Regularizer]) -> None:
+    def __init__(self, classifier: Classifier, regularizers: Sequence[Regularizer], dropout_probability: float = 0.0) -> None:
         super().__init__()
-        self.classifier = classifier
+        self.classifier, self.dropout = classifier, dropout_probability
         self.companions = nn.ModuleList(module for each in regularizers for module in each.modules())
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """(b, c, h, w) → features (b, d) and logits (b, C)."""
         features = self.classifier.features(images.to(self.classifier.head.weight.dtype))
-        return features, self.classifier.head(features)
+        return features, self.classifier.head(dropped(features, self.dropout))
+
+
+def dropped(features: Tensor, probability: float) -> Tensor:
+    """Features (b, d) of a training step as the head sees them: each is 0 with this probability, the others are larger.
+
+    Only steps of training go through it; regularisers and evaluation see whole features.
+    """
+    return dropout(features, probability) if probability > 0 else features
 
 
 @dataclass(frozen=True)

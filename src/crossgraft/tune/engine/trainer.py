@@ -44,6 +44,7 @@ def train(
     regularizers: Sequence[Regularizer] = (),
     features_are_fixed: bool = False,
     keep: Keep | None = None,
+    stop_rule: SelectionRule | None = None,
     checkpoint_folder: Path | None = None,
     gradient_norms_file: Path | None = None,
     configuration: Mapping[str, object] | None = None,
@@ -61,12 +62,13 @@ def train(
         selection: What trains.
         loss: Per image; its class weights are resolved already.
         evaluate: Metrics on the selection rows, once an epoch.
-        rule: Rule for the epoch that is kept and for early stopping.
+        rule: Rule for the epoch that is kept.
         settings: How long, how fast, where.
         regularizers: Their terms are added to the loss.
         features_are_fixed: Only the head trains; features are computed once where ``feed`` shows plain images and there is
             no regulariser.
         keep: Similarity that the kept epoch is to have; None: the rule alone decides.
+        stop_rule: Whose metric the patience looks at; None: that of ``rule``.
         checkpoint_folder: None: nothing is saved.
         gradient_norms_file: CSV file that is written when an epoch ends, where the settings ask for gradient norms.
         configuration: What else decides the result (data, augmentation, …), as JSON; a checkpoint of another configuration is
@@ -98,6 +100,7 @@ def train(
         gradient_norms_file=gradient_norms_file,
         features_are_fixed=features_are_fixed,
         keep=keep,
+        stop_rule=stop_rule,
         configuration=dict(configuration or {}),
     )
     phases_of(job)  # contradictions come to light before a process is started
@@ -231,5 +234,6 @@ def _configuration(job: TrainingJob) -> dict[str, Any]:
             else {}
         ),
         **({} if job.keep is None else {"keep": repr(job.keep)}),
+        **({} if job.stop_rule is None else {"stop rule": job.stop_rule.name}),
         **job.configuration,
     }

@@ -31,7 +31,7 @@ ADAPTED = ("cka_adapted", "cka_debiased_adapted")
 """The same, to its weights with BatchNorm statistics of the training images."""
 
 
-def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: int) -> SelectionRule:
+def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: int, *, flag: str = "--select-by") -> SelectionRule:
     """The rule that picks the model, the same in every fold.
 
     Left open it is the AUC, which needs no threshold and is rarely equal for two epochs; the loss where a class has no
@@ -42,6 +42,7 @@ def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: in
         select_by: A name of ``SELECTION_METRICS``, or None.
         folds: Targets of the validation rows, of each fold; without folds of the only split. May be empty.
         num_classes: Classes or labels.
+        flag: Flag of ``select_by``, for messages.
 
     Raises:
         UnknownNameError: With the nearest names.
@@ -57,8 +58,8 @@ def choose_rule(select_by: str | None, folds: Sequence[Targets], num_classes: in
         if math.isnan(_metrics_of(torch.zeros(len(targets), num_classes), targets, task_of(targets, num_classes))[select_by]):
             where = f" of training {number + 1} of {len(folds)}" if len(folds) > 1 else ""
             raise UsageError(
-                f"--select-by {select_by} has no meaning on the {len(targets)} validation rows{where}: a class is missing there. "
-                "Use --select-by loss, or give more validation rows (--val-fraction)."
+                f"{flag} {select_by} has no meaning on the {len(targets)} validation rows{where}: a class is missing there. "
+                f"Use {flag} loss, or give more validation rows (--val-fraction)."
             )
     return SelectionRule(select_by, "min" if select_by == "loss" else "max")
 

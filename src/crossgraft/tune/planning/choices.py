@@ -14,17 +14,20 @@ from crossgraft.compute import resolve_device
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.losses import LOSSES, Loss
 from crossgraft.options._option import options_of
+from crossgraft.options._values import parts_of
 from crossgraft.registry import Registry
 from crossgraft.tasks import Task
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
-from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.settings import TrainerSettings, TrainingSteps
 from crossgraft.tune.feed.batches import Sampler
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.options import TuneOptions
+from crossgraft.tune.presets import PRESETS, Preset
 from crossgraft.tune.protocols import AddsAdapters, Method, Regularizer, is_identity
 from crossgraft.tune.record import PluginRecord
 from crossgraft.tune.regularizers import REGULARIZERS
+from crossgraft.tune.schedules import SCHEDULES
 
 NO_PLUGIN = ("none", "")
 SAMPLERS: tuple[Sampler, ...] = ("shuffle", "balanced")
@@ -41,6 +44,7 @@ class Plugins:
         augmentation: Transform of an image.
         loss: Loss as chosen; balanced weights are counted later, from the training rows.
         sampler: Sampler that draws rows into batches.
+        preset: Published training whose settings were asked for.
     """
 
     method: Method
@@ -49,6 +53,7 @@ class Plugins:
     augmentation: Augmentation
     loss: Loss
     sampler: Sampler
+    preset: Preset | None = None
 
     @property
     def features_are_fixed(self) -> bool:
@@ -63,11 +68,13 @@ class Plugins:
     @property
     def all(self) -> list[object]:
         """Every plug-in, slot by slot."""
-        return [self.method, *self.regularizers, *self.batch_transforms, self.augmentation, self.loss]
+        presets = [] if self.preset is None else [self.preset]
+        return [*presets, self.method, *self.regularizers, *self.batch_transforms, self.augmentation, self.loss]
 
     def describe(self) -> list[PluginRecord]:
         """All of them as a report shows them."""
         slots: list[tuple[str, Sequence[Any]]] = [
+            ("preset", [] if self.preset is None else [self.preset]),
             ("method", [self.method]),
             ("regularizer", self.regularizers),
             ("batch transform", self.batch_transforms),
@@ -120,6 +127,7 @@ def choose_plugins(options: TuneOptions, task: Task) -> Plugins:
         augmentation=pixels,
         loss=_with_weights(choose(LOSSES, loss), options.class_weights),
         sampler=options.sampler,
+        preset=None if options.preset is None else choose(PRESETS, options.preset),
     )
 
 
@@ -200,6 +208,7 @@ def trainer_settings(options: TuneOptions, plugins: Plugins, *, num_train: int, 
     if precision not in PRECISIONS and precision not in PRECISIONS.values():
         raise UnknownNameError("precision", precision, PRECISIONS)
     given |= {
+        "schedule": spell(choose(SCHEDULES, options.schedule)),
         "precision": PRECISIONS.get(precision, precision),
         "device": resolve_device(options.device),
         "num_processes": options.devices,
@@ -215,7 +224,8 @@ def choose_settings(given: Mapping[str, Any], plugins: Plugins, *, num_train: in
     - ``epochs``: about 600 steps in all, but 10 to 50 epochs. A CPU makes 600 steps of a MobileNet at 64 pixels in minutes.
     - ``learning_rate`` of AdamW: 3e-3 for the head alone, 1e-3 from scratch, for adapters and for networks below 10 million
       parameters, 3e-4 below 50 million, 1e-4 above; ten times that for SGD.
-    - ``weight_decay``: 0.05; 0 beside L2-SP, which is a decay of its own (toward the pretrained weights).
+    - ``weight_decay``: 0.05; 0 beside L2-SP, which is a decay of its own (toward the pretrained weights), and for Adam, which
+      would divide the decay by the size of the gradient.
     - ``warmup_epochs``: 5, at most a tenth of the epochs. The learning rate then falls along a cosine.
 
     Raises:
@@ -227,9 +237,8 @@ def choose_settings(given: Mapping[str, Any], plugins: Plugins, *, num_train: in
     )
     epochs = values.setdefault("epochs", _epochs(num_train, batch_size))
     values.setdefault("learning_rate", _learning_rate(plugins, num_parameters, str(values.get("optimizer", "adamw"))))
-    values.setdefault(
-        "weight_decay", 0.0 if any(getattr(each, "decays_weights", False) for each in plugins.regularizers) else 0.05
-    )
+    decays = values.get("optimizer") == "adam" or any(getattr(each, "decays_weights", False) for each in plugins.regularizers)
+    values.setdefault("weight_decay", 0.0 if decays else 0.05)
     values.setdefault("warmup_epochs", warmup_epochs(epochs))
     return TrainerSettings(**values)
 
@@ -265,14 +274,12 @@ KEEP_FACTOR = "keep_factor"
 """Setting that ``--keep`` looks for, as if a grid varied it."""
 
 GRID_SETTINGS: Mapping[str, type[float] | type[int]] = {
-    "learning_rate": float,
-    "head_learning_rate": float,
-    "weight_decay": float,
-    "layer_decay": float,
-    "batch_size": int,
-    "epochs": int,
+    name: float if float in kinds else int
+    for name, each in options_of(TrainingSteps).items()
+    if (kinds := {*parts_of(each.type)} - {type(None)}) <= {int, float} and each.about.in_protocol
 }
-"""What a grid may vary; the rest changes what is compared, and is better a run of its own."""
+"""What a grid may vary: every number that makes another training; the rest changes what is compared, and is better a run of its
+own."""
 
 
 def read_grid(grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None) -> list[GridPoint]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from crossgraft.choice import choose
 from crossgraft.conflicts import HasConflicts, HasRemarks
 from crossgraft.errors import UsageError
 from crossgraft.tasks import Task
@@ -18,6 +19,7 @@ from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.step_cost import fewest_in_a_batch
 from crossgraft.tune.protocols import is_identity, keeps_reference
+from crossgraft.tune.schedules import SCHEDULES
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class TrainingSituation:
         given: Arguments that the user gave.
         grid_settings: Settings that the grid varies.
         num_trained_blocks: Number of building blocks with a trained parameter.
+        is_convolutional: Whether the network has more than one convolution, which cuts an image into tokens.
     """
 
     plugins: Plugins
@@ -61,6 +64,17 @@ class TrainingSituation:
     given: frozenset[str]
     grid_settings: frozenset[str]
     num_trained_blocks: int
+    is_convolutional: bool
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """What the user gave, or has the grid vary."""
+        return self.given | self.grid_settings
+
+    @property
+    def missed_by_schedule(self) -> str:
+        """Parts of the schedule behind the last epoch; empty where there are none."""
+        return choose(SCHEDULES, self.settings.schedule).beyond(self.settings.epochs) or ""
 
     @property
     def method(self) -> str:
@@ -193,7 +207,7 @@ REFUSED: tuple[Rule, ...] = (
         "--head-first fits the head to pretrained features, but --method {method} starts from random ones. Leave it out.",
     ),
     Rule(
-        lambda s: s.plugins.method.features_are_fixed and {"learning_rate", "head_learning_rate"} <= s.given | s.grid_settings,
+        lambda s: s.plugins.method.features_are_fixed and {"learning_rate", "head_learning_rate"} <= s.asked,
         "--learning-rate and --head-learning-rate are both given, but --method {method} trains only the head, so the first would "
         "do nothing. Give one of them.",
     ),
@@ -294,11 +308,28 @@ REFUSED: tuple[Rule, ...] = (
     ),
     Rule(lambda s: s.device.startswith("cuda") and bool(s.missing_gpus), "--devices {settings.num_processes}: {missing_gpus}"),
     Rule(
-        lambda s: "momentum" in s.given and s.settings.optimizer != "sgd",
-        "--momentum is of SGD; AdamW has its own. Leave it out, or say --optimizer sgd.",
+        lambda s: "momentum" in s.asked and s.settings.optimizer != "sgd",
+        "--momentum is of SGD; Adam and AdamW have their own. Leave it out, or say --optimizer sgd.",
     ),
     Rule(
-        lambda s: bool(s.given & {"head_epochs", "head_patience"}) and not s.settings.head_first,
+        lambda s: s.settings.nesterov and s.settings.optimizer != "sgd",
+        "--nesterov is a momentum of SGD. Leave it out, or say --optimizer sgd.",
+    ),
+    Rule(
+        lambda s: s.settings.nesterov and s.settings.momentum == 0,
+        "--nesterov looks ahead along the momentum, which is 0. Leave one of them out.",
+    ),
+    Rule(
+        lambda s: bool(s.missed_by_schedule),
+        "--schedule {settings.schedule} lowers the learning rate in {missed_by_schedule} (counted from 0), which a training of "
+        "{settings.epochs} epochs never reaches. Ask for more --epochs, or for earlier ones.",
+    ),
+    Rule(
+        lambda s: "stop_by" in s.given and not s.has_val,
+        "--stop-by looks at validation rows, but there are none (--val-fraction 0). Leave one out.",
+    ),
+    Rule(
+        lambda s: bool(s.asked & {"head_epochs", "head_patience"}) and not s.settings.head_first,
         "--head-epochs and --head-patience are about the first phase of --head-first. Give that too, or leave them out.",
     ),
     Rule(
@@ -397,5 +428,6 @@ def _fill(text: str, situation: TrainingSituation) -> str:
         "trained_batch_norms",
         "moved_batch_norms",
         "missing_gpus",
+        "missed_by_schedule",
     )
     return text.format(**{name: getattr(situation, name) for name in names})

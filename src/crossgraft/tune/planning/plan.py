@@ -151,7 +151,7 @@ def _about_keep(prepared: Preparation) -> list[str]:
 
 def _measure(prepared: Preparation, reporter: Reporter) -> StepCost:
     plugins, points = prepared.plugins, prepared.request.points
-    settings = max((settings_at(prepared, point) for point in points), key=lambda each: each.batch_size)
+    settings = max((settings_at(prepared, point) for point in points), key=lambda each: (each.batch_size, each.dropout))
     data = prepared.fold_data(prepared.rows.parts[0])
     with limit_threads(prepared.num_threads), reuse_freed_memory(), reporter.stage("Timing a step"):
         return measure_step(

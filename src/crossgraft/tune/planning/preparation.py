@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from crossgraft.choice import spell
+from crossgraft.choice import choose, spell
 from crossgraft.compute import available_cores
 from crossgraft.data.checks import check_rows, check_splits
 from crossgraft.edit.words import edits_and_advice
@@ -20,6 +20,7 @@ from crossgraft.models import Backbone, ModelSpec
 from crossgraft.models.adapted import base_model
 from crossgraft.models.adapters.peft_format import PeftFiles
 from crossgraft.models.classifier import Classifier, make_classifier
+from crossgraft.models.memory_format import is_convolutional
 from crossgraft.options._option import configuration, given
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord
@@ -49,6 +50,7 @@ from crossgraft.tune.planning.fold_networks import find_model, load_start, open_
 from crossgraft.tune.planning.rows import FoldData, make_fold_data
 from crossgraft.tune.planning.step_cost import steps_per_epoch
 from crossgraft.tune.protocols import Selection
+from crossgraft.tune.schedules import SCHEDULES
 
 _PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss")
 
@@ -116,6 +118,7 @@ class Request:
 def refuse_unknown_names(options: TuneOptions) -> None:
     """Raise for a misspelled plug-in, an option of one, or a threshold rule."""
     choose_plugins(options, MultiClassTask())
+    choose(SCHEDULES, options.schedule)
     parse_threshold_rule(options.threshold_rule or "youden")
 
 
@@ -156,6 +159,7 @@ class Preparation:
         selection: Selection of what is trained.
         batch_norm: What BatchNorm normalises with.
         rule: Rule that selects epoch and grid point.
+        stop_rule: Whose metric the patience looks at; None: that of ``rule``.
         keep: Similarity that trainings are to end at.
         num_threads: Number of threads that read images.
         notes: What the plan says about the start.
@@ -172,6 +176,7 @@ class Preparation:
     selection: Selection
     batch_norm: BatchNorm
     rule: SelectionRule
+    stop_rule: SelectionRule | None
     keep: Keep | None
     num_threads: int
     notes: list[str]
@@ -214,6 +219,7 @@ class Preparation:
             given=given(self.options),
             grid_settings=frozenset(points[0]),
             num_trained_blocks=len(trained_blocks(self.classifier, self.selection)),
+            is_convolutional=is_convolutional(self.classifier),
         )
 
     def new_classifier(self) -> Classifier:
@@ -278,6 +284,9 @@ def prepare(
         selection=selection_with(batch_norm, classifier, selection),
         batch_norm=batch_norm,
         rule=choose_rule(options.select_by, val_targets, len(dataset.class_names)),
+        stop_rule=None
+        if options.stop_by is None
+        else choose_rule(options.stop_by, val_targets, len(dataset.class_names), flag="--stop-by"),
         keep=None if options.keep is None else Keep.of(options.keep, adapted=batch_norm.mode == "adapt"),
         num_threads=options.workers or available_cores(),
         notes=[

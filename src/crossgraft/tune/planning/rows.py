@@ -134,7 +134,8 @@ def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Report
 
     Parts that come with the data (or a saved split) are used. A missing test part is taken from the training rows at
     random, then a missing val part; whole groups stay together, and classes keep their shares. With folds, every row is a
-    test row once, and each fold takes its val rows from the others. ``per_class`` leaves val and test whole.
+    test row once, and each fold takes its val rows from the others. ``per_class`` leaves val and test whole, ``val_per_class``
+    train and test.
 
     Args:
         data: Location as in ``open_dataset``, or an open ``Dataset``.
@@ -154,6 +155,9 @@ def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Report
     if per_class is not None:
         rows = replace(rows, parts=tuple(_fewer(dataset, parts, per_class, seed) for parts in rows.parts))
         rows.origins["train"] += f", {per_class} images of each class"
+    if (fewer := options.val_per_class) is not None:
+        rows = replace(rows, parts=tuple(_fewer_val(dataset, parts, fewer, seed) for parts in rows.parts))
+        rows.origins["val"] += f", {fewer} images of each class"
     for parts in rows.parts:
         _refuse_missing_classes(dataset, parts)
         _refuse_empty_test(dataset, parts)
@@ -236,6 +240,14 @@ def _draw(dataset: Dataset, rows: Rows, share: float, seed: int, purpose: str) -
 def _fewer(dataset: Dataset, parts: FoldRows, per_class: int, seed: int) -> FoldRows:
     chosen = take_per_class(dataset.targets[parts.train], per_class, seed=seed, class_names=dataset.class_names)
     return replace(parts, train=parts.train[chosen])
+
+
+def _fewer_val(dataset: Dataset, parts: FoldRows, per_class: int, seed: int) -> FoldRows:
+    if len(parts.val) == 0:
+        raise UsageError("--val-per-class takes images of val, but there are none (--val-fraction 0). Leave one out.")
+    targets, names = dataset.targets[parts.val], dataset.class_names
+    chosen = take_per_class(targets, per_class, seed=seed, class_names=names, flag="--val-per-class", of="of val")
+    return replace(parts, val=parts.val[chosen])
 
 
 def _refuse_missing_classes(dataset: Dataset, parts: FoldRows) -> None:

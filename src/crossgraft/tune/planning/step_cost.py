@@ -294,7 +294,7 @@ class _Clock:
 def _held(classifier: Classifier, selection: Selection, settings: TrainerSettings, own: Iterable[nn.Parameter]) -> int:
     """Weights, and for trained ones gradient, moments of the optimiser, and the kept best state; what regularisers learn."""
     trained = _bytes_of(p for name, p in classifier.named_parameters() if name in selection.trained)
-    moments = 2 if settings.optimizer == "adamw" else 1
+    moments = 1 if settings.optimizer == "sgd" else 2
     of_network = _bytes_of(classifier.parameters()) + trained * (1 + moments + 1)
     return of_network + _bytes_of(own) * (1 + 1 + moments)
 

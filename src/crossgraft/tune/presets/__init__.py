@@ -1,0 +1,38 @@
+"""Published trainings: one file each.
+
+Other packages add theirs through the entry-point group ``crossgraft.presets``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from crossgraft.choice import choose
+from crossgraft.registry import Registry
+from crossgraft.tune.presets._preset import Preset as Preset
+from crossgraft.tune.presets.itm_ground_truth import ItmGroundTruth as ItmGroundTruth
+from crossgraft.tune.presets.repsim import RepSimPreset as RepSimPreset
+from crossgraft.tune.presets.sim_cifar import SimCifar as SimCifar
+from crossgraft.tune.presets.sim_cub import SimCub as SimCub
+from crossgraft.tune.presets.thesis import ThesisPreset as ThesisPreset
+from crossgraft.tune.presets.thesis_grid import ThesisGrid as ThesisGrid
+
+PRESETS: Registry[type[Preset]] = Registry("preset", group="crossgraft.presets", plugin_type=type)
+"""Every preset that is installed."""
+
+PRESETS.add("repsim", RepSimPreset)
+PRESETS.add("itm_ground_truth", ItmGroundTruth)
+PRESETS.add("sim_cifar", SimCifar)
+PRESETS.add("sim_cub", SimCub)
+PRESETS.add("thesis", ThesisPreset)
+PRESETS.add("thesis_grid", ThesisGrid)
+
+
+def settings_of(preset: object) -> Mapping[str, object]:
+    """The options that a preset stands for.
+
+    Raises:
+        UnknownNameError: No preset, or option of one, has that name.
+        UsageError: An option of it is wrong.
+    """
+    return choose(PRESETS, str(preset)).settings
