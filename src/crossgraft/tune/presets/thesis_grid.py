@@ -18,6 +18,8 @@ class ThesisGrid(Preset):
 
     Args:
         batch_sizes: Those of the target in Table 6.1: [32,64], [64,128] or [128,256].
+        per_class: Training images per class: 100, or fewer where a class has no more.
+        val_per_class: Images of val per class: 25, or fewer where a class has no more.
 
     Raises:
         UsageError: No target of Table 6.1 has these.
@@ -32,6 +34,8 @@ class ThesisGrid(Preset):
     )
 
     batch_sizes: tuple[int, ...] = (32, 64)
+    per_class: int = 100
+    val_per_class: int = 25
 
     def __post_init__(self) -> None:
         if tuple(self.batch_sizes) not in _BATCHES:
@@ -50,8 +54,8 @@ class ThesisGrid(Preset):
             "stop_by": "auc",
             "select_by": "loss",
             "image_size": 224,
-            "per_class": 100,
-            "val_per_class": 25,
+            "per_class": self.per_class,
+            "val_per_class": self.val_per_class,
             "augmentation": "thesis:6",
             "grid": (
                 "learning_rate=1,1e-1,1e-2,1e-3,1e-4,1e-5",
