@@ -184,5 +184,5 @@ def test_a_limit_keeps_the_labels_of_a_large_set():
 
 
 def test_the_same_number_of_each_class_has_no_meaning_with_several_labels():
-    with pytest.raises(UsageError, match="Use --limit, which keeps the share of every label"):
+    with pytest.raises(UsageError, match="or use --limit, which keeps the share of every label"):
         take_per_class(np.eye(4, dtype=np.int64), 2, seed=0)
