@@ -18,14 +18,13 @@ ORDERS = ("code", "paper")
 REDUCTIONS = ("mean", "sum")
 FEWEST_FOR_A_PLACEBO = 2
 """Images at a time: it predicts the tokens of another one."""
-_TOLD = {"distance": "distance (loss)"}
 
 
 @dataclass
 class SimOptions:
     """What is reconstructed, and how it is compared.
 
-    Fields are as the arguments of ``RhoSim``, whose ``loss`` is ``distance``.
+    Fields are as the arguments of ``RhoSim``.
 
     Raises:
         UsageError: A value is out of its range, or does not go with another.
@@ -66,7 +65,7 @@ class SimOptions:
         for option, names in known.items():
             name = getattr(self, option)
             if not isinstance(name, str) or name not in names:
-                raise UnknownNameError(f"{_TOLD.get(option, option)} of rho_sim", str(name), names)
+                raise UnknownNameError(f"{option} of rho_sim", str(name), names)
         if self.order == "paper" and not self.projected:
             raise UsageError(
                 "rho_sim:projected=false is equation 1, which standardises nothing; order=paper is about projections. Leave one "

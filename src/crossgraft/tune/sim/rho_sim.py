@@ -12,36 +12,27 @@ from typing import Any, SupportsIndex, cast
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from crossgraft.errors import DivergedError, UsageError
-from crossgraft.models.taps import is_compiled, modes_kept, unwrapped, with_wrappers
+from crossgraft.models.taps import is_compiled, modes_kept, unwrapped
 from crossgraft.seeding import torch_generator
+from crossgraft.tune.sim.as_printed import take_out
 from crossgraft.tune.sim.distances import DISTANCES, OF_STANDARDISED, Drawing, some_channels
 from crossgraft.tune.sim.layouts import called, first_of, takes_part
 from crossgraft.tune.sim.options import FEWEST_FOR_A_PLACEBO, SimOptions
 from crossgraft.tune.sim.reconstructor import Reconstructor, Reconstructors
-from crossgraft.tune.sim.watching import AUTO, DOES_NOT_RUN, NOT_SEEN, Blocks, BlockWatch, Hook, Seen, named_blocks, weakly
-
-
-def refuse_replicas(model: nn.Module) -> None:
-    """Refuse a wrapper of parallel training, which knows nothing of the reconstructors.
-
-    Raises:
-        UsageError: Processes would learn other reconstructors each, or replicas would not be seen.
-    """
-    layers = with_wrappers(model)
-    if any(isinstance(each, DataParallel) for each in layers):
-        raise UsageError(
-            "rho_sim does not see the replicas that DataParallel runs. Use DistributedDataParallel, or give the network itself "
-            "and train it on one device."
-        )
-    if any(isinstance(each, DistributedDataParallel) for each in layers):
-        raise UsageError(
-            "DistributedDataParallel does not average the gradients of the reconstructors of rho_sim, so that they would drift "
-            "apart. Make RhoSim(network, example=…) first, put network and sim.reconstructors into one module, and wrap that; or "
-            "wrap what init_SIM(network, example=…) returned."
-        )
+from crossgraft.tune.sim.watching import (
+    AUTO,
+    DOES_NOT_RUN,
+    NOT_SEEN,
+    Blocks,
+    BlockWatch,
+    Hook,
+    Seen,
+    named_blocks,
+    refuse_replicas,
+    weakly,
+)
 
 
 def refuse_few_images(seen: Sequence[Seen], options: SimOptions) -> None:
@@ -125,20 +116,21 @@ class RhoSim:
         blocks: ``auto``: the building blocks; names of modules or of classes of modules; or classes.
         rho: Share ρ of the positions that are reconstructed, in (0, 1].
         weight: Factor ≥ 0 of ``loss()``, applied once; 0: nothing is built or kept.
-        loss: ``norm_l2``, ``norm_mse``, ``mse``, ``l1``, ``smooth_l1``, ``cosine``, ``kl`` or ``wasserstein``.
+        distance: ``norm_l2``, ``norm_mse``, ``mse``, ``l1``, ``smooth_l1``, ``cosine``, ``kl`` or ``wasserstein``.
         K: Width of the projections, at least 1; ``auto``: 128, or the channels of the block's input where they are fewer.
-        order: ``code``, as released: losses called ``norm_…`` standardise prediction and target; ``paper``: projections are
+        order: ``code``, as released: distances called ``norm_…`` standardise prediction and target; ``paper``: projections are
             standardised before the prediction.
         sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each image; ``v2``: of three times as many drawn
             those with the largest mean input.
         channels: Share of the channels that are looked at, in (0, 1], drawn anew in each step.
         layout: ``auto``, ``nchw``, ``nhwc``, ``nlc``, ``ncl``, ``lnc``, ``ncdhw`` or ``ndhwc``.
         reduce: ``mean`` or ``sum`` over the blocks.
-        projected: False: equation 1, the input itself is predicted; SIM as printed with ``rho=1, loss="mse", reduce="sum"``.
+        projected: False: equation 1, the input itself is predicted; SIM as printed with ``rho=1, distance="mse", reduce="sum"``.
         placebo: Each image is to predict the tokens of the image before it in the batch, at the same price: a control.
         seed: Random seed of reconstructors and sampling.
         example: What the model takes (a tensor, a tuple or a dict), for a look without training at what runs and how wide it
             is; without it the first ``loss`` makes the reconstructors, and ``parameters`` waits for it.
+        loss: Former name of ``distance``.
 
     Attributes:
         reconstructors: One module with all of them: for wrappers of parallel training.
@@ -161,7 +153,7 @@ class RhoSim:
         blocks: Blocks = AUTO,
         rho: float = 0.2,
         weight: float = 5e-3,
-        loss: str = "norm_l2",
+        distance: str = "norm_l2",
         K: SupportsIndex | str = "auto",
         order: str = "code",
         sampling: str = "v0",
@@ -172,14 +164,19 @@ class RhoSim:
         placebo: bool = False,
         seed: int = 0,
         example: object = None,
+        loss: str | None = None,
     ) -> None:
+        if loss is not None:
+            warnings.warn("RhoSim(loss=…) is called distance= now, as everywhere else.", DeprecationWarning, stacklevel=2)
+            distance = loss
         options = SimOptions(
-            rho=rho, weight=weight, distance=loss, K=K, blocks=blocks, order=order, sampling=sampling, channels=channels,
+            rho=rho, weight=weight, distance=distance, K=K, blocks=blocks, order=order, sampling=sampling, channels=channels,
             layout=layout, reduce=reduce, projected=projected, placebo=placebo,
         )  # fmt: skip
         if isinstance(seed, bool) or not isinstance(cast("Any", seed), Integral):
             raise UsageError(f"seed of rho_sim must be a whole number, found {seed!r}.")
         refuse_replicas(model)
+        take_out(unwrapped(model))
         self._watch_blocks(network := unwrapped(model), options, seed=seed)
         if self._watch is None:
             return
@@ -224,6 +221,11 @@ class RhoSim:
         return self.reconstructors.blocks
 
     @property
+    def weight(self) -> float:
+        """Factor of ``loss``."""
+        return self._options.weight
+
+    @property
     def has_begun(self) -> bool:
         """Whether a forward pass began since the last ``loss``."""
         return self._watch is not None and self._watch.is_open
@@ -246,6 +248,10 @@ class RhoSim:
         taken = first_of(self._network, arguments, keywords)
         images = taken.shape[0] if isinstance(taken, Tensor) and taken.ndim else 0
         self.begin(places=torch.arange(images) if images else None, batch_size=images)
+
+    def call_begins(self, arguments: tuple[Any, ...]) -> None:
+        """A call of the network has begun already, with these arguments, when this object was made."""
+        self._begin_call(arguments, {}, None)
 
     def begin(
         self, *, generator: torch.Generator | None = None, places: Int[Tensor, " images"] | None = None, batch_size: int = 0

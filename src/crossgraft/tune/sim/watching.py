@@ -11,9 +11,11 @@ from typing import Any, cast
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.models.layers import building_blocks
+from crossgraft.models.taps import with_wrappers
 from crossgraft.paths import shortened
 from crossgraft.seeding import torch_generator
 from crossgraft.tune.sim.distances import FEWEST_TOKENS, Drawing, drawn_tokens, number_of_tokens, rolled, take_tokens
@@ -196,6 +198,26 @@ def weakly(method: Callable[..., object]) -> Callable[..., None]:
             alive(*arguments)
 
     return call
+
+
+def refuse_replicas(model: nn.Module) -> None:
+    """Refuse a wrapper of parallel training, which knows nothing of the reconstructors.
+
+    Raises:
+        UsageError: Processes would learn other reconstructors each, or replicas would not be seen.
+    """
+    layers = with_wrappers(model)
+    if any(isinstance(each, DataParallel) for each in layers):
+        raise UsageError(
+            "rho_sim does not see the replicas that DataParallel runs. Use DistributedDataParallel, or give the network itself "
+            "and train it on one device."
+        )
+    if any(isinstance(each, DistributedDataParallel) for each in layers):
+        raise UsageError(
+            "DistributedDataParallel does not average the gradients of the reconstructors of rho_sim, so that they would drift "
+            "apart. Make RhoSim(network, example=…) first, put network and sim.reconstructors into one module, and wrap that; or "
+            "wrap what init_SIM(network, example=…) returned."
+        )
 
 
 def carries_reconstructors(what: str) -> UsageError:

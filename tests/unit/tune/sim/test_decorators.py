@@ -68,6 +68,65 @@ def test_algorithm_1_trains_the_reconstructors_with_the_network():
     assert losses[-1] < losses[0]
 
 
+def test_algorithm_1_runs_as_it_is_printed():
+    """Nobody says init_SIM(model, …): the optimiser is made before anybody knows how wide the reconstructors are."""
+    model, lambda_sim = network(), 0.005
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(IMAGES), torch.tensor([0, 1, 2, 0]))
+        sim_loss = model.sim_loss
+        (loss + lambda_sim * sim_loss).backward()
+        if not step:
+            first, weights = sim_loss.item(), {name: p.detach().clone() for name, p in model.named_parameters()}
+            assert sum("sim_reconstructor" in name for name in weights) == 2 * 8 + 1  # one block has another width
+        optimizer.step()
+    assert all(not torch.equal(p, weights[name]) for name, p in model.named_parameters() if not name.endswith("layer.bias"))
+    plain = strip(network())
+    sim = RhoSim(plain, blocks=["blocks.0", "blocks.1"], weight=1, example=IMAGES)
+    plain(IMAGES)
+    assert first == sim.loss().item()
+    assert list(strip(model).state_dict()) == list(plain.state_dict()) and not hasattr(model, "sim_loss")
+
+
+def test_until_it_is_called_a_decorated_network_is_loaded_counted_and_copied_as_any_other():
+    model = network()
+    plain = strip(network())
+    assert list(model.state_dict()) == list(plain.state_dict())
+    model.load_state_dict(plain.state_dict())
+    assert sum(p.numel() for p in model.parameters()) == sum(p.numel() for p in plain.parameters())
+    twin = copy.deepcopy(model)
+    with torch.no_grad():
+        assert torch.equal(twin.eval()(IMAGES), plain.eval()(IMAGES)) and not hasattr(twin, "sim_loss")
+    twin.train()(IMAGES)
+    assert twin.sim_loss > 0 and not hasattr(model, "sim_loss")
+    model.double()
+    model(IMAGES.double())
+    assert model.sim_loss.dtype == torch.float64
+
+
+def test_a_network_whose_call_shows_no_tensor_or_replicas_are_refused_with_what_to_say():
+    class Named(Network):
+        def forward(self, *, images):
+            return super().forward(images)
+
+    with pytest.raises(UsageError, match=r"Say model = init_SIM\(model, example=…\)"):
+        Named()(images=IMAGES)
+    with pytest.raises(UsageError, match="rho_sim does not see the replicas"):
+        nn.DataParallel(network())(IMAGES)
+
+
+@pytest.mark.parametrize(("weight", "factor", "is_said"), [(0.005, 0.005, True), (0.005, 0.007, False), (0.005, 1.0, False)])
+@pytest.mark.parametrize("scale", [1.0, 65536.0])
+def test_a_second_weight_is_noticed(recwarn, weight, factor, is_said, scale):
+    model = init_SIM(network(), example=IMAGES, weight=weight)
+    for _ in range(2):
+        (scale * (model(IMAGES).mean() + factor * model.sim_loss)).backward()
+    said = [str(each.message) for each in recwarn if "which is inside it already" in str(each.message)]
+    assert len(said) == (factor == 0.005) == is_said
+    assert not said or "by 0.005, which is inside it already: 2.5e-05 in all" in said[0]
+
+
 def test_it_is_the_same_engine():
     model, plain = init_SIM(network(), example=IMAGES, seed=3), network()
     sim = RhoSim(plain, blocks=["blocks.0", "blocks.1"], seed=3, example=IMAGES)
@@ -83,7 +142,7 @@ def test_a_network_without_decorated_blocks_has_its_building_blocks_or_those_tha
 
 
 def test_strip_gives_the_pristine_network():
-    pristine, model = network(), init_SIM(network(), example=IMAGES)
+    pristine, model = strip(network()), init_SIM(network(), example=IMAGES)
     for each in (pristine, model):
         each(IMAGES)
     assert strip(model, example=IMAGES) is model
@@ -205,7 +264,7 @@ def test_a_wrapper_is_refused_before_anything_is_put_into_the_network():
     network = Network()
     with pytest.raises(UsageError, match="before the network is compiled or made parallel"):
         init_SIM(nn.DataParallel(network), example=torch.randn(2, 3, 8, 8))
-    assert not carries_sim(network)
+    assert not carries_sim(network, waiting=False)
 
 
 class Drawing(Network):
