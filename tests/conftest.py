@@ -13,10 +13,10 @@ import pytest
 from support.checked_tuples import check_named_tuples
 from support.few_figures import PAINTINGS, leave_out_drawings
 from support.few_looks import leave_out_looks
-from support.inner_functions import compile_checks_once
+from support.late_checks import check_late
 
-check_named_tuples()  # before anything of crossgraft is imported
-compile_checks_once()
+check_late()  # before anything of crossgraft is imported
+check_named_tuples()
 hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("crossgraft")
 os.environ["COLUMNS"] = "100"  # not those of the terminal that tests are run in
