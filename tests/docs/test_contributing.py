@@ -13,6 +13,7 @@ import pytest
 import crossgraft
 from support.tiny import TINY_MODELS, make_workspace
 
+pytestmark = pytest.mark.xdist_group("contributing")  # what the commands print is made once
 REPOSITORY = Path(__file__).parents[2]
 CONTRIBUTING = REPOSITORY / "CONTRIBUTING.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -55,7 +55,8 @@ def with_checks(fn: types.FunctionType, typechecker: Callable) -> Callable:
     computes_sizes = any("{" in array.dim_str for array in arrays)  # from arguments
     if computes_sizes or hasattr(fn, "__no_type_check__") or hasattr(fn, "__wrapped__"):
         return _of_jaxtyping(fn, typechecker=typechecker)
-    return with_shapes(fn, signature, typechecker) if arrays else with_types(fn, signature, typechecker)
+    is_inner = "<locals>" in fn.__qualname__  # defined again and again; what is compiled for its signature is remembered
+    return with_shapes(fn, signature, typechecker) if arrays or is_inner else with_types(fn, signature, typechecker)
 
 
 def resolved(fn: types.FunctionType) -> inspect.Signature:
@@ -93,9 +94,9 @@ def with_types(fn: types.FunctionType, signature: inspect.Signature, typechecker
 def with_shapes(fn: types.FunctionType, signature: inspect.Signature, typechecker: Callable) -> Callable:
     """Arguments, then what is returned with the sizes that those gave; arguments are not looked at a second time."""
     make = functools.partial(_decorator._make_fn_with_signature, fn.__name__, fn.__qualname__, fn.__module__)
-    take = typechecker(make(signature.replace(return_annotation=Any), output=False))
+    take = _decorator._apply_typechecker(typechecker, make(signature.replace(return_annotation=Any), output=False))
     made, name = make(inspect.Signature(return_annotation=signature.return_annotation), output=True)
-    give = typechecker(made)
+    give = _decorator._apply_typechecker(typechecker, made)
     says_what_is_returned = signature.return_annotation is not inspect.Signature.empty
 
     def tell(result: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -126,7 +127,7 @@ def with_shapes(fn: types.FunctionType, signature: inspect.Signature, typechecke
 
 
 def remember_made(make: Callable) -> Callable:
-    """What is made of a signature depends on nothing but the arguments; functions inside functions are defined again and again."""
+    """What is made of a signature depends on nothing but the arguments; inner functions are defined again and again."""
     made = functools.cache(make)
 
     def make_once(name: str, qualname: str, module: str, signature: inspect.Signature, output: bool) -> Any:
