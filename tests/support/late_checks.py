@@ -16,12 +16,12 @@ from jaxtyping import AbstractArray, _decorator
 from jaxtyping._storage import pop_shape_memo, push_shape_memo
 
 _of_jaxtyping = _decorator.jaxtyped
+_of_inner: dict[tuple, tuple[inspect.Signature, Callable, Callable | None]] = {}
+"""What looks at functions inside functions: by code, annotations and type checker."""
 
 
 def check_late() -> None:
     """From now on, in every module that the hook loads and every function that one defines inside another."""
-    _decorator._make_fn_with_signature = remember_made(_decorator._make_fn_with_signature)
-    _decorator._apply_typechecker = functools.cache(_decorator._apply_typechecker)
     _decorator._destring_annotation = remember_found(_decorator._destring_annotation)
     _decorator.jaxtyped = jaxtyping.jaxtyped = jaxtyped  # type: ignore[assignment]
 
@@ -49,14 +49,22 @@ def jaxtyped(fn: Any = None, *, typechecker: Callable) -> Any:
 
 def with_checks(fn: types.FunctionType, typechecker: Callable) -> Callable:
     """The shortest check that its annotations allow."""
+    is_inner = "<locals>" in fn.__qualname__  # defined again and again
+    key = (fn.__code__, *fn.__annotations__.values(), typechecker)
+    if is_inner and key in _of_inner:
+        return with_shapes(fn, *_of_inner[key], typechecker)
     signature = resolved(fn)
     annotations = [value.annotation for value in signature.parameters.values()] + [signature.return_annotation]
     arrays = [array for annotation in annotations for array in arrays_in(annotation)]
     computes_sizes = any("{" in array.dim_str for array in arrays)  # from arguments
     if computes_sizes or hasattr(fn, "__no_type_check__") or hasattr(fn, "__wrapped__"):
         return _of_jaxtyping(fn, typechecker=typechecker)
-    is_inner = "<locals>" in fn.__qualname__  # defined again and again; what is compiled for its signature is remembered
-    return with_shapes(fn, signature, typechecker) if arrays or is_inner else with_types(fn, signature, typechecker)
+    if not arrays and not is_inner:
+        return with_types(fn, signature, typechecker)
+    looks = looks_of(fn, signature, typechecker)
+    if is_inner:
+        _of_inner[key] = looks
+    return with_shapes(fn, *looks, typechecker)
 
 
 def resolved(fn: types.FunctionType) -> inspect.Signature:
@@ -91,13 +99,23 @@ def with_types(fn: types.FunctionType, signature: inspect.Signature, typechecker
     return called
 
 
-def with_shapes(fn: types.FunctionType, signature: inspect.Signature, typechecker: Callable) -> Callable:
-    """Arguments, then what is returned with the sizes that those gave; arguments are not looked at a second time."""
+def looks_of(
+    fn: types.FunctionType, signature: inspect.Signature, typechecker: Callable
+) -> tuple[inspect.Signature, Callable, Callable | None]:
+    """The signature, and two functions that look at arguments and at what is returned."""
     make = functools.partial(_decorator._make_fn_with_signature, fn.__name__, fn.__qualname__, fn.__module__)
-    take = _decorator._apply_typechecker(typechecker, make(signature.replace(return_annotation=Any), output=False))
+    take = typechecker(make(signature.replace(return_annotation=Any), output=False))
+    if signature.return_annotation is inspect.Signature.empty:
+        return signature, take, None
     made, name = make(inspect.Signature(return_annotation=signature.return_annotation), output=True)
-    give = _decorator._apply_typechecker(typechecker, made)
-    says_what_is_returned = signature.return_annotation is not inspect.Signature.empty
+    looked = typechecker(made)
+    return signature, take, lambda out: looked(**{name: out})
+
+
+def with_shapes(
+    fn: types.FunctionType, signature: inspect.Signature, take: Callable, give: Callable | None, typechecker: Callable
+) -> Callable:
+    """Arguments, then what is returned with the sizes that those gave; arguments are not looked at a second time."""
 
     def tell(result: Callable, *args: Any, **kwargs: Any) -> Any:
         """By jaxtyping, which looks again."""
@@ -114,9 +132,9 @@ def with_shapes(fn: types.FunctionType, signature: inspect.Signature, typechecke
             except Exception:
                 return tell(lambda: fn(*args, **kwargs), *args, **kwargs)
             out = fn(*args, **kwargs)
-            if says_what_is_returned:
+            if give is not None:
                 try:
-                    give(**{name: out})
+                    give(out)
                 except Exception:
                     return tell(lambda: out, *args, **kwargs)
             return out
@@ -124,20 +142,6 @@ def with_shapes(fn: types.FunctionType, signature: inspect.Signature, typechecke
             pop_shape_memo()
 
     return called
-
-
-def remember_made(make: Callable) -> Callable:
-    """What is made of a signature depends on nothing but the arguments; inner functions are defined again and again."""
-    made = functools.cache(make)
-
-    def make_once(name: str, qualname: str, module: str, signature: inspect.Signature, output: bool) -> Any:
-        try:
-            hash(signature)
-        except TypeError:  # a default value that has no hash
-            return make(name, qualname, module, signature, output)
-        return made(name, qualname, module, signature, output)
-
-    return make_once
 
 
 def remember_found(destring: Callable) -> Callable:
