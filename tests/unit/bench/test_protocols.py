@@ -13,7 +13,7 @@ from crossgraft.bench.study import read_study
 from crossgraft.choice import choose, pieces
 from crossgraft.fewshot import HEADS, SAMPLERS
 from crossgraft.tune.planning.choices import read_grid
-from unit.bench.test_rounds import Here
+from support.studies import Here
 
 STUDIES = Path(__file__).parents[3] / "studies"
 JOBS = {
