@@ -89,8 +89,10 @@ def pytest_itemcollected(item):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, so that no worker waits long for another at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """What takes longest begins first, so that no worker waits long for another at the end: slow tests, then long files."""
+    files = {item.path: item for item in items}
+    long = {path for path, item in files.items() if is_among(item, (*WHOLE_COMMANDS, "browser"))}
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, item.path not in long))
 
 
 @pytest.fixture(scope="session")
