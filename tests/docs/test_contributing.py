@@ -121,7 +121,7 @@ import pytest
 tests = [f"{REPOSITORY}/tests/contract/test_{{part}}.py" for part in (
     "score_contracts", "score_edges", "score_scales", "confounder_contracts", "leaf_plugins")]
 common = ["-q", "--noconftest", "-p", "no:cacheprovider", "-c", {str(REPOSITORY / "pyproject.toml")!r}]
-common += ["-o", "addopts=--import-mode=importlib"]
+common += ["-o", "addopts=--import-mode=importlib", "-W", "ignore:Module already imported"]  # by the process that this forks
 assert pytest.main([*common, "-k", "class_margin or low_contrast or module", *tests]) == 0
 import generate
 from crossgraft.cli.main import main
