@@ -24,7 +24,7 @@ CASES = [
     ("mobilenetv2_100", "train", 32, 64),
     ("resnet18", "train", 16, 224),
 ]
-SMOKE_CASES = [("test_resnet", "train", 64, 32)]
+SMOKE_CASES = [("test_resnet", "train", 8, 32)]
 IMAGES = 128
 
 
@@ -38,7 +38,8 @@ def main() -> None:
         print(*measure(model, work, int(batch_size), int(pixels), reuse=reuse == "reuse"))
         return
     for case in SMOKE_CASES if arguments.smoke else CASES:
-        plain, reused = (in_own_process(*case, mode) for mode in ("default", "reuse"))
+        plain = measure(*case, reuse=False) if arguments.smoke else in_own_process(*case, "default")
+        reused = in_own_process(*case, "reuse")
         print(
             f"{case[0]:22} {case[1]:6} batch {case[2]:3} of {case[3]:3} px: {plain[0]:6.1f} → {reused[0]:6.1f} images a CPU "
             f"second ({reused[0] / plain[0]:.2f}), largest {plain[1]:.0f} → {reused[1]:.0f} MB",
@@ -76,7 +77,7 @@ def measure(model: str, work: str, batch_size: int, pixels: int, *, reuse: bool)
         cross_entropy(network(images), labels).backward()
         optimizer.step()
 
-    rounds = max(2, IMAGES // batch_size)
+    rounds = max(2, min(IMAGES // batch_size, 16))
     with reuse_freed_memory() if reuse else nullcontext():
         step()
         start = time.process_time()

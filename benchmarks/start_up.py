@@ -27,7 +27,7 @@ with open(os.environ["CROSSGRAFT_CACHE"] + "/known_results.jsonl", encoding="utf
 """
 
 
-def write_results(folder: Path) -> None:
+def write_results(folder: Path, number_of_them: int) -> None:
     from crossgraft.rank.record import KnownResult
 
     rows = (
@@ -42,7 +42,7 @@ def write_results(folder: Path) -> None:
             value=number / NUM_RESULTS,
             origin="crossgraft tune",
         )
-        for number in range(NUM_RESULTS)
+        for number in range(number_of_them)
     )
     lines = "".join(f"{row.model_dump_json()}\n" for row in rows)
     (folder / "known_results.jsonl").write_text(lines, encoding="utf-8")
@@ -73,8 +73,9 @@ def cpu_seconds(command: list[str], folder: Path) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="one run each")
-    runs = 1 if parser.parse_args().smoke else 7
+    parser.add_argument("--smoke", action="store_true", help="one run each, of few results")
+    is_smoke = parser.parse_args().smoke
+    runs = 1 if is_smoke else 7
     crossgraft = [sys.executable, "-m", "crossgraft"]
     commands = {
         "python -c pass": [sys.executable, "-c", "pass"],
@@ -92,12 +93,13 @@ def main() -> None:
     }
     floor = 0.0
     with tempfile.TemporaryDirectory() as folder:
-        write_results(Path(folder))
+        write_results(Path(folder), 1_000 if is_smoke else NUM_RESULTS)
         write_images(Path(folder))
         os.environ["CROSSGRAFT_CACHE"] = folder
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         for name, command in commands.items():
-            cpu_seconds(command, Path(folder))
+            if not is_smoke:  # once before: files are in memory then, and modules compiled
+                cpu_seconds(command, Path(folder))
             found = [cpu_seconds(command, Path(folder)) for _ in range(runs)]
             seconds, first = (statistics.median(values) for values in zip(*found, strict=True))
             floor = floor or seconds

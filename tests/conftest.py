@@ -1,9 +1,12 @@
 """What every test may use: the tiny zoo, small images, the folder of real data."""
 
+import functools
 import gc
 import importlib
 import itertools
 import os
+import re
+from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -13,10 +16,10 @@ import pytest
 from support.checked_tuples import check_named_tuples
 from support.few_figures import PAINTINGS, leave_out_drawings
 from support.few_looks import leave_out_looks
-from support.inner_functions import compile_checks_once
+from support.late_checks import check_late
 
-check_named_tuples()  # before anything of crossgraft is imported
-compile_checks_once()
+check_late()  # before anything of crossgraft is imported
+check_named_tuples()
 hypothesis.settings.register_profile("crossgraft", hypothesis.settings(), deadline=None)  # a machine may be busy
 hypothesis.settings.load_profile("crossgraft")
 os.environ["COLUMNS"] = "100"  # not those of the terminal that tests are run in
@@ -89,8 +92,9 @@ def pytest_itemcollected(item):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """What takes longest begins first, so that no worker waits long for another at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """What takes longest begins first, so that no worker waits long for another at the end: slow tests, then long files."""
+    long = (*WHOLE_COMMANDS, "browser")
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, not is_among(item.path, long)))
 
 
 @pytest.fixture(scope="session")
@@ -98,6 +102,23 @@ def caches(tmp_path_factory):
     """Numbered folders; ``mktemp`` would look through all of those before for the next number."""
     root = tmp_path_factory.mktemp("caches")
     return (root / str(number) for number in itertools.count())
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory):
+    """Where those of tests lie, and how many there are of each name."""
+    return tmp_path_factory.getbasetemp(), Counter()
+
+
+@pytest.fixture
+def tmp_path(request, folders):
+    """As pytest's, which looks through the folders of all tests before for the next number."""
+    root, made = folders
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    made[name] += 1
+    folder = root / f"{name}_{made[name]}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -116,8 +137,9 @@ def own_cache(caches, monkeypatch):
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(folder))
 
 
-def is_among(item, places):
-    return any(item.path.is_relative_to(TESTS / place) for place in places)
+@functools.cache
+def is_among(path, places):
+    return any(path.is_relative_to(TESTS / place) for place in places)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -126,13 +148,13 @@ def pytest_runtest_protocol(item):
     marks = {mark.name for mark in item.iter_markers()}
     is_slow = "slow" in marks and "real_data" not in marks
     with pytest.MonkeyPatch.context() as patch:
-        draws = is_among(item, DRAWS) and not is_among(item, READS)
+        draws = is_among(item.path, DRAWS) and not is_among(item.path, READS)
         if not draws and "figures" not in getattr(item, "fixturenames", ()):
             leave_out_drawings(patch)
             PAINTINGS.limit(patch, None if "slow" in marks else item.path)
-        if not is_among(item, TIMES):
+        if not is_among(item.path, TIMES):
             leave_out_looks(patch)
-        jaxtyping.config.update("jaxtyping_disable", is_slow or is_among(item, WHOLE_COMMANDS))
+        jaxtyping.config.update("jaxtyping_disable", is_slow or is_among(item.path, WHOLE_COMMANDS))
         try:
             return (yield)
         finally:

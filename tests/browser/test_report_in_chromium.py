@@ -74,6 +74,24 @@ def visit(browser, pages):
         context.close()
 
 
+@pytest.fixture(scope="module")
+def look(browser, pages):
+    """One unfolded page of each name, for tests that change nothing of it; opening it takes longer than looking at it."""
+    context, opened = browser.new_context(), {}
+
+    def at(name="rank", *, width=1280, scheme="light"):
+        if name not in opened:
+            opened[name] = context.new_page()
+            opened[name].goto(pages[name].as_uri())
+            opened[name].evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        opened[name].set_viewport_size({"width": width, "height": 900})
+        opened[name].emulate_media(color_scheme=scheme)
+        return opened[name]
+
+    yield at
+    context.close()
+
+
 def column(page, caption: str, heading: str) -> list[str]:
     """The cells of one column of the table with this caption, from top to bottom."""
     return page.evaluate(
@@ -118,8 +136,8 @@ def test_a_check_shows_pictures_side_by_side_and_names_like_scripts_as_text(visi
     assert opened.dialogs == []
 
 
-def test_the_foot_speaks_of_replicates_only_where_there_are_some(visit):
-    feet = {name: visit(name).page.locator("footer").text_content() for name in ("rank", "check", "both")}
+def test_the_foot_speaks_of_replicates_only_where_there_are_some(look):
+    feet = {name: look(name).locator("footer").text_content() for name in ("rank", "check", "both")}
     assert {name: "jackknife" in text for name, text in feet.items()} == {"rank": True, "check": False, "both": True}
 
 
@@ -186,9 +204,8 @@ def test_without_scripts_everything_is_there_to_read(visit):
 
 @pytest.mark.parametrize("name", ["rank", "check", "demo", "both", "tune", "predict"])
 @pytest.mark.parametrize("width", [360, 768, 1024, 1280, 1600])
-def test_the_page_never_scrolls_sideways(visit, name, width):
-    page = visit(name, width=width).page
-    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+def test_the_page_never_scrolls_sideways(look, name, width):
+    page = look(name, width=width)
     assert page.evaluate("() => document.documentElement.scrollWidth") == width
 
 
@@ -202,8 +219,8 @@ def test_contents_stand_on_the_left_of_wide_screens_only(visit):
 
 
 @pytest.mark.parametrize(("width", "rows"), [(360, [2, 2]), (390, [2, 2]), (884, [4])])
-def test_four_pictures_of_a_class_stand_in_one_row_or_in_two_equal_ones(visit, width, rows):
-    tops = visit(width=width).page.evaluate(
+def test_four_pictures_of_a_class_stand_in_one_row_or_in_two_equal_ones(look, width, rows):
+    tops = look(width=width).evaluate(
         """() => [...document.querySelector(".gallery dd").querySelectorAll("img")].map(
                (picture) => picture.getBoundingClientRect().top)"""
     )
@@ -219,17 +236,16 @@ def test_phones_get_a_ranking_figure_of_their_own(visit):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("name", "least"), [("rank", 500), ("check", 50), ("tune", 200), ("predict", 100)])
-def test_all_text_has_contrast(visit, name, least, scheme):
-    page = visit(name, scheme=scheme).page
-    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+def test_all_text_has_contrast(look, name, least, scheme):
+    page = look(name, scheme=scheme)
     found = page.evaluate(CONTRASTS)
     assert len(found) > least
     assert [entry for entry in found if entry[0] < CONTRAST_OF_TEXT] == []
 
 
-def test_dark_mode_is_dark_and_figures_follow(visit):
+def test_dark_mode_is_dark_and_figures_follow(look):
     def colours(scheme):
-        page = visit(scheme=scheme).page
+        page = look(scheme=scheme)
         return page.evaluate(
             """() => [getComputedStyle(document.body).backgroundColor,
                       getComputedStyle(document.querySelector("#ranking-figure_1 text")).fill]"""
@@ -250,8 +266,8 @@ def test_print_is_black_on_white_and_unfolded(visit):
     assert page.locator("details:not([open])").count() == 0
 
 
-def test_numbers_line_up(visit):
-    page = visit().page
+def test_numbers_line_up(look):
+    page = look()
     cell = page.get_by_role("table", name="Ranking by LogME").locator("td.number").first
     style = cell.evaluate("e => [getComputedStyle(e).textAlign, getComputedStyle(e).fontVariantNumeric]")
     assert style[0] == "right"
@@ -275,10 +291,9 @@ def ranking_values(examples) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["rank", "check", "demo", "tune", "predict"])
-def test_what_a_table_hides_without_an_edge_is_no_text(visit, name):
+def test_what_a_table_hides_without_an_edge_is_no_text(look, name):
     """The covers of the edges are wider than the edges, and no wider than the air at the end of a row."""
-    page = visit(name, width=390).page
-    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    page = look(name, width=390)
     found = page.evaluate(
         """() => [...document.querySelectorAll(".table")].flatMap((region) => {
           const sizes = getComputedStyle(region).backgroundSize.split(", ").map(parseFloat);
@@ -291,17 +306,15 @@ def test_what_a_table_hides_without_an_edge_is_no_text(visit, name):
 
 
 @pytest.mark.parametrize("name", ["rank", "demo", "tune"])
-def test_listings_are_not_cut(visit, name):
-    page = visit(name, width=390).page
-    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+def test_listings_are_not_cut(look, name):
+    page = look(name, width=390)
     hidden = page.evaluate("() => [...document.querySelectorAll('pre')].map((e) => e.scrollWidth - e.clientWidth)")
     assert hidden and max(hidden) == 0
 
 
 @pytest.mark.parametrize("name", ["rank", "check", "demo", "tune", "predict", "published"])
-def test_figures_can_be_read_on_a_phone(visit, name):
-    page = visit(name, width=390).page
-    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+def test_figures_can_be_read_on_a_phone(look, name):
+    page = look(name, width=390)
     smallest = page.evaluate(
         """() => [...document.querySelectorAll("svg.plot")].filter((e) => e.getBoundingClientRect().width).map((e) => {
           const shrunk = e.getBoundingClientRect().width / e.viewBox.baseVal.width;
@@ -311,8 +324,7 @@ def test_figures_can_be_read_on_a_phone(visit, name):
     assert smallest and min(smallest) > 9.0
 
 
-def test_flags_and_percentages_stay_on_one_line(visit):
-    page = visit("rank", width=390).page
-    page.evaluate("() => document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+def test_flags_and_percentages_stay_on_one_line(look):
+    page = look("rank", width=390)
     lines = page.evaluate("() => [...document.querySelectorAll('main .whole')].map((e) => e.getClientRects().length)")
     assert len(lines) > 2 and set(lines) == {1}

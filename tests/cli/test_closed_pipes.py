@@ -46,7 +46,7 @@ def test_a_program_without_stdout_comes_to_its_end(tmp_path, monkeypatch):
     assert (tmp_path / "run" / "report.html").is_file()
 
 
-@pytest.mark.parametrize("words", [["--help"], ["list", "sources", "--json"]])
+@pytest.mark.parametrize("words", [["--help"], ["list", "results", "--json"]])
 def test_a_page_that_nobody_reads_is_no_error(tmp_path, words):
     done = run_with_closed("stdout", words=words, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from crossgraft.cli.main import main
+from support import forked
 from support.tiny import make_workspace
 
-pytestmark = pytest.mark.xdist_group("plug-in package")  # it is built and installed once
+pytestmark = pytest.mark.xdist_group(forked.GROUP)  # it is built and installed once
 PACKAGE = Path(__file__).parents[1] / "plugin_package"
 
 
@@ -59,8 +60,11 @@ def told(installed, tmp_path_factory):
     """What each command says, all of them in one process that imports everything once."""
     folder = tmp_path_factory.mktemp("with the stranger")
     make_workspace(folder)
-    command = [sys.executable, "-c", IN_ONE_PROCESS, json.dumps(list(COMMANDS.values()))]
-    rest, answers = (subprocess.run(command, env=installed, cwd=folder, capture_output=True, text=True, check=True).stdout, [])
+    (folder / "program.py").write_text(IN_ONE_PROCESS)
+    words = (folder / "program.py", json.dumps(list(COMMANDS.values())))
+    done = forked.run(*words, environment=installed, cwd=folder, timeout=500, own_copy=True)
+    assert done.returncode == 0, done.stderr
+    rest, answers = done.stdout, []
     while rest:
         answer, end = json.JSONDecoder().raw_decode(rest)
         answers.append(answer)

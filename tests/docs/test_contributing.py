@@ -3,28 +3,29 @@
 import json
 import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import crossgraft
+from support import forked
 from support.tiny import TINY_MODELS, make_workspace
 
+pytestmark = pytest.mark.xdist_group(forked.GROUP)
 REPOSITORY = Path(__file__).parents[2]
 CONTRIBUTING = REPOSITORY / "CONTRIBUTING.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FOLLOW = """
 import importlib, shlex, sys
+from pathlib import Path
 from crossgraft.cli.main import main
 
 tests = importlib.import_module("test_my_package")
 for name in [name for name in vars(tests) if name.startswith("test_")]:
     getattr(tests, name)()
     print("passed", name)
-for line in sys.stdin.read().splitlines():
+for line in Path("commands.txt").read_text().splitlines():
     print(f"$ {line}", flush=True)
     assert main([*shlex.split(line)[1:], "--quiet"] if " list " not in line else shlex.split(line)[1:]) == 0, line
 """
@@ -68,8 +69,9 @@ def commands_of(blocks):
 def python(folder, program, told):
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path, "COLUMNS": "100"}
-    options = {"env": environment, "cwd": folder, "capture_output": True, "text": True, "check": False}
-    return subprocess.run([sys.executable, "-c", program], input=told, **options)
+    (folder / "commands.txt").write_text(told)
+    (folder / "program.py").write_text(program)
+    return forked.run(folder / "program.py", environment=environment, cwd=folder, timeout=500, own_copy=True)
 
 
 def install(folder):
@@ -112,18 +114,19 @@ def test_the_names_are_listed_ranked_by_and_trained_with(said):
 
 IN_A_COPY = f"""
 import shlex, sys
+from pathlib import Path
 sys.path.insert(0, {str(REPOSITORY / "docs")!r})
 import pytest
 
 tests = [f"{REPOSITORY}/tests/contract/test_{{part}}.py" for part in (
     "score_contracts", "score_edges", "score_scales", "confounder_contracts", "leaf_plugins")]
 common = ["-q", "--noconftest", "-p", "no:cacheprovider", "-c", {str(REPOSITORY / "pyproject.toml")!r}]
-common += ["-o", "addopts=--import-mode=importlib"]
+common += ["-o", "addopts=--import-mode=importlib", "-W", "ignore:Module already imported"]  # by the process that this forks
 assert pytest.main([*common, "-k", "class_margin or low_contrast or module", *tests]) == 0
 import generate
 from crossgraft.cli.main import main
 
-for line in sys.stdin.read().splitlines():
+for line in Path("commands.txt").read_text().splitlines():
     print(f"$ {{line}}", flush=True)
     assert main(shlex.split(line)[1:]) == 0, line
 print("$", generate.scores_page(), generate.confounders_page())

@@ -12,7 +12,10 @@ import pytest
 from crossgraft.audit.verb import EXIT_GATE
 from crossgraft.cli.main import main
 from crossgraft.running.jobs import Executor
+from crossgraft.tune.engine import launch
+from support import forked
 from support.documented import fill_hub_cache, forget_examples, make_documented_workspace
+from support.few_pages import leave_out_pages
 from support.few_rounds import leave_out_rounds
 from support.short_demo import shorten
 
@@ -114,11 +117,19 @@ def in_little_time(page, command):
     return [*arguments, *more]
 
 
+def run_of(page):
+    """Pages whose trainings have several processes stand where those are forks, which need not import everything."""
+    has_processes = any("--devices 2" in command for command in commands(page))
+    return pytest.param(page, id=label(page), marks=[pytest.mark.xdist_group(forked.GROUP)] if has_processes else [])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=label)
+@pytest.mark.parametrize("page", [run_of(page) for page in PAGES if commands(page)])
 def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
     from huggingface_hub import constants
 
+    monkeypatch.setattr(launch, "get_context", lambda _: forked.context())
+    leave_out_pages(monkeypatch, of_comparisons=False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(documented / "hub"))
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(documented / "cache"))
     monkeypatch.chdir(documented)

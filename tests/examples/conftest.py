@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from crossgraft.models import ModelSpec, load_backbone
+from support.few_pages import leave_out_pages
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "own_models"
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -27,7 +28,11 @@ def example():
 
 @pytest.fixture
 def load_recipe(monkeypatch):
-    """Import a recipe by its name; what it imports from its own folder is forgotten afterwards."""
+    """Import a recipe by its name; what it imports from its own folder is forgotten afterwards.
+
+    Nobody reads the pages of its trainings.
+    """
+    leave_out_pages(monkeypatch, of_comparisons=True)
     monkeypatch.syspath_prepend(str(RECIPES))
     before = set(sys.modules)
 

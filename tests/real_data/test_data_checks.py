@@ -1,13 +1,16 @@
 """The checks find in public data sets what is known to be wrong with them, and what is published in docs/results."""
 
 import tarfile
+from contextlib import redirect_stdout
 from functools import cache
+from io import StringIO
 
 import pytest
 
 from crossgraft import check_data
 from crossgraft.cli.main import main
 from crossgraft.data import k_folds, open_dataset
+from crossgraft.data.checks.record import DataCheckRecord
 
 pytestmark = pytest.mark.real_data
 
@@ -33,16 +36,25 @@ def check_npz(real_data):
     return cache(lambda name, **more: check_data(real_data / "datasets" / f"{name}.npz", **more).record)
 
 
-def test_pneumoniamnist_has_eight_pictures_in_train_and_val(real_data, check_npz, tmp_path, capsys):
-    record = check_npz("pneumoniamnist")
+@pytest.fixture(scope="module")
+def pneumonia(real_data, tmp_path_factory):
+    """Exit code, output and record of a check on the command line."""
+    out = tmp_path_factory.mktemp("pneumonia") / "run"
+    arguments = ["check", str(real_data / "datasets" / "pneumoniamnist.npz"), "--out", str(out), "--quiet"]
+    with redirect_stdout(StringIO()) as said:
+        code = main(arguments)
+    return code, said.getvalue(), DataCheckRecord.model_validate_json((out / "report.json").read_bytes())
+
+
+def test_pneumoniamnist_has_eight_pictures_in_train_and_val(pneumonia):
+    code, said, record = pneumonia
     found = findings(record)
     assert found["Identical images across splits"].num_groups == 8
     assert "(8 in train and val)" in found["Identical images across splits"].text
     assert "(18 in train, 3 in test)" in found["Identical images"].text
     assert found["Near duplicates"].severity == "passed"  # chest X-rays resemble each other; none is taken for a copy
-    arguments = ["check", str(real_data / "datasets" / "pneumoniamnist.npz"), "--out", str(tmp_path / "run"), "--quiet"]
-    assert main(arguments) == 3
-    assert "Not sound. 8 pictures are in more than one split" in capsys.readouterr().out
+    assert code == 3
+    assert "Not sound. 8 pictures are in more than one split" in said
 
 
 def test_breastmnist_has_one_picture_in_train_and_test_with_two_labels(check_npz):
@@ -53,8 +65,8 @@ def test_breastmnist_has_one_picture_in_train_and_test_with_two_labels(check_npz
     assert found["Near duplicates"].severity == "warning"
 
 
-def test_only_pneumoniamnist_has_other_shares_of_classes_in_test(check_npz):
-    (found,) = [each for each in check_npz("pneumoniamnist").split_differences if each.matters]
+def test_only_pneumoniamnist_has_other_shares_of_classes_in_test(check_npz, pneumonia):
+    (found,) = [each for each in pneumonia[2].split_differences if each.matters]
     assert (found.split, found.fact, round(found.effect, 2)) == ("test", "shares of the classes", 0.12)
     for name in ("breastmnist", "retinamnist"):
         assert not any(each.matters for each in check_npz(name).split_differences)

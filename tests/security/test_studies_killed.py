@@ -10,7 +10,7 @@ import pandas as pd
 import psutil
 import pytest
 
-from support.studies import NUM_JOBS, Place
+from support.studies import NUM_JOBS, Place, undisturbed
 
 POINTS = int(os.environ.get("CROSSGRAFT_POINTS", "30"))
 TWO = ("--workers", "2")
@@ -19,10 +19,7 @@ TWO = ("--workers", "2")
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The table of a study that nobody disturbed."""
-    place = Place(tmp_path_factory.mktemp("whole"))
-    code, _, warned = place.ended(*TWO)
-    assert code == 0, warned
-    return place.table()
+    return undisturbed(tmp_path_factory.mktemp("whole"))
 
 
 def workers_of(process):

@@ -7,16 +7,13 @@ import psutil
 import pytest
 
 from support.slurm import cluster, is_installed
-from support.studies import STUDY, Place
+from support.studies import STUDY, Place, undisturbed
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The table of a study that nobody disturbed."""
-    place = Place(tmp_path_factory.mktemp("whole"), STUDY.replace("step_seconds: 0.1", "step_seconds: 0"))
-    code, _, warned = place.ended("--workers", "2")
-    assert code == 0, warned
-    return place.table()
+    return undisturbed(tmp_path_factory.mktemp("whole"))
 
 
 def wait_until(condition, *, seconds=120):

@@ -3,8 +3,9 @@
 from types import ModuleType
 from typing import Any, get_type_hints
 
-from jaxtyping import _import_hook, jaxtyped
+from jaxtyping import _import_hook
 
+from support.late_checks import jaxtyped
 from support.type_checking import typechecked  # also what --jaxtyping-packages names
 
 

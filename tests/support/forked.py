@@ -37,23 +37,24 @@ def context():
     return found
 
 
-def start(program, *arguments, environment, cwd, said=(os.devnull, os.devnull), figures=False):
+def start(program, *arguments, environment, cwd, said=(os.devnull, os.devnull), figures=False, own_copy=False):
     """A process that runs the file ``program``, or the module of this name, as a script; what it says goes into two files.
 
-    Figures of pages are left out unless they are asked for.
+    Figures of pages are left out unless they are asked for. With ``own_copy`` crossgraft is imported anew, from ``PYTHONPATH``,
+    with the plug-ins that are there; what it builds upon is imported already.
     """
     words = [str(program), *arguments]
-    process = context().Process(target=_become, args=(words, dict(environment), str(cwd), said, figures))
+    process = context().Process(target=_become, args=(words, dict(environment), str(cwd), said, figures, own_copy))
     with nothing_imported_unasked():
         process.start()
     return process
 
 
-def run(program, *arguments, environment, cwd, timeout, figures=False):
+def run(program, *arguments, environment, cwd, timeout, **asked):
     """The same to its end, as ``subprocess.run`` with the text of both streams."""
     with tempfile.TemporaryDirectory() as folder:
         said = [Path(folder, name) for name in ("stdout", "stderr")]
-        process = start(program, *arguments, environment=environment, cwd=cwd, said=said, figures=figures)
+        process = start(program, *arguments, environment=environment, cwd=cwd, said=said, **asked)
         process.join(timeout)
         if process.exitcode is None:
             process.kill()
@@ -63,7 +64,7 @@ def run(program, *arguments, environment, cwd, timeout, figures=False):
     return subprocess.CompletedProcess(str(program), process.exitcode, out, err)
 
 
-def _become(words, environment, cwd, said, figures):
+def _become(words, environment, cwd, said, figures, own_copy):
     for path, stream in zip(said, (sys.stdout, sys.stderr), strict=True):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream.fileno())
     os.environ.clear()
@@ -72,6 +73,9 @@ def _become(words, environment, cwd, said, figures):
     sys.argv = words
     places = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [place for place in places if place and place not in sys.path]
+    if own_copy:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "crossgraft"]:
+            del sys.modules[name]
     if not figures:
         leave_out_figures_for_good()
     if words[0].endswith(".py"):

@@ -1,14 +1,20 @@
 """Shapes and types of signatures are checked in every test but the slow ones."""
 
+from collections.abc import Iterator
+
 import jaxtyping
 import numpy as np
 import pytest
 from beartype import beartype
+from hypothesis import given
+from hypothesis import strategies as st
 from jaxtyping import Float, TypeCheckError
 
 from crossgraft.data.fingerprint import dataset_fingerprint
 from crossgraft.scores._inputs import Standardization
 from crossgraft.similarity._sums import Product
+from support import late_checks
+from support.type_checking import typechecked
 
 
 def test_a_wrong_type_is_caught():
@@ -51,6 +57,56 @@ def test_a_function_inside_a_function_is_checked_each_time_it_is_defined():
             scaled(np.ones(2), np.zeros(3))
     with pytest.raises(TypeCheckError, match="return value"):
         scaling(0)(np.ones(2), np.zeros(2))
+
+
+def with_shapes(first: Float[np.ndarray, " n"], second: Float[np.ndarray, "n m"]) -> Float[np.ndarray, " m"]:
+    return first @ second
+
+
+def with_another_shape(first: Float[np.ndarray, " n"], length: int = 2) -> Float[np.ndarray, " n"]:
+    return np.ones(length)
+
+
+def with_a_size(first: Float[np.ndarray, " n"], length: int = 2) -> Float[np.ndarray, " {length}"]:
+    return np.ones(len(first))
+
+
+def with_types(first: int, second: "float | None" = None, *more: str, last: bool = True) -> "list[int]":
+    return [first] if second is None else [second]
+
+
+def with_parts(first: "list[Float[np.ndarray, ' n']]") -> Iterator[int]:
+    yield from range(len(first))
+
+
+def with_nothing(first, second=1):
+    return first
+
+
+VALUES = (1, 2.0, None, "a", True, np.ones(2), np.ones(3), np.ones((2, 3)), np.ones(2, dtype=np.int64), [np.ones(2)], [1])
+ALL = (with_shapes, with_another_shape, with_a_size, with_types, with_parts, with_nothing)
+
+
+def outcome(call, arguments):
+    try:
+        return repr(call(*arguments)).partition(" at ")[0]
+    except (TypeError, ValueError) as error:
+        return TypeError if isinstance(error, TypeError) else ValueError
+
+
+@given(st.sampled_from(ALL), st.lists(st.sampled_from(VALUES), max_size=3))
+def test_the_short_checks_find_what_those_of_jaxtyping_find(function, arguments):
+    short, whole = (check(function, typechecker=typechecked) for check in (late_checks.jaxtyped, late_checks._of_jaxtyping))
+    assert outcome(short, arguments) == outcome(whole, arguments)
+
+
+def test_a_function_without_shapes_names_what_is_wrong():
+    checked = late_checks.jaxtyped(with_types, typechecker=typechecked)
+    assert checked(1) == [1] and checked.__name__ == "with_types"
+    with pytest.raises(TypeCheckError, match=r"with_types.*first"):
+        checked("a")
+    with pytest.raises(TypeCheckError, match=r"with_types.*return"):
+        checked(1, 0.5)
 
 
 @pytest.mark.slow

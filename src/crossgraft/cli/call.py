@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
@@ -37,7 +37,7 @@ def parse(command: Command, words: Sequence[str]) -> dict[str, Any]:
         UsageError: A flag is not known, a value is missing or cannot be, or there is one too many.
     """
     try:
-        _, bound, _ = _app_of(command).parse_args(words, print_error=False, exit_on_error=False)
+        _, bound, _ = _reader_of(command).parse_args(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         _refuse(command, error)
     return dict(bound.arguments)
@@ -51,13 +51,20 @@ def completion_script(commands: Iterable[Command], shell: Shell) -> str:
     return app.generate_completion(shell=shell)
 
 
+@cache
+def _reader_of(command: Command) -> App:
+    """Kept: a process that runs many commands builds it once."""
+    return _app_of(command)
+
+
 def _app_of(command: Command) -> App:
     def call(*_: Any, **__: Any) -> None:
         """What cyclopts reads the words for; ``Command.run`` is called instead."""
 
+    flags = list(_all_flags(command))
     parameters = [
         *map(_input_parameter, command.inputs),
-        *(_flag_parameter(option, list(_all_flags(command))) for option in command.flags.values()),
+        *(_flag_parameter(option, flags) for option in command.flags.values()),
     ]
     vars(call)["__signature__"] = inspect.Signature(parameters)
     app = App(name=command.name, help=command.summary, help_flags=(), version_flags=())

@@ -16,7 +16,7 @@ from crossgraft.options._values import checked
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.choices import read_grid
 from crossgraft.tune.presets import settings_of
-from unit.bench.test_rounds import Here
+from support.studies import Here
 
 STUDIES = Path(__file__).parents[3] / "studies"
 JOBS = {

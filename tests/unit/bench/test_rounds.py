@@ -4,7 +4,7 @@ import io
 import multiprocessing
 import os
 import threading
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +20,7 @@ from crossgraft.bench.lease import Limits, claim
 from crossgraft.bench.study import read_study
 from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError, UsageError
 from crossgraft.progress import Reporter
+from support.studies import Here
 from support.toy_jobs import registered
 
 STUDY = {
@@ -32,29 +33,6 @@ STUDY = {
 
 HEADS = [("ours", 0.2), ("theirs", 0.1), ("plain", 0.0)]
 """Rows of a result, and what each has beside its value; the best first."""
-
-
-class Here(Executor):
-    """Does everything at once, in this thread; loses calls as it is told.
-
-    Args:
-        lost: Numbers of the calls that it loses.
-    """
-
-    def __init__(self, lost=()):
-        self.lost, self.calls = set(lost), 0
-
-    def submit(self, fn, /, *args, **kwargs):
-        self.calls += 1
-        future = Future()
-        if self.calls in self.lost:
-            future.set_exception(BrokenProcessPool("a worker is gone"))
-            return future
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 @pytest.fixture(autouse=True)

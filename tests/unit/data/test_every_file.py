@@ -98,7 +98,7 @@ LAYOUTS = {
 }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data(), layout=st.sampled_from(sorted(LAYOUTS)))
 def test_read_and_named_are_all_files_of_folders(tmp_path_factory, data, layout):
     root = tmp_path_factory.mktemp("tree") / "set"
@@ -115,7 +115,7 @@ def test_read_and_named_are_all_files_of_folders(tmp_path_factory, data, layout)
     shutil.rmtree(root)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data(), layout=st.sampled_from(["loose", "images", "parts"]), kind=st.sampled_from(["csv", "tsv", "jsonl"]))
 def test_read_and_named_are_all_files_of_a_folder_with_a_table(tmp_path_factory, data, layout, kind):
     root = tmp_path_factory.mktemp("tree") / "set"

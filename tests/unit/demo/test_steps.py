@@ -111,10 +111,12 @@ import sys
 from dataclasses import replace
 sys.path.append({tests!r})
 from crossgraft.demo import run_demo, steps
+from crossgraft.running.jobs import worker_pool
 from support.short_demo import few_digits
 
 digits = few_digits()
 steps.open_dataset = lambda _: digits
+steps.worker_pool = lambda: worker_pool(1)  # each process of it imports everything
 
 steps.FAST = replace(  # what is left out runs in tests of the documentation and of the best model
     steps.FAST,

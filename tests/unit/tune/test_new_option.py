@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.planning.batch_norm import BatchNorm
 from crossgraft.tune.planning.choices import choose_plugins
 from crossgraft.tune.planning.in_force import InForce
+from support import forked
 from support.tiny import TINY_MODELS, make_images
 
 SOURCE = Path(crossgraft.__file__).parent
@@ -139,10 +138,10 @@ def copy_with_one_option_more(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group(forked.GROUP)
 def test_two_files_are_enough(copy_with_one_option_more, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", SHOW], env=copy_with_one_option_more, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    (tmp_path / "show.py").write_text(SHOW)
+    done = forked.run(tmp_path / "show.py", environment=copy_with_one_option_more, cwd=tmp_path, timeout=500, own_copy=True)
     assert done.returncode == 0, done.stderr
     used, _, document = done.stdout.partition("\0")
     said = json.loads(document)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -32,8 +33,9 @@ def mixed(pixels: Pixels, alpha: Coverage, value: float | tuple[float, ...]) -> 
     return Painted(pixels + alpha[:, :, None] * (np.asarray(value) - pixels), alpha > 0)
 
 
+@lru_cache(maxsize=8)  # images of a set have few sizes, and loading the font takes longer than the rest of an edit
 def text_coverage(shape: tuple[int, int], text: str, *, size: float, xy: tuple[float, float], name: str) -> Coverage:
-    """``text`` in the font that Pillow brings.
+    """``text`` in the font that Pillow brings, not to be written to.
 
     Args:
         shape: Height and width of the image.
@@ -61,6 +63,7 @@ def text_coverage(shape: tuple[int, int], text: str, *, size: float, xy: tuple[f
     ImageDraw.Draw(canvas).text((-before * zoom, 0), text, fill=255, font=font, anchor="la")
     coverage = np.zeros(shape)
     coverage[row : row + height, column : column + width] = np.asarray(canvas.reduce(zoom), dtype=np.float64) / 255
+    coverage.flags.writeable = False
     return coverage
 
 
@@ -123,4 +126,4 @@ class Lettering(Confounder, ABC):
     def edit(self, pixels: Pixels, rng: np.random.Generator) -> Painted:
         """The letters at their place, the same in every image."""
         shape = pixels.shape[:2]
-        return mixed(pixels, text_coverage(shape, self.text, size=self.size, xy=self.xy, name=self.name), self.value)
+        return mixed(pixels, text_coverage(shape, self.text, size=self.size, xy=(*self.xy,), name=self.name), self.value)

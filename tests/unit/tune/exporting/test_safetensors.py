@@ -9,6 +9,7 @@ import timm
 import torch
 from safetensors.torch import load_file
 from torch import nn
+from torchvision.models import vision_transformer
 
 from crossgraft import export_model
 from crossgraft.data.transforms import prepare_batch
@@ -175,6 +176,9 @@ def test_more_networks_of_timm(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vit_b_16", "googlenet"])
-def test_torchvision_is_called_as_the_network_was_built(name, tmp_path):
+def test_torchvision_is_called_as_the_network_was_built(name, tmp_path, monkeypatch):
+    build = vision_transformer._vision_transformer
+    one_layer = lambda *args, num_layers, **options: build(*args, num_layers=1, **options)  # noqa: E731
+    monkeypatch.setattr(vision_transformer, "_vision_transformer", one_layer)  # of twelve, which take seconds to draw and write
     exported = export_model(saved(library_classifier(f"torchvision:{name}", size=64)), out=tmp_path / "x")
     assert exported.record.agreement.largest_logit_difference < 1e-5
