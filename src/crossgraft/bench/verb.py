@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from crossgraft.bench.done import read_done, tidy_frame
 from crossgraft.bench.engine import EngineRequest
 from crossgraft.bench.folder import begin, probe
 from crossgraft.bench.job import JOBS, StudyJob, prepared
@@ -24,12 +25,10 @@ from crossgraft.bench.record import FailureRecord, StudyStateRecord
 from crossgraft.bench.result import StudyResult
 from crossgraft.bench.rounds import Rules, StoppedError, count_states, forget_failures, reason_of, states_of, work_off
 from crossgraft.bench.study import Study, read_study
-from crossgraft.bench.summary import read_done, summarise, tidy_frame
 from crossgraft.compute import available_cores
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.running.command_line import display_value
-from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import new_run
 from crossgraft.running.verb import Run, secondary, verb
 
@@ -90,6 +89,10 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
 
 
 def _published(study: Study, out: Path, command_line: str, reporter: Reporter) -> StudyResult:
+    # a status, which may be asked for every minute, needs neither scipy nor a page
+    from crossgraft.bench.summary import summarise
+    from crossgraft.running.publishing import publish
+
     done = read_done(out, study)
     record, numbers = summarise(study, out, done), tidy_frame(done, list(study.factors))
     with _lock(out):

@@ -176,11 +176,13 @@ def checked(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> Opti
         UnknownNameError: One is none of the words that there are.
     """
     known = options_of(cast("type[OptionsT]", kind))
-    typed = {name: value_of(known[name], value) for name, value in values.items()}
-    kept = {
-        name: value if type(value) is int and isinstance(typed[name], float) else typed[name] for name, value in values.items()
-    }
-    return kind(**kept)
+    return kind(**{name: checked_value(known[name], value) for name, value in values.items()})
+
+
+def checked_value(option: Option, value: object) -> Any:
+    """One value of ``checked``, which says what is raised."""
+    typed = value_of(option, value)
+    return value if type(value) is int and isinstance(typed, float) else typed
 
 
 def refuse_alone(values: Options) -> None:

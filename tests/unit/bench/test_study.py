@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossgraft import run_study
-from crossgraft.bench.job import call, make_job
+from crossgraft.bench.job import call
+from crossgraft.bench.making import JobMaker
 from crossgraft.bench.study import read_study
 from crossgraft.errors import UnknownNameError, UntrustedCodeError, UsageError
 
@@ -116,14 +117,14 @@ def test_smoke_is_the_same_protocol_with_other_levels(tmp_path):
 
 
 def key(values, **more):
-    return make_job("tune", {"data": "digits", "model": "resnet18", **values}, **more).key
+    return JobMaker("tune", **more).job({"data": "digits", "model": "resnet18", **values}).key
 
 
 def test_a_job_is_named_by_what_decides_its_numbers():
     assert key({"epochs": 3}) != key({"epochs": 4}) != key({})
     assert key({"no_images": False, "workers": 3}) == key({})  # at its default; decides nothing
     assert key({}, num_threads=2) != key({})
-    assert make_job("tune", {"data": "digits", "model": "resnet18", "compare": "full"}).verb.endswith("compare_fine_tunings")
+    assert JobMaker("tune").job({"data": "digits", "model": "resnet18", "compare": "full"}).verb.endswith("compare_fine_tunings")
 
 
 @given(st.permutations([("epochs", 3), ("weight_decay", 0.1), ("seed", 4), ("method", "linear")]))
@@ -133,7 +134,7 @@ def test_the_order_of_options_does_not_matter(items):
 
 def test_objects_cannot_be_sent_so_they_are_refused():
     with pytest.raises(UsageError, match="model is a object"):
-        make_job("tune", {"data": "digits", "model": object()})
+        JobMaker("tune").job({"data": "digits", "model": object()})
 
 
 def test_a_function_that_a_file_names_does_not_run(tmp_path, monkeypatch):
@@ -141,8 +142,8 @@ def test_a_function_that_a_file_names_does_not_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(UsageError, match="names the function hostile_nets:net, which would run"):
-        make_job("audit", {"model": "resnet18, hostile_nets:net", "data": "digits"})
-    job = make_job("tune", {"data": "digits", "model": "hostile_nets:net"})
+        JobMaker("audit").job({"model": "resnet18, hostile_nets:net", "data": "digits"})
+    job = JobMaker("tune").job({"data": "digits", "model": "hostile_nets:net"})
     with pytest.raises(UntrustedCodeError):
         call(job, tmp_path / "out")
     assert not (tmp_path / "ran").exists()
@@ -171,11 +172,11 @@ def test_a_plan_runs_no_function_that_a_file_names(tmp_path, monkeypatch):
 )
 def test_inputs_are_texts_and_what_is_needed_is_said(command, values, message):
     with pytest.raises(UsageError, match=message):
-        make_job(command, values)
+        JobMaker(command).job(values)
 
 
 def test_inputs_that_repeat_are_a_list():
-    one, two = (make_job("distil", {"runs": runs, "data": "a", "model": "b"}) for runs in ("a", ["a", "b"]))
+    one, two = (JobMaker("distil").job({"runs": runs, "data": "a", "model": "b"}) for runs in ("a", ["a", "b"]))
     assert [list(map(str, job.inputs[0])) for job in (one, two)] == [["a"], ["a", "b"]] and one.key != two.key
 
 

@@ -1,0 +1,93 @@
+"""What the folders of the jobs that are done say, as one table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crossgraft.bench.job import JOBS
+from crossgraft.bench.lease import DONE
+from crossgraft.bench.numbers import NAMED
+from crossgraft.bench.study import Cell, Study
+from crossgraft.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class DoneJob:
+    """A job that is done.
+
+    Attributes:
+        key: Name of its folder.
+        cell: Its levels.
+        run: Run folder, below that of the study.
+        seconds: Seconds of the attempt that ended it.
+        numbers: Rows of ``numbers_of``.
+        version: That of crossgraft which ended it.
+    """
+
+    key: str
+    cell: Cell
+    run: str
+    seconds: float
+    numbers: Sequence[Mapping[str, Any]]
+    version: str
+
+    def compared(self, study: Study) -> list[Mapping[str, Any]]:
+        """The numbers that ``study`` may mean, of which the first is compared; all of them where it names none."""
+        return [
+            row
+            for row in self.numbers
+            if study.metric in (None, row["metric"])
+            and row["value"] is not None
+            and all(str(row.get(name)) == word for name, word in study.about.items())
+        ]
+
+    def first(self, study: Study) -> Mapping[str, Any] | None:
+        """The number that is compared."""
+        return next(iter(self.compared(study)), None)
+
+
+def read_done(folder: Path, study: Study) -> list[DoneJob]:
+    """The jobs that are done, in the order of the study.
+
+    Raises:
+        DataError: The ``done.json`` of a job is damaged.
+    """
+    done: list[DoneJob] = []
+    for cell, job in zip(study.cells, study.jobs, strict=True):
+        file = folder / JOBS / job.key / DONE
+        if file.exists():
+            try:
+                content = json.loads(file.read_text(encoding="utf-8"))
+                run = f"{JOBS}/{job.key}/{content['run']}"
+                numbers, version = list(map(dict, content["numbers"])), str(content["version"])
+                done.append(DoneJob(job.key, cell, run, float(content["seconds"]), numbers, version))
+            except (ValueError, KeyError, TypeError) as error:
+                raise DataError(f"{file} is damaged. Remove the folder of this job; the same command does it again.") from error
+    return done
+
+
+def tidy_frame(done: Sequence[DoneJob], factors: Sequence[str]) -> pd.DataFrame:
+    """One row a number: job, levels, metric, value, interval, what else its result says it is about, run folder, seconds."""
+    import pandas as pd
+
+    rows = [
+        {"job": job.key, **job.cell, **{_beside(name, factors): value for name, value in row.items()}}
+        | {"run": job.run, "seconds": job.seconds}
+        for job in done
+        for row in job.numbers
+    ]
+    first = ["job", *factors, *NAMED]
+    known = dict.fromkeys([*first, *(name for row in rows for name in row)])
+    return pd.DataFrame(rows, columns=[*(name for name in known if name not in ("run", "seconds")), "run", "seconds"])
+
+
+def _beside(name: str, factors: Sequence[str]) -> str:
+    """A word of a result that is called like a factor keeps a name of its own."""
+    return f"result_{name}" if name in (*factors, "job", "run", "seconds") else name
