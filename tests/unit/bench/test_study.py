@@ -1,5 +1,8 @@
 """What a study file says, and what is wrong with one."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,6 +133,49 @@ def test_a_job_is_named_by_what_decides_its_numbers():
 @given(st.permutations([("epochs", 3), ("weight_decay", 0.1), ("seed", 4), ("method", "linear")]))
 def test_the_order_of_options_does_not_matter(items):
     assert key(dict(items)) == key({"epochs": 3, "weight_decay": 0.1, "seed": 4, "method": "linear"})
+
+
+@given(st.lists(st.sampled_from([1, 2, 1.0, "1", "2", None]), min_size=1, max_size=6))
+def test_a_job_is_the_same_whatever_jobs_were_made_before_it(epochs):
+    """Values that are equal or look alike are not mistaken for each other."""
+
+    def outcome(maker, value):
+        try:
+            job = maker.job({"data": "digits", "model": "resnet18", "epochs": value})
+            return job.key, repr(job.keywords)
+        except UsageError as error:
+            return str(error)
+
+    together = JobMaker("tune")
+    assert [outcome(together, value) for value in epochs] == [outcome(JobMaker("tune"), value) for value in epochs]
+
+
+def test_what_cells_share_is_checked_once(monkeypatch):
+    from crossgraft.bench import making
+
+    seen = []
+    monkeypatch.setattr(making, "checked_value", lambda option, value: seen.append((option.name, value)) or value)
+    grid = {"model": ["resnet18", "resnet50"], "weight_decay": [0.1, 0.2]}
+    read_study({"command": "tune", "fixed": {"data": "digits", "epochs": 3}, "grid": grid, "seeds": 300})
+    assert len(seen) == len({*seen}) == 1 + 1 + 2 + 2 + 300
+
+
+def test_options_that_exclude_each_other_are_refused_in_any_cell(tmp_path):
+    one = {"command": "tune", "fixed": {"data": "digits", "model": "resnet18"}}
+    for settings in ({"none": {}, "bad": {"seeds": 2}}, {"bad": {"layer_pca": "head"}, "none": {}}):
+        with pytest.raises(UsageError, match="Give --compare too"):
+            read_study({**one, "settings": settings})
+
+
+def test_a_status_imports_neither_pages_nor_statistics(tmp_path):
+    """It may be asked for every minute: 10 000 jobs cost less than a second."""
+    written(tmp_path, GRID)
+    asked = (
+        "import sys\nfrom crossgraft.cli.main import main\ntry:\n    main(['bench', 'study.yaml', '--out', 'out', '--status'])\n"
+    )
+    asked += "except SystemExit:\n    pass\nprint([name for name in ('scipy', 'matplotlib', 'torch', 'pandas') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "8 jobs (8 missing)" in done.stdout and done.stdout.splitlines()[-1] == "[]", done
 
 
 def test_objects_cannot_be_sent_so_they_are_refused():
