@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
+from crossgraft.bench.files import FilePrints
 from crossgraft.bench.lease import DONE, FAILED, Limits, claim
 from crossgraft.bench.numbers import numbers_of
 from crossgraft.errors import CrossgraftError, StorageError, UsageError
@@ -45,6 +46,7 @@ class StudyJob:
         inputs: What the verb takes without a name.
         keywords: Its options that were given.
         num_threads: Threads of its process, which may change the last digits.
+        named: What of all that is said may be the path of something that it reads.
         version: That of crossgraft which made the study.
     """
 
@@ -53,6 +55,7 @@ class StudyJob:
     inputs: tuple[Any, ...]
     keywords: Mapping[str, Any]
     num_threads: int = 1
+    named: tuple[str, ...] = ()
     version: str = __version__
 
 
@@ -107,7 +110,8 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
         return "done"
     if (own / FAILED).exists():
         return "failed"
-    lease = claim(own, driver=driver, seconds=seconds)
+    files = _looks(folder).of(job.named)
+    lease = claim(own, driver=driver, seconds=seconds, files=files)
     if lease is None:
         return "busy"
     start = time.perf_counter()
@@ -125,9 +129,15 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
             reason = " ".join(str(error).split()) or type(error).__name__
             lease.fail(_FOLDERS.sub(FOLDERS_LEFT_OUT, reason))
             return "failed"
-        content = {"seconds": time.perf_counter() - start, "version": __version__, "numbers": frame}
+        content = {"seconds": time.perf_counter() - start, "version": __version__, "files": files, "numbers": frame}
         lease.finish(content)
         return "done"
+
+
+@lru_cache(maxsize=4)
+def _looks(folder: Path) -> FilePrints:
+    """What this process has seen of the files of a study."""
+    return FilePrints(folder)
 
 
 def call(job: StudyJob, out: Path) -> list[dict[str, Any]]:

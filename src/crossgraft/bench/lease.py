@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 import psutil
 
+from crossgraft.bench.files import Prints, have_changed
 from crossgraft.errors import StorageError
 from crossgraft.storage.atomic import describe_os_error, is_alive, temporary_beside, this_process, write_atomically
 
@@ -172,13 +173,14 @@ def write_failure(folder: Path, reason: str, *, attempt: int) -> None:
     write_atomically(folder / FAILED, json.dumps({"reason": reason, "attempt": attempt}))
 
 
-def claim(folder: Path, *, driver: str | None, seconds: float) -> Lease | None:
+def claim(folder: Path, *, driver: str | None, seconds: float, files: Prints | None = None) -> Lease | None:
     """Begin an attempt at a job, or go on with the last one where its process is gone.
 
     Args:
         folder: The folder of the job.
         driver: The process that asked for it, if it is on this machine; what dies with it is no death of the job.
         seconds: A lease without a sign of life for so long is given up.
+        files: What the job reads; where an earlier attempt read something else, this one begins anew.
 
     Returns:
         None where another process is at work, or has just ended the job.
@@ -198,11 +200,11 @@ def claim(folder: Path, *, driver: str | None, seconds: float) -> Lease | None:
         except FileExistsError:  # another one was faster
             return None
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"process": this_process(), "driver": driver, "seconds": seconds}, file)
+            json.dump({"process": this_process(), "driver": driver, "seconds": seconds, "files": files or {}}, file)
         if (folder / DONE).exists() or (folder / FAILED).exists():  # it ended while we looked
             lease.release()
             return None
-        _take_over(lease)
+        _take_over(lease, files or {})
     except OSError as error:
         raise StorageError(f"Cannot write into {folder}: {describe_os_error(error)}.") from error
     return lease
@@ -288,9 +290,22 @@ def _file_system_now(folder: Path) -> int:
         return probe.stat().st_mtime_ns
 
 
-def _take_over(lease: Lease) -> None:
-    """Rename the run folder of the last attempt, away from the process that made it."""
+def _take_over(lease: Lease, files: Prints) -> None:
+    """Rename the run folder of the last attempt, away from the process that made it: to go on in it, or to leave it aside."""
     earlier = [int(entry.name) for entry in os.scandir(lease.folder) if entry.name.isdecimal()]
     if earlier:
-        (lease.folder / str(max(earlier))).rename(lease.run)
-        (lease.run / ".lock").unlink(missing_ok=True)  # which a process that was stopped still has
+        last = max(earlier)
+        before = _files_of(lease.folder, last)
+        if before is None or not have_changed(before, files):
+            (lease.folder / str(last)).rename(lease.run)
+            (lease.run / ".lock").unlink(missing_ok=True)  # which a process that was stopped still has
+        else:
+            (lease.folder / str(last)).rename(lease.folder / f"{last}-other-files")
+
+
+def _files_of(folder: Path, number: int) -> Prints | None:
+    """What an attempt read; None where that is not known."""
+    for name in (f"lease-{number}", f"lease-{number}.released"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return json.loads((folder / name).read_text(encoding="utf-8"))["files"]
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -18,6 +18,7 @@ from crossgraft.options.command import COMMANDS, Command, Input
 from crossgraft.options.running import Output
 from crossgraft.plain_types import AllowedCode
 from crossgraft.running.command_line import display_value
+from crossgraft.running.written_files import NO_INPUTS, paths_in
 
 _OF_THE_STUDY = ("out", "overwrite", "reporter", "plan")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -49,6 +50,13 @@ class _Asked:
         """Remember the call."""
         self.call = (verb, kind, inputs, self.asked(kind) if asked is None else asked)
         return 0
+
+
+class _Seen(NamedTuple):
+    """One value, which is kept so that no other object gets its identity, and what in it may be a path."""
+
+    value: object
+    paths: tuple[str, ...]
 
 
 class _Value(NamedTuple):
@@ -83,7 +91,7 @@ class JobMaker:
             raise UsageError("A study cannot consist of studies. Write the command of their jobs.")
         self._num_threads, self._allow_code = num_threads, allow_code
         self._inputs = {each.name: each for each in self._command.inputs}
-        self._written: dict[tuple[str, int], object] = {}
+        self._seen: dict[tuple[str, int], _Seen] = {}
         self._values: dict[tuple[str, str, int], _Value] = {}
         self._sound: set[tuple[str, frozenset[str], frozenset[str]]] = set()
 
@@ -97,10 +105,13 @@ class JobMaker:
             UsageError: An input names a function, something is missing, or a value is none of its option.
             UnknownNameError: A name is none of the inputs and options of the command.
         """
+        named: dict[str, None] = {}
         for name, value in values.items():
-            if self._written.get((name, id(value)), self) is not value:
+            seen = self._seen.get((name, id(value)))
+            if seen is None:
                 self._refuse(name, value)
-                self._written[name, id(value)] = value  # kept, so that no other object gets its identity
+                seen = self._seen[name, id(value)] = _Seen(value, tuple(self._paths(name, value)))
+            named |= dict.fromkeys(seen.paths)
         inputs = {name: self._input(each, values.get(name)) for name, each in self._inputs.items()}
         typed = {name: value for name, value in values.items() if name not in self._inputs}
         if self._allow_code is not None and "allow_code" in self._command.flags:
@@ -114,7 +125,7 @@ class JobMaker:
         if "workers" in known:  # by default all cores, which the jobs beside it have
             keywords = {"workers": self._num_threads, **keywords}
         key = self._key(verb, kind, known, given_inputs, keywords)
-        return StudyJob(key, verb, given_inputs, dict(keywords), self._num_threads)
+        return StudyJob(key, verb, given_inputs, dict(keywords), self._num_threads, tuple(named))
 
     def _key(
         self, verb: str, kind: type[Options], known: Mapping[str, Option], inputs: Sequence[Any], keywords: Mapping[str, Any]
@@ -139,6 +150,13 @@ class JobMaker:
             checked = checked_value(option, written)
             value = self._values[key] = _Value(written, checked, checked != option.default)
         return value
+
+    def _paths(self, name: str, value: object) -> Iterator[str]:
+        """What may be a path; of an option that names a choice, only what looks like a file."""
+        is_choice = name not in self._inputs and not self._command.flags[name].may_be_path
+        for text in () if name in NO_INPUTS else paths_in(value):
+            if not is_choice or Path(text).suffix:
+                yield text
 
     def _refuse(self, name: str, value: object) -> None:
         """Refuse what is none of the command's names, or not for a study to say."""

@@ -62,7 +62,7 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
     Raises:
         UsageError: A key or a value is wrong, or ``out`` is missing.
         UnknownNameError: A key, a command, an option or an engine is not known.
-        RunDirectoryError: ``out`` holds another study, or cells of this one that meant something else.
+        RunDirectoryError: ``out`` holds another study, cells of this one that meant something else, or jobs whose files changed.
         StorageError: Nothing can be written any more; the same call goes on.
         MissingError: An engine, or what it needs, is not there.
 
@@ -76,7 +76,8 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
         state = _state(parsed, out, options, with_plan=options.plan)
         return StudyResult(state=state, script=_script(study, out, options) if options.plan else None)
     command_line, rules, engine = run.said_again({}, out=out), _rules(options), _engine(options, parsed, out)
-    begin(out, parsed, overwrite=options.overwrite)
+    for note in begin(out, parsed, overwrite=options.overwrite):
+        run.reporter.say(note)
     probe(out)
     if options.retry_failed and (num := forget_failures(out, [job.key for job in parsed.jobs])):
         run.reporter.say(f"{num} jobs that failed are begun once more.")
