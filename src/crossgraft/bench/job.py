@@ -22,6 +22,7 @@ from crossgraft.bench.numbers import numbers_of
 from crossgraft.errors import CrossgraftError, StorageError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.running.command_line import FOLDERS_LEFT_OUT, typed_command
+from crossgraft.running.unattended import unattended
 from crossgraft.stopping import ending_if_asked
 from crossgraft.storage.atomic import this_process
 from crossgraft.version import __version__
@@ -143,7 +144,7 @@ def _looks(folder: Path) -> FilePrints:
 def call(job: StudyJob, out: Path) -> list[dict[str, Any]]:
     """The numbers of the result."""
     # warnings of a job stand on its own page; so many at once would hide how the study goes
-    with typed_command():
+    with typed_command(), unattended():
         result = prepared(job)(out=out, reporter=Reporter(quiet=True, stream=io.StringIO()))
     return numbers_of(result.to_frame())
 
