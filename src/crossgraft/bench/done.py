@@ -59,18 +59,26 @@ def read_done(folder: Path, study: Study) -> list[DoneJob]:
     Raises:
         DataError: The ``done.json`` of a job is damaged.
     """
-    done: list[DoneJob] = []
-    for cell, job in zip(study.cells, study.jobs, strict=True):
-        file = folder / JOBS / job.key / DONE
-        if file.exists():
-            try:
-                content = json.loads(file.read_text(encoding="utf-8"))
-                run = f"{JOBS}/{job.key}/{content['run']}"
-                numbers, version = list(map(dict, content["numbers"])), str(content["version"])
-                done.append(DoneJob(job.key, cell, run, float(content["seconds"]), numbers, version))
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataError(f"{file} is damaged. Remove the folder of this job; the same command does it again.") from error
-    return done
+    jobs = (read_job(folder, job.key, cell) for cell, job in zip(study.cells, study.jobs, strict=True))
+    return [job for job in jobs if job is not None]
+
+
+def read_job(folder: Path, key: str, cell: Cell) -> DoneJob | None:
+    """One job; None where it is not done.
+
+    Raises:
+        DataError: Its ``done.json`` is damaged.
+    """
+    file = folder / JOBS / key / DONE
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        run = f"{JOBS}/{key}/{content['run']}"
+        numbers, version = list(map(dict, content["numbers"])), str(content["version"])
+        return DoneJob(key, cell, run, float(content["seconds"]), numbers, version)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{file} is damaged. Remove the folder of this job; the same command does it again.") from error
 
 
 def tidy_frame(done: Sequence[DoneJob], factors: Sequence[str]) -> pd.DataFrame:

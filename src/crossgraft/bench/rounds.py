@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -50,7 +50,15 @@ class StoppedError(CrossgraftError):
     exit_code = 6
 
 
-def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: Rules, reporter: Reporter) -> None:
+def work_off(
+    folder: Path,
+    jobs: Sequence[StudyJob],
+    executor: Executor,
+    rules: Rules,
+    reporter: Reporter,
+    *,
+    below: Callable[[], Sequence[str]] | None = None,
+) -> None:
     """Have all jobs done or failed.
 
     Args:
@@ -59,6 +67,7 @@ def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: 
         executor: Where they run.
         rules: How they are submitted.
         reporter: Receiver of progress.
+        below: Gives lines about what is done so far, for a terminal.
 
     Raises:
         StorageError: Nothing can be written any more.
@@ -70,7 +79,7 @@ def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: 
     if not open_keys:
         return
     title = "Jobs" if len(open_keys) == len(by_key) else f"Jobs left of {len(by_key)}"
-    with reporter.stage(title, total=len(open_keys), unit="jobs") as stage:
+    with reporter.stage(title, total=len(open_keys), unit="jobs", below=below) as stage:
         idle = 0
         while open_keys:
             before = len(open_keys)

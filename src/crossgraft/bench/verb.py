@@ -24,6 +24,7 @@ from crossgraft.bench.options import StudyOptions
 from crossgraft.bench.record import FailureRecord, StudyStateRecord
 from crossgraft.bench.result import StudyResult
 from crossgraft.bench.rounds import Rules, StoppedError, count_states, forget_failures, reason_of, states_of, work_off
+from crossgraft.bench.so_far import SoFar
 from crossgraft.bench.study import Study, read_study
 from crossgraft.compute import available_cores
 from crossgraft.errors import RunDirectoryError, UsageError
@@ -83,7 +84,8 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
         run.reporter.say(f"{num} jobs that failed are begun once more.")
     try:
         with engine as executor:
-            work_off(out.absolute(), parsed.jobs, executor, rules, run.reporter)
+            below = SoFar(out.absolute(), parsed, lease_seconds=options.lease_seconds).lines
+            work_off(out.absolute(), parsed.jobs, executor, rules, run.reporter, below=below)
     except StoppedError as error:
         run.reporter.warn(str(error))
     return _published(parsed, out, command_line, run.reporter)
