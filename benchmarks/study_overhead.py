@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ seeds: {seeds}
 
 class Nothing:
     """A result with one number."""
+
+    primary: Mapping[str, object] = {}
 
     def to_frame(self) -> pd.DataFrame:
         """One row."""

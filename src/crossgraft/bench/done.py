@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crossgraft.bench.job import JOBS
 from crossgraft.bench.lease import DONE
-from crossgraft.bench.numbers import NAMED
+from crossgraft.bench.numbers import NAMED, is_named_by
 from crossgraft.bench.study import Cell, Study
 from crossgraft.errors import DataError
 
@@ -29,6 +29,7 @@ class DoneJob:
         seconds: Seconds of the attempt that ended it.
         numbers: Rows of ``numbers_of``.
         version: That of crossgraft which ended it.
+        primary: Metric and words of the number that stands for its result; empty: the first one.
     """
 
     key: str
@@ -37,15 +38,14 @@ class DoneJob:
     seconds: float
     numbers: Sequence[Mapping[str, Any]]
     version: str
+    primary: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def compared(self, study: Study) -> list[Mapping[str, Any]]:
         """The numbers that ``study`` may mean, of which the first is compared; all of them where it names none."""
         return [
             row
             for row in self.numbers
-            if study.metric in (None, row["metric"])
-            and row["value"] is not None
-            and all(str(row.get(name)) == word for name, word in study.about.items())
+            if study.metric in (None, row["metric"]) and row["value"] is not None and is_named_by(study.about, row)
         ]
 
     def first(self, study: Study) -> Mapping[str, Any] | None:
@@ -74,11 +74,23 @@ def read_job(folder: Path, key: str, cell: Cell) -> DoneJob | None:
         content = json.loads(file.read_text(encoding="utf-8"))
         run = f"{JOBS}/{key}/{content['run']}"
         numbers, version = list(map(dict, content["numbers"])), str(content["version"])
-        return DoneJob(key, cell, run, float(content["seconds"]), numbers, version)
+        return DoneJob(key, cell, run, float(content["seconds"]), numbers, version, content.get("primary", {}))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{file} is damaged. Remove the folder of this job; the same command does it again.") from error
+
+
+def with_metric(study: Study, done: Iterable[DoneJob]) -> Study:
+    """The study with the number that it compares: where it names none, the one that stands for the result of the first job."""
+    if study.metric is not None:
+        return study
+    for job in done:
+        words = dict(job.primary) or {"metric": str((job.first(study) or {}).get("metric", ""))}
+        metric = words.pop("metric")
+        if metric:
+            return replace(study, metric=metric, about=study.about if study.rows else words)
+    return study
 
 
 def tidy_frame(done: Sequence[DoneJob], factors: Sequence[str]) -> pd.DataFrame:

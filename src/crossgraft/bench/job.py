@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from crossgraft.bench.files import FilePrints
 from crossgraft.bench.lease import DONE, FAILED, Limits, claim
-from crossgraft.bench.numbers import numbers_of
+from crossgraft.bench.numbers import numbers_of, with_primary
 from crossgraft.errors import CrossgraftError, StorageError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.running.command_line import FOLDERS_LEFT_OUT, typed_command
@@ -119,7 +119,7 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
     with _released_by_signal(lease.release), lease.kept(limits, may_exit=may_exit):
         try:
             with ending_if_asked():
-                frame = call(job, lease.run)
+                numbers, primary = call(job, lease.run)
         except (KeyboardInterrupt, SystemExit):
             lease.release()
             raise
@@ -130,7 +130,13 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
             reason = " ".join(str(error).split()) or type(error).__name__
             lease.fail(_FOLDERS.sub(FOLDERS_LEFT_OUT, reason))
             return "failed"
-        content = {"seconds": time.perf_counter() - start, "version": __version__, "files": files, "numbers": frame}
+        content = {
+            "seconds": time.perf_counter() - start,
+            "version": __version__,
+            "files": files,
+            "primary": primary,
+            "numbers": numbers,
+        }
         lease.finish(content)
         return "done"
 
@@ -141,12 +147,12 @@ def _looks(folder: Path) -> FilePrints:
     return FilePrints(folder)
 
 
-def call(job: StudyJob, out: Path) -> list[dict[str, Any]]:
-    """The numbers of the result."""
+def call(job: StudyJob, out: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """The numbers of the result, and the words of the one that stands for it."""
     # warnings of a job stand on its own page; so many at once would hide how the study goes
     with typed_command(), unattended():
         result = prepared(job)(out=out, reporter=Reporter(quiet=True, stream=io.StringIO()))
-    return numbers_of(result.to_frame())
+    return with_primary(numbers_of(result.to_frame()), result.primary)
 
 
 def prepared(job: StudyJob) -> partial[Any]:

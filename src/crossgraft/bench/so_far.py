@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from crossgraft.bench.done import DoneJob, read_job
+from crossgraft.bench.done import DoneJob, read_job, with_metric
 from crossgraft.bench.job import JOBS
 from crossgraft.bench.lease import end_of
 from crossgraft.bench.rounds import states_of
@@ -67,8 +66,7 @@ class SoFar:
 
     def _compared(self, job: DoneJob) -> Iterator[tuple[str, float]]:
         """Level and value of each number of a job that is compared."""
-        if self._study.metric is None and (first := job.first(self._study)) is not None:
-            self._study = replace(self._study, metric=str(first["metric"]))
+        self._study = with_metric(self._study, [job])
         compare, rows = self._study.compare or "", job.compared(self._study)
         for level in self._study.rows.get(compare, [job.cell.get(compare, "all")]):
             of_level = [row for row in rows if compare not in self._study.rows or str(row.get(compare)) == level]

@@ -43,7 +43,7 @@ class Study:
         rows: Column of the jobs' results → those of its values that are compared, where a job has several results.
         compare: The factor whose levels are compared.
         over: The factor of the targets that they are compared over.
-        metric: The number of a job that is compared; None: the first one of its result.
+        metric: The number of a job that is compared; None: the one that stands for its result.
         about: Column → word that the row of this number has in the table of the result.
         larger_is_better: Whether more of it is better, where the study says so.
         content: What the file says.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crossgraft.bench.done import DoneJob
+from crossgraft.bench.done import DoneJob, with_metric
 from crossgraft.bench.job import JOBS
 from crossgraft.bench.lease import DONE, FAILED
 from crossgraft.bench.record import CellRecord, FactorRecord, FailureRecord, LevelDifference, StudyRecord
@@ -37,12 +37,12 @@ def summarise(study: Study, folder: Path, done: Sequence[DoneJob]) -> StudyRecor
         for cell, job in zip(study.cells, study.jobs, strict=True)
         if (folder / JOBS / job.key / FAILED).exists() and not (folder / JOBS / job.key / DONE).exists()
     ]
-    metric = study.metric or next((str(row["metric"]) for job in done if (row := job.first(study)) is not None), None)
+    study = with_metric(study, done)
+    metric = study.metric
     facts = None if metric is None else METRICS.get(metric)
     limits = (-math.inf, math.inf) if facts is None else facts.limits
     if study.larger_is_better is None and facts is not None:
         study = replace(study, larger_is_better=facts.higher_is_better)
-    study = replace(study, metric=metric)
     num_open, seconds = len(study.jobs) - len(done) - len(failures), sum(job.seconds for job in done)
     study, done = _by_rows(study, done)
     cells = _cells(study, done, failures, limits)
