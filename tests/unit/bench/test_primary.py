@@ -36,6 +36,13 @@ from support.toy_jobs import registered
 from support.tuning_records import tuning_record
 
 
+def of(kind, record):
+    """A result around a record, without the model that a run hands over beside it."""
+    result = object.__new__(kind)
+    object.__setattr__(result, "found", record)
+    return result
+
+
 def ranking(agreement=()):
     cells = [
         ScoreCell(model=model, score=score, value=value)
@@ -89,9 +96,9 @@ def interpolated():
 
 AGREEMENT = AgreementRecord(score="logme", family=None, num_models=2, weighted_kendall=0.7, p_value=None, low=0.1, high=0.9)
 RESULTS = {
-    "tune": (lambda: FineTuningResult(tuning_record(), plan=None), "balanced_accuracy", None),
-    "select": (lambda: SelectionResult(selection_record()), None, None),
-    "variants": (lambda: FineTuningComparison(comparison_record()), "metric", None),
+    "tune": (lambda: of(FineTuningResult, tuning_record()), "balanced_accuracy", None),
+    "select": (lambda: of(SelectionResult, selection_record()), None, None),
+    "variants": (lambda: of(FineTuningComparison, comparison_record()), "metric", None),
     "distil, several": (
         lambda: Distilled(DistillationRecord.model_construct(domains=[domain("skin", 0.8, 0.8), domain("fundus", 0.9, 0.7)])),
         None,
@@ -138,6 +145,7 @@ def test_a_study_compares_it_unless_another_is_named(tmp_path, monkeypatch, writ
         numbers = [{"metric": "other", "value": 9.0}, {"metric": "auc", "value": 0.1, "split": "val"}]
         numbers += [{"metric": "auc", "value": 0.5 + number / 10, "split": "test"}]
         primary = {"metric": "auc", "split": "test"}
+        numbers = [{"low": None, "high": None, **row} for row in numbers]
         done = {"run": "1", "seconds": 1.0, "version": "1", "primary": primary, "numbers": numbers}
         (own / "done.json").write_text(json.dumps(done))
     record = summarise(study, tmp_path, read_done(tmp_path, study))
