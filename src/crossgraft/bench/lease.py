@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +32,7 @@ from crossgraft.storage.atomic import describe_os_error, is_alive, temporary_bes
 
 DONE, FAILED = "done.json", "failed.json"
 MOST_DEATHS = 3
-"""A job whose process died so often is failed: want of memory, most often, which would end the next one, too."""
+"""A job whose process died so often is failed: most often it has not enough memory, and the next process would die, too."""
 
 LEFT_BY_LIMIT = 75
 """Exit code of a process that its own watch ends."""
@@ -200,7 +202,8 @@ def claim(folder: Path, *, driver: str | None, seconds: float, files: Prints | N
         except FileExistsError:  # another one was faster
             return None
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"process": this_process(), "driver": driver, "seconds": seconds, "files": files or {}}, file)
+            facts = {"process": this_process(), "machine": platform.node(), "driver": driver, "seconds": seconds}
+            json.dump({**facts, "files": files or {}}, file)
         if (folder / DONE).exists() or (folder / FAILED).exists():  # it ended while we looked
             lease.release()
             return None
@@ -215,6 +218,17 @@ def num_deaths(folder: Path) -> int:
     of_job = [_content(folder, number) for number, released in _leases(folder).items() if not released]
     dead = [each for each in of_job if each and is_alive(str(each["process"])) is not True]
     return sum(each["driver"] is None or is_alive(str(each["driver"])) is True for each in dead)
+
+
+def last_sign_of_life(folder: Path) -> str:
+    """Where and when the last attempt that died showed one, as a part of a sentence; empty where nobody knows."""
+    died = max((number for number, released in _leases(folder).items() if not released), default=0)
+    with suppress(OSError):
+        seconds = (folder / f"lease-{died}").stat().st_mtime
+        when = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        machine = (_content(folder, died) or {}).get("machine")
+        return f"last at {when}{f' on {machine}' if machine else ''}"
+    return ""
 
 
 def end_of(folder: str) -> Literal["done", "failed"] | None:

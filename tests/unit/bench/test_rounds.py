@@ -4,6 +4,8 @@ import io
 import json
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -116,7 +118,7 @@ def test_what_an_engine_loses_is_submitted_again_and_the_table_is_the_same(tmp_p
 def test_an_engine_that_does_nothing_ends_the_study_with_what_is_there(tmp_path, capsys):
     result = of(tmp_path, executor=Here(lost=range(3, 1000)))
     assert (result.record.num_done, result.exit_code) == (2, 6)
-    assert "came back 3 times without having ended a job (a worker is gone)" in capsys.readouterr().err
+    assert "came back 4 times without having ended a job (a worker is gone)" in capsys.readouterr().err
     assert of(tmp_path).exit_code == 0
 
 
@@ -458,3 +460,32 @@ def test_an_attempt_whose_files_changed_meanwhile_begins_anew(tmp_path, monkeypa
     begun = frame[frame["metric"] == "begun_at"].set_index("data")["value"]
     assert begun.to_dict() == {"scans": 3.0, "table.csv": 0.0}
     assert len(list(Path("out/jobs").glob("*/1-other-files"))) == 1
+
+
+class Dies(Executor):
+    """Each call is lost with its process, which had begun the job on another machine."""
+
+    def __init__(self, process):
+        self.process, self.number = process, 0
+
+    def submit(self, fn, folder, jobs, /, **told):
+        self.number += 1
+        own = Path(folder) / "jobs" / jobs[0].key
+        own.mkdir(parents=True, exist_ok=True)
+        facts = {"process": self.process, "machine": "n7", "driver": told["driver"], "seconds": 60.0}
+        (own / f"lease-{self.number}").write_text(json.dumps(facts))
+        os.utime(own / f"lease-{self.number}", (1_800_000_000, 1_800_000_000))
+        future = Future()
+        future.set_exception(BrokenProcessPool("a worker process ended with exit code -9"))
+        return future
+
+
+def test_of_a_job_whose_process_dies_again_and_again_is_said_what_is_known(tmp_path):
+    name = "from crossgraft.storage.atomic import this_process; print(this_process())"
+    gone = subprocess.run([sys.executable, "-c", name], capture_output=True, text=True, check=True).stdout.strip()
+    record = of(tmp_path / "out", {"command": "toil", "fixed": {"data": "a"}}, Dies(gone)).record
+    assert record.failures[0].reason.startswith(
+        "Its process died 3 times without a word (last at 2027-01-15 08:00 UTC on n7, engine: a worker process ended with exit "
+        "code -9). "
+    )
+    assert "--retry-failed" in record.failures[0].reason
