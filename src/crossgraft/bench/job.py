@@ -149,7 +149,7 @@ def _looks(folder: Path) -> FilePrints:
 
 def call(job: StudyJob, out: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The numbers of the result, and the words of the one that stands for it."""
-    # warnings of a job stand on its own page; so many at once would hide how the study goes
+    # warnings of a job stand in its own folder; so many at once would hide how the study goes
     with typed_command(), unattended():
         result = prepared(job)(out=out, reporter=Reporter(quiet=True, stream=io.StringIO()))
     return with_primary(numbers_of(result.to_frame()), result.primary)
