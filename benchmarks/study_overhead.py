@@ -4,7 +4,8 @@
     OMP_NUM_THREADS=1 python benchmarks/study_overhead.py --smoke   # seconds
 
 CPU milliseconds per job of claiming, calling, writing its result and looking at its folder, in one process; then those of a
-process that sends its jobs to two others; and seconds of a status of all. The floor is what cannot be left out on any file
+process that sends its jobs to two others; seconds of a look at the folders of all, done and not begun; and those of
+``crossgraft bench --status`` as a command, beside those of its ``--help``. The floor is what cannot be left out on any file
 system: to make a folder, and to write, sync and rename two small files in it.
 """
 
@@ -13,9 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import Any
@@ -28,11 +31,22 @@ from crossgraft.bench.rounds import Rules, states_of, work_off
 from crossgraft.progress import Reporter
 
 TARGET_MS = 5.0
+TARGET_LOOK_SECONDS = 0.1
 TARGET_STATUS_SECONDS = 1.0
+"""More than the help."""
+STUDY = """\
+command: tune
+fixed: {{data: digits, epochs: 3, image_size: 16}}
+grid: {{model: [resnet18, resnet50, vit_tiny_patch16_224, mobilenetv3_small_050, convnext_tiny]}}
+settings: {{plain: {{}}, strong: {{weight_decay: 0.3}}, mixed: {{batch_transform: "mixup:0.2"}}, late: {{epochs: 4}}}}
+seeds: {seeds}
+"""
 
 
 class Nothing:
     """A result with one number."""
+
+    primary: Mapping[str, object] = {}
 
     def to_frame(self) -> pd.DataFrame:
         """One row."""
@@ -66,12 +80,24 @@ def main() -> None:
             with Processes(2) as pool:
                 sent = per_job(number, lambda: work_off(Path(folder, "sent"), jobs, pool, Rules(), Reporter(quiet=True)))
             print(f"sending to two processes   {sent:8.2f} ms per job of the one that sends")
-        start = time.process_time()
-        states_of(Path(folder, "own"), [job.key for job in jobs])
-        status = time.process_time() - start
+        looks = [per_job(1000, lambda at=at: states_of(Path(folder, at), [job.key for job in jobs])) for at in ("own", "none")]
+        Path(folder, "study.yaml").write_text(STUDY.format(seeds=max(1, number // 20)))
+        status, bare = (seconds_of_command(folder, "bench", *words) for words in (("study.yaml", "--status"), ("--help",)))
     print(f"floor: two files           {floor:8.2f} ms per job")
     print(f"an empty job               {own:8.2f} ms per job, {own / floor:.1f} x the floor; {verdict(own, TARGET_MS, 'ms')}")
-    print(f"status of {number:6d} jobs     {status:8.2f} s; {verdict(status, TARGET_STATUS_SECONDS, 's')}")
+    for what, look in zip(("done", "not begun"), looks, strict=True):
+        print(f"a look at {number:6d} {what:9s} {look:7.2f} s; {verdict(look, TARGET_LOOK_SECONDS, 's')}")
+    more = status - bare
+    said = verdict(more, TARGET_STATUS_SECONDS, "s")
+    print(f"--status of {number:6d} jobs   {status:8.2f} s, {more:.2f} s more than --help; {said}")
+
+
+def seconds_of_command(folder: str, *words: str) -> float:
+    """CPU seconds of a whole process."""
+    before = os.times()
+    subprocess.run([sys.executable, "-m", "crossgraft", *words], cwd=folder, check=True, capture_output=True)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
 
 
 def verdict(value: float, target: float, unit: str) -> str:

@@ -63,6 +63,15 @@ class Result(ABC, Generic[RecordT]):
     def to_frame(self) -> pd.DataFrame:
         """The rows of the record as a table."""
 
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """The number that stands for the whole, which a study compares where nobody names another.
+
+        Its ``metric``, ``value`` and, where it has an interval, ``low`` and ``high``; and what else its row of ``to_frame`` says
+        where several rows have this metric. Empty: the first number of ``to_frame``.
+        """
+        return {}
+
     def to_json(self) -> str:
         """The record (or the plan) as one JSON document."""
         return self.shown.model_dump_json()

@@ -1,6 +1,7 @@
 """A real SLURM on this machine, of two nodes and two partitions, where Debian's packages slurm-wlm and munge are installed.
 
-No systemd, no cgroups, no database, so that ``sacct`` knows nothing, as on many small clusters. ``high`` preempts ``low``.
+No systemd and no cgroups. Without its database, as on many small clusters, ``sacct`` knows nothing; with it (Debian's packages
+slurmdbd and mariadb-server) submitit asks it. ``high`` preempts ``low``.
 """
 
 import os
@@ -33,7 +34,7 @@ MpiDefault=none
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
+AccountingStorageType=accounting_storage/{accounting}
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
 SelectType=select/cons_tres
@@ -53,6 +54,31 @@ PartitionName=low  Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=
 PartitionName=high Nodes=ALL Default=NO  MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 """
 
+DATABASE_PROGRAMS = ("slurmdbd", "mariadbd", "mariadb", "mariadb-install-db", "mariadb-admin")
+OF_DATABASE = """\
+AccountingStorageHost=localhost
+AccountingStoragePort={port}
+AccountingStorageUser=root
+AccountingStoragePass={folder}/munge/socket
+"""
+DATABASE = """\
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket,cred_expire=5
+DbdHost=localhost
+DbdPort={port}
+SlurmUser=root
+PidFile={folder}/slurmdbd.pid
+LogFile={folder}/slurmdbd.log
+StorageType=accounting_storage/mysql
+StorageUser=root
+StorageLoc=slurm_acct_db
+"""
+
+
+def has_database():
+    """Whether its database can be started, too."""
+    return all(shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin") for name in DATABASE_PROGRAMS)
+
 
 def is_installed():
     """Whether it can be started: its programs are there, and this is the user they expect."""
@@ -64,10 +90,11 @@ class Cluster:
 
     Attributes:
         environment: What its commands need.
+        with_database: Whether ``sacct`` knows what ended.
     """
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, *, with_database):
+        self.folder, self.with_database = folder, with_database
         path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "PATH": path}
 
@@ -102,8 +129,47 @@ def free_ports(number):
     raise RuntimeError("no free port")
 
 
+def start_database(here, port):
+    """MariaDB, reached by its socket alone, and slurmdbd, which looks for its file beside slurm.conf."""
+    folder = here.folder / "mysql"
+    folder.mkdir()
+    shutil.chown(folder, "mysql", "mysql")
+    of_server = [f"--datadir={folder}", "--user=mysql"]
+    socket_of_it = f"--socket={folder}/socket"
+    subprocess.run(
+        ["mariadb-install-db", *of_server, "--auth-root-authentication-method=socket"],
+        env=here.environment,
+        check=True,
+        capture_output=True,
+    )
+    only_here = [socket_of_it, f"--pid-file={folder}/pid", "--skip-networking", "--innodb-buffer-pool-size=64M"]
+    with (here.folder / "mariadb.log").open("w") as log:
+        subprocess.Popen(
+            ["mariadbd", *of_server, *only_here, "--innodb-lock-wait-timeout=900"], env=here.environment, stdout=log, stderr=log
+        )
+    wait_for(lambda: "alive" in here.ask("mariadb-admin", socket_of_it, "ping"), here.folder / "mariadb.log")
+    here.ask("mariadb", socket_of_it, "-e", "create database slurm_acct_db")
+    file = here.folder / "slurmdbd.conf"
+    file.write_text(DATABASE.format(folder=here.folder, port=port))
+    file.chmod(0o600)
+    subprocess.run(["slurmdbd"], env={**here.environment, "MYSQL_UNIX_PORT": f"{folder}/socket"}, check=True)
+    wait_for(lambda: is_open(port), here.folder / "slurmdbd.log")
+
+
+def is_open(port):
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_for(condition, log):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, log.read_text()[-2000:]
+        time.sleep(0.2)
+
+
 @contextmanager
-def cluster(folder):
+def cluster(folder, *, with_database=False):
     """Start it, and end exactly the processes that were started."""
     for name in ("munge", "state", "spool/n1", "spool/n2"):
         (folder / name).mkdir(parents=True)
@@ -116,23 +182,25 @@ def cluster(folder):
     key.chmod(0o600)
     places = {"key-file": key} | {f"{name}-file": folder / "munge" / name for name in ("pid", "log", "seed")}
     munged = ["munged", "--force", f"--socket={folder}/munge/socket", *(f"--{name}={path}" for name, path in places.items())]
-    here = Cluster(folder)
+    here = Cluster(folder, with_database=with_database)
     subprocess.run(munged, env=here.environment, check=True, capture_output=True)
-    port, first, second = free_ports(3)
+    port, first, second, of_database = free_ports(4)
     host = socket.gethostname().partition(".")[0]
-    text = CONFIGURATION.format(host=host, folder=folder, port=port, first=first, second=second)
+    accounting = "slurmdbd" if with_database else "none"
+    text = CONFIGURATION.format(host=host, folder=folder, port=port, first=first, second=second, accounting=accounting)
+    text += OF_DATABASE.format(folder=folder, port=of_database) if with_database else ""
     (folder / "slurm.conf").write_text(text)
     try:
+        if with_database:
+            start_database(here, of_database)
         subprocess.run(["slurmctld"], env=here.environment, check=True)
         here.start_node("n1")
         here.start_node("n2")
-        deadline = time.monotonic() + 60
-        while here.ask("sinfo", "-h", "-p", "low", "-N", "-o", "%T").split() != ["idle", "idle"]:
-            assert time.monotonic() < deadline, (folder / "slurmctld.log").read_text()[-2000:]
-            time.sleep(0.2)
+        wait_for(lambda: here.ask("sinfo", "-h", "-p", "low", "-N", "-o", "%T").split() == ["idle"] * 2, folder / "slurmctld.log")
         yield here
     finally:
-        for file in [*folder.glob("slurmd-*.pid"), folder / "slurmctld.pid", folder / "munge" / "pid"]:
+        names = ("slurmctld.pid", "slurmdbd.pid", "mysql/pid", "munge/pid")
+        for file in [*folder.glob("slurmd-*.pid"), *(folder / name for name in names)]:
             with suppress(OSError, ValueError):
                 end(int(Path(file).read_text()))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from crossgraft.audit.outcomes import Gate, judge, read_gates
 from crossgraft.audit.record import AuditMetric, AuditRecord
 from crossgraft.audit.result import Asked, AuditCall, Audited
 from crossgraft.audit.subjects import Subject
-from crossgraft.audit.words import answer_in_words
+from crossgraft.audit.words import answer_in_words, headline
 from crossgraft.choice import choose, pieces, spell
 from crossgraft.compute import available_cores, limit_threads, resolve_device, reuse_freed_memory
 from crossgraft.data.describe import describe_dataset, make_thumbnails
@@ -53,6 +53,13 @@ class Audit(Result[AuditRecord]):
     def summary(self) -> str:
         """Which models rely on what."""
         return answer_in_words(self.record)
+
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """What the page leads with, of the first model and confounder that have it."""
+        found = (entry.metric(headline(entry)[1]) for entry in self.record.entries)
+        metric = next((each for each in found if each is not None and each.value is not None), None)
+        return {} if metric is None else {"metric": metric.name, "value": metric.value, "low": metric.low, "high": metric.high}
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model, confounder and mitigation."""

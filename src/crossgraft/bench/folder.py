@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
+from crossgraft.bench.files import FilePrints, Prints, path_hash
 from crossgraft.bench.job import JOBS
+from crossgraft.bench.lease import DONE
 from crossgraft.bench.study import Study
 from crossgraft.config import config_hash
 from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError
@@ -16,22 +19,27 @@ from crossgraft.paths import is_file, is_folder
 from crossgraft.running.command_line import display_value
 from crossgraft.running.written_files import is_of_a_beginning, no_run
 from crossgraft.storage.atomic import describe_os_error, write_atomically
+from crossgraft.words.formatting import counted
 
 STUDY = "study.json"
 """What each cell of the study is."""
 
 
-def begin(folder: Path, study: Study, *, overwrite: bool) -> None:
+def begin(folder: Path, study: Study, *, overwrite: bool) -> list[str]:
     """Make the folder, or go on in it, and write down what the cells are.
 
     Args:
         folder: Folder of the study.
         study: The study.
-        overwrite: Whether cells may mean something else than before.
+        overwrite: Whether cells may mean something else than before; jobs that are done are done again where their files changed.
+
+    Returns:
+        What a person should know of it, in sentences.
 
     Raises:
         OtherRunError: The folder holds another study, or files of somebody else.
-        RunDirectoryError: A cell meant something else when it was done, or its paths led from another folder.
+        RunDirectoryError: A cell meant something else when it was done, its paths led from another folder, or files that it
+            read have changed.
         StorageError: The folder cannot be written.
     """
     try:
@@ -39,6 +47,7 @@ def begin(folder: Path, study: Study, *, overwrite: bool) -> None:
         names = {entry.name for entry in folder.iterdir()}
     except OSError as error:
         raise StorageError(f"Cannot write into {folder}: {describe_os_error(error)}. Choose another --out.") from error
+    notes: list[str] = []
     cells = _cells(study)
     content: dict[str, Any] = {"name": study.name, "command": study.command, "cells": cells, "place": _place(study)}
     if STUDY in names:
@@ -52,12 +61,71 @@ def begin(folder: Path, study: Study, *, overwrite: bool) -> None:
             )
         if not overwrite:
             _refuse_changed(folder, before, content)
+        notes = _about_files(folder, study, overwrite=overwrite)
         content["cells"] = {**before["cells"], **cells}
         if content == before:
-            return
+            return notes
     elif not all(map(is_of_a_beginning, names)) and not any(folder.glob(f"{JOBS}/*/lease-*")):
         raise no_run(folder)
     write_atomically(folder / STUDY, json.dumps(content))
+    return notes
+
+
+def _about_files(folder: Path, study: Study, *, overwrite: bool) -> list[str]:
+    """Refuse jobs that are done whose files are others now, or lay these jobs aside; each path is looked at once."""
+    looks = FilePrints(folder)
+    stamps: dict[str, str | None] = {}
+    changed: dict[str, list[str]] = {}
+    gone: dict[str, int] = {}
+    num_unknown = 0
+    for job in study.jobs:
+        before = _files_of(folder / JOBS / job.key) if job.named else {}
+        for name in job.named:
+            if name not in stamps:
+                stamps[name] = looks.stamp(name)
+            stamp, was = stamps[name], (before or {}).get(path_hash(name))
+            if before is None:
+                num_unknown += stamp is not None
+                break
+            if was is not None and stamp is None:
+                gone[name] = gone.get(name, 0) + 1
+            elif was is not None and stamp is not None and was["stamp"] != stamp and was["content"] != looks.content(name, stamp):
+                changed.setdefault(name, []).append(job.key)
+    if changed and not overwrite:
+        said = ", ".join(f"{name} ({counted(len(keys), 'job')})" for name, keys in changed.items())
+        raise RunDirectoryError(
+            f"Files that jobs in {folder} read have changed since they were done: {said}. Choose another --out to keep both, or "
+            "--overwrite to do these jobs again here; their old folders stay."
+        )
+    aside = {key for keys in changed.values() for key in keys}
+    for key in aside:
+        _lay_aside(folder / JOBS / key)
+    notes = [f"Laid aside, as they were done with other files: {counted(len(aside), 'job')}."] if aside else []
+    notes += [
+        f"{name}, which {counted(number, 'job')} read, is not here, so that nobody looked whether it has changed."
+        for name, number in gone.items()
+    ]
+    if num_unknown:
+        notes.append(f"What {counted(num_unknown, 'job')} read was not noted, so that nobody looked whether it has changed.")
+    return notes
+
+
+def _files_of(own: Path) -> Prints | None:
+    """What a job that is done read; nothing where it is not done, None where that was not noted."""
+    try:
+        return json.loads((own / DONE).read_text(encoding="utf-8")).get("files")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError):  # damaged, which whoever reads its numbers says
+        return {}
+
+
+def _lay_aside(own: Path) -> None:
+    number = next(number for number in itertools.count(1) if not own.with_name(f"{own.name}-before-{number}").exists())
+    try:
+        own.rename(own.with_name(f"{own.name}-before-{number}"))
+    except OSError as error:
+        raise StorageError(f"Cannot rename {own}: {describe_os_error(error)}.") from error
 
 
 def _place(study: Study) -> str | None:

@@ -13,23 +13,26 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import psutil
 
+from crossgraft.bench.files import Prints, have_changed
 from crossgraft.errors import StorageError
 from crossgraft.storage.atomic import describe_os_error, is_alive, temporary_beside, this_process, write_atomically
 
 DONE, FAILED = "done.json", "failed.json"
 MOST_DEATHS = 3
-"""A job whose process died so often is failed: want of memory, most often, which would end the next one, too."""
+"""A job whose process died so often is failed: most often it has not enough memory, and the next process would die, too."""
 
 LEFT_BY_LIMIT = 75
 """Exit code of a process that its own watch ends."""
@@ -172,13 +175,14 @@ def write_failure(folder: Path, reason: str, *, attempt: int) -> None:
     write_atomically(folder / FAILED, json.dumps({"reason": reason, "attempt": attempt}))
 
 
-def claim(folder: Path, *, driver: str | None, seconds: float) -> Lease | None:
+def claim(folder: Path, *, driver: str | None, seconds: float, files: Prints | None = None) -> Lease | None:
     """Begin an attempt at a job, or go on with the last one where its process is gone.
 
     Args:
         folder: The folder of the job.
         driver: The process that asked for it, if it is on this machine; what dies with it is no death of the job.
         seconds: A lease without a sign of life for so long is given up.
+        files: What the job reads; where an earlier attempt read something else, this one begins anew.
 
     Returns:
         None where another process is at work, or has just ended the job.
@@ -198,11 +202,12 @@ def claim(folder: Path, *, driver: str | None, seconds: float) -> Lease | None:
         except FileExistsError:  # another one was faster
             return None
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"process": this_process(), "driver": driver, "seconds": seconds}, file)
+            facts = {"process": this_process(), "machine": platform.node(), "driver": driver, "seconds": seconds}
+            json.dump({**facts, "files": files or {}}, file)
         if (folder / DONE).exists() or (folder / FAILED).exists():  # it ended while we looked
             lease.release()
             return None
-        _take_over(lease)
+        _take_over(lease, files or {})
     except OSError as error:
         raise StorageError(f"Cannot write into {folder}: {describe_os_error(error)}.") from error
     return lease
@@ -215,12 +220,29 @@ def num_deaths(folder: Path) -> int:
     return sum(each["driver"] is None or is_alive(str(each["driver"])) is True for each in dead)
 
 
-def state_of(folder: Path, *, seconds: float) -> State:
-    """What is known of a job by its folder; costs a look at one file where it is done."""
-    if (folder / DONE).exists():
+def last_sign_of_life(folder: Path) -> str:
+    """Where and when the last attempt that died showed one, as a part of a sentence; empty where nobody knows."""
+    died = max((number for number, released in _leases(folder).items() if not released), default=0)
+    with suppress(OSError):
+        seconds = (folder / f"lease-{died}").stat().st_mtime
+        when = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        machine = (_content(folder, died) or {}).get("machine")
+        return f"last at {when}{f' on {machine}' if machine else ''}"
+    return ""
+
+
+def end_of(folder: str) -> Literal["done", "failed"] | None:
+    """How a job ended; None where it has not. Thousands are asked every second, so that paths stay text: 4 µs."""
+    if os.access(f"{folder}/{DONE}", os.F_OK):
         return "done"
-    if (folder / FAILED).exists():
-        return "failed"
+    return "failed" if os.access(f"{folder}/{FAILED}", os.F_OK) else None
+
+
+def state_of(place: str | Path, *, seconds: float) -> State:
+    """What is known of a job by its folder; costs a look at one file where it is done."""
+    if (ended := end_of(str(place))) is not None:
+        return ended
+    folder = Path(place)
     leases = _leases(folder)
     last = max(leases, default=0)
     if not last:
@@ -282,9 +304,22 @@ def _file_system_now(folder: Path) -> int:
         return probe.stat().st_mtime_ns
 
 
-def _take_over(lease: Lease) -> None:
-    """Rename the run folder of the last attempt, away from the process that made it."""
+def _take_over(lease: Lease, files: Prints) -> None:
+    """Rename the run folder of the last attempt, away from the process that made it: to go on in it, or to leave it aside."""
     earlier = [int(entry.name) for entry in os.scandir(lease.folder) if entry.name.isdecimal()]
     if earlier:
-        (lease.folder / str(max(earlier))).rename(lease.run)
-        (lease.run / ".lock").unlink(missing_ok=True)  # which a process that was stopped still has
+        last = max(earlier)
+        before = _files_of(lease.folder, last)
+        if before is None or not have_changed(before, files):
+            (lease.folder / str(last)).rename(lease.run)
+            (lease.run / ".lock").unlink(missing_ok=True)  # which a process that was stopped still has
+        else:
+            (lease.folder / str(last)).rename(lease.folder / f"{last}-other-files")
+
+
+def _files_of(folder: Path, number: int) -> Prints | None:
+    """What an attempt read; None where that is not known."""
+    for name in (f"lease-{number}", f"lease-{number}.released"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return json.loads((folder / name).read_text(encoding="utf-8"))["files"]
+    return None

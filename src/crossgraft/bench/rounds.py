@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from crossgraft.bench.job import JOBS, StudyJob, do_jobs
-from crossgraft.bench.lease import DONE, FAILED, MOST_DEATHS, Limits, State, num_deaths, state_of, write_failure
+from crossgraft.bench.lease import (
+    FAILED,
+    MOST_DEATHS,
+    Limits,
+    State,
+    end_of,
+    last_sign_of_life,
+    num_deaths,
+    state_of,
+    write_failure,
+)
 from crossgraft.errors import CrossgraftError, StorageError
 from crossgraft.progress import Reporter, Stage
 from crossgraft.storage.atomic import this_process
@@ -21,8 +33,8 @@ from crossgraft.storage.atomic import this_process
 LOOK_SECONDS = 1.0
 """Between two looks at the folders while nothing comes back."""
 
-IDLE_ROUNDS = 3
-"""An engine that comes back so often without having ended any job does not work."""
+IDLE_ROUNDS = MOST_DEATHS + 1
+"""An engine that comes back so often without having ended any job does not work; the last job of a study may die before."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,15 @@ class StoppedError(CrossgraftError):
     exit_code = 6
 
 
-def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: Rules, reporter: Reporter) -> None:
+def work_off(
+    folder: Path,
+    jobs: Sequence[StudyJob],
+    executor: Executor,
+    rules: Rules,
+    reporter: Reporter,
+    *,
+    below: Callable[[], Sequence[str]] | None = None,
+) -> None:
     """Have all jobs done or failed.
 
     Args:
@@ -57,6 +77,7 @@ def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: 
         executor: Where they run.
         rules: How they are submitted.
         reporter: Receiver of progress.
+        below: Gives lines about what is done so far, for a terminal.
 
     Raises:
         StorageError: Nothing can be written any more.
@@ -68,12 +89,13 @@ def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: 
     if not open_keys:
         return
     title = "Jobs" if len(open_keys) == len(by_key) else f"Jobs left of {len(by_key)}"
-    with reporter.stage(title, total=len(open_keys), unit="jobs") as stage:
+    with reporter.stage(title, total=len(open_keys), unit="jobs", below=below) as stage:
         idle = 0
+        lost: dict[str, str] = {}
         while open_keys:
             before = len(open_keys)
-            missing = _to_submit(folder, [by_key[key] for key in by_key if key in open_keys], rules)
-            said, is_busy = _round(folder, missing, executor, rules, open_keys, stage) if missing else ("", True)
+            missing = _to_submit(folder, [by_key[key] for key in by_key if key in open_keys], rules, lost)
+            said, is_busy = _round(folder, missing, executor, rules, open_keys, stage, lost) if missing else ("", True)
             if is_busy and not said and len(open_keys) == before:  # others are at work on all that is left
                 time.sleep(LOOK_SECONDS)
                 _take(folder, open_keys, stage)
@@ -90,13 +112,17 @@ def work_off(folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: 
 
 def unfinished(folder: Path, keys: Iterable[str]) -> list[str]:
     """Jobs that are neither done nor failed."""
-    root = folder / JOBS
-    return [key for key in keys if not ((root / key / DONE).exists() or (root / key / FAILED).exists())]
+    root = f"{folder}/{JOBS}"
+    return [key for key in keys if end_of(f"{root}/{key}") is None]
 
 
 def states_of(folder: Path, keys: Iterable[str], *, seconds: float = 60.0) -> dict[str, State]:
     """What is known of each job by its folder."""
-    return {key: state_of(folder / JOBS / key, seconds=seconds) for key in keys}
+    with suppress(FileNotFoundError):
+        begun = {entry.name for entry in os.scandir(folder / JOBS)}
+        of_key = ((key, f"{folder}/{JOBS}/{key}") for key in keys)
+        return {key: state_of(own, seconds=seconds) if key in begun else "missing" for key, own in of_key}
+    return dict.fromkeys(keys, "missing")
 
 
 def count_states(states: dict[str, State]) -> dict[State, int]:
@@ -133,16 +159,18 @@ def forget_failures(folder: Path, keys: Iterable[str]) -> int:
     return num_forgotten
 
 
-def _to_submit(folder: Path, jobs: Sequence[StudyJob], rules: Rules) -> list[StudyJob]:
-    """Those that nobody is at work on; what died too often is failed."""
+def _to_submit(folder: Path, jobs: Sequence[StudyJob], rules: Rules, lost: Mapping[str, str]) -> list[StudyJob]:
+    """Those that nobody is at work on; what died too often is failed, with what is known of that, the word of the engine too."""
     missing: list[StudyJob] = []
     for job in jobs:
         own = folder / JOBS / job.key
         if state_of(own, seconds=rules.lease_seconds) == "running":
             continue
         if (deaths := num_deaths(own)) >= MOST_DEATHS:
+            known = ", ".join(filter(None, [last_sign_of_life(own), f"engine: {lost[job.key]}" if job.key in lost else ""]))
             reason = (
-                f"Its process died {deaths} times without a word, for want of memory most often. Give it more, or less to do."
+                f"Its process died {deaths} times without a word ({known}). A process with too little memory dies so, and a "
+                "machine that fails takes its own with it. Give it more, or less to do, and type --retry-failed."
             )
             write_failure(own, reason, attempt=deaths)
         missing.append(job)
@@ -150,9 +178,15 @@ def _to_submit(folder: Path, jobs: Sequence[StudyJob], rules: Rules) -> list[Stu
 
 
 def _round(
-    folder: Path, jobs: Sequence[StudyJob], executor: Executor, rules: Rules, open_keys: set[str], stage: Stage
+    folder: Path,
+    jobs: Sequence[StudyJob],
+    executor: Executor,
+    rules: Rules,
+    open_keys: set[str],
+    stage: Stage,
+    lost: dict[str, str],
 ) -> tuple[str, bool]:
-    """Submit jobs and wait until all have ended, or the engine has given them back.
+    """Submit jobs and wait until all have ended, or the engine has given them back; ``lost`` gets its word on each that it lost.
 
     Returns:
         What the engine said of those that it lost, and whether other processes are at work on some.
@@ -179,7 +213,9 @@ def _round(
             ended_as = _heard(future)
             said = ended_as if isinstance(ended_as, str) else said
             is_busy = is_busy or "busy" in ended_as
-            _take(folder, open_keys, stage, of={job.key for job in running.pop(future)})
+            keys = {job.key for job in running.pop(future)}
+            lost |= dict.fromkeys(keys, ended_as) if isinstance(ended_as, str) else {}
+            _take(folder, open_keys, stage, of=keys)
         now = time.monotonic()
         if now - last_look >= LOOK_SECONDS:  # others may be at work, too
             _take(folder, open_keys, stage)

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, cast
 
 import yaml
 
-from crossgraft.bench.job import StudyJob, make_job
+from crossgraft.bench.job import StudyJob
+from crossgraft.bench.making import JobMaker
 from crossgraft.config import parse_yaml
 from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError, located
+from crossgraft.plain_types import AllowedCode
 from crossgraft.running.command_line import display_value
-from crossgraft.types import AllowedCode
 
 KEYS = (
     *("command", "title", "fixed", "grid", "settings", "seeds", "exclude", "include", "threads", "rows", "compare", "over"),
@@ -42,7 +43,7 @@ class Study:
         rows: Column of the jobs' results → those of its values that are compared, where a job has several results.
         compare: The factor whose levels are compared.
         over: The factor of the targets that they are compared over.
-        metric: The number of a job that is compared; None: the first one of its result.
+        metric: The number of a job that is compared; None: the one that stands for its result.
         about: Column → word that the row of this number has in the table of the result.
         larger_is_better: Whether more of it is better, where the study says so.
         content: What the file says.
@@ -149,6 +150,10 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
     if not cells:
         raise UsageError(f"The study {name} has no job: what it excludes is all there is.")
     included = list(_patterns(content, "include", levels))
+    try:
+        maker = JobMaker(command, num_threads=num_threads, allow_code=allow_code)
+    except CrossgraftError as error:
+        raise InPlaceError(error, "command") from error
     jobs: dict[str, tuple[StudyJob, Cell]] = {}
     for cell in cells:
         values, own = dict(fixed), {}
@@ -157,7 +162,7 @@ def _checked(content: dict[str, Any], name: str, *, smoke: bool, allow_code: All
         for pattern in included:
             own |= pattern.options if _matches(cell, pattern.cell) else {}
         try:
-            job = make_job(command, values | own, num_threads=num_threads, allow_code=allow_code)
+            job = maker.job(values | own)
         except CrossgraftError as error:
             raise _blamed(error, fixed, cell, levels, own) from error
         _, twin = jobs.setdefault(job.key, (job, cell))

@@ -1,21 +1,20 @@
-"""From the folders of jobs to one table, and from that to means, paired differences and ranks."""
+"""From the numbers of the jobs that are done to means, paired differences and ranks."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from crossgraft.bench.done import DoneJob, with_metric
 from crossgraft.bench.job import JOBS
 from crossgraft.bench.lease import DONE, FAILED
-from crossgraft.bench.numbers import NAMED
 from crossgraft.bench.record import CellRecord, FactorRecord, FailureRecord, LevelDifference, StudyRecord
 from crossgraft.bench.rounds import reason_of
 from crossgraft.bench.study import SEED, Cell, Study
@@ -26,87 +25,9 @@ from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.statistics import friedman, mean_interval
 from crossgraft.words.formatting import counted
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _DEMSAR = Reference(key="Ranks", text="Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006) 1.")
 LEAST_TARGETS = 5
 """Fewer targets give Friedman's test, an approximation, no meaning (Demšar, section 3.2.2)."""
-
-
-@dataclass(frozen=True)
-class DoneJob:
-    """A job that is done.
-
-    Attributes:
-        key: Name of its folder.
-        cell: Its levels.
-        run: Run folder, below that of the study.
-        seconds: Seconds of the attempt that ended it.
-        numbers: Rows of ``numbers_of``.
-        version: That of crossgraft which ended it.
-    """
-
-    key: str
-    cell: Cell
-    run: str
-    seconds: float
-    numbers: Sequence[Mapping[str, Any]]
-    version: str
-
-    def compared(self, study: Study) -> list[Mapping[str, Any]]:
-        """The numbers that ``study`` may mean, of which the first is compared; all of them where it names none."""
-        return [
-            row
-            for row in self.numbers
-            if study.metric in (None, row["metric"])
-            and row["value"] is not None
-            and all(str(row.get(name)) == word for name, word in study.about.items())
-        ]
-
-    def first(self, study: Study) -> Mapping[str, Any] | None:
-        """The number that is compared."""
-        return next(iter(self.compared(study)), None)
-
-
-def read_done(folder: Path, study: Study) -> list[DoneJob]:
-    """The jobs that are done, in the order of the study.
-
-    Raises:
-        DataError: The ``done.json`` of a job is damaged.
-    """
-    done: list[DoneJob] = []
-    for cell, job in zip(study.cells, study.jobs, strict=True):
-        file = folder / JOBS / job.key / DONE
-        if file.exists():
-            try:
-                content = json.loads(file.read_text(encoding="utf-8"))
-                run = f"{JOBS}/{job.key}/{content['run']}"
-                numbers, version = list(map(dict, content["numbers"])), str(content["version"])
-                done.append(DoneJob(job.key, cell, run, float(content["seconds"]), numbers, version))
-            except (ValueError, KeyError, TypeError) as error:
-                raise DataError(f"{file} is damaged. Remove the folder of this job; the same command does it again.") from error
-    return done
-
-
-def tidy_frame(done: Sequence[DoneJob], factors: Sequence[str]) -> pd.DataFrame:
-    """One row a number: job, levels, metric, value, interval, what else its result says it is about, run folder, seconds."""
-    import pandas as pd
-
-    rows = [
-        {"job": job.key, **job.cell, **{_beside(name, factors): value for name, value in row.items()}}
-        | {"run": job.run, "seconds": job.seconds}
-        for job in done
-        for row in job.numbers
-    ]
-    first = ["job", *factors, *NAMED]
-    known = dict.fromkeys([*first, *(name for row in rows for name in row)])
-    return pd.DataFrame(rows, columns=[*(name for name in known if name not in ("run", "seconds")), "run", "seconds"])
-
-
-def _beside(name: str, factors: Sequence[str]) -> str:
-    """A word of a result that is called like a factor keeps a name of its own."""
-    return f"result_{name}" if name in (*factors, "job", "run", "seconds") else name
 
 
 def summarise(study: Study, folder: Path, done: Sequence[DoneJob]) -> StudyRecord:
@@ -116,12 +37,12 @@ def summarise(study: Study, folder: Path, done: Sequence[DoneJob]) -> StudyRecor
         for cell, job in zip(study.cells, study.jobs, strict=True)
         if (folder / JOBS / job.key / FAILED).exists() and not (folder / JOBS / job.key / DONE).exists()
     ]
-    metric = study.metric or next((str(row["metric"]) for job in done if (row := job.first(study)) is not None), None)
+    study = with_metric(study, done)
+    metric = study.metric
     facts = None if metric is None else METRICS.get(metric)
     limits = (-math.inf, math.inf) if facts is None else facts.limits
     if study.larger_is_better is None and facts is not None:
         study = replace(study, larger_is_better=facts.higher_is_better)
-    study = replace(study, metric=metric)
     num_open, seconds = len(study.jobs) - len(done) - len(failures), sum(job.seconds for job in done)
     study, done = _by_rows(study, done)
     cells = _cells(study, done, failures, limits)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
+from crossgraft.bench.done import read_done, tidy_frame
 from crossgraft.bench.engine import EngineRequest
 from crossgraft.bench.folder import begin, probe
 from crossgraft.bench.job import JOBS, StudyJob, prepared
@@ -23,13 +24,12 @@ from crossgraft.bench.options import StudyOptions
 from crossgraft.bench.record import FailureRecord, StudyStateRecord
 from crossgraft.bench.result import StudyResult
 from crossgraft.bench.rounds import Rules, StoppedError, count_states, forget_failures, reason_of, states_of, work_off
+from crossgraft.bench.so_far import SoFar
 from crossgraft.bench.study import Study, read_study
-from crossgraft.bench.summary import read_done, summarise, tidy_frame
 from crossgraft.compute import available_cores
 from crossgraft.errors import RunDirectoryError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.running.command_line import display_value
-from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import new_run
 from crossgraft.running.verb import Run, secondary, verb
 
@@ -63,7 +63,7 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
     Raises:
         UsageError: A key or a value is wrong, or ``out`` is missing.
         UnknownNameError: A key, a command, an option or an engine is not known.
-        RunDirectoryError: ``out`` holds another study, or cells of this one that meant something else.
+        RunDirectoryError: ``out`` holds another study, cells of this one that meant something else, or jobs whose files changed.
         StorageError: Nothing can be written any more; the same call goes on.
         MissingError: An engine, or what it needs, is not there.
 
@@ -77,19 +77,25 @@ def run_study(study: str | Path | Mapping[str, Any], options: StudyOptions, run:
         state = _state(parsed, out, options, with_plan=options.plan)
         return StudyResult(state=state, script=_script(study, out, options) if options.plan else None)
     command_line, rules, engine = run.said_again({}, out=out), _rules(options), _engine(options, parsed, out)
-    begin(out, parsed, overwrite=options.overwrite)
+    for note in begin(out, parsed, overwrite=options.overwrite):
+        run.reporter.say(note)
     probe(out)
     if options.retry_failed and (num := forget_failures(out, [job.key for job in parsed.jobs])):
         run.reporter.say(f"{num} jobs that failed are begun once more.")
     try:
         with engine as executor:
-            work_off(out.absolute(), parsed.jobs, executor, rules, run.reporter)
+            below = SoFar(out.absolute(), parsed, lease_seconds=options.lease_seconds).lines
+            work_off(out.absolute(), parsed.jobs, executor, rules, run.reporter, below=below)
     except StoppedError as error:
         run.reporter.warn(str(error))
     return _published(parsed, out, command_line, run.reporter)
 
 
 def _published(study: Study, out: Path, command_line: str, reporter: Reporter) -> StudyResult:
+    # a status, which may be asked for every minute, needs neither scipy nor a page
+    from crossgraft.bench.summary import summarise
+    from crossgraft.running.publishing import publish
+
     done = read_done(out, study)
     record, numbers = summarise(study, out, done), tidy_frame(done, list(study.factors))
     with _lock(out):

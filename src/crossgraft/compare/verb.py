@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,6 +51,12 @@ class ModelComparison(Result[ModelComparisonRecord]):
     def summary(self) -> str:
         """How alike features and mistakes are."""
         return answer_in_words(self.record)
+
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """The first measure of the penultimate features of the first pair."""
+        rows = [row for pair in self.record.pairs for row in pair.features]
+        return {} if not rows else {"metric": "value", "value": rows[0].value, "measure": rows[0].measure}
 
     def to_frame(self) -> pd.DataFrame:
         """One row per pair of models and measure of their penultimate features."""

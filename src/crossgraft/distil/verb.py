@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +61,17 @@ class Distilled(Result[DistillationRecord]):
     def places(self) -> Mapping[str, object]:
         """The weights, and the report."""
         return {**({} if self.weights is None else {"Weights": self.weights}), **super().places()}
+
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """The primary metric of the student: of one domain, or its mean over several that have the same."""
+        domains = self.record.domains
+        students = [row for domain in domains if (row := domain.student) is not None]
+        values = [row.value for row in students if row.value is not None]
+        if len(domains) > 1 and len(values) == len(domains) and len({row.metric for row in students}) == 1:
+            return {"metric": students[0].metric, "value": fmean(values), "network": "student", "domain": "mean of all"}
+        first = students[0].number if students else {}
+        return {**{name: first[name] for name in ("metric", "value", "low", "high")}, "network": "student"} if first else {}
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each domain, network and metric on test."""

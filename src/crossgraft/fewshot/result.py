@@ -118,6 +118,14 @@ class FewshotResult(Result[FewshotRecord]):
         """The best head, and how it stands to the baseline."""
         return f"{self.record.dataset.name} with {self.record.model.name}: {answer_in_words(self.record)}"
 
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """The accuracy of the best head."""
+        best = self.record.heads[0]
+        half = best.half_width
+        ends = {} if half is None else {"low": best.accuracy - half, "high": best.accuracy + half}
+        return {"metric": "accuracy", "value": best.accuracy, **ends}
+
     def to_frame(self) -> pd.DataFrame:
         """One row per head, best first."""
         import pandas as pd

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,15 @@ class Interpolated(Result[InterpolationRecord]):
         record = self.record
         where = "" if record.picked is None else f", alpha {record.picked.alpha:g} picked on val"
         return f"{record.model} on {record.dataset}: {len(record.points)} networks{where}"
+
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """The primary metric on test at the α that val picks, else at the end."""
+        picked = self.record.picked_alpha
+        point = next((point for point in self.record.points if point.alpha == picked), self.record.points[-1])
+        metric = point.metric(self.record.primary_metric)
+        place = {"alpha": point.alpha} if picked is None else {"picked": True}
+        return {} if metric is None else {**metric.number, **place}
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each α, part of the data and metric."""

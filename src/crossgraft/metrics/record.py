@@ -26,6 +26,11 @@ class MetricRecord(Record):
     higher_is_better: bool = True
     explanation: str = ""
 
+    @property
+    def number(self) -> dict[str, object]:
+        """As a result names the number that stands for it."""
+        return {"metric": self.metric, "value": self.value, "low": self.low, "high": self.high, "split": self.split}
+
 
 class ReliabilityBin(Record):
     """Test images whose highest probability (or probability of the label) lies in one bin."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.models.device import Precision, explain_missing_operations, move_to_device
 from crossgraft.models.fingerprint import structure_fingerprint, weights_fingerprint
+from crossgraft.models.known import Known
 from crossgraft.models.layers import count_parameters, main_layers, observe_layers
-from crossgraft.models.penultimate import BackboneOutput, find_route, read_out
+from crossgraft.models.penultimate import BackboneOutput, Route, find_route, read_out
 from crossgraft.models.preprocessing import describe_preprocessing
 from crossgraft.models.recipe import NetworkRecipe
 from crossgraft.models.record import ModelRecord, Role
@@ -44,6 +45,18 @@ def describe_model(backbone: Backbone, role: Role, *, seconds: float | None = No
 
 Images = Float[Tensor, "num_samples channels height width"]
 BackboneSource = Literal["timm", "torchvision", "checkpoint", "factory"]
+
+
+class _Looked(NamedTuple):
+    """What running a network on one image tells."""
+
+    route: Route
+    layer_names: tuple[str, ...]
+    num_features: int
+    num_source_classes: int | None
+
+
+_LOOKED: Known[_Looked] = Known()
 
 
 class Backbone:
@@ -105,14 +118,33 @@ class Backbone:
         self.weights_fingerprint = weights_fingerprint(module)
         self.structure_fingerprint = structure_fingerprint(module, self.architecture_key)
         move_to_device(self.module, device)
+        key = self.identity
+        looked = _LOOKED.get(key) or _LOOKED.keep(key, self._look())
+        self._route = looked.route
+        self.layer_names = looked.layer_names
+        self.num_features = looked.num_features
+        self.num_source_classes = looked.num_source_classes
+
+    def _look(self) -> _Looked:
+        """Run it once or twice on one image."""
+        name, preprocessing, device = self.name, self.preprocessing, self.device
         with torch.inference_mode(), _explain_refusal(name, preprocessing), explain_missing_operations(name, device):
             probe = self.probe_image()
-            self._route = find_route(self.module, probe, name=name)
+            route = find_route(self.module, probe, name=name)
             with observe_layers(self.module) as gives_tensor:
-                output = self.read_out(probe)
-        self.layer_names = main_layers(self.module, gives_tensor)
-        self.num_features = int(output.features.shape[1])
-        self.num_source_classes = None if output.source_logits is None else int(output.source_logits.shape[1])
+                features, logits = read_out(route, self.module, probe)
+        layers = tuple(main_layers(self.module, gives_tensor))
+        return _Looked(route, layers, int(features.shape[1]), None if logits is None else int(logits.shape[1]))
+
+    @property
+    def identity(self) -> Hashable | None:
+        """What decides all that is found out by running it; None where somebody's own code does, which may do anything."""
+        if self.source == "factory":
+            return None
+        shape = self.preprocessing.channels, self.preprocessing.height_pixels, self.preprocessing.width_pixels
+        held = tuple(name for name, parameter in self.module.named_parameters() if not parameter.requires_grad)
+        structure = structure_fingerprint(self.module, self.architecture_key)  # as it is now: layers may have been put in
+        return self.weights_fingerprint, structure, self.device, shape, held
 
     def __call__(self, images: Images) -> BackboneOutput:
         """Features (n, d) and source logits (n, Z) of prepared images, float32, on the backbone's device.

@@ -16,6 +16,7 @@ from crossgraft.errors import DataError, UsageError
 from crossgraft.models.adapters import AdapterRecipe, adapters_of
 from crossgraft.models.adapters.insertion import rebuild_adapters
 from crossgraft.models.backbone import Backbone
+from crossgraft.models.known import Known
 from crossgraft.models.layers import building_blocks, parameter_depths
 from crossgraft.models.penultimate import features_along
 from crossgraft.models.recipe import NetworkRecipe, build_network
@@ -184,6 +185,9 @@ class Classifier(nn.Module):
         return self.features_and_logits(images).logits
 
 
+_CUTS: Known[Cut] = Known()
+
+
 def make_classifier(backbone: Backbone, num_outputs: int, *, seed: int) -> Classifier:
     """A copy of ``backbone`` with a new head; the backbone stays as it is.
 
@@ -203,7 +207,12 @@ def make_classifier(backbone: Backbone, num_outputs: int, *, seed: int) -> Class
         raise UsageError(f"A classifier needs at least one output, asked for {num_outputs}.")
     body = copy.deepcopy(backbone.module).eval()
     forget_caches(body)
-    cut = take_head_out(body, backbone.probe_image(), name=backbone.name)
+    key = backbone.identity
+    cut = _CUTS.get(key)
+    if cut is None:
+        cut = _CUTS.keep(key, take_head_out(body, backbone.probe_image(), name=backbone.name))
+    else:
+        repeat_cut(body, cut)
     recipe = ClassifierRecipe(
         name=backbone.name,
         architecture=backbone.architecture,

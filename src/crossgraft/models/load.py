@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -23,6 +24,7 @@ from crossgraft.models.sources.local_checkpoint import load_weights, read_state_
 from crossgraft.models.spec import PRETRAINED, RANDOM, ModelSpec, family_of
 from crossgraft.models.zoo import read_zoo
 from crossgraft.progress import Reporter
+from crossgraft.running.unattended import is_unattended
 from crossgraft.types import ResizePolicy
 
 
@@ -70,6 +72,13 @@ def load_backbone(
             weights = library.require_weights(spec.source, folder, allow_download=allow_download, reporter=reporter)
         except MissingWeightsError as error:
             raise MissingWeightsError(explain_missing(str(error), spec.source, folder)) from error
+    key = None
+    if library is not None and device == "cpu" and is_unattended():
+        files = [path for path in (weights, spec.weights if spec.has_checkpoint else None) if path is not None]
+        asked = (seed, image_size, resize_policy, for_training, Path.cwd(), *((path, _stamp(Path(path))) for path in files))
+        key = f"{spec!r} {asked!r}"
+        if key in _KEPT:
+            return copy.deepcopy(_KEPT[key])
     if library is None:
         kwargs = spec.kwargs
         module, description = _load_factory(spec, seed)
@@ -82,7 +91,7 @@ def load_backbone(
     )
     if library is not None:
         library.accept_input_size(module, preprocessing, source=spec.source, kwargs=spec.kwargs)
-    return Backbone(
+    backbone = Backbone(
         module,
         name=spec.name,
         architecture=spec.architecture,
@@ -94,6 +103,28 @@ def load_backbone(
         device=device,
         network=network_recipe(spec.source, kwargs),
     )
+    if key is not None:
+        _keep(key, backbone)
+    return backbone
+
+
+_KEPT: dict[str, Backbone] = {}
+"""What this process has loaded for jobs of a study, by all that was asked for and by size and time of the files."""
+_MOST_PARAMETERS = 2**28
+"""Of all of them: 1 GiB."""
+
+
+def _keep(key: str, backbone: Backbone) -> None:
+    """Keep a copy that nobody changes, in the place of the oldest ones."""
+    while _KEPT and backbone.num_parameters + sum(each.num_parameters for each in _KEPT.values()) > _MOST_PARAMETERS:
+        del _KEPT[next(iter(_KEPT))]
+    if backbone.num_parameters <= _MOST_PARAMETERS:
+        _KEPT[key] = copy.deepcopy(backbone)
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _load_from_library(

@@ -177,11 +177,13 @@ def checked(kind: Callable[..., OptionsT], values: Mapping[str, object]) -> Opti
     """
     known = options_of(cast("type[OptionsT]", kind))
     values = with_what_they_stand_for(known, values)
-    typed = {name: value_of(known[name], value) for name, value in values.items()}
-    kept = {
-        name: value if type(value) is int and isinstance(typed[name], float) else typed[name] for name, value in values.items()
-    }
-    return kind(**kept)
+    return kind(**{name: checked_value(known[name], value) for name, value in values.items()})
+
+
+def checked_value(option: Option, value: object) -> Any:
+    """One value of ``checked``, which says what is raised."""
+    typed = value_of(option, value)
+    return value if type(value) is int and isinstance(typed, float) else typed
 
 
 def with_what_they_stand_for(known: Mapping[str, Option], values: Mapping[str, object]) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions
@@ -88,14 +88,23 @@ class BarStage:
         total: Number of units.
         unit: What is counted.
         left_in_all: Seconds until the command ends, asked for whenever the bar is drawn.
+        below: Lines below it, asked for likewise.
     """
 
-    def __init__(self, title: str, total: int, unit: str, *, left_in_all: Callable[[], float | None]) -> None:
+    def __init__(
+        self,
+        title: str,
+        total: int,
+        unit: str,
+        *,
+        left_in_all: Callable[[], float | None],
+        below: Callable[[], Sequence[str]] | None = None,
+    ) -> None:
         self.title, self.total, self.unit = visible(title), total, unit
         self.start = time.monotonic()
         self.done = 0
         self._note = ""
-        self._left_in_all = left_in_all
+        self._left_in_all, self._below = left_in_all, below
 
     def advance(self, amount: int = 1) -> None:
         """Count units."""
@@ -106,7 +115,7 @@ class BarStage:
         self._note = visible(text)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        """One line of the width that the terminal has now."""
+        """One line of the width that the terminal has now, and those below it."""
         seconds = time.monotonic() - self.start
         line = bar_line(
             self.title,
@@ -120,3 +129,5 @@ class BarStage:
             only_ascii=options.ascii_only,
         )
         yield Text(line, no_wrap=True, overflow="crop")
+        for more in () if self._below is None else self._below():
+            yield Text(visible(more), no_wrap=True, overflow="crop")

@@ -200,21 +200,29 @@ class Reporter:
                 forecast.end()
 
     @contextmanager
-    def stage(self, title: str, *, total: int | None = None, unit: str = "images") -> Generator[Stage]:
-        """Announce a stage and report its rate and the time left; ``total`` counts ``unit``.
+    def stage(
+        self, title: str, *, total: int | None = None, unit: str = "images", below: Callable[[], Sequence[str]] | None = None
+    ) -> Generator[Stage]:
+        """Announce a stage and report its rate and the time left.
+
+        Args:
+            title: What is done.
+            total: Number of units; None: nobody knows.
+            unit: What is counted.
+            below: Gives lines that stand below the bar, whenever it is drawn, in a thread of its own; elsewhere it is not asked.
 
         Raises:
             KeyboardInterrupt: A signal asked the process to end while it was under way.
         """
-        with ending_if_asked(), self._shown(title, total, unit) as stage:
+        with ending_if_asked(), self._shown(title, total, unit, below) as stage:
             yield stage
 
     @contextmanager
-    def _shown(self, title: str, total: int | None, unit: str) -> Generator[Stage]:
+    def _shown(self, title: str, total: int | None, unit: str, below: Callable[[], Sequence[str]] | None) -> Generator[Stage]:
         if self.quiet:
             yield _SilentStage()
         elif self.console.is_terminal and not self.console.is_dumb_terminal and total is not None:
-            stage = BarStage(title, total, unit, left_in_all=lambda: self.seconds_left)
+            stage = BarStage(title, total, unit, left_in_all=lambda: self.seconds_left, below=below)
             with Live(stage, console=self.console, transient=True, refresh_per_second=10):
                 yield _Counted(stage, total, self._forecast)
         else:

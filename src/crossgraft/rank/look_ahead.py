@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -91,9 +91,11 @@ class _Deferred(Reporter):
         super().__init__(self._lines, quiet=quiet)
 
     @contextmanager
-    def stage(self, title: str, *, total: int | None = None, unit: str = "images") -> Generator[Stage]:
+    def stage(
+        self, title: str, *, total: int | None = None, unit: str = "images", below: Callable[[], Sequence[str]] | None = None
+    ) -> Generator[Stage]:
         """As of every reporter."""
-        with super().stage(title, total=total, unit=unit) as stage:
+        with super().stage(title, total=total, unit=unit, below=below) as stage:
             yield _Stoppable(stage, self.stopped)
 
     def tell(self, reporter: Reporter) -> None:

@@ -82,6 +82,19 @@ class Ranking(Result[RankingRecord]):
         caution = "" if self.record.caution is None else f" Caveat: {self.record.caution}"
         return f"{self.record.dataset.name} by {self.record.primary_score}: {self.advice}{caution}"
 
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """How the primary score agrees with results that are known, else its value for the best model."""
+        score = self.record.primary_score
+        known = next((each for each in self.record.agreement if each.score == score and each.family is None), None)
+        if known is not None and known.weighted_kendall is not None:
+            return {"metric": "weighted_kendall", "value": known.weighted_kendall, "low": known.low, "high": known.high}
+        best = next((row for row in self.record.ranking(score).rows if row.rank == 1), None)
+        if best is None:
+            return {}
+        cell = self.record.cell(best.model, score)
+        return {"metric": score, "value": cell.value, "low": cell.low, "high": cell.high, "rank": 1}
+
     def to_frame(self) -> pd.DataFrame:
         """One row per model and score, best first by the primary score."""
         import pandas as pd

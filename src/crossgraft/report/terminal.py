@@ -25,8 +25,9 @@ _USE = "Research use, not a medical device."
 
 
 def result_as_text(result: Result[Any]) -> str:
-    """What was found, the answer last, and where the rest is; only the summary where a record has no page."""
-    body = record_as_text(result.shown, out=result.out, command_line=result.command_line)
+    """What was found, the answer last, and where the rest is; only the summary of a plan, or where a record has no page."""
+    is_plan = result.found is None  # which has no page in any room, so that none is looked into
+    body = None if is_plan else record_as_text(result.shown, out=result.out, command_line=result.command_line)
     text = result.summary() if body is None else f"{body}\n\n{_USE}"
     written = "\n".join(place(what, path) for what, path in result.places().items())
     return text if not written else f"{text}\n{written}"

@@ -16,6 +16,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records.base import Record, Thumbnail
 from crossgraft.report.page import render_page
 from crossgraft.running.run_directory import RunDirectory
+from crossgraft.running.unattended import is_unattended
 from crossgraft.running.verb import PAGE, THUMBNAILS_FILE, secondary
 from crossgraft.running.written_files import is_page, refuse_file_of_a_run
 from crossgraft.storage.atomic import refuse_to_replace, write_atomically
@@ -78,7 +79,7 @@ def publish(
         thumbnails: Makes the pictures; None: the report has none.
 
     Returns:
-        The HTML report; None where it could not be written.
+        The HTML report; None where it could not be written, or nobody waits for it.
 
     Raises:
         StorageError: A table, the split or the record cannot be written.
@@ -94,6 +95,8 @@ def publish(
             with secondary("The pictures of the report were not written", reporter):
                 run.write(THUMBNAILS_FILE, TypeAdapter(list[Thumbnail]).dump_json(thumbnails(), exclude_defaults=True))
         page: Path | None = None
+        if is_unattended():
+            return None
         with secondary(
             "The page of the run was not written",
             reporter,

@@ -166,7 +166,7 @@ def is_without_result(path: Path, record: RunRecord) -> bool:
     return record.state != "done" and names <= {".lock", WRITTEN, RUN_FILE, BEFORE, UNFINISHED}
 
 
-_NO_INPUTS = ("out", "cache_dir")
+NO_INPUTS = ("out", "cache_dir")
 _EXPORT_FILE = "export.json"
 
 
@@ -187,7 +187,7 @@ def refuse_to_replace_inputs(out: str | Path, given: Mapping[str, object], *, wo
     if not is_file and not any((target / name).is_file() for name in (RUN_FILE, _EXPORT_FILE)):
         return
     for name, value in given.items():
-        for path in () if name in _NO_INPUTS else _paths(value):
+        for path in () if name in NO_INPUTS else paths_in(value):
             if not real_path(path).is_relative_to(target) or not os.path.lexists(path):
                 continue
             if name in words and not Path(path).is_file():
@@ -218,11 +218,11 @@ def refuse_file_of_a_run(file: str | Path, *, but: Path | None = None) -> None:
                 raise OtherRunError(f"{file} belongs to the run in {folder}, and stays as it is. Choose another --out.")
 
 
-def _paths(value: object) -> Iterator[str]:
+def paths_in(value: object) -> Iterator[str]:
     """Everything in a value that may be a path; ``zoo.yaml:model``, ``a,b`` and ``name:file=a`` hold some."""
     if isinstance(value, list | tuple | set):
         for item in cast("Sequence[object]", value):
-            yield from _paths(item)
+            yield from paths_in(item)
     elif isinstance(value, str | os.PathLike):
         text = os.fspath(cast("str | os.PathLike[str]", value))
         yield text

@@ -285,6 +285,12 @@ class SelectionResult(ModelResult[SelectionRecord]):
         model = {} if self.out is None or saved is None else {"Model": self.out / saved}
         return {**model, **super().places()}
 
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """The primary metric of the selected model, on test."""
+        metric = self.record.metric(self.record.primary_metric)
+        return {} if metric is None else metric.number
+
     def to_frame(self) -> pd.DataFrame:
         """One row per model: what became of it, why, and what val says of it; the selected one first."""
         import pandas as pd

@@ -228,6 +228,11 @@ class FineTuningResult(ModelResult[TuningRecord]):
         """The primary metric on held-out rows, with its interval."""
         return self.record.metric(self.record.primary_metric)
 
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """The primary metric on held-out rows."""
+        return {} if self.headline is None else self.headline.number
+
     def to_frame(self) -> pd.DataFrame:
         """One row per metric: value, interval, and what it is about."""
         import pandas as pd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -149,6 +149,12 @@ class FineTuningComparison(Result[FineTuningComparisonRecord]):
     def summary(self) -> str:
         """The answer in a few sentences, or the plan."""
         return plans_in_words(self.plan) if self.found is None else answer_in_words(self.found)
+
+    @property
+    def primary(self) -> Mapping[str, object]:
+        """The primary metric, of the best variant."""
+        best = self.record.variants[0].metric
+        return {"metric": "metric", "value": best.value, "low": best.low, "high": best.high}
 
     def to_frame(self) -> pd.DataFrame:
         """One row per variant, the best first: metric, similarity, time, differences, each with its interval."""

@@ -1,8 +1,11 @@
 """Every job once, whatever the engine says; the table is that of the folders."""
 
 import io
+import json
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -93,7 +96,7 @@ def test_what_an_engine_loses_is_submitted_again_and_the_table_is_the_same(tmp_p
 def test_an_engine_that_does_nothing_ends_the_study_with_what_is_there(tmp_path, capsys):
     result = of(tmp_path, executor=Here(lost=range(3, 1000)))
     assert (result.record.num_done, result.exit_code) == (2, 6)
-    assert "came back 3 times without having ended a job (a worker is gone)" in capsys.readouterr().err
+    assert "came back 4 times without having ended a job (a worker is gone)" in capsys.readouterr().err
     assert of(tmp_path).exit_code == 0
 
 
@@ -350,3 +353,117 @@ def test_a_job_that_was_killed_between_its_report_and_the_word_done_is_gone_on_w
     pd.testing.assert_frame_equal(
         *(frame.loc[frame["metric"] == "accuracy"].drop(columns=["run", "seconds"]) for frame in (again, whole))
     )
+
+
+def files(folder):
+    """Two data sets, a folder and a table that names an image beside it."""
+    (folder / "scans" / "yes").mkdir(parents=True)
+    (folder / "scans" / "yes" / "1.png").write_bytes(b"one")
+    (folder / "table.csv").write_text("path,label\nbeside/2.png,yes\n")
+    (folder / "beside").mkdir()
+    (folder / "beside" / "2.png").write_bytes(b"two")
+    return {"command": "toil", "grid": {"data": ["scans", "table.csv"]}, "seeds": 2}
+
+
+CHANGES = {
+    "scans/yes/1.png": lambda file: file.write_bytes(b"another"),
+    "beside/2.png": lambda file: file.write_bytes(b"2wo"),
+    "scans/yes/3.png": lambda file: file.write_bytes(b"more"),
+    "table.csv": lambda file: file.write_text("path,label\nbeside/2.png,no\n"),
+}
+
+
+@pytest.mark.parametrize("changed", CHANGES)
+def test_files_that_changed_under_their_name_are_refused_or_their_jobs_done_again(tmp_path, monkeypatch, changed):
+    monkeypatch.chdir(tmp_path)
+    study = files(tmp_path)
+    of("out", study)
+    of("out", study)
+    CHANGES[changed](tmp_path / changed)
+    data = "scans" if changed.startswith("scans") else "table.csv"
+    with pytest.raises(RunDirectoryError, match=rf"changed since they were done: {data} \(2 jobs\)\. Choose another --out"):
+        of("out", study)
+    stream = io.StringIO()
+    result = of("out", study, overwrite=True, reporter=Reporter(stream))
+    assert "Laid aside, as they were done with other files: 2 jobs." in stream.getvalue()
+    assert result.record.num_done == 4 and len(list(Path("out/jobs").glob("*-before-1/done.json"))) == 2
+    assert of("out", study).record.num_done == 4
+
+
+def test_copies_with_other_times_and_the_folder_of_the_study_itself_are_no_change(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = files(tmp_path)
+    study["grid"]["data"].append(".")
+    of("out", study)
+    for file in tmp_path.glob("[sbt]*/**/*"):
+        os.utime(file, (1, 1))
+    assert of("out", study).record.num_done == 6
+    (tmp_path / "scans").rename(tmp_path.parent / f"{tmp_path.name}-away")
+    (tmp_path / "scans").mkdir()  # still named, and nothing in it
+    stream = io.StringIO()
+    del study["grid"]["data"][2]
+    of("out", study, reporter=Reporter(stream))
+    assert "scans, which 2 jobs read, is not here, so that nobody looked whether it has changed." in stream.getvalue()
+
+
+def test_jobs_of_earlier_versions_did_not_note_their_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study, stream = files(tmp_path), io.StringIO()
+    of("out", study)
+    for done in Path("out/jobs").glob("*/done.json"):
+        done.write_text(json.dumps({name: value for name, value in json.loads(done.read_text()).items() if name != "files"}))
+    assert of("out", study, reporter=Reporter(stream)).record.num_done == 4
+    assert "What 4 jobs read was not noted, so that nobody looked whether it has changed." in stream.getvalue()
+
+
+def test_a_choice_that_is_called_like_a_folder_is_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "start.pt").touch()
+    grid = {"method": ["scratch"], "model": ["test_vit"], "regularizer": ["l2_sp:reference=start.pt"]}
+    (job,) = read_study({"command": "tune", "fixed": {"data": "digits"}, "grid": grid}).jobs
+    assert "scratch" not in job.named and {"digits", "test_vit", "start.pt"} <= {*job.named}
+
+
+def test_an_attempt_whose_files_changed_meanwhile_begins_anew(tmp_path, monkeypatch):
+    """Its run folder is left aside: the verb would refuse to go on in it with other data."""
+    monkeypatch.chdir(tmp_path)
+    study = {**files(tmp_path), "fixed": {"steps": 3}, "seeds": 1}
+    of("out", study)
+    for done in Path("out/jobs").glob("*/done.json"):
+        done.unlink()
+        (done.parent / "lease-1").rename(done.parent / "lease-1.released")
+    CHANGES["beside/2.png"](tmp_path / "beside/2.png")
+    frame = of("out", study).to_frame()
+    begun = frame[frame["metric"] == "begun_at"].set_index("data")["value"]
+    assert begun.to_dict() == {"scans": 3.0, "table.csv": 0.0}
+    assert len(list(Path("out/jobs").glob("*/1-other-files"))) == 1
+
+
+class Dies(Executor):
+    """Each call is lost with its process, which had begun the job on another machine."""
+
+    def __init__(self, process):
+        self.process, self.number = process, 0
+
+    def submit(self, fn, folder, jobs, /, **told):
+        self.number += 1
+        own = Path(folder) / "jobs" / jobs[0].key
+        own.mkdir(parents=True, exist_ok=True)
+        facts = {"process": self.process, "machine": "n7", "driver": told["driver"], "seconds": 60.0}
+        (own / f"lease-{self.number}").write_text(json.dumps(facts))
+        os.utime(own / f"lease-{self.number}", (1_800_000_000, 1_800_000_000))
+        future = Future()
+        future.set_exception(BrokenProcessPool("a worker process ended with exit code -9"))
+        return future
+
+
+def test_of_a_job_whose_process_dies_again_and_again_is_said_what_is_known(tmp_path):
+    name = "from crossgraft.storage.atomic import this_process; print(this_process())"
+    gone = subprocess.run([sys.executable, "-c", name], capture_output=True, text=True, check=True).stdout.strip()
+    record = of(tmp_path / "out", {"command": "toil", "fixed": {"data": "a"}}, Dies(gone)).record
+    assert record.failures[0].reason.startswith(
+        "Its process died 3 times without a word (last at 2027-01-15 08:00 UTC on n7, engine: a worker process ended with exit "
+        "code -9). "
+    )
+    assert "--retry-failed" in record.failures[0].reason

@@ -1,11 +1,15 @@
 """What a study file says, and what is wrong with one."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crossgraft import run_study
-from crossgraft.bench.job import call, make_job
+from crossgraft.bench.job import call
+from crossgraft.bench.making import JobMaker
 from crossgraft.bench.study import read_study
 from crossgraft.errors import UnknownNameError, UntrustedCodeError, UsageError
 
@@ -116,14 +120,14 @@ def test_smoke_is_the_same_protocol_with_other_levels(tmp_path):
 
 
 def key(values, **more):
-    return make_job("tune", {"data": "digits", "model": "resnet18", **values}, **more).key
+    return JobMaker("tune", **more).job({"data": "digits", "model": "resnet18", **values}).key
 
 
 def test_a_job_is_named_by_what_decides_its_numbers():
     assert key({"epochs": 3}) != key({"epochs": 4}) != key({})
     assert key({"no_images": False, "workers": 3}) == key({})  # at its default; decides nothing
     assert key({}, num_threads=2) != key({})
-    assert make_job("tune", {"data": "digits", "model": "resnet18", "compare": "full"}).verb.endswith("compare_fine_tunings")
+    assert JobMaker("tune").job({"data": "digits", "model": "resnet18", "compare": "full"}).verb.endswith("compare_fine_tunings")
 
 
 @given(st.permutations([("epochs", 3), ("weight_decay", 0.1), ("seed", 4), ("method", "linear")]))
@@ -131,9 +135,50 @@ def test_the_order_of_options_does_not_matter(items):
     assert key(dict(items)) == key({"epochs": 3, "weight_decay": 0.1, "seed": 4, "method": "linear"})
 
 
+@given(st.lists(st.sampled_from([1, 2, 1.0, "1", "2", None]), min_size=1, max_size=6))
+def test_a_job_is_the_same_whatever_jobs_were_made_before_it(epochs):
+    """Values that are equal or look alike are not mistaken for each other."""
+
+    def outcome(maker, value):
+        try:
+            job = maker.job({"data": "digits", "model": "resnet18", "epochs": value})
+            return job.key, repr(job.keywords)
+        except UsageError as error:
+            return str(error)
+
+    together = JobMaker("tune")
+    assert [outcome(together, value) for value in epochs] == [outcome(JobMaker("tune"), value) for value in epochs]
+
+
+def test_what_cells_share_is_checked_once(monkeypatch):
+    from crossgraft.bench import making
+
+    seen = []
+    monkeypatch.setattr(making, "checked_value", lambda option, value: seen.append((option.name, value)) or value)
+    grid = {"model": ["resnet18", "resnet50"], "weight_decay": [0.1, 0.2]}
+    read_study({"command": "tune", "fixed": {"data": "digits", "epochs": 3}, "grid": grid, "seeds": 300})
+    assert len(seen) == len({*seen}) == 1 + 1 + 2 + 2 + 300
+
+
+def test_options_that_exclude_each_other_are_refused_in_any_cell(tmp_path):
+    one = {"command": "tune", "fixed": {"data": "digits", "model": "resnet18"}}
+    for settings in ({"none": {}, "bad": {"seeds": 2}}, {"bad": {"layer_pca": "head"}, "none": {}}):
+        with pytest.raises(UsageError, match="Give --compare too"):
+            read_study({**one, "settings": settings})
+
+
+def test_a_status_imports_neither_pages_nor_statistics(tmp_path):
+    """It may be asked for every minute: 10 000 jobs cost less than a second."""
+    written(tmp_path, GRID)
+    asked = "import sys\nfrom crossgraft.cli.main import main\nmain(['bench', 'study.yaml', '--out', 'out', '--status'])\n"
+    asked += "print({'scipy', 'matplotlib', 'torch', 'pandas'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "8 jobs (8 missing)" in done.stdout and done.stdout.splitlines()[-1] == "set()", done
+
+
 def test_objects_cannot_be_sent_so_they_are_refused():
     with pytest.raises(UsageError, match="model is a object"):
-        make_job("tune", {"data": "digits", "model": object()})
+        JobMaker("tune").job({"data": "digits", "model": object()})
 
 
 def test_a_function_that_a_file_names_does_not_run(tmp_path, monkeypatch):
@@ -141,8 +186,8 @@ def test_a_function_that_a_file_names_does_not_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(UsageError, match="names the function hostile_nets:net, which would run"):
-        make_job("audit", {"model": "resnet18, hostile_nets:net", "data": "digits"})
-    job = make_job("tune", {"data": "digits", "model": "hostile_nets:net"})
+        JobMaker("audit").job({"model": "resnet18, hostile_nets:net", "data": "digits"})
+    job = JobMaker("tune").job({"data": "digits", "model": "hostile_nets:net"})
     with pytest.raises(UntrustedCodeError):
         call(job, tmp_path / "out")
     assert not (tmp_path / "ran").exists()
@@ -171,11 +216,11 @@ def test_a_plan_runs_no_function_that_a_file_names(tmp_path, monkeypatch):
 )
 def test_inputs_are_texts_and_what_is_needed_is_said(command, values, message):
     with pytest.raises(UsageError, match=message):
-        make_job(command, values)
+        JobMaker(command).job(values)
 
 
 def test_inputs_that_repeat_are_a_list():
-    one, two = (make_job("distil", {"runs": runs, "data": "a", "model": "b"}) for runs in ("a", ["a", "b"]))
+    one, two = (JobMaker("distil").job({"runs": runs, "data": "a", "model": "b"}) for runs in ("a", ["a", "b"]))
     assert [list(map(str, job.inputs[0])) for job in (one, two)] == [["a"], ["a", "b"]] and one.key != two.key
 
 

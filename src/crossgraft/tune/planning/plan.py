@@ -13,6 +13,7 @@ from crossgraft.models.adapters import adapters_of
 from crossgraft.models.classifier import Classifier
 from crossgraft.progress import Reporter
 from crossgraft.running.run_directory import RunDirectory
+from crossgraft.running.unattended import is_unattended
 from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.step import selection_applied
 from crossgraft.tune.planning.batch_norm import about_few_steps
@@ -20,7 +21,7 @@ from crossgraft.tune.planning.contradictions import notes_on, warnings_on
 from crossgraft.tune.planning.in_force import InForce
 from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.rows import make_feed
-from crossgraft.tune.planning.step_cost import StepCost, measure_step, steps_per_epoch
+from crossgraft.tune.planning.step_cost import NOBODY_WAITS, StepCost, measure_step, steps_per_epoch
 from crossgraft.tune.protocols import SaysWhatItFound, Selection, attach
 from crossgraft.tune.record import PlanRecord, PlanRow
 from crossgraft.tune.words import adapters_in_words, compared_in_words, memory_in_words, own_in_words
@@ -126,7 +127,8 @@ def make_plan(prepared: Preparation, *, run: RunDirectory | None, reporter: Repo
             reporter.warn(warning)
         leakage = [rows.leakage] if rows.dataset.groups is None else []
         notes = [*warnings, *notes_on(situation), *prepared.notes, *_about_rates(prepared), *_about_keep(prepared), *leakage]
-        record = plan_record(prepared, _measure(prepared, reporter), notes)
+        cost = NOBODY_WAITS if is_unattended() else _measure(prepared, reporter)
+        record = plan_record(prepared, cost, notes)
     if run is not None:
         run.write_record(PLAN_FILE, record)
     return Plan(record)

@@ -109,6 +109,8 @@ class StepCost:
 
 UNKNOWN_COST = StepCost(seconds_per_image=None, time_reason="not measured", memory_reason="not measured")
 
+NOBODY_WAITS = StepCost(None, time_reason="not measured in a study", memory_reason="not measured in a study")
+
 
 class _FewBatches:
     """The first batches of a feed, as one epoch; again from the first until ``is_enough``.
