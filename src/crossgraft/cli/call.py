@@ -207,6 +207,7 @@ class Call:
 
     def say_first(self, what: str) -> None:
         """The first line, which comes before packages are imported that take seconds; what can be refused without them was."""
+        self.reporter.began = self.reporter.clock()
         self.reporter.say(f"Starting {what}.")
 
     def _without_consent(self, values: dict[str, Any]) -> dict[str, Any]:

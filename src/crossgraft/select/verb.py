@@ -114,7 +114,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
         order = order_of_zoo(specs, known=known, target=rows.dataset.name, metric=metric)
         plan = _plan(study, order, budget, workers, executor)
         if options.plan:
-            return SelectionResult(plan=plan)
+            return SelectionResult(plan=plan.model_copy(update={"seconds_beside": run.seconds_beside}))
         if plan.val_too_small is not None:
             run.reporter.warn(f"{plan.val_too_small} Only the first model of the order is trained.")
         limit = limit_of_val(study)
