@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import io
 import os
 import re
 import signal
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,14 +18,14 @@ from crossgraft.bench.lease import DONE, FAILED, Limits, claim
 from crossgraft.bench.numbers import numbers_of
 from crossgraft.bench.options import StudyOptions
 from crossgraft.config import CONSENTS, config_hash
-from crossgraft.errors import CrossgraftError, StorageError, UnknownNameError, UsageError
+from crossgraft.errors import CrossgraftError, DeviceLostError, StorageError, UnknownNameError, UsageError
 from crossgraft.options._option import Options, given, options_of
 from crossgraft.options._values import checked, refuse_alone
 from crossgraft.options.command import COMMANDS, Command, Input
 from crossgraft.options.running import Output
 from crossgraft.progress import Reporter
 from crossgraft.running.command_line import FOLDERS_LEFT_OUT, display_value, typed_command
-from crossgraft.stopping import ending_if_asked
+from crossgraft.running.jobs import Job, Work, attempt
 from crossgraft.storage.atomic import this_process
 from crossgraft.types import AllowedCode
 from crossgraft.version import __version__
@@ -40,8 +38,6 @@ _OF_THE_STUDY = ("out", "overwrite", "reporter", "plan")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[/\\][^/\\\s'\"<>|]+)+[/\\](?=[^/\\\s])")
 """The folders of an absolute path, without its last part."""
-
-_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE)
 
 
 @dataclass(frozen=True)
@@ -244,24 +240,38 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
     lease = claim(own, driver=driver, seconds=seconds)
     if lease is None:
         return "busy"
-    start = time.perf_counter()
     with _released_by_signal(lease.release), lease.kept(limits, may_exit=may_exit):
         try:
-            with ending_if_asked():
-                frame = call(job, lease.run)
-        except (KeyboardInterrupt, SystemExit):
+            outcome = attempt(Job(job.key, job, job.key), _Call(lease.run), keep_going=True)
+        except StorageError as error:
+            lease.release()
+            raise StorageError(f"{error} Started again, the same command goes on.") from error
+        except (KeyboardInterrupt, SystemExit, DeviceLostError):
             lease.release()
             raise
-        except Exception as error:
-            if isinstance(error, StorageError) or (isinstance(error, OSError) and error.errno in _OF_THE_DISK):
-                lease.release()
-                raise StorageError(f"{error} Started again, the same command goes on.") from error
-            reason = " ".join(str(error).split()) or type(error).__name__
-            lease.fail(_FOLDERS.sub(FOLDERS_LEFT_OUT, reason))
+        if outcome.result is None:
+            lease.fail(_FOLDERS.sub(FOLDERS_LEFT_OUT, outcome.reason))
             return "failed"
-        content = {"seconds": time.perf_counter() - start, "version": __version__, "numbers": frame}
-        lease.finish(content)
+        lease.finish({"seconds": outcome.seconds, "version": __version__, "numbers": outcome.result})
         return "done"
+
+
+class _Call(Work[StudyJob, list[dict[str, Any]]]):
+    """Does a job whose folder says that it is not done; whatever it raises is its fault, or a study would end by one plug-in.
+
+    Args:
+        out: Run folder.
+    """
+
+    faults = (Exception,)
+    no_faults = (StorageError, DeviceLostError)
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+
+    def do(self, job: Job[StudyJob]) -> list[dict[str, Any]]:
+        """The numbers."""
+        return call(job.spec, self._out)
 
 
 def call(job: StudyJob, out: Path) -> list[dict[str, Any]]:

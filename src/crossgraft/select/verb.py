@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options._option import configuration
 from crossgraft.rank.expected_order import ExpectedOrder
 from crossgraft.rank.model_history import look_up_known_results
-from crossgraft.running.jobs import MAX_WORKERS, Executor, worker_pool
+from crossgraft.running.jobs import MAX_WORKERS, worker_pool
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
