@@ -94,6 +94,14 @@ def line(rows: Iterable[ImageNetResult]) -> tuple[float, float]:
     return float(slope), float(start)
 
 
+def by_architecture(some: Sequence[Checkpoint]) -> list[list[float]]:
+    """Seconds of all looks of each architecture: its checkpoints, and one network with random weights as a control."""
+    looks: dict[str, list[float]] = {}
+    for each in some:
+        looks.setdefault(each.model.partition(".")[0], []).append(each.seconds)
+    return [[*seconds, max(seconds)] for seconds in looks.values()]
+
+
 def hours_on(machines: int, seconds: Sequence[float]) -> float:
     """Hours until all is done, where each machine takes the longest job that is left."""
     free = [0.0] * machines
@@ -119,10 +127,11 @@ def tables(measured: Sequence[Measured]) -> str:
     loading = float(np.mean([each.loading for each in measured]))
     by_length = sorted((here * each.seconds for each in all_of_them), reverse=True)
     total = sum(by_length)
+    together = by_architecture(all_of_them)
     lines += [
         "",
-        f"{len(all_of_them)} checkpoints, {total:.0f} core-seconds an image; median {np.median(by_length):.3f}, longest "
-        f"{by_length[0]:.1f} ({max(all_of_them, key=lambda each: each.seconds).model}).",
+        f"{len(all_of_them)} checkpoints of {len(together)} architectures, {total:.0f} core-seconds for one image of all; median "
+        f"{np.median(by_length):.2f}, longest {by_length[0]:.0f} ({max(all_of_them, key=lambda each: each.seconds).model}).",
         f"The slowest tenth takes {100 * sum(by_length[: len(by_length) // 10]) / total:.0f} % of the time, the fastest half "
         f"{100 * sum(by_length[len(by_length) // 2 :]) / total:.0f} %.",
         f"Seconds = {here * math.exp(line(known.values())[1]):.4f} · GMACs^{line(known.values())[0]:.2f}.",
@@ -132,11 +141,13 @@ def tables(measured: Sequence[Measured]) -> str:
         "|---" * (len(MACHINES) + 4) + "|",
     ]
     for number in IMAGES:
-        jobs = [number * seconds + loading + SCORE_SECONDS[number] for seconds in by_length]
+        each = loading + SCORE_SECONDS[number]
+        jobs = sorted((number * here * sum(some) + each * len(some) for some in together), reverse=True)
         hours = [f"{hours_on(machines, jobs):.1f}" for machines in MACHINES]
         faster = hours_on(MACHINES[-1], jobs[len(jobs) // 10 :])
-        share = SCORE_SECONDS[number] * len(jobs) / sum(jobs)
-        kept = 4 * KEPT_NUMBERS * number * len(jobs) / 1e9
+        num_looks = sum(map(len, together))
+        share = SCORE_SECONDS[number] * num_looks / sum(jobs)
+        kept = 4 * KEPT_NUMBERS * number * num_looks / 1e9
         lines.append(f"| {number} | {' | '.join(hours)} | {faster:.1f} | {100 * share:.1f} % | {kept:.0f} GB |")
     parameters = [each.parameters_millions for each in all_of_them]
     lines += ["", f"Weights: {4 * sum(parameters) / 1e3:.0f} GB in all, {4 * max(parameters) / 1e3:.1f} GB the largest."]

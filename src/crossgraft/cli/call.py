@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
@@ -166,9 +166,9 @@ class Call:
         """The file of ``--config``."""
         return self.typed.get("config")
 
-    @property
+    @cached_property
     def reporter(self) -> Reporter:
-        """Progress on stderr."""
+        """Progress on stderr; it knows when the command began."""
         from crossgraft.progress import Reporter
 
         return Reporter(quiet=self.typed.get("quiet", False))
