@@ -25,10 +25,10 @@ from typing import Any
 
 import pandas as pd
 
-from crossgraft.bench.engines.local import Processes
 from crossgraft.bench.job import StudyJob
 from crossgraft.bench.rounds import Rules, states_of, work_off
 from crossgraft.progress import Reporter
+from crossgraft.running.processes import Processes
 
 TARGET_MS = 5.0
 TARGET_LOOK_SECONDS = 0.1

@@ -309,7 +309,7 @@ MUTATIONS = {
     ],
     "unit/running/test_jobs.py": [
         ("running/jobs.py", "work.do(job) if earlier is None else earlier", "work.do(job)"),
-        ("running/jobs.py", "            if not keep_going:", "            if keep_going:"),
+        ("running/jobs.py", "if not (keep_going and", "if (keep_going and"),
     ],
     "unit/running/test_run_directory.py": [("running/run_directory.py", "earlier.config_hash != digest", "False")],
     "security/test_foreign_runs.py security/test_overwrite.py": [

@@ -11,7 +11,7 @@ from PIL import Image
 
 from crossgraft.cli.main import main
 from crossgraft.options.command import COMMANDS
-from crossgraft.running.jobs import Executor
+from support.here import Here
 from support.short_demo import shorten
 from support.tiny import make_workspace
 
@@ -129,7 +129,7 @@ def has_ended_well(outcome):
     "name", [pytest.param(name, marks=pytest.mark.slow if name == "demo" else ()) for name in COMMANDS_WITH_ADVICE]
 )
 def test_what_a_command_advises_is_run_as_it_is_printed_and_leads_on(name, typed, scene, monkeypatch):
-    shorten(monkeypatch, Executor())
+    shorten(monkeypatch, Here())
     shutil.rmtree(scene["run"] / "export", ignore_errors=True)  # of an advice before
     first = typed(COMMANDS_WITH_ADVICE[name])
     assert has_ended_well(first), first.err

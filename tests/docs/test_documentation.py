@@ -11,12 +11,12 @@ import pytest
 
 from crossgraft.audit.verb import EXIT_GATE
 from crossgraft.cli.main import main
-from crossgraft.running.jobs import Executor
 from crossgraft.tune.engine import launch
 from support import forked
 from support.documented import fill_hub_cache, forget_examples, make_documented_workspace
 from support.few_pages import leave_out_pages
 from support.few_rounds import leave_out_rounds
+from support.here import Here
 from support.short_demo import shorten
 
 REPOSITORY = Path(__file__).parents[2]
@@ -133,7 +133,7 @@ def test_every_printed_command_runs(page, documented, monkeypatch, capsys):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(documented / "hub"))
     monkeypatch.setenv("CROSSGRAFT_CACHE", str(documented / "cache"))
     monkeypatch.chdir(documented)
-    shorten(monkeypatch, Executor())
+    shorten(monkeypatch, Here())
     leave_out_rounds(monkeypatch)
     runs = documented / "runs"
     if runs.exists():

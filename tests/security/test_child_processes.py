@@ -14,7 +14,7 @@ from crossgraft.running import jobs
 
 jobs.prepare_worker = int  # imports torch otherwise
 with jobs.worker_pool(1) as pool:
-    print(pool.run(abs, [-7], told=id))
+    print([pool.submit(abs, -7).result()])
 """
 
 

@@ -20,14 +20,14 @@ RUN_ALL = """
 import json, sys
 from types import SimpleNamespace
 from crossgraft.cli.main import main
-from crossgraft.running.jobs import Executor
 from support.few_figures import leave_out_figures_for_good
 from support.few_looks import leave_out_looks_for_good
+from support.here import Here
 from support.short_demo import shorten
 
 leave_out_figures_for_good()
 leave_out_looks_for_good()
-shorten(SimpleNamespace(setattr=setattr), Executor())
+shorten(SimpleNamespace(setattr=setattr), Here())
 print([main(arguments) for arguments in json.loads(sys.argv[1])])
 """
 QUIET = ("--quiet", "--workers", "1")

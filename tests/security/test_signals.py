@@ -196,13 +196,17 @@ def test_processes_of_a_killed_training_end_by_themselves(tmp_path):
 POOL = """
 import sys, time
 from pathlib import Path
-from unittest.mock import Mock
 from crossgraft.cli import main as cli
 from crossgraft.running.jobs import worker_pool
 
 def work(_):
     with worker_pool(2) as pool:
-        pool.run(eval, ["__import__('pathlib').Path('begun').touch() or __import__('time').sleep(1)"] * 600, told=Mock())
+        said = "__import__('pathlib').Path('begun').touch() or __import__('time').sleep(1)"
+        jobs = [pool.submit(eval, said) for _ in range(600)]
+        try:
+            jobs[-1].result()
+        finally:
+            [job.cancel() for job in jobs]
 
 cli._run = work
 cli.run([])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import io
 import os
 import re
 import signal
-import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,22 +17,21 @@ from typing import Any, Literal
 from crossgraft.bench.files import FilePrints
 from crossgraft.bench.lease import DONE, FAILED, Limits, claim
 from crossgraft.bench.numbers import numbers_of, with_primary
-from crossgraft.errors import CrossgraftError, StorageError, UsageError
+from crossgraft.errors import CrossgraftError, DeviceLostError, StorageError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.running.command_line import FOLDERS_LEFT_OUT, typed_command
+from crossgraft.running.jobs import Job, Work, attempt
 from crossgraft.running.unattended import unattended
-from crossgraft.stopping import ending_if_asked
 from crossgraft.storage.atomic import this_process
 from crossgraft.version import __version__
 
 Ended = Literal["done", "failed", "busy"]
+_Numbers = tuple[list[dict[str, Any]], dict[str, str]]
 JOBS = "jobs"
 """Folder of the jobs in that of a study."""
 
 _FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[/\\][^/\\\s'\"<>|]+)+[/\\](?=[^/\\\s])")
 """The folders of an absolute path, without its last part."""
-
-_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE)
 
 
 @dataclass(frozen=True)
@@ -115,30 +112,39 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
     lease = claim(own, driver=driver, seconds=seconds, files=files)
     if lease is None:
         return "busy"
-    start = time.perf_counter()
     with _released_by_signal(lease.release), lease.kept(limits, may_exit=may_exit):
         try:
-            with ending_if_asked():
-                numbers, primary = call(job, lease.run)
-        except (KeyboardInterrupt, SystemExit):
+            outcome = attempt(Job(job.key, job, job.key), _Call(lease.run), keep_going=True)
+        except StorageError as error:
+            lease.release()
+            raise StorageError(f"{error} Started again, the same command goes on.") from error
+        except (KeyboardInterrupt, SystemExit, DeviceLostError):
             lease.release()
             raise
-        except Exception as error:
-            if isinstance(error, StorageError) or (isinstance(error, OSError) and error.errno in _OF_THE_DISK):
-                lease.release()
-                raise StorageError(f"{error} Started again, the same command goes on.") from error
-            reason = " ".join(str(error).split()) or type(error).__name__
-            lease.fail(_FOLDERS.sub(FOLDERS_LEFT_OUT, reason))
+        if outcome.result is None:
+            lease.fail(_FOLDERS.sub(FOLDERS_LEFT_OUT, outcome.reason))
             return "failed"
-        content = {
-            "seconds": time.perf_counter() - start,
-            "version": __version__,
-            "files": files,
-            "primary": primary,
-            "numbers": numbers,
-        }
-        lease.finish(content)
+        numbers, primary = outcome.result
+        lease.finish({"seconds": outcome.seconds, "version": __version__, "files": files, "primary": primary, "numbers": numbers})
         return "done"
+
+
+class _Call(Work[StudyJob, _Numbers]):
+    """Does a job whose folder says that it is not done; whatever it raises is its fault, or a study would end by one plug-in.
+
+    Args:
+        out: Run folder.
+    """
+
+    faults = (Exception,)
+    no_faults = (StorageError, DeviceLostError)
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+
+    def do(self, job: Job[StudyJob]) -> _Numbers:
+        """The numbers, and the words of the one that stands for them."""
+        return call(job.spec, self._out)
 
 
 @lru_cache(maxsize=4)
@@ -147,7 +153,7 @@ def _looks(folder: Path) -> FilePrints:
     return FilePrints(folder)
 
 
-def call(job: StudyJob, out: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
+def call(job: StudyJob, out: Path) -> _Numbers:
     """The numbers of the result, and the words of the one that stands for it."""
     # warnings of a job stand in its own folder; so many at once would hide how the study goes
     with typed_command(), unattended():

@@ -202,7 +202,8 @@ def _planned(job: StudyJob) -> float | None:
     if "plan" not in function.options.__dataclass_fields__:
         return None
     result = planned(plan=True, reporter=Reporter(quiet=True))
-    return getattr(result.shown, "expected_seconds", None)
+    seconds: float | None = getattr(result.shown, "expected_seconds", None)
+    return None if seconds is None else seconds + (getattr(result.shown, "seconds_beside", None) or 0.0)
 
 
 def _num_bytes_per_job(out: Path, done: Sequence[StudyJob]) -> int | None:

@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
@@ -62,10 +62,7 @@ def _app_of(command: Command) -> App:
         """What cyclopts reads the words for; ``Command.run`` is called instead."""
 
     flags = list(_all_flags(command))
-    parameters = [
-        *map(_input_parameter, command.inputs),
-        *(_flag_parameter(option, flags) for option in command.flags.values()),
-    ]
+    parameters = [*map(_input_parameter, command.inputs), *(_flag_parameter(option, flags) for option in command.flags.values())]
     vars(call)["__signature__"] = inspect.Signature(parameters)
     app = App(name=command.name, help=command.summary, help_flags=(), version_flags=())
     app.default(call)
@@ -173,9 +170,9 @@ class Call:
         """The file of ``--config``."""
         return self.typed.get("config")
 
-    @property
+    @cached_property
     def reporter(self) -> Reporter:
-        """Progress on stderr."""
+        """Progress on stderr; it knows when the command began."""
         from crossgraft.progress import Reporter
 
         return Reporter(quiet=self.typed.get("quiet", False))
@@ -215,6 +212,7 @@ class Call:
 
     def say_first(self, what: str) -> None:
         """The first line, which comes before packages are imported that take seconds; what can be refused without them was."""
+        self.reporter.began = self.reporter.clock()
         self.reporter.say(f"Starting {what}.")
 
     def _without_consent(self, values: dict[str, Any]) -> dict[str, Any]:

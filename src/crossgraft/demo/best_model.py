@@ -9,6 +9,7 @@ few unseen digits as pictures. So the two commands that the demo prints work as 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,7 @@ from crossgraft.models import Backbone, ModelSpec, load_backbone
 from crossgraft.predict.verb import predict
 from crossgraft.progress import Reporter
 from crossgraft.rank.record import RankingRecord
-from crossgraft.running.jobs import Executor, Job, results_of, run_jobs
+from crossgraft.running.jobs import Job, results_of, run_jobs
 from crossgraft.seeding import derive_seed
 from crossgraft.select.verb import select_model
 from crossgraft.tune.predictions import Predictions

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
@@ -26,7 +27,7 @@ from crossgraft.demo.toy_models import PREPROCESSING
 from crossgraft.demo.training import PRETRAINING, Pretraining, PretrainJob, SourceTask, ToyImages, ToyLabels, TrainingRecipe
 from crossgraft.errors import DataError
 from crossgraft.progress import Reporter
-from crossgraft.running.jobs import Executor, Job, run_jobs
+from crossgraft.running.jobs import Job, run_jobs
 from crossgraft.seeding import generator
 from crossgraft.storage.atomic import write_atomically
 

@@ -126,6 +126,9 @@ class Reporter:
         quiet: Whether to show nothing but warnings.
         sparing: Leave out lines about short work while others are coming in; by default in a notebook only.
         clock: Seconds of a clock that never goes back.
+
+    Attributes:
+        began: When the command began, by that clock, before packages were imported; None in a call from Python.
     """
 
     def __init__(
@@ -143,6 +146,7 @@ class Reporter:
         # In a notebook rich would push a display object for every line; plain text is kept as one output.
         self.console = _Console(file=self.stream, highlight=False, markup=False, emoji=False, soft_wrap=True, force_jupyter=False)
         self.clock = clock
+        self.began: float | None = None
         self._last_line = -SILENT_SECONDS
         self._parts: tuple[str, ...] = ()
         self._forecast: Forecast | None = None

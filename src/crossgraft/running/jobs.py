@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import pickle
-import signal
-import threading
+import errno
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Executor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
-from crossgraft.compute import available_cores, end_with_parent, nothing_imported_unasked
-from crossgraft.errors import CrossgraftError, DeviceLostError, RunDirectoryError, StorageError, UsageError
+from crossgraft.compute import available_cores
+from crossgraft.errors import CrossgraftError, DeviceLostError, RunDirectoryError, StorageError
+from crossgraft.running.processes import Processes
 from crossgraft.stopping import ending_if_asked
 
-Item = TypeVar("Item")
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
 
@@ -62,7 +58,16 @@ class Outcome(Generic[Spec, Result]):
 
 
 class Work(ABC, Generic[Spec, Result]):
-    """What is done with every job of a sweep; ``do`` keeps what ``read_back`` finds again."""
+    """What is done with every job of a sweep; ``do`` keeps what ``read_back`` finds again.
+
+    Attributes:
+        faults: What a job fails by. ``RuntimeError`` is what torch raises of a network that cannot take a batch, or when a device
+            has no memory left.
+        no_faults: Of these, what no job is to blame for: the disk is full, another process is at work, or the GPU is gone.
+    """
+
+    faults: ClassVar[tuple[type[Exception], ...]] = (CrossgraftError, RuntimeError)
+    no_faults: ClassVar[tuple[type[Exception], ...]] = (StorageError, RunDirectoryError, DeviceLostError)
 
     def read_back(self, job: Job[Spec]) -> Result | None:
         """The result of an earlier attempt with the same key; None if there is none."""
@@ -75,18 +80,6 @@ class Work(ABC, Generic[Spec, Result]):
     def around(self, job: Job[Spec]) -> AbstractContextManager[object]:
         """Entered for one job at a time, before it is looked up; shows progress, for example."""
         return nullcontext()
-
-
-class Executor:
-    """Where the jobs of a sweep are done: one after the other in this process; ``WorkerPool`` has others."""
-
-    def run(self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]) -> list[Result]:
-        """``function`` of every item, in their order; ``told`` is called in this process with each result as it comes."""
-        results: list[Result] = []
-        for item in items:
-            results.append(function(item))
-            told(results[-1])
-        return results
 
 
 def run_jobs(
@@ -104,17 +97,36 @@ def run_jobs(
         work: Goes with its jobs to other processes, where the executor has any.
         keep_going: A job that fails becomes a reason, and the others are done; otherwise its error is raised.
         told: Called in this process with each outcome as it comes.
-        executor: One after the other in this process when None.
+        executor: Where they are done; one after the other in this process when None.
 
     Returns:
         One outcome a job, in the order of the jobs.
 
     Raises:
+        CrossgraftError: A worker process died.
         StorageError: Nothing can be written any more, whatever ``keep_going`` says; the same call goes on from here.
         RunDirectoryError: Another process is at work in a folder of a job.
     """
-    attempt = partial(_attempt, work=work, keep_going=keep_going)
-    return (executor or Executor()).run(attempt, jobs, told=told)
+    attempt_one = partial(attempt, work=work, keep_going=keep_going)
+    if executor is None:
+        outcomes: list[Outcome[Spec, Result]] = []
+        for job in jobs:
+            outcomes.append(attempt_one(job))
+            told(outcomes[-1])
+        return outcomes
+    futures = [executor.submit(attempt_one, job) for job in jobs]
+    try:
+        for future in as_completed(futures):
+            told(future.result())
+    except BrokenProcessPool as error:
+        raise CrossgraftError(
+            "A worker process was ended from outside, most often for want of memory. Close other programs and start the same "
+            "command again: what was finished is kept."
+        ) from error
+    finally:
+        for future in futures:
+            future.cancel()  # so that Ctrl-C, and an error, wait for the jobs at work only
+    return [future.result() for future in futures]
 
 
 def results_of(outcomes: Sequence[Outcome[Spec, Result]]) -> list[Result]:
@@ -127,7 +139,21 @@ def num_read_back(outcomes: Sequence[Outcome[Spec, Result]]) -> int:
     return sum(outcome.was_read_back for outcome in outcomes)
 
 
-def _attempt(job: Job[Spec], *, work: Work[Spec, Result], keep_going: bool) -> Outcome[Spec, Result]:
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE)
+
+
+def attempt(job: Job[Spec], work: Work[Spec, Result], *, keep_going: bool) -> Outcome[Spec, Result]:
+    """Do one job, unless it is done: what a sweep, and a process that does jobs of a study, understand by that.
+
+    Args:
+        job: The job.
+        work: What is done.
+        keep_going: Whether a job that fails becomes a reason; otherwise its error is raised.
+
+    Raises:
+        StorageError: The disk is full, or gone.
+        CrossgraftError: Something else that is no fault of the job.
+    """
     start = time.perf_counter()
     with work.around(job):
         try:
@@ -135,11 +161,12 @@ def _attempt(job: Job[Spec], *, work: Work[Spec, Result], keep_going: bool) -> O
                 earlier = work.read_back(job)
                 result = work.do(job) if earlier is None else earlier
             return Outcome(job, result, "", time.perf_counter() - start, was_read_back=earlier is not None)
-        except (StorageError, RunDirectoryError, DeviceLostError):
-            raise  # the disk is full, another process is at work, or the GPU is gone: no fault of the job
-        except (CrossgraftError, RuntimeError) as error:
-            # RuntimeError is what torch raises of a network that cannot take a batch, or when a device has no memory left.
-            if not keep_going:
+        except work.no_faults:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+                raise StorageError(f"{error}. What is done is kept.") from error
+            if not (keep_going and isinstance(error, work.faults)):
                 raise
             reason = " ".join(str(error).split()) or type(error).__name__
             return Outcome(job, None, reason, time.perf_counter() - start)
@@ -148,96 +175,24 @@ def _attempt(job: Job[Spec], *, work: Work[Spec, Result], keep_going: bool) -> O
 MAX_WORKERS = 2
 
 
-class WorkerPool(Executor):
-    """Does jobs in other processes; made by ``worker_pool``."""
-
-    def __init__(self, executor: ProcessPoolExecutor, num_workers: int) -> None:
-        self._executor = executor
-        self._num_workers = num_workers
-
-    def run(self, function: Callable[[Item], Result], items: Sequence[Item], *, told: Callable[[Result], object]) -> list[Result]:
-        """As in this process; ``function`` stands at the top level of a module, and items can be sent to another process.
-
-        Raises:
-            UsageError: An item, or the function, cannot be sent to another process.
-            CrossgraftError: A worker process died, or what ``function`` raised.
-        """
-        upcoming = iter(enumerate(items))
-        running: dict[Future[Any], int] = {}
-        results: dict[int, Result] = {}
-        try:
-            while len(results) < len(items):
-                # No more than one item a worker is handed out, so that Ctrl-C waits for those at work only.
-                with _ctrl_c_ignored(), nothing_imported_unasked():
-                    for index, item in islice(upcoming, self._num_workers - len(running)):
-                        running[self._executor.submit(_do, _packed(function, item))] = index
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    told(results.setdefault(running.pop(future), future.result()))
-        except BrokenProcessPool as error:
-            raise CrossgraftError(
-                "A worker process was ended from outside, most often for want of memory. Close other programs and start the "
-                "same command again: what was finished is kept."
-            ) from error
-        return [results[index] for index in range(len(items))]
-
-
-def _packed(function: Callable[[Item], Result], item: Item) -> bytes:
-    """A job as it is sent, packed in this process: the thread that sends jobs waits for ever for one that it cannot pack."""
-    try:
-        return pickle.dumps((function, item))
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise UsageError(
-            f"Several jobs at a time are done in processes of their own, and something cannot be sent to them: {error}. "
-            "Define functions and classes at the top of a module, or do one job at a time with --workers 1."
-        ) from error
-
-
-def _do(content: bytes) -> object:
-    """In the other process."""
-    function, item = pickle.loads(content)
-    return function(item)
-
-
 @contextmanager
-def worker_pool(num_workers: int | None = None) -> Generator[WorkerPool]:
-    """Start workers on demand, and end them with the block.
+def worker_pool(num_workers: int | None = None) -> Generator[Executor]:
+    """Start workers of one thread on demand, and end them with the block, after what they are doing.
 
     Args:
         num_workers: Processes; two by default, one on a single core.
     """
-    num_workers = num_workers or min(MAX_WORKERS, available_cores())
-    with nothing_imported_unasked():  # its locks start a process of their own, which tidies up
-        executor = ProcessPoolExecutor(
-            num_workers,
-            mp_context=multiprocessing.get_context("spawn"),  # forking after torch has started threads can hang
-            initializer=prepare_worker,
-        )
+    executor = Processes(num_workers or min(MAX_WORKERS, available_cores()), prepare=prepare_worker)
     try:
-        yield WorkerPool(executor, num_workers)
+        yield executor
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        executor.shutdown()
 
 
 def prepare_worker() -> None:
-    """Leave Ctrl-C to the parent, use one thread, and do not outlive the parent."""
-    # Inherited from the parent already, but not on Windows, where each process of a console gets Ctrl-C by itself.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Use one thread."""
     import torch
     from threadpoolctl import threadpool_limits
 
     torch.set_num_threads(1)
     threadpool_limits(1)
-    end_with_parent()
-
-
-@contextmanager
-def _ctrl_c_ignored() -> Generator[None]:
-    """Processes that start inside inherit this: Ctrl-C is for the parent, which ends them in order."""
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

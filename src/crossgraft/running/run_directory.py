@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -266,13 +267,19 @@ def new_run(
         config=dict(config),
         config_hash=config_hash({"command": command, "seed": seed, **config}),
         seed=seed,
-        versions={"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in RECORDED_PACKAGES},
+        versions={"python": platform.python_version()} | {name: _version_of(name) for name in RECORDED_PACKAGES},
         machine={"system": platform.system(), "processor": platform.machine(), "cores": str(available_cores())},
         data_fingerprint=earlier.data_fingerprint if earlier else None,
         started_at=_now(),
         stages=earlier.stages if earlier else [],
     )
     return RunDirectory(path, record, earlier=earlier)
+
+
+@cache
+def _version_of(package: str) -> str:
+    """Read once a process: a job of a study would spend a third of its own time on it."""
+    return importlib.metadata.version(package)
 
 
 def _read_run(path: Path) -> RunRecord:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 from crossgraft.errors import CrossgraftError, UnknownNameError, UsageError
 from crossgraft.options._option import Option, Options, options_of
 from crossgraft.options._values import checked, given_kind, refuse_alone, refuse_empty
-from crossgraft.progress import Piece, Reporter, default_reporter
+from crossgraft.progress import Piece, Reporter, TypicalClock, default_reporter
 from crossgraft.records.base import Record, Thumbnail
 from crossgraft.result import Result
 from crossgraft.running.command_line import open_command_run, remember_whole, said_again, typed_command
@@ -93,6 +93,7 @@ class Run:
         inputs: What was given without a name.
         page: What is expected of its page.
         typed: The command line of the run directory that was opened, with whole paths; empty without one.
+        began: When the command began, else when the function was called, by the clock of the reporter.
     """
 
     command: str
@@ -102,6 +103,13 @@ class Run:
     inputs: tuple[object, ...]
     page: Piece = PAGE
     typed: list[str] = field(default_factory=list[str])
+    began: float = 0.0
+
+    @property
+    def seconds_beside(self) -> float:
+        """What a plan adds to the work: all that came until now, which the same command does again, and its page."""
+        page = self.page.slowed_down(TypicalClock().slowdown)
+        return self.reporter.clock() - self.began + page.seconds
 
     @contextmanager
     def directory(
@@ -213,7 +221,8 @@ def verb(command: str, options: Callable[P, OptionsT], *, page: Piece = PAGE) ->
             if (out := getattr(chosen, "out", None)) is not None:
                 words = [name for name in keywords if not known[name].may_be_path]
                 refuse_to_replace_inputs(out, everything, words=words)
-            run = Run(command, chosen, reporter, function.__name__, tuple(positional), page)
+            began = reporter.clock() if reporter.began is None else reporter.began
+            run = Run(command, chosen, reporter, function.__name__, tuple(positional), page, began=began)
             result = function(*positional, chosen, run)
             if not isinstance(result, Result) or result.out is None:
                 return result

@@ -124,13 +124,22 @@ def known_in_words(model: PlannedModel) -> str:
     return "ImageNet top-1, if any"
 
 
+def _all_of_it(record: SelectionPlanRecord) -> str:
+    if record.seconds_beside is None:
+        return ""
+    seconds = {model.name: model.seconds or 0.0 for model in record.models}
+    trained = sum(max(seconds[name] for name in names) for names in record.rounds if names)
+    return f" The whole command: about {duration(trained + record.seconds_beside)}."
+
+
 def selection_plan_in_words(record: SelectionPlanRecord) -> str:
     """What ``--plan`` prints."""
     width = max(len(model.name) for model in record.models)
     lines = [
         f"Budget: {duration(record.budget_seconds)} ({record.budget}). To fine-tune all {counted(len(record.models), 'model')}: "
         f"about {duration(record.seconds_of_all)}, {counted(record.num_parallel, 'training')} at a time."
-        + ("" if record.timing_seconds is None else f" Measuring this took {duration(record.timing_seconds)} beside it."),
+        + ("" if record.timing_seconds is None else f" Measuring this took {duration(record.timing_seconds)} beside it.")
+        + _all_of_it(record),
         "",
         "Models, with the time of their whole training, what is expected of them (0 = middling), and by what:",
     ]

@@ -7,6 +7,7 @@ import pickle
 import re
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 from crossgraft.errors import DataError, OutOfMemoryError, UsageError
@@ -20,7 +21,7 @@ from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import published_results, weights_of
 from crossgraft.records.base import CheckRecord, Record
 from crossgraft.running.command_line import portable_name
-from crossgraft.running.jobs import Executor, Job, Work, run_jobs
+from crossgraft.running.jobs import Job, Work, run_jobs
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.select.record import PlannedModel, SelectionPlanRecord
 from crossgraft.select.rule import Candidate, equal_costs, planned, refuse_small_budget, seconds_of_all

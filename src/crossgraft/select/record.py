@@ -43,6 +43,9 @@ class SelectionPlanRecord(Record):
     seconds_of_all: float = Field(description="To fine-tune all models, as many at a time as trainings.")
     num_parallel: int
     timing_seconds: float | None = Field(default=None, description="To measure these costs, beside the budget.")
+    seconds_beside: float | None = Field(
+        default=None, description="Of all else that the command does: start, these costs, page; with --plan only."
+    )
     models: list[PlannedModel]
     standard_error: float | None = Field(description="Of val, for a model of a typical quality; None: not known.")
     val_too_small: str | None = Field(default=None, description="Why val tells nothing apart, so that one is trained.")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from crossgraft.errors import DataError
-from crossgraft.running.jobs import Executor, Job, Outcome, Work, run_jobs
+from crossgraft.running.jobs import Job, Outcome, Work, run_jobs
 from crossgraft.select.planning import SelectionStudy
 from crossgraft.select.rule import Trial
 from crossgraft.select.val_error import standard_error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from crossgraft.models import ModelSpec, read_zoo
 from crossgraft.options._option import configuration
 from crossgraft.rank.expected_order import ExpectedOrder
 from crossgraft.rank.model_history import look_up_known_results
-from crossgraft.running.jobs import MAX_WORKERS, Executor, worker_pool
+from crossgraft.running.jobs import MAX_WORKERS, worker_pool
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
@@ -114,7 +115,7 @@ def select_model(data: str | Path | Dataset, options: SelectOptions, run: Run) -
         order = order_of_zoo(specs, known=known, target=rows.dataset.name, metric=metric)
         plan = _plan(study, order, budget, workers, executor)
         if options.plan:
-            return SelectionResult(plan=plan)
+            return SelectionResult(plan=plan.model_copy(update={"seconds_beside": run.seconds_beside}))
         if plan.val_too_small is not None:
             run.reporter.warn(f"{plan.val_too_small} Only the first model of the order is trained.")
         limit = limit_of_val(study)

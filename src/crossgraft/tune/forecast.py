@@ -78,6 +78,15 @@ def cost_of_measuring(prepared: Preparation, *, further_looks: int = 0) -> Measu
     )
 
 
+def seconds_of_measuring(prepared: Preparation) -> float:
+    """What all networks that are trained cost beside their training: looks at images, and metrics."""
+    cost, adapts = cost_of_measuring(prepared), prepared.compares_adapted
+    looks = sum(
+        num_looks_after(parts, adapts=adapts) + (num_looks_to_adapt(parts) if adapts else 0) for parts in prepared.rows.parts
+    )
+    return cost.look * looks + cost.metrics * len(prepared.rows.parts)
+
+
 def training_pieces(
     points: Sequence[GridPoint], rows: TuningRows, plan: PlanRecord, cost: MeasuringCost, *, adapts: bool
 ) -> list[Piece]:

@@ -138,7 +138,7 @@ class PlanRow(Record):
     names: list[str] = Field(description="Names of the tensors, at most the first and the last three.")
 
 
-_ADDED = ("added_seconds_per_step", "added_bytes", "grid")
+_ADDED = ("added_seconds_per_step", "added_bytes", "grid", "seconds_beside")
 
 
 class PlanRecord(Record):
@@ -172,6 +172,10 @@ class PlanRecord(Record):
     settings: dict[str, str] = Field(description="Every choice in force, with what was chosen automatically.")
     seconds_per_step: float | None
     expected_seconds: float | None = Field(description="Of all jobs, at most.")
+    seconds_beside: float | None = Field(
+        default=None,
+        description="Of all else that the command does: start, looks at val and test, metrics, page; with --plan only.",
+    )
     expected_reason: str | None = Field(default=None, description="Why there is no time, or how it was measured.")
     peak_bytes: int | None
     peak_reason: str | None = None

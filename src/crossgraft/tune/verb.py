@@ -8,8 +8,9 @@ from crossgraft.data import Dataset
 from crossgraft.data.errors_first import data_errors_first
 from crossgraft.running.publishing import publish
 from crossgraft.running.verb import Run, verb
+from crossgraft.tune.forecast import seconds_of_measuring
 from crossgraft.tune.options import TuneOptions
-from crossgraft.tune.planning.plan import make_plan
+from crossgraft.tune.planning.plan import Plan, make_plan
 from crossgraft.tune.planning.preparation import Request, prepare
 from crossgraft.tune.planning.rows import open_rows
 from crossgraft.tune.result import FineTuningResult, look_at_known_results
@@ -66,6 +67,7 @@ def fine_tune(data: str | Path | Dataset, options: TuneOptions, run: Run) -> Fin
         prepared = prepare(rows, request, run=directory, reporter=run.reporter)
         plan = make_plan(prepared, run=directory, reporter=run.reporter)
         if options.plan:
-            return FineTuningResult(plan=plan)
+            beside = seconds_of_measuring(prepared) + run.seconds_beside
+            return FineTuningResult(plan=Plan(plan.record.model_copy(update={"seconds_beside": beside})))
         tuned = train_and_evaluate(prepared, plan, run=directory, tracking=tracking, publish=publish, reporter=run.reporter)
         return tuned

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,12 +17,12 @@ import pytest
 
 from crossgraft import run_study
 from crossgraft.bench import rounds
-from crossgraft.bench.engines import local
 from crossgraft.bench.job import do_job, do_jobs
 from crossgraft.bench.lease import Limits, claim
 from crossgraft.bench.study import read_study
 from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError, UsageError
 from crossgraft.progress import Reporter
+from crossgraft.running import processes
 from support.studies import Here
 from support.toy_jobs import registered
 
@@ -250,8 +250,8 @@ def test_a_worker_that_cannot_be_started_is_said(monkeypatch):
             raise BlockingIOError(11, "Resource temporarily unavailable")
 
     context = SimpleNamespace(Process=Process, Pipe=multiprocessing.Pipe)
-    monkeypatch.setattr(local.multiprocessing, "get_context", lambda _: context)
-    pool = local.Processes(1)
+    monkeypatch.setattr(processes.multiprocessing, "get_context", lambda _: context)
+    pool = processes.Processes(1)
     with pytest.raises(BrokenProcessPool, match="Resource temporarily unavailable"):
         pool.submit(len, "a").result(timeout=10)
     pool.shutdown(cancel_futures=True)

@@ -5,19 +5,19 @@ import pytest
 from crossgraft.data import open_dataset
 from crossgraft.demo import steps, write_demo
 from crossgraft.demo.toy_zoo import divide_digits, make_source_tasks
-from crossgraft.running.jobs import Executor
+from support.here import Here
 from support.short_demo import few_digits, shorten
 
 
-class InProcessPool(Executor):
+class InProcessPool(Here):
     """Keeps what was asked for; worker processes have tests of their own."""
 
     def __init__(self):
         self.jobs = []
 
-    def run(self, function, items, *, told):
-        self.jobs += [item.spec for item in items]
-        return super().run(function, items, told=told)
+    def submit(self, fn, /, *args, **kwargs):
+        self.jobs += [job.spec for job in args]
+        return super().submit(fn, *args, **kwargs)
 
 
 @pytest.fixture

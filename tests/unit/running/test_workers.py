@@ -1,19 +1,19 @@
 import os
-import pickle
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from unittest.mock import Mock
 
 import pytest
 
 from crossgraft.errors import CrossgraftError, UsageError
-from crossgraft.running.jobs import worker_pool
+from crossgraft.running.jobs import Job, run_jobs, worker_pool
 
 # Worker processes cannot import this file, so that the jobs are expressions for `eval`.
 
 
 def test_results_come_in_the_order_of_the_jobs_from_workers_with_one_thread():
-    script, told = sys.modules["__main__"], Mock()
+    script = sys.modules["__main__"]
     jobs = [
         "__import__('time').sleep(0.3) or 'slow'",
         "'fast'",
@@ -24,43 +24,45 @@ def test_results_come_in_the_order_of_the_jobs_from_workers_with_one_thread():
         "sorted({'timm', 'sklearn'} & set(__import__('sys').modules))",
     ]
     with worker_pool(2) as pool:
-        results = pool.run(eval, jobs, told=told)
-        assert pool.run(eval, [], told=told) == []
+        results = list(pool.map(eval, jobs))
         with pytest.raises(ZeroDivisionError):
-            pool.run(eval, ["1 / 0"], told=told)
-        assert pool.run(eval, ["2"], told=told) == [2], "a failed job does not end the workers"
+            pool.submit(eval, "1 / 0").result()
+        assert pool.submit(eval, "2").result() == 2, "a failed job does not end the workers"
     assert results[:3] == ["slow", "fast", 1]
     assert results[3] != os.getpid()
     assert results[4:] == ["no script", True, []]
-    assert told.call_count == len(jobs) + 1
     assert sys.modules["__main__"] is script
 
 
-def test_a_worker_that_dies_is_a_named_error_and_ends_the_work(monkeypatch):
-    submitted = []
+def test_a_worker_that_dies_is_a_named_error_and_the_others_go_on():
     with worker_pool(1) as pool:
-        submit = pool._executor.submit
-        monkeypatch.setattr(pool._executor, "submit", lambda f, job: submitted.append(pickle.loads(job)[1]) or submit(f, job))
+        with pytest.raises(BrokenProcessPool):
+            pool.submit(os._exit, 1).result()
+        assert pool.submit(eval, "2").result() == 2
+
+
+def test_a_sweep_whose_worker_dies_ends_with_a_named_error(monkeypatch):
+    with worker_pool(1) as pool:
+        submit = pool.submit
+        monkeypatch.setattr(pool, "submit", lambda *_: submit(os._exit, 1))
         with pytest.raises(CrossgraftError, match="ended from outside"):
-            pool.run(os._exit, [1, 2, 3], told=Mock())
-    assert submitted == [1], "one job a worker is handed out, so that Ctrl-C waits for that one only"
+            run_jobs([Job(str(number), number) for number in range(3)], Mock(), keep_going=True, executor=pool)
 
 
 def test_what_cannot_be_sent_is_a_named_error_and_the_workers_go_on():
     with worker_pool(1) as pool:
         for function, job in ((lambda job: job, 1), (len, [lambda: None])):
             with pytest.raises(UsageError, match=r"cannot be sent to them: .*--workers 1"):
-                pool.run(function, [job], told=Mock())
-        assert pool.run(eval, ["2"], told=Mock()) == [2]
+                pool.submit(function, job).result()
+        assert pool.submit(eval, "2").result() == 2
 
 
 SCRIPT = """
-from unittest.mock import Mock
 from crossgraft.running.jobs import worker_pool
 
 print("script starts")
 with worker_pool(1) as pool:
-    print(pool.run(eval, ["6 * 7"], told=Mock()))
+    print([pool.submit(eval, "6 * 7").result()])
 """
 
 

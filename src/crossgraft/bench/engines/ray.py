@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from crossgraft.bench.engine import Engine, EngineRequest
@@ -40,11 +41,11 @@ def open_ray(request: EngineRequest) -> Generator[Executor]:
 
 class _Tasks(Executor):
     def __init__(self, ray: Any, num_threads: int) -> None:
-        self._ray = ray
-        self._options = {"num_cpus": num_threads, "max_retries": 3}
+        # Ray sends each remote function to its workers, and keeps a worker for further tasks of the same one only.
+        self._remote = cache(ray.remote(num_cpus=num_threads, max_retries=3))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        return self._ray.remote(**self._options)(fn).remote(*args, **kwargs).future()
+        return self._remote(fn).remote(*args, **kwargs).future()
 
 
 ENGINE = Engine("ray", "A Ray cluster, or Ray on this machine.", open_ray)

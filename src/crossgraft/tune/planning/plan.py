@@ -292,4 +292,7 @@ def _time(record: PlanRecord) -> str:
         return record.expected_reason or "not measured"
     if math.isclose(record.expected_seconds, 0):
         return "nearly none"
-    return f"about {duration(record.expected_seconds)} at most ({record.expected_reason})"
+    if record.seconds_beside is None:
+        return f"about {duration(record.expected_seconds)} at most ({record.expected_reason})"
+    all_of_it = duration(record.expected_seconds + record.seconds_beside)
+    return f"about {all_of_it} at most; training takes {duration(record.expected_seconds)} of it ({record.expected_reason})"

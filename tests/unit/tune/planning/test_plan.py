@@ -382,6 +382,14 @@ def test_what_was_not_added_is_not_written(classifier):
     assert added.model_dump()["added_bytes"] == 100
 
 
+def test_the_time_of_a_plan_is_that_of_the_whole_command_where_it_is_known(classifier):
+    training = planned(classifier, "full")
+    assert f"Time: about {duration(11.0)} at most (" in Plan(training).summary()
+    whole = training.model_copy(update={"seconds_beside": 49.0})
+    assert f"Time: about {duration(60.0)} at most; training takes {duration(11.0)} of it (" in Plan(whole).summary()
+    assert "seconds_beside" in whole.model_dump() and "seconds_beside" not in training.model_dump()
+
+
 def test_steps_and_time_count_every_job(classifier):
     one = planned(classifier, "full")
     assert (one.num_steps, one.num_jobs) == (50, 1)
