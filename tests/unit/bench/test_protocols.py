@@ -13,6 +13,7 @@ from crossgraft.bench.study import read_study
 from crossgraft.choice import choose, pieces
 from crossgraft.fewshot import HEADS, SAMPLERS
 from crossgraft.tune.planning.choices import read_grid
+from unit.bench.test_page_studies import PAGES
 from unit.bench.test_rounds import Here
 
 STUDIES = Path(__file__).parents[3] / "studies"
@@ -43,7 +44,7 @@ def study(name, **options):
 
 
 def test_every_file_is_counted():
-    assert {file.stem for file in STUDIES.glob("*.yaml")} == {*JOBS}
+    assert {file.stem for file in STUDIES.glob("*.yaml")} == {*JOBS, *PAGES}
 
 
 @pytest.mark.parametrize("name", JOBS)

@@ -2,7 +2,7 @@
 
 Every file is read right, or refused by an error that names it. Prints the table of docs/results/data-checks.md:
 
-    python recipes/bundled_files.py
+    python tests/security/bundled_files.py
 
 What must come out is computed by those packages' own decoders and the conventions of docs/how-to, written out literally here.
 """
