@@ -25,8 +25,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from crossgraft.data import limit_rows, make_split
-from crossgraft.data.class_names import natural_key
 from crossgraft.data.checks.near_duplicates import find_near_duplicates
+from crossgraft.data.class_names import natural_key
 from crossgraft.data.inspection import THUMBNAIL_SIDE
 from crossgraft.data.splits import PARTS
 from crossgraft.seeding import generator
@@ -215,7 +215,10 @@ def sets_of(folder: Path) -> dict[str, Callable[[], pd.DataFrame]]:
         return made
 
     found = {
-        **{name: once(name, lambda name=name: medmnist(folder, name)) for name in ("breastmnist", "retinamnist", "pneumoniamnist")},
+        **{
+            name: once(name, lambda name=name: medmnist(folder, name))
+            for name in ("breastmnist", "retinamnist", "pneumoniamnist")
+        },
         "brain_mri": once("brain_mri", lambda: ultrasound_or_slices(folder, "brain_mri_tumor_yes_no_253.tar.gz", ("yes", "no"))),
         "busi": once("busi", lambda: ultrasound_or_slices(folder, "busi_780_gray128.tar", ("benign", "malignant", "normal"))),
         "ham10000": once("ham10000", lambda: ham10000(folder)),
@@ -231,14 +234,19 @@ def sets_of(folder: Path) -> dict[str, Callable[[], pd.DataFrame]]:
         characters = characters.assign(target=place_of_class(characters["label"]))  # of all alphabets: it decides what is drawn
         return characters[characters["alphabet"] == "Greek"].reset_index(drop=True)
 
-    made = {f"small_{name}": lambda name=name: small((found | {"omniglot_greek": greek})[name](), PER_CLASS.get(name, 100)) for name in SMALL}
+    made = {
+        f"small_{name}": lambda name=name: small((found | {"omniglot_greek": greek})[name](), PER_CLASS.get(name, 100))
+        for name in SMALL
+    }
     for target in MEDICAL:
         breast = ("breastmnist", "busi")
         others = [name for name in MEDICAL if name != target and not {name, target} <= {*breast}]
         distinct = [name for name in others if name != "busi" or "breastmnist" not in others]  # the same images
         made[f"source_{target}"] = lambda target=target: pooled({target: found[target]()})
         made[f"source_all_but_{target}"] = lambda distinct=distinct: pooled({name: found[name]() for name in distinct})
-    made["source_medical"] = lambda: pooled(evenly({title: found[name]() for name, title in OF_FIVE.items()})).drop(columns="group")
+    made["source_medical"] = lambda: pooled(evenly({title: found[name]() for name, title in OF_FIVE.items()})).drop(
+        columns="group"
+    )
     made["busi_64"] = lambda: (busi := found["busi"]()).assign(image=[resized(image, 64) for image in busi["image"]])
     return found | made
 

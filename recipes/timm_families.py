@@ -1,6 +1,6 @@
 """Does every family of timm and torchvision work: features, layers, scores? Measures docs/results/backbones/families.csv.
 
-    python recipes/timm_families.py                    # what is missing or was measured with other versions: 20 minutes of one core
+    python recipes/timm_families.py                    # what was measured with other versions; 20 minutes of one core
     python recipes/timm_families.py --only levit,volo
     python recipes/timm_families.py --find-smallest    # look for the smallest model of each family anew; about 15 minutes
 
@@ -83,7 +83,12 @@ def smallest() -> pd.DataFrame:
         name = min(sizes, key=lambda name: (sizes[name], name))
         rows.append(["timm", module, name, sizes[name]])
     others = [
-        ["torchvision", family_of(TORCHVISION_PREFIX + name), TORCHVISION_PREFIX + name, int(weights_of(name)[0].meta["num_params"])]
+        [
+            "torchvision",
+            family_of(TORCHVISION_PREFIX + name),
+            TORCHVISION_PREFIX + name,
+            int(weights_of(name)[0].meta["num_params"]),
+        ]
         for name in torchvision_names()
     ]
     found = pd.DataFrame(others, columns=KNOWN[:4]).sort_values("num_parameters", kind="stable").drop_duplicates("family")

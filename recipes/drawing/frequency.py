@@ -52,8 +52,8 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     return {
         "draws": str(DRAWS),
         "sets": "".join(
-            f"\n## {title}\n\n{markdown(RANKED, ranked(orders[name]))}\n\nHalf of a spectrum lies below this frequency, in cycles "
-            f"per pixel of the input (0.5 is the most):\n\n{markdown(NETWORKS, networks(folder, name))}\n"
+            f"\n## {title}\n\n{markdown(RANKED, ranked(orders[name]))}\n\nHalf of a spectrum lies below this frequency, in "
+            f"cycles per pixel of the input (0.5 is the most):\n\n{markdown(NETWORKS, networks(folder, name))}\n"
             for name, title in SETS.items()
         ),
         "counted": textwrap.fill(counted(every), 128),
@@ -61,8 +61,15 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "tomograms": markdown(
             ["slices", "number", "N₀", "rms, grey levels", "samples changed", "starved rays", "detectability"],
             [
-                [row["images"], row["num_images"], f"{row['num_photons']:g}", f"{row['rms']:.2f}"]
-                + [f"{row['share_changed']:.1%}", f"{row['starved']:.1%}", interval(row, "detectability")]
+                [
+                    row["images"],
+                    row["num_images"],
+                    f"{row['num_photons']:g}",
+                    f"{row['rms']:.2f}",
+                    f"{row['share_changed']:.1%}",
+                    f"{row['starved']:.1%}",
+                    interval(row, "detectability"),
+                ]
                 for _, row in tomograms.iterrows()
             ],
         ),
@@ -95,13 +102,16 @@ def joined(results: Path, name: str) -> pd.DataFrame:
 def orders_of(rows: pd.DataFrame):
     """Artefact → how several things order networks, beside their SRI."""
     for artefact, of in rows.groupby("artefact", sort=False):
-        yield artefact, {
-            "overlap": order(of, "overlap"),
-            "assessable": order(of[of["outcome"].isin(ASSESSED)], "overlap"),
-            "within": within_families(of),
-            "probe": order(of, "overlap_probe"),
-            "rms": order(of, "rms"),
-        }
+        yield (
+            artefact,
+            {
+                "overlap": order(of, "overlap"),
+                "assessable": order(of[of["outcome"].isin(ASSESSED)], "overlap"),
+                "within": within_families(of),
+                "probe": order(of, "overlap_probe"),
+                "rms": order(of, "rms"),
+            },
+        )
 
 
 def order(rows: pd.DataFrame, by: str) -> Order:
@@ -128,8 +138,18 @@ def centred(values: pd.Series) -> np.ndarray:
 
 def ranked(orders: dict[str, dict[str, Order]]) -> list[list[object]]:
     return [
-        [artefact, each["overlap"].number, *each["overlap"].shown, each["holm"].shown[1], each["assessable"].number]
-        + [*each["assessable"].shown, each["within"].number, *each["within"].shown, *each["probe"].shown, *each["rms"].shown]
+        [
+            artefact,
+            each["overlap"].number,
+            *each["overlap"].shown,
+            each["holm"].shown[1],
+            each["assessable"].number,
+            *each["assessable"].shown,
+            each["within"].number,
+            *each["within"].shown,
+            *each["probe"].shown,
+            *each["rms"].shown,
+        ]
         for artefact, each in orders.items()
     ]
 

@@ -77,15 +77,15 @@ def findings(titles: Sequence[str], scores: Sequence[str], orders: pd.DataFrame,
     for title in titles:
         firsts = len({ranks[title, score].idxmax() for score in scores})
         yield (
-            f"{title}: LogME does not separate its first model from {levels[title]:.0f} others, and the {len(scores)} scores name "
-            f"{firsts} different first models."
+            f"{title}: LogME does not separate its first model from {levels[title]:.0f} others, and the {len(scores)} scores "
+            f"name {firsts} different first models."
         )
     found = {score: agreement[score, YARDSTICK] for score in scores if score != YARDSTICK}
     clear = [score for score, values in found.items() if mean(values) - half_width(values) > 0]
     below = [score for score, values in found.items() if mean(values) < 0]
     yield (
-        f"The mean correlation with the linear probe is above 0, with its whole interval, for {len(clear)} of {len(found)} scores: "
-        f"{', '.join(clear[:-1])} and {clear[-1]}."
+        f"The mean correlation with the linear probe is above 0, with its whole interval, for {len(clear)} of {len(found)} "
+        f"scores: {', '.join(clear[:-1])} and {clear[-1]}."
     )
     yield f"It is below 0 on average for: {', '.join(below) or 'none'}."
 

@@ -82,18 +82,42 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "pretraining": table(
             ["source", "images", "classes", "accuracy on its own test images", "epoch kept", "seconds"],
             [
-                [row["title"], row["images"], row["classes"], f"{row['accuracy']:.3f} {ends(row, 'accuracy_')}"]
-                + [row["best_epoch"], f"{row['seconds']:.0f}"]
+                [
+                    row["title"],
+                    row["images"],
+                    row["classes"],
+                    f"{row['accuracy']:.3f} {ends(row, 'accuracy_')}",
+                    row["best_epoch"],
+                    f"{row['seconds']:.0f}",
+                ]
                 for _, row in pretraining.iterrows()
             ],
         ),
         "rms": ", ".join(drawn.values()),
         "reliance": table(
-            ["artefact", "source", "outcome", "SRI", "over folds", "over patients", "clean AUC", "SRI, frozen features"]
-            + ["detectability, frozen features"],
             [
-                [artefact, row["title"], row["outcome"], f"{row['sri']:.3f}", ends(row), ends(row, "patients_")]
-                + [f"{row['clean_auc']:.3f}", f"{row['frozen_sri']:.3f}", f"{row['detectability']:.2f}"]
+                "artefact",
+                "source",
+                "outcome",
+                "SRI",
+                "over folds",
+                "over patients",
+                "clean AUC",
+                "SRI, frozen features",
+                "detectability, frozen features",
+            ],
+            [
+                [
+                    artefact,
+                    row["title"],
+                    row["outcome"],
+                    f"{row['sri']:.3f}",
+                    ends(row),
+                    ends(row, "patients_"),
+                    f"{row['clean_auc']:.3f}",
+                    f"{row['frozen_sri']:.3f}",
+                    f"{row['detectability']:.2f}",
+                ]
                 for artefact, of in audits.groupby("artefact", sort=False)
                 for _, row in of.iterrows()
             ],
@@ -103,8 +127,13 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "differences": table(
             ["sources", "of", "difference", "over folds", "over patients"],
             [
-                [f"{TITLES[second]} − {TITLES[first]}", "clean AUC" if row["metric"] == CLEAN else f"SRI, {row['artefact']}"]
-                + [f"{row['difference']:+.3f}", ends(row, sign="+"), ends(row, "patients_", sign="+")]
+                [
+                    f"{TITLES[second]} − {TITLES[first]}",
+                    "clean AUC" if row["metric"] == CLEAN else f"SRI, {row['artefact']}",
+                    f"{row['difference']:+.3f}",
+                    ends(row, sign="+"),
+                    ends(row, "patients_", sign="+"),
+                ]
                 for first, second in PAIRS
                 for _, row in differences[(differences["source"] == first) & (differences["other"] == second)].iterrows()
             ],
@@ -134,7 +163,9 @@ def curves(trainings: pd.DataFrame) -> str:
     """AUC on i.i.d. and o.o.d. test images, mean over the folds."""
     found = trainings.groupby(["artefact", "title", "share"], sort=False)[["iid", "ood"]].agg(mean)
     cells = (found["iid"].map("{:.3f}".format) + " / " + found["ood"].map("{:.3f}".format)).unstack("share", sort=False)
-    rows = [[*place, *of] for place, of in cells.groupby(level="artefact", sort=False).apply(lambda of: of.droplevel(0)).iterrows()]
+    rows = [
+        [*place, *of] for place, of in cells.groupby(level="artefact", sort=False).apply(lambda of: of.droplevel(0)).iterrows()
+    ]
     return table(["artefact", "source", *(f"share {share:g}" for share in cells.columns)], rows)
 
 

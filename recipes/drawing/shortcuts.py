@@ -24,8 +24,8 @@ PLANTED = {
 TRAININGS = {"linear": "Linear heads", "full": "Fine-tunings"}
 ASSESSED, BLIND = ["relies", "passes", "undecided"], ["undetectable", "untrained", "impossible"]
 ARTEFACTS = ("artefact", "rms, grey levels", *ASSESSED, "not assessable", "median SRI", "largest SRI")
-OF_PLANTED = ("set", "planted", "classifiers", "relies, 95 % interval", "harmed", "of these relies", "before", "sensitive", "passes",
-              "undecided", "not assessable")  # fmt: skip
+OF_PLANTED = ("set", "planted", "classifiers", "relies, 95 % interval", "harmed", "of these relies", "before", "sensitive",
+              "passes", "undecided", "not assessable")  # fmt: skip
 
 
 def fields(results: Path, figures: Path) -> dict[str, str]:
@@ -97,14 +97,12 @@ def of_training(title: str, rows: pd.DataFrame) -> str:
     planted = rows[(rows["share"] != 0) & (rows["outcome"] != "undetectable")]
     enough, few = planted[planted["patients"] >= ENOUGH], planted[planted["patients"] < ENOUGH]
     lines = [
-        [PLANTED[name], f"{share:g}", *line(of)]
-        for name in PLANTED
-        for share, of in rows[rows["set"] == name].groupby("share")
+        [PLANTED[name], f"{share:g}", *line(of)] for name in PLANTED for share, of in rows[rows["set"] == name].groupby("share")
     ]
     return (
         f"\n**{title}.** Of {len(sound)} sound classifiers {proportion(sound['outcome'])} are said to rely on the letter; by the "
-        f"earlier rule {proportion(sound['old_outcome'].dropna())}. Of planted ones, where the test part has the {ENOUGH} patients "
-        f"of each class that `audit --plan` asks for, {of_harmed(enough)}"
+        f"earlier rule {proportion(sound['old_outcome'].dropna())}. Of planted ones, where the test part has the {ENOUGH} "
+        f"patients of each class that `audit --plan` asks for, {of_harmed(enough)}"
         f"{f'; with fewer patients, {of_harmed(few)}' if len(few) else ''}.\n\n{markdown(OF_PLANTED, lines)}\n"
     )
 

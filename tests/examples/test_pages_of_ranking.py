@@ -87,7 +87,9 @@ def heads(*rows):
 
 def test_networks_on_the_same_images_are_one_set(recipe):
     """Nine networks that agree on one set are no evidence against one on another."""
-    rows = heads(*(("one", f"{number}", "url", 0.02) for number in range(9)), ("two", "0", "url", -0.01), ("three", "0", "url", -0.01))
+    rows = heads(
+        *(("one", f"{number}", "url", 0.02) for number in range(9)), ("two", "0", "url", -0.01), ("three", "0", "url", -0.01)
+    )
     found = recipe("drawing.fewshot").gain(rows, "heads", "n_way_k_shot:ways=5,shots=1", "url", "logistic")
     assert found.over_sets.mean == pytest.approx(0) and found.over_sets.low < 0 < found.over_sets.high
     assert (found.over_sets.pairs, found.pairs, found.above, found.below) == (3, 11, 9, 2)

@@ -14,7 +14,6 @@ REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "results" / "data-checks.md"
 
 
-
 @pytest.fixture(scope="module", params=bundled_files.FOLDERS)
 def package(request):
     if not any(bundled_files.files_of(request.param)):

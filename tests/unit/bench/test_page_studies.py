@@ -1,4 +1,4 @@
-"""The studies behind pages of docs/results: as many jobs as their committed tables say, entries of zoos that exist, and smokes."""
+"""The studies behind pages of docs/results: as many jobs as their committed tables say, entries of zoos that exist, smokes."""
 
 from pathlib import Path
 
