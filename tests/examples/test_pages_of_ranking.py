@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from crossgraft import run_study
 from crossgraft.statistics import weighted_kendall
+from unit.bench.test_rounds import Here
 
 REPOSITORY = Path(__file__).parents[2]
 RECIPES = REPOSITORY / "recipes"
@@ -173,3 +175,19 @@ def test_a_set_is_written_as_a_table_with_images(recipe, tmp_path):
     written = pd.read_csv(tmp_path / "some.csv")
     assert list(written["label"]) == ["x", "y"]
     assert [np.asarray(Image.open(tmp_path / file)).max() for file in written["image"]] == [7, 9]
+
+
+@pytest.mark.slow
+def test_rows_of_trainings_are_read_from_the_run_folders_of_a_study(recipe, tmp_path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    found = run_study("studies/ground-truth.yaml", out=tmp_path / "out", smoke=True, executor=Here())
+    recipe("trained").main([str(tmp_path), str(tmp_path / "out")])
+    rows = pd.read_csv(tmp_path / "digits.csv")
+    assert list(rows["fidelity"]) == ["full", "low:epochs=0.2"] and list(rows["epochs"]) == [1, 2]
+    numbers = found.to_frame()
+    tested = numbers[(numbers["metric"] == "auc") & (numbers["split"] == "test")]
+    assert sorted(rows["auc"]) == pytest.approx(sorted(tested["value"]), abs=1e-5)
+    committed = pd.read_csv(REPOSITORY / "docs" / "results" / "ground_truth" / "busi.csv").columns
+    not_kept = {"val_error", "val_accuracy", "val_balanced_accuracy", "settings"}
+    assert {*committed} - {*rows} <= not_kept
+    assert rows["val_curve"].map(str).str.split(" ").map(len).tolist() == [1, 2]
