@@ -3,9 +3,9 @@
     python recipes/trained.py docs/results/ground_truth runs/bench-ground-truth runs/bench-ground-truth-seeds
     python recipes/trained.py docs/results/sources runs/bench-sources
 
-Everything is read from the run folders of the jobs. Accuracy and balanced accuracy are of the most probable class, as in published
-tables: the thresholds of two classes are fitted to few images of val. Of val, whose predictions are not kept, they are missing.
-Seconds are those of the job on one core.
+Everything is read from the run folders of the jobs. Accuracy and balanced accuracy are of the most probable class, as in papers:
+thresholds of two classes are fitted to few images of val. Of val, whose predictions are not kept, they are missing. Seconds are
+those of the job on one core.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def row_of_job(run: Path, fidelity: str, seconds: float) -> dict[str, object]:
     """One finished training; ``set`` is the name of its images."""
     record, about = (json.loads((run / f"{name}.json").read_bytes()) for name in ("report", "run"))
     point, config = record["grid"][0], about["config"]
-    area = next(each for each in record["metrics"] if (each["metric"], each["split"]) == ("auc", "test"))
+    overall = [each for each in record["metrics"] if each["split"] == "test" and each["class_name"] is None]
+    area = next(each for each in overall if each["metric"] == "auc")
     tested = decided(run / "predictions.csv") | {"auc": (area["value"], area["low"], area["high"])}
     ends = {f"{name}{end}": value for name, of in tested.items() for end, value in zip(("", "_low", "_high"), of, strict=True)}
     return {
