@@ -22,7 +22,6 @@ from tables import (
     number,
     of_variant,
     read,
-    read_csv,
     sections,
     signed,
     verdict,
