@@ -96,6 +96,6 @@ def widths_told(rows: pd.DataFrame) -> str:
     others = rows[rows["variant"] != HEAVIEST]
     return (
         f"±{half_width_of_all(rows):.2f}, and ±{half_width_of_all(others):.2f} without {HEAVIEST}, which varies most; then they "
-        f"exclude 0 for {beyond_chance(others)}, of {others['variant'].nunique() - 1} variants, of which chance alone makes about "
-        "one in twenty"
+        f"exclude 0 for {beyond_chance(others)}, of {others['variant'].nunique() - 1} variants, of which chance alone makes "
+        "about one in twenty"
     )
