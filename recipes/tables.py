@@ -19,8 +19,8 @@ PLACE = ["set", "model", "seed"]
 
 
 def read_csv(file: Path) -> pd.DataFrame:
-    """A committed table: empty cells and ``nan`` are missing, numbers are read to the last bit."""
-    return pd.read_csv(file, keep_default_na=False, na_values=["", "nan"], float_precision="round_trip")
+    """A committed table: empty cells and ``nan`` are missing."""
+    return pd.read_csv(file, keep_default_na=False, na_values=["", "nan"])
 
 
 def read(folder: Path, names: Iterable[str], ending: str = "") -> pd.DataFrame:

@@ -12,6 +12,8 @@ DRAWS, LEAST = 2000, 0.93
 
 def fields(results: Path, figures: Path) -> dict[str, str]:
     rows = read_csv(results / "coverage.csv")
+    shares = ["held", "below", "above"]
+    rows[shares] = rows[shares].mul(rows["draws"], axis=0).round().div(rows["draws"], axis=0)  # of 4 decimals the exact ones
     low = rows[(rows["draws"] >= DRAWS / 10) & (rows["held"] < LEAST)]
     told = "; ".join(f"{row.quantity}, {row.design} ({percent(row.held)})" for row in low.itertuples())
     zero = rows["no_width"].sum()
