@@ -70,6 +70,10 @@ ON_GPU = " on "
 """Between versions and the name of a GPU."""
 
 
+Trained = Mapping[tuple[str, str, str], pd.DataFrame]
+"""Piece, network and variant → its trainings by seed."""
+
+
 class Place(NamedTuple):
     """Where trainings differ by ρSIM alone: a piece of the study, a network, and the variants to compare."""
 
@@ -79,10 +83,10 @@ class Place(NamedTuple):
     with_sim: str = SIM
     with_placebo: str = PLACEBO
 
-    def values(self, rows: pd.DataFrame, side: str, metric: str) -> pd.Series:
-        """A number of every training of a side; any name that is none of them is that of a variant."""
-        own = rows[(rows["set"] == self.piece) & (rows["model"] == self.model)]
-        return of_variant(own, getattr(self, side, side), metric)
+    def values(self, trained: Trained, side: str, metric: str) -> pd.Series:
+        """A number of every training of a side by seed; any name that is none of them is that of a variant."""
+        own = trained.get((self.piece, self.model, getattr(self, side, side)))
+        return pd.Series(dtype=float) if own is None else own[metric].dropna()
 
 
 SCRATCH = [
@@ -124,6 +128,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     rows = read(folder, PIECES).merge(read(folder, PIECES, "-looks"), how="left", on=["set", "model", "variant", "seed"])
     steps = read_csv(folder / "cifar10-steps.csv")
     ratios = read(folder, ("cifar10", "breastmnist", "retinamnist"), "-step-costs").set_index(["set", "model"])["ratio"]
+    trained = {key: own.set_index("seed") for key, own in with_costs(rows).groupby(["set", "model", "variant"])}
     swept = rows[rows["set"] == "cifar10_sweeps"]
     logged = rows[rows["num_steps"].notna()]
     draw_gradients(figures / "gradients.svg", steps)
@@ -131,22 +136,22 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     scratch = {"all": SCRATCH, "ResNet-20 alone": SCRATCH[:1]}
     of_sets = {name: [place for place in PRETRAINED if place.piece == name] for name in MEDICAL}
     return {
-        "short": in_short(rows),
-        "longer": longer(rows, ratios),
+        "short": in_short(trained),
+        "longer": longer(rows, trained, ratios),
         "machines": machines(rows),
-        "pooled": pooled(rows, scratch, FROM_SCRATCH, OF_EQUAL_CLASSES),
-        "mixed": mixed_machines(rows, SCRATCH),
-        "mixed3": mixed_machines(rows, PRETRAINED),
-        "core": core(rows),
-        "table2": table_2(rows),
-        "table3": table_3(rows),
-        "pooled3": pooled(rows, {"both sets": PRETRAINED, **of_sets}, FINE_TUNING, list(METRICS)),
+        "pooled": pooled(trained, scratch, FROM_SCRATCH, OF_EQUAL_CLASSES),
+        "mixed": mixed_machines(trained, SCRATCH),
+        "mixed3": mixed_machines(trained, PRETRAINED),
+        "core": core(trained),
+        "table2": table_2(trained),
+        "table3": table_3(trained),
+        "pooled3": pooled(trained, {"both sets": PRETRAINED, **of_sets}, FINE_TUNING, list(METRICS)),
         "sweeps": sweeps_table(swept),
         "beyond_chance": beyond_chance(swept),
         "widths": widths_told(swept),
         "sweeps_figure": "sim/sweeps.svg",
         "losses": losses_table(swept),
-        "costs": costs(rows, ratios),
+        "costs": costs(trained, ratios),
         "gradients": gradients(logged),
         "smoothing": smoothing_told(logged),
         "spikes": spikes_told(steps),
@@ -170,30 +175,30 @@ def ahead(found: Difference | None) -> str:
     return "–" if found is None else f"{found.ahead} of {found.pairs}"
 
 
-def pairs_of(rows: pd.DataFrame, place: Place, comparison: Comparison, metric: str) -> pd.Series:
+def pairs_of(trained: Trained, place: Place, comparison: Comparison, metric: str) -> pd.Series:
     """First minus second in points; positive where the first is better."""
-    first, second = (place.values(rows, side, metric) for side in comparison[1:3])
+    first, second = (place.values(trained, side, metric) for side in comparison[1:3])
     if comparison.on_one_machine:
-        one, other = (place.values(rows, side, "versions") for side in comparison[1:3])
+        one, other = (place.values(trained, side, "versions") for side in comparison[1:3])
         first = first[[other.get(key) == one[key] for key in first.index]]
     return METRICS[metric][1] * gaps(first, second)
 
 
-def over(rows: pd.DataFrame, places: Iterable[Place], comparison: Comparison, metric: str = "accuracy") -> Difference | None:
+def over(trained: Trained, places: Iterable[Place], comparison: Comparison, metric: str = "accuracy") -> Difference | None:
     """Over all pairs of trainings."""
-    return difference(gap for place in places for gap in pairs_of(rows, place, comparison, metric))
+    return difference(gap for place in places for gap in pairs_of(trained, place, comparison, metric))
 
 
-def in_short(rows: pd.DataFrame) -> str:
+def in_short(trained: Trained) -> str:
     """ρSIM beside the same without, its placebo, and the epochs that it costs; and how short trainings are."""
     core = SCRATCH[0]
-    lines = [answer(rows, "From scratch", SCRATCH), answer(rows, "Fine-tuning", PRETRAINED)]
-    base = core.values(rows, "without", "accuracy")
-    beside = {place.without: place.values(rows, "without", "accuracy") for place in SCRATCH if place.without in REGULARIZERS}
-    beside[DROPOUT] = core.values(rows, DROPOUT, "accuracy")
-    said = [f"{name} {signed(difference(by_seed_alone(each, base)), 2)}" for name, each in beside.items()]
-    more = difference(gaps(core.values(rows, LONGER, "accuracy"), base))
-    found = over(rows, SCRATCH, OVER_WITHOUT)
+    lines = [answer(trained, "From scratch", SCRATCH), answer(trained, "Fine-tuning", PRETRAINED)]
+    base = core.values(trained, "without", "accuracy")
+    beside = {place.without: place.values(trained, "without", "accuracy") for place in SCRATCH if place.without in REGULARIZERS}
+    beside[DROPOUT] = core.values(trained, DROPOUT, "accuracy")
+    said = [f"{name} {signed(difference(gaps(each, base)), 2)}" for name, each in beside.items()]
+    more = difference(gaps(core.values(trained, LONGER, "accuracy"), base))
+    found = over(trained, SCRATCH, OVER_WITHOUT)
     lines.append(
         f"- **Trainings from scratch are short here**: more epochs change the ResNet-20 by {signed(more, 2)}, {', '.join(said)}. "
         f"The paper reports 0.1 to 0.3 points for ρSIM on CIFAR-10, after 200 epochs: less than the ±"
@@ -202,13 +207,8 @@ def in_short(rows: pd.DataFrame) -> str:
     return "\n".join(["**In short**, in points of accuracy:", "", *lines])
 
 
-def by_seed_alone(first: pd.Series, second: pd.Series) -> pd.Series:
-    """Gaps of trainings of different pieces or networks with the same seed."""
-    return gaps(first.droplevel(["set", "model"]), second.droplevel(["set", "model"]))
-
-
-def answer(rows: pd.DataFrame, title: str, places: Sequence[Place]) -> str:
-    found, placebo, longer = (over(rows, places, each) for each in (OVER_WITHOUT, OVER_PLACEBO, OVER_LONGER))
+def answer(trained: Trained, title: str, places: Sequence[Place]) -> str:
+    found, placebo, longer = (over(trained, places, each) for each in (OVER_WITHOUT, OVER_PLACEBO, OVER_LONGER))
 
     def told(each: Difference) -> str:
         return f"{signed(each, 2)} ({each.pairs} pairs)"
@@ -223,7 +223,7 @@ def answer(rows: pd.DataFrame, title: str, places: Sequence[Place]) -> str:
         f"- **{title}**: {shows}. Its difference to the same training without it is {told(found)}, to its placebo "
         f"{told(placebo)}, to the baseline trained for longer, at about the same cost or less, {told(longer)}."
     )
-    others = {name: over(rows, places, OVER_WITHOUT, name) for name in ("auc", "nll")}
+    others = {name: over(trained, places, OVER_WITHOUT, name) for name in ("auc", "nll")}
     clear = [f"{METRICS[name][0]} {signed(each, 2)}" for name, each in others.items() if each.excludes_0]
     said += f" Also, against the same training without it: {'; '.join(clear)}." if clear else ""
     of_sets = [
@@ -231,7 +231,7 @@ def answer(rows: pd.DataFrame, title: str, places: Sequence[Place]) -> str:
         for name in dict.fromkeys(place.piece for place in places if place.piece in MEDICAL)
         for comparison in (OVER_WITHOUT, OVER_PLACEBO, OVER_LONGER)
         for metric in METRICS
-        if (each := over(rows, [place for place in places if place.piece == name], comparison, metric)).excludes_0
+        if (each := over(trained, [place for place in places if place.piece == name], comparison, metric)).excludes_0
     ]
     return f"{said} By set, with intervals that exclude 0: {'; '.join(of_sets)}." if of_sets else said
 
@@ -246,20 +246,20 @@ def machines(rows: pd.DataFrame) -> str:
         counts = own.groupby("set", sort=False).size()
         parts = "; ".join(f"{PIECES[name][0]} ({n} of {(rows['set'] == name).sum()})" for name, n in counts.items())
         said.append(
-            f"\n\nTrained on one {gpu} ({versions[True]}): {parts}. The others on CPUs ({versions[False]}). What is drawn is the\n"
-            "same on both, but for dropout; rounding is not, so that single trainings end elsewhere."
+            f"\n\nTrained on one {gpu} ({versions[True]}): {parts}. The others on CPUs ({versions[False]}). "
+            "What is drawn is the\nsame on both, but for dropout; rounding is not, so that single trainings end elsewhere."
         )
     return "".join(said)
 
 
-def longer(rows: pd.DataFrame, ratios: pd.Series) -> str:
+def longer(rows: pd.DataFrame, trained: Trained, ratios: pd.Series) -> str:
     """How many epochs that is, and from which ratio it follows."""
     lines: list[list[str]] = []
     for (name, model), own in rows[rows["variant"] == LONGER].groupby(["set", "model"], sort=False):
         base = rows[(rows["set"] == name) & (rows["model"] == model) & (rows["variant"] == BASELINE)]
         places = groups()[name, model]
         times = [
-            ", ".join(median(multiples(rows, places, side, measure), ".2f") for side in ("with_sim", LONGER))
+            ", ".join(median(multiples(trained, places, side, measure), ".2f") for side in ("with_sim", LONGER))
             for measure in ("cpu_seconds", "clock")
         ]
         lines.append([name, model, f"{ratios[name, model]:.2f} times as long", epochs(base), epochs(own), *times])
@@ -272,49 +272,49 @@ def epochs(rows: pd.DataFrame) -> str:
 
 
 def pooled(
-    rows: pd.DataFrame, groups: Mapping[str, Sequence[Place]], comparisons: Sequence[Comparison], metrics: Sequence[str]
+    trained: Trained, groups: Mapping[str, Sequence[Place]], comparisons: Sequence[Comparison], metrics: Sequence[str]
 ) -> str:
     """Mean differences over the pairs of each group, with intervals, in every metric."""
     lines: list[list[str]] = []
     for group, places in groups.items():
         pairs: dict[tuple[str, str], int] = {}
         for each in comparisons:
-            found = [over(rows, places, each, metric) for metric in metrics]
+            found = [over(trained, places, each, metric) for metric in metrics]
             if pairs.get((each.first, each.second)) != found[0].pairs:  # else all pairs are on one machine
                 pairs[each.first, each.second] = found[0].pairs
                 lines.append([group, each.title, *map(marked, found), str(found[0].pairs)])
     return markdown(["Over", "Difference", *(METRICS[metric][0] for metric in metrics), "Pairs"], lines)
 
 
-def mixed_machines(rows: pd.DataFrame, places: Sequence[Place]) -> str:
+def mixed_machines(trained: Trained, places: Sequence[Place]) -> str:
     """In how many pairs the two trainings are of different machines; nothing where there is none."""
     said: list[str] = []
     for each in (OVER_WITHOUT, OVER_PLACEBO, PLACEBO_OVER_WITHOUT):
-        versions = [[place.values(rows, side, "versions") for side in each[1:3]] for place in places]
+        versions = [[place.values(trained, side, "versions") for side in each[1:3]] for place in places]
         same = [one[key] == other[key] for one, other in versions for key in one.index.intersection(other.index)]
         if not all(same):
             said.append(f"{len(same) - sum(same)} of {len(same)} pairs of {each.title}")
     return f" The two trainings ran on different machines in {'; in '.join(said)}." if said else ""
 
 
-def core(rows: pd.DataFrame) -> str:
+def core(trained: Trained) -> str:
     """Every variant of ResNet-20 beside its baseline, and ρSIM beside it."""
     place, lines = SCRATCH[0], list[list[str]]()
     for variant in CORE:
-        values = place.values(rows, variant, "accuracy")
-        to_base = difference(gaps(values, place.values(rows, "without", "accuracy")))
+        values = place.values(trained, variant, "accuracy")
+        to_base = difference(gaps(values, place.values(trained, "without", "accuracy")))
         cells = ["", ""] if variant == BASELINE else [marked(to_base), ahead(to_base)]
-        to_it = [over(rows, [place], Comparison("", "with_sim", variant), metric) for metric in OF_EQUAL_CLASSES]
+        to_it = [over(trained, [place], Comparison("", "with_sim", variant), metric) for metric in OF_EQUAL_CLASSES]
         lines.append([variant, mean_and_interval(values), *cells, *("" if variant == SIM else marked(each) for each in to_it)])
     titles = [f"ρSIM − it: {METRICS[metric][0]}" for metric in OF_EQUAL_CLASSES]
     return markdown(["Variant", "Accuracy", "− baseline, points", "Ahead, seeds", *titles], lines)
 
 
-def table_2(rows: pd.DataFrame) -> str:
-    base, lines = SCRATCH[0].values(rows, "without", "accuracy"), list[list[str]]()
+def table_2(trained: Trained) -> str:
+    base, lines = SCRATCH[0].values(trained, "without", "accuracy"), list[list[str]]()
     for place in SCRATCH:
-        other, one, placebo = (place.values(rows, side, "accuracy") for side in ("without", "with_sim", "with_placebo"))
-        gain, change = difference(gaps(one, other)), difference(by_seed_alone(other, base))
+        other, one, placebo = (place.values(trained, side, "accuracy") for side in ("without", "with_sim", "with_placebo"))
+        gain, change = difference(gaps(one, other)), difference(gaps(other, base))
         beside = "" if place.piece == "cifar10" else marked(change)
         published = TABLE_2[place.model] if place.without == BASELINE else f"ResNet-50: {TABLE_2_JOINED[place.without]}"
         cells = [place.model, place.without, mean_and_interval(other), beside, mean_and_interval(one), marked(gain), ahead(gain)]
@@ -323,13 +323,13 @@ def table_2(rows: pd.DataFrame) -> str:
     return markdown([*head, "− placebo, points", "Published difference"], lines)
 
 
-def table_3(rows: pd.DataFrame) -> str:
+def table_3(trained: Trained) -> str:
     """Every variant of every medical set and network."""
     lines: list[list[str]] = []
     for place in PRETRAINED:
         for variant in CORE:
-            means = [mean_and_interval(place.values(rows, variant, metric)) for metric in OF_EQUAL_CLASSES]
-            both = [[place.values(rows, each, metric) for each in (variant, BASELINE)] for metric in ("accuracy", "auc")]
+            means = [mean_and_interval(place.values(trained, variant, metric)) for metric in OF_EQUAL_CLASSES]
+            both = [[place.values(trained, each, metric) for each in (variant, BASELINE)] for metric in ("accuracy", "auc")]
             paired = ["", ""] if variant == BASELINE else [marked(difference(gaps(*each))) for each in both]
             lines.append([place.piece, place.model, variant, *means, *paired])
     head = ["Set", "Network", "Variant", "Accuracy", "AUC", "NLL"]
@@ -344,61 +344,63 @@ def groups() -> dict[tuple[str, str], list[Place]]:
     return found
 
 
-def costs(rows: pd.DataFrame, ratios: pd.Series) -> str:
+def costs(trained: Trained, ratios: pd.Series) -> str:
     """One line for ρSIM and one for its placebo, of each set and network."""
     lines: list[list[str]] = []
     for (name, model), places in groups().items():
         for variant, side in {SIM: "with_sim", PLACEBO: "with_placebo"}.items():
-            own = rows[(rows["set"] == places[0].piece) & (rows["model"] == model)]
-            added = own[own["variant"] == getattr(places[0], side)]["num_own_parameters"]
+            added = places[0].values(trained, side, "num_own_parameters")
             if not len(added):
                 continue
             clock, more = (
-                multiples(rows, places, side, "clock"),
-                [one - other for one, other in both(rows, places, side, "on_gpu")],
+                multiples(trained, places, side, "clock"),
+                [one - other for one, other in both(trained, places, side, "on_gpu")],
             )
+            num_parameters = places[0].values(trained, "without", "num_parameters")
             step = ratios.get((places[0].piece, model)) if variant == SIM else None
             lines.append([
                 name,
                 model,
                 variant,
-                median_and_range(multiples(rows, places, side, "cpu_seconds")),
+                median_and_range(multiples(trained, places, side, "cpu_seconds")),
                 "–" if step is None else f"{step:.2f}",
                 median_and_range(clock) if clock else f"+{median(more, '.0f')} s" if more else "–",
-                median_and_range(multiples(rows, places, side, "memory_cpu")),
-                median_and_range(multiples(rows, places, side, "memory_gpu")),
-                f"{added.max():,.0f} ({added.max() / own['num_parameters'].max():.2f})",
+                median_and_range(multiples(trained, places, side, "memory_cpu")),
+                median_and_range(multiples(trained, places, side, "memory_gpu")),
+                f"{added.max():,.0f} ({added.max() / num_parameters.max():.2f})",
                 TABLE_11.get(model, "–") if variant == SIM else "",
             ])  # fmt: skip
     head = ["Set", "Network", "Variant", "Time, CPU", "Time of a step, CPU", "Time, GPU", "Memory, CPU", "Memory, GPU"]
     return markdown([*head, "Parameters beside those of the network", "Published: time, memory"], lines)
 
 
-def multiples(rows: pd.DataFrame, places: Iterable[Place], side: str, measure: str) -> list[float]:
+def multiples(trained: Trained, places: Iterable[Place], side: str, measure: str) -> list[float]:
     """Of all pairs with the same seed and machine: a side as a multiple of the same training without."""
-    return [one / other for one, other in both(rows, places, side, measure)]
+    return [one / other for one, other in both(trained, places, side, measure)]
 
 
-def both(rows: pd.DataFrame, places: Iterable[Place], side: str, measure: str) -> Iterator[tuple[float, float]]:
-    """A cost of each side: ``cpu_seconds``, ``on_gpu`` and ``clock`` (seconds), ``memory_cpu``, ``memory_gpu`` (bytes).
+def both(trained: Trained, places: Iterable[Place], side: str, measure: str) -> Iterator[tuple[float, float]]:
+    """A cost of each side, a column of ``with_costs``."""
+    for place in places:
+        (one, other), (mine, its) = (
+            [place.values(trained, each, name) for each in (side, "without")] for name in (measure, "versions")
+        )
+        yield from ((one[key], other[key]) for key in one.index if key in other.index and mine[key] == its[key])
+
+
+def with_costs(rows: pd.DataFrame) -> pd.DataFrame:
+    """Beside ``cpu_seconds``: ``on_gpu`` and ``clock`` (seconds), ``memory_cpu`` and ``memory_gpu`` (bytes).
 
     ``clock`` leaves out trainings whose clock has the start of the process in it.
     """
     on_gpu = rows["versions"].str.contains(ON_GPU)
     starts = (rows["set"] == "cifar10_depth") | ((rows["set"] == "cifar10") & (rows["seed"] == 0))
-    measured = {
-        "cpu_seconds": rows["cpu_seconds"],
-        "on_gpu": rows["seconds"].where(on_gpu),
-        "clock": rows["seconds"].where(on_gpu & ~starts),
-        "memory_cpu": rows["peak_bytes"].where(~on_gpu),
-        "memory_gpu": rows["peak_bytes"].where(on_gpu),
-    }
-    rows = rows.assign(measured=measured[measure])
-    for place in places:
-        (one, other), (mine, its) = (
-            [place.values(rows, each, name) for each in (side, "without")] for name in ("measured", "versions")
-        )
-        yield from ((one[key], other[key]) for key in one.index if key in other.index and mine[key] == its[key])
+    return rows.assign(
+        on_gpu=rows["seconds"].where(on_gpu),
+        clock=rows["seconds"].where(on_gpu & ~starts),
+        memory_cpu=rows["peak_bytes"].where(~on_gpu),
+        memory_gpu=rows["peak_bytes"].where(on_gpu),
+    )
 
 
 def median_and_range(found: Sequence[float]) -> str:

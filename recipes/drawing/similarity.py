@@ -344,7 +344,7 @@ def positions_table(study: Study) -> str:
     names = rows.drop_duplicates("place").sort_values("place")["layer"]
     lines: list[list[str]] = []
     for name in SETS:
-        of_layer = {layer: own for layer, own in rows[rows["set"] == name].groupby("layer")}
+        of_layer = dict(list(rows[rows["set"] == name].groupby("layer")))
         lines.append([name, *(
             f"{own['positions'].iloc[-1]:.0f} × {own['channels'].iloc[-1]:.0f}, floor {mean(own['untrained']):.2f}"
             for own in (of_layer[layer] for layer in names)
