@@ -1,4 +1,4 @@
-"""Pages of docs/results are what is drawn from their committed tables, and the studies behind them have the jobs that they say."""
+"""Pages of docs/results are what is drawn from their committed tables, and studies behind them have the jobs that they say."""
 
 import importlib
 import re
