@@ -13,8 +13,9 @@ from unit.bench.test_rounds import Here
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "own_models"
 PAGES = sorted(file.stem for file in (ROOT / "recipes" / "drawing").glob("*.md"))
-STUDIES = sorted(
-    file.stem for file in (ROOT / "studies").glob("*.yaml") if "docs/results/" in file.read_text(encoding="utf-8").split("\n")[0]
+STUDIES = (
+    *("vit", "fine-tuning", "fine-tuning-folds", "adapters", "repsim", "repsim-weights", "repsim-ablations", "sim"),
+    *("sim-regularisers", "sim-depth", "sim-sweeps", "sim-fine-tuning", "sim-dropout", "similarity", "selection"),
 )
 
 
