@@ -1,4 +1,4 @@
-"""Pages on the trained table, scores, few-shot heads, sources and artefacts: what is committed is what their tables draw."""
+"""What pages on the trained table, scores, few-shot heads, sources and artefacts compute, and the images of their studies."""
 
 import importlib
 from pathlib import Path
@@ -14,25 +14,12 @@ from unit.bench.test_rounds import Here
 
 REPOSITORY = Path(__file__).parents[2]
 RECIPES = REPOSITORY / "recipes"
-SLOW = ("frequency", "itm", "real-scores")
 
 
 @pytest.fixture
 def recipe(monkeypatch):
     monkeypatch.syspath_prepend(str(RECIPES))
     return importlib.import_module
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("ground_truth", "sources", "fewshot", "shortcuts", "shortcut_sources"),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW),
-    ],
-)
-def test_a_committed_page_is_drawn_from_its_committed_tables(recipe, tmp_path, name):
-    drawn = recipe("pages").files_of(name, tmp_path)
-    assert {file.name for file, content in drawn.items() if file.read_bytes() != content} == set()
 
 
 def trainings(areas, **more):

@@ -13,7 +13,6 @@ from crossgraft.bench.study import read_study
 from crossgraft.choice import choose, pieces
 from crossgraft.fewshot import HEADS, SAMPLERS
 from crossgraft.tune.planning.choices import read_grid
-from unit.bench.test_page_studies import PAGES
 from unit.bench.test_rounds import Here
 
 STUDIES = Path(__file__).parents[3] / "studies"
@@ -44,7 +43,9 @@ def study(name, **options):
 
 
 def test_every_file_is_counted():
-    assert {file.stem for file in STUDIES.glob("*.yaml")} == {*JOBS, *PAGES}
+    """Those behind pages of docs/results are counted in tests/examples/test_pages.py."""
+    published = {file.stem for file in STUDIES.glob("*.yaml") if "docs/results/" not in file.read_text(encoding="utf-8")}
+    assert published == {*JOBS}
 
 
 @pytest.mark.parametrize("name", JOBS)
