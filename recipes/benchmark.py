@@ -1,50 +1,39 @@
-"""What foresees fine-tuning? Every published table, replayed: docs/results/benchmark.md.
+"""What foresees fine-tuning? Every published table, replayed: docs/results/benchmark.csv.
 
-    python recipes/benchmark.py --out docs/results/benchmark.md
-    python recipes/benchmark.py --smoke             # one small table; the same code
+    python recipes/benchmark.py          # all tables; a few minutes
+    python recipes/benchmark.py dart     # prints the lines of these tables, and writes nothing
 
-It needs the package alone, no data and no network; what recipes/ground_truth.py has trained is replayed as one more table. On
-each target of each table nothing is known of that target, nor of related ones, in any table. What is measured is kept beside
-the page as a CSV file, one line per table, target and method.
+It needs the package alone, no data and no network; the tables trained here (docs/results/ground_truth) are replayed as well, but
+for their noise ceilings, of single trainings, which stay. On each target of each table nothing is known of that target, nor of
+related ones, in any table.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from benchmark_page import COLD, ELSEWHERE, IMAGENET, KNOWN_WITH_TOP1, ORDER, WITH_ELSEWHERE, WITH_TOP1, write_page
-from ground_truth_table import trained_tables
+import pandas as pd
+from tables import read_csv
 
 from crossgraft.compute import limit_threads
 from crossgraft.rank.expected_order import expected_order, imagenet_top1, publication_of
 from crossgraft.rank.ground_truth import noise_ceiling
 from crossgraft.rank.published import Benchmark, thesis_datasets
 from crossgraft.rank.published.contenders import fitted, held_out_prior
-from crossgraft.rank.published.tables import published_table, published_tables
+from crossgraft.rank.published.tables import KIND_TITLES, published_table, published_tables
+from crossgraft.rank.published.user_table import read_benchmark_table
 from crossgraft.rank.record import KnownResult
 from crossgraft.rank.results_store import name_in_table, one_metric, published_results
 from crossgraft.select.replay import known_rows
 from crossgraft.statistics import top_1_regret, weighted_kendall
 
-SMOKE = ("dart",)
-SOURCES = "thesis-datasets"
-ALL = (*(table.name for table in published_tables()), SOURCES, *trained_tables())
-
-
-class Line(NamedTuple):
-    """One method on one target of one table."""
-
-    table: str
-    target: str
-    group: str
-    method: str
-    weighted_kendall: float
-    regret: float
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+SOURCES, CEILING = "thesis-datasets", "Noise ceiling"
+TRAINED = {f"trained_{metric}": (RESULTS / "ground_truth" / f"table_{metric}.csv", metric) for metric in ("auc", "accuracy")}
 
 
 class Replay(NamedTuple):
@@ -55,51 +44,13 @@ class Replay(NamedTuple):
     metric: str
     without: list[str]
 
-    def known_elsewhere(self) -> list[KnownResult]:
-        """Results of other publications as if they were one's own, in the metric of this table where they have several."""
-        rows = one_metric([row for row in published_results() if row.origin not in self.without], self.metric)
-        return [row.model_copy(update={"origin": "elsewhere"}) for row in rows]
-
-
-def main(command_line: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/results/benchmark.md"))
-    parser.add_argument("--smoke", action="store_true", help="One small table.")
-    parser.add_argument("--page-only", action="store_true", help="Write the page of the numbers that are kept.")
-    arguments = parser.parse_args(command_line)
-    kept = arguments.out.with_suffix(".csv")
-    lines = read_lines(kept) if arguments.page_only else measure_all(SMOKE if arguments.smoke else ALL)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with kept.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Line._fields)
-        writer.writerows([*line[:4], f"{line.weighted_kendall:.6f}", f"{line.regret:.6f}"] for line in lines)
-    arguments.out.write_text(write_page(read_lines(kept)), encoding="utf-8")
-    print(f"Page: {arguments.out.name}")
-
-
-def measure_all(names: Sequence[str]) -> list[Line]:
-    """Every method on every target of the tables."""
-    lines: list[Line] = []
-    with limit_threads(1):
-        for name in names:
-            lines += measure(replay_of(name))
-            print(f"{name}: {len({line.target for line in lines if line.table == name})} targets", flush=True)
-    return lines
-
-
-def read_lines(file: Path) -> list[Line]:
-    """What was measured before."""
-    with file.open(encoding="utf-8", newline="") as stream:
-        _, *rows = csv.reader(stream)
-    return [Line(table, target, group, method, float(tau), float(regret)) for table, target, group, method, tau, regret in rows]
-
 
 def replay_of(name: str) -> Replay:
     """A table by its name."""
-    if name in trained_tables():
-        table = trained_tables()[name]
-        return Replay(table.benchmark(), list(table.models), table.metric, [])
+    if name in TRAINED:
+        file, metric = TRAINED[name]
+        benchmark = read_benchmark_table(file)
+        return Replay(benchmark, list(benchmark.models), metric, [])
     if name == SOURCES:
         benchmark, publication, metric = thesis_datasets(), "thesis", "auc"
         names = ["resnet18.tv_in1k" if source == "imagenet" else f"resnet18-from-{source}" for source in benchmark.models]
@@ -111,27 +62,32 @@ def replay_of(name: str) -> Replay:
     return Replay(benchmark, names, metric, sorted(origins))
 
 
-def measure(replay: Replay) -> Iterator[Line]:
-    """Every method on every target."""
+def measure(name: str) -> Iterator[tuple[str, str, str, str, float, float]]:
+    """Table, target, group, method, weighted Kendall and regret of every method on every target."""
+    replay = replay_of(name)
     benchmark = replay.benchmark
     prior, aggregated = held_out_prior(benchmark), fitted(benchmark)
-    own, elsewhere = known_rows(benchmark, replay.names), replay.known_elsewhere()
-    for target, (name, group) in enumerate(zip(benchmark.targets, benchmark.groups, strict=True)):
+    own = known_rows(benchmark, replay.names)
+    rows = one_metric([row for row in published_results() if row.origin not in replay.without], replay.metric)
+    elsewhere = [row.model_copy(update={"origin": "elsewhere"}) for row in rows]
+    for target, (target_name, group) in enumerate(zip(benchmark.targets, benchmark.groups, strict=True)):
         models = benchmark.known(target)
         truth = benchmark.results[target, models]
         values = {"Static prior": prior[target, models], "Aggregation": aggregated[target, models]}
         values |= orders(replay, [replay.names[model] for model in models], target, own, elsewhere)
-        values |= {column.title: column.values[target, models] for column in benchmark.columns.values() if not column.part}
+        for kind, column in benchmark.columns.items():
+            if not column.part:
+                values[KIND_TITLES.get(kind, column.title)] = column.values[target, models]
         if benchmark.validation is not None:
             values["Validation alone"] = benchmark.validation[target, models]
         for method, value in values.items():
             known = np.isfinite(value)
             if known.sum() > 2 and np.ptp(value[known]) > 0:
-                tau = weighted_kendall(value[known], truth[known])
-                yield Line(benchmark.name, name, group, method, tau, top_1_regret(value[known], truth[known]))
+                tau, regret = weighted_kendall(value[known], truth[known]), top_1_regret(value[known], truth[known])
+                yield name, target_name, group, method, tau, regret
         if benchmark.standard_deviations is not None:
             ceiling = noise_ceiling(truth, benchmark.standard_deviations[target, models])
-            yield Line(benchmark.name, name, group, "Noise ceiling", ceiling, float("nan"))
+            yield name, target_name, group, CEILING, ceiling, float("nan")
 
 
 def orders(
@@ -145,15 +101,29 @@ def orders(
     means = expected_order(names, own=elsewhere, without=replay.without, **about)
     top1, mean_ranks = imagenet_top1(names), np.where(means.num_own > 0, means.values, np.nan)
     return {
-        ORDER: known,
-        COLD: cold,
-        WITH_TOP1: np.where(np.isnan(top1), np.nan, cold),
-        KNOWN_WITH_TOP1: np.where(np.isnan(top1), np.nan, known),
-        IMAGENET: top1,
-        WITH_ELSEWHERE: np.where(np.isnan(mean_ranks), np.nan, cold),
-        ELSEWHERE: mean_ranks,
+        "Order of select": known,
+        "Cold start": cold,
+        "Cold start, networks with ImageNet top-1": np.where(np.isnan(top1), np.nan, cold),
+        "Order of select, networks with ImageNet top-1": np.where(np.isnan(top1), np.nan, known),
+        "ImageNet top-1": top1,
+        "Cold start, networks known elsewhere": np.where(np.isnan(mean_ranks), np.nan, cold),
+        "Mean rank elsewhere": mean_ranks,
     }
 
 
+def main(chosen: list[str]) -> None:
+    """Measure."""
+    tables = chosen or [*(table.name for table in published_tables()), SOURCES, *TRAINED]
+    with limit_threads(1):
+        rows = [row for name in tables for row in measure(name)]
+    known = read_csv(RESULTS / "benchmark.csv")
+    ceilings = known[known["table"].isin([*TRAINED]) & known["table"].isin(tables) & (known["method"] == CEILING)]
+    found = pd.concat([pd.DataFrame(rows, columns=list(known.columns)), ceilings])
+    places = {place: number for number, place in enumerate(found[["table", "target"]].drop_duplicates().itertuples(index=False))}
+    found = found.iloc[np.argsort([places[place] for place in found[["table", "target"]].itertuples(index=False)], kind="stable")]
+    file = sys.stdout if chosen else RESULTS / "benchmark.csv"
+    found.to_csv(file, index=False, float_format="%.6f", na_rep="nan", lineterminator="\n")
+
+
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

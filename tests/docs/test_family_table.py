@@ -1,39 +1,45 @@
-"""The recipe behind docs/results/backbones.md runs, and the page shows every family of the installed timm."""
+"""What measures docs/results/backbones.md runs, and the page shows every family of the installed timm."""
 
-import json
-import runpy
-import sys
+import importlib
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import timm
 
 REPOSITORY = Path(__file__).parents[2]
+TABLE = REPOSITORY / "docs" / "results" / "backbones" / "families.csv"
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # as where a person starts it
-def test_the_recipe_runs_small_and_resumes(tmp_path, monkeypatch, capsys):
-    recipe = REPOSITORY / "recipes" / "timm_families.py"
-    monkeypatch.setattr(sys, "argv", [str(recipe), "--smoke", "--results", "kept", "--out", "page.md"])
-    monkeypatch.syspath_prepend(str(recipe.parent))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "page.md").write_text("# By hand\n\n## Measured\nold\n")
-    for printed in (4, 1):  # the second run reads what the first one kept
-        runpy.run_path(str(recipe), run_name="__main__")
+def test_families_are_measured_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(REPOSITORY / "recipes"))
+    recipe = importlib.import_module("timm_families")
+    rows = pd.read_csv(TABLE, dtype=str, keep_default_na=False)
+    rows = rows[rows["family"].isin(["vision_transformer", "mambaout", "squeezenet"]) & ~rows["model"].str.endswith("vit_b_16")]
+    table = tmp_path / "families.csv"
+    rows.assign(versions="others", head="", scores="").to_csv(table, index=False, lineterminator="\n")
+    for printed in (len(rows) + 1, 1):  # what was measured with these versions stays
+        with pytest.raises(SystemExit) as ended:
+            recipe.main(["--table", str(table)])
         out = capsys.readouterr().out
-        assert len(out.splitlines()) == printed
-        assert "3 of 3 families work" in out
-    page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert page.startswith("# By hand\n\n## Measured\n") and "old" not in page and "| mambaout | test_mambaout |" in page
+        assert (ended.value.code, len(out.splitlines())) == (0, printed)
+        assert f"{len(rows)} of {len(rows)} families work" in out
+    again = pd.read_csv(table, dtype=str, keep_default_na=False)
+    same = ["library", "family", "model", "millions", "head", "num_features", "num_layers"]
+    assert again[same].to_numpy().tolist() == rows[same].to_numpy().tolist()
+    assert {*again["versions"]} == {recipe.VERSIONS}
 
 
-def test_every_family_of_timm_is_on_the_page_and_in_the_table_of_smallest_models():
-    table = json.loads((REPOSITORY / "recipes" / "smallest_models.json").read_text(encoding="utf-8"))
-    if table["versions"]["timm"] != timm.__version__:
-        pytest.skip(f"the table was measured with timm {table['versions']['timm']}")
-    families = {row["name"] for row in table["families"] if row["library"] == "timm"}
-    assert families == set(timm.list_modules())
+def test_every_family_of_timm_is_on_the_page(monkeypatch, tmp_path):
+    rows = pd.read_csv(TABLE, dtype=str, keep_default_na=False)
+    if f"timm {timm.__version__}," not in rows["versions"].iloc[0]:
+        pytest.skip(f"the table was measured with {rows['versions'].iloc[0]}")
+    families = {*rows[rows["library"] == "timm"]["family"]}
+    assert families == {*timm.list_modules()}
     page = (REPOSITORY / "docs" / "results" / "backbones.md").read_text(encoding="utf-8")
     assert [family for family in families if f"| {family} | " not in page] == []
-    assert "**fails**" not in page
+    assert {*rows["failure"]} == {""}
+    monkeypatch.syspath_prepend(str(REPOSITORY / "recipes"))
+    assert importlib.import_module("pages").draw("backbones", tmp_path) == page

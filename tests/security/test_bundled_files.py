@@ -1,6 +1,5 @@
 """The example files that pydicom, nibabel and scikit-image bring with them: each is read right, or refused by name."""
 
-import importlib
 import importlib.metadata
 import re
 import warnings
@@ -9,26 +8,22 @@ from pathlib import Path
 import pytest
 
 from crossgraft.errors import UnreadableImageError
+from security import bundled_files
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = REPOSITORY / "docs" / "results" / "data-checks.md"
 
 
-with pytest.MonkeyPatch.context() as on_path:
-    on_path.syspath_prepend(REPOSITORY / "recipes")
-    RECIPE = importlib.import_module("bundled_files")
-
-
-@pytest.fixture(scope="module", params=RECIPE.FOLDERS)
+@pytest.fixture(scope="module", params=bundled_files.FOLDERS)
 def package(request):
-    if not any(RECIPE.files_of(request.param)):
+    if not any(bundled_files.files_of(request.param)):
         pytest.skip(f"{request.param} is not installed, or came without its example files")
     return request.param
 
 
 @pytest.fixture(scope="module")
 def outcome(package):
-    return RECIPE.read_package(package)
+    return bundled_files.read_package(package)
 
 
 def test_each_file_is_read_right_or_refused_by_name(outcome):
@@ -40,9 +35,9 @@ def test_each_file_is_read_right_or_refused_by_name(outcome):
 def test_nothing_but_the_error_is_said(package, caplog):
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        for path in RECIPE.files_of(package):
+        for path in bundled_files.files_of(package):
             try:
-                RECIPE.read_middle(path)
+                bundled_files.read_middle(path)
             except UnreadableImageError:
                 continue
     assert [str(warning.message) for warning in shown] == []
@@ -51,7 +46,7 @@ def test_nothing_but_the_error_is_said(package, caplog):
 
 def test_the_page_has_the_counts(package, outcome):
     version = importlib.metadata.version(package)
-    row = RECIPE.count_row(package, outcome)
+    row = bundled_files.count_row(package, outcome)
     if f"| {package} {version} |" not in PAGE.read_text(encoding="utf-8"):
         pytest.skip(f"the page counts the files of another version than {package} {version}")
     assert row in PAGE.read_text(encoding="utf-8").splitlines()
@@ -59,15 +54,15 @@ def test_the_page_has_the_counts(package, outcome):
 
 def test_the_comparison_finds_a_wrong_pixel(package):
     """One step of 8 bits in one pixel of a picture is enough."""
-    for path in RECIPE.files_of(package):
+    for path in bundled_files.files_of(package):
         try:
-            decoded = RECIPE.read_middle(path)
+            decoded = bundled_files.read_middle(path)
         except UnreadableImageError:
             continue
         if decoded.dtype == "uint8":
-            expected = RECIPE.expected_pixels(path)
-            assert RECIPE.compare(decoded, expected) is None
+            expected = bundled_files.expected_pixels(path)
+            assert bundled_files.compare(decoded, expected) is None
             decoded = decoded.copy()
             decoded[0, 0, 0] ^= 2
-            assert RECIPE.compare(decoded, expected) is not None
+            assert bundled_files.compare(decoded, expected) is not None
             return

@@ -50,7 +50,9 @@ def study(name, **options):
 
 
 def test_every_file_is_counted():
-    assert {file.stem for file in STUDIES.glob("*.yaml")} == {*JOBS}
+    """Those behind pages of docs/results are counted in tests/examples/test_pages.py."""
+    published = {file.stem for file in STUDIES.glob("*.yaml") if "docs/results/" not in file.read_text(encoding="utf-8")}
+    assert published == {*JOBS}
 
 
 @pytest.mark.parametrize("name", JOBS)

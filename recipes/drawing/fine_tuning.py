@@ -1,0 +1,98 @@
+"""What docs/results/fine-tuning.md says of its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from tables import Difference, markdown, mean, read_csv, sections, signed, verdict
+
+SETS = {"breastmnist": "BreastMNIST", "retinamnist": "RetinaMNIST", "pneumoniamnist": "PneumoniaMNIST"}
+METRICS = {"auc": "AUC", "accuracy": "Accuracy", "balanced_accuracy": "Balanced accuracy"}
+FOLDED = {**METRICS, "calibration_error": "Calibration error"}
+THESIS = {
+    # ImageNet weights, mean AUC × 100: no freeze, freeze first, random initialisation (thesis, Table 3.2)
+    "Thyroid": (64.9, 67.8, 64.3),
+    "Breast": (94.3, 95.1, 85.2),
+    "Chest": (98.7, 99.0, 97.9),
+    "Mammograms": (75.4, 77.3, 68.3),
+    "Knee": (96.5, 97.1, 93.2),
+    "ISIC": (97.4, 97.6, 95.8),
+    "Pcam-small": (92.9, 94.4, 83.2),
+}
+REPSIM = {
+    # accuracy (Chest, Endo: mAP), %: FULL, LINEAR, SCRATCH (RepSim, Table 1)
+    "ISIC2018": (84.63, 73.57, 66.91),
+    "APTOS2019": (84.06, 77.87, 69.49),
+    "MedFM-Chest": (33.56, 23.55, 11.89),
+    "MedFM-Colon": (99.74, 94.24, 89.42),
+    "MedFM-Endo": (58.11, 37.80, 17.08),
+}
+
+
+def fields(results: Path, figures: Path) -> dict[str, str]:
+    cells, gaps, folds = (read_csv(results / "fine-tuning" / f"{name}.csv") for name in ("cells", "differences", "folds"))
+    return {
+        "tables": sections({title: of_set(cells[cells["set"] == name]) for name, title in SETS.items()}),
+        "orderings": orderings(gaps),
+        "thesis": published(THESIS, ("No freeze", "Head first", "Random"), ".1f"),
+        "repsim": published(REPSIM, ("FULL", "LINEAR", "SCRATCH"), ".2f"),
+        "verdicts": verdicts(gaps),
+        "folds": of_folds(folds),
+        "leak": leak(folds),
+    }
+
+
+def of_set(cells: pd.DataFrame) -> str:
+    """Mean ± standard deviation over seeds, and the ends of the interval of the test images, averaged."""
+    lines: list[list[str]] = []
+    for (model, variant), own in cells.groupby(["model", "variant"], sort=False):
+        of_metric = own.set_index("metric")
+        said = [
+            f"{row['mean']:.3f} ± {row['standard_deviation']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+            for _, row in of_metric.loc[list(METRICS)].iterrows()
+        ]
+        lines.append([model, variant, *said, f"{own['seconds'].iloc[0]}"])
+    return markdown(["Network", "Method", *METRICS.values(), "Seconds"], lines)
+
+
+def orderings(gaps: pd.DataFrame) -> str:
+    lines = [
+        [row.first, row.second, METRICS[row.metric], signed(found_in(row)), f"{row.ahead} of {row.pairs}", row.published]
+        for row in gaps.itertuples(index=False)
+    ]
+    return markdown(["First", "Second", "Metric", "Mean difference", "First ahead", "Published"], lines)
+
+
+def found_in(row: tuple[object, ...]) -> Difference:
+    return Difference(row.mean, row.low, row.high, row.ahead, row.pairs)
+
+
+def verdicts(gaps: pd.DataFrame) -> str:
+    """One sentence for each published ordering: it shows here, its opposite shows, or neither."""
+    return "\n".join(
+        f"- **{row.first} over {row.second}** ({row.published.partition(':')[0]}): {verdict(found_in(row))}."
+        for row in gaps.itertuples(index=False)
+    )
+
+
+def published(table: dict[str, tuple[float, ...]], columns: tuple[str, ...], shown: str) -> str:
+    """A table of a paper, and its means."""
+    lines = [[name, *(f"{value:{shown}}" for value in values)] for name, values in table.items()]
+    means = [f"{mean(column):.2f}" for column in zip(*table.values(), strict=True)]
+    return markdown(["Set", *columns], [*lines, ["mean", *means]])
+
+
+def of_folds(folds: pd.DataFrame) -> str:
+    lines: list[list[str]] = []
+    for name, own in folds.groupby("folds_of", sort=False):
+        of_metric = own.set_index("metric").loc[list(FOLDED)]
+        said = [f"{row.value:.3f} [{row.low:.3f}, {row.high:.3f}]" for row in of_metric.itertuples()]
+        lines.append([name, *said, own["leakage"].iloc[0]])
+    return markdown(["Folds of", *FOLDED.values(), "Leakage"], lines)
+
+
+def leak(folds: pd.DataFrame) -> str:
+    """How much more folds of pictures promise."""
+    found = folds.pivot(index="metric", columns="folds_of", values="value")
+    return ", ".join(f"{title} {found['images'][metric] - found['lesions'][metric]:+.3f}" for metric, title in METRICS.items())

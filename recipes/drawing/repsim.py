@@ -1,0 +1,435 @@
+"""What docs/results/repsim.md says of its tables: kinds of networks, forms of RepSim, short trainings, ablations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from drawing.repsim_figure import draw
+from tables import (
+    Difference,
+    by_pair,
+    by_seed,
+    difference,
+    markdown,
+    mean,
+    mean_and_interval,
+    median,
+    minus,
+    number,
+    of_variant,
+    read,
+    sections,
+    signed,
+    verdict,
+)
+
+from crossgraft.words.formatting import joined
+
+SETS = {"breastmnist": "BreastMNIST", "pneumoniamnist": "PneumoniaMNIST", "retinamnist": "RetinaMNIST"}
+VIT = "vit_d96"
+KEY = ["set", "model", "variant", "seed"]
+COLUMNS = {
+    "accuracy": "Accuracy",
+    "auc": "AUC",
+    "cka_debiased": "CKA, debiased",
+    "cka_debiased_adapted": "… to re-estimated",
+    "cka": "CKA, biased",
+}
+USES = {
+    "probe_natural": "Probe, natural images",
+    "probe_medical": "Probe, other medical set",
+    "clean_accuracy": "Accuracy, clean",
+    "corrupted_accuracy": "Accuracy, corrupted",
+}
+DEFAULT = "repsim"
+FORMS = (DEFAULT, "batch", "paper", "procrustes")
+SHOWN = ("full", "l2_sp", "hcs 0.8", *FORMS)
+WEIGHTS = ("0.1", "1", "10")
+PAPER = {"full": (72.02, 0.52), "repsim": (71.03, 0.68), "hcs 0.8": (68.79, 0.76), "linear": (61.41, None)}
+"""RepSim, Table 1, means of five sets: accuracy (mAP of two sets) in %, CKA."""
+ORDERINGS = (  # first, second, number, what the paper has
+    ("full", "repsim", "accuracy", "Table 1: 72.02 and 71.03"),
+    ("repsim", "full", "cka_debiased", "Table 1: 0.68 and 0.52"),
+    ("hcs 0.8", "repsim", "cka_debiased", "Table 1: 0.76 and 0.68"),
+    ("repsim", "hcs 0.8", "accuracy", "Table 1: 71.03 and 68.79"),
+    ("hcs 0.8", "linear", "accuracy", "Table 1: 68.79 and 61.41"),
+)
+EPOCHS = (2, 6)
+JUDGED = ("ham10000", "medical_mnist", "brain_mri", "pneumoniamnist")
+CHOSEN_ON = ("breastmnist", "retinamnist", "busi")
+"""The rule of short trainings was made on these, see docs/log.md."""
+IN_SHORT = {"full": "FULL", "repsim": "`repsim`: 1 − CKA", "paper": "`repsim:preset=paper`: eq. 13–14"}
+ABLATIONS = (  # first, second, in words, published; the study as it is otherwise is the empty name
+    ("", "fixed Q", "learned Q − fixed Q", "+0.40, +0.04"),
+    ("", "with μ", "without μ − with μ", "+0.46, +0.09"),
+    ("batches of 128", "batches of 4", "batches of 128 − of 4", "+2.53, +0.39"),
+    ("", "batches of 4", "batches of 64 − of 4", "of 32: +1.91, +0.09"),
+)
+
+
+class Kind(NamedTuple):
+    """Networks of one kind, trained in one way, and the ending of the names of their variants."""
+
+    title: str
+    is_vit: bool
+    ending: str
+
+    @property
+    def reference(self) -> str:
+        """The similarity to the network that training started from."""
+        return "cka_debiased_adapted" if self.ending == ", adapt" else "cka_debiased"
+
+    def rows(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Those of its networks, by names without the ending; FULL and L2-SP of ``adapt`` are those of ``train``."""
+        own = rows[(rows["model"] == VIT) == self.is_vit]
+        return own.assign(variant=own["variant"].map(self._name)).dropna(subset=["variant"])
+
+    def _name(self, variant: str) -> str | None:
+        if self.ending and variant.endswith(self.ending):
+            return variant.removesuffix(self.ending)
+        is_same = self.ending == ", adapt" and variant in ("full", "l2_sp")
+        is_linear = self.ending == ", frozen" and variant == "linear"
+        return variant if is_same or is_linear or (not self.ending and ", " not in variant) else None
+
+
+KINDS = (
+    Kind("LayerNorm (ViT)", True, ""),
+    Kind("BatchNorm, train", False, ""),
+    Kind("BatchNorm, frozen", False, ", frozen"),
+    Kind("BatchNorm, adapt", False, ", adapt"),
+)
+
+
+def fields(results: Path, figures: Path) -> dict[str, str]:
+    folder = results / "repsim"
+    rows = read(folder, SETS).merge(read(folder, SETS, "-kept"), how="left", on=KEY)
+    curve = read(folder, SETS, "-curve")
+    few = read(folder / "few_steps", [*JUDGED, *CHOSEN_ON])
+    own = {kind: kind.rows(rows) for kind in KINDS}
+    panels = {kind.title: (own[kind], curve[(curve["model"] == VIT) == kind.is_vit]) for kind in KINDS[:3]}
+    draw(figures / "trade-off.svg", panels)
+    return {
+        "headline": headline(rows, few),
+        "differences": in_few_steps(rows, few),
+        "kept": kept_everywhere(rows),
+        "decided": why_frozen(rows),
+        "batch_norm": batch_norm_modes(rows),
+        "kinds": sections({kind.title: of_kind(kind, own[kind]) for kind in KINDS}),
+        "figure": "repsim/trade-off.svg",
+        "orderings": orderings(own),
+        "ablations": ablations(pd.concat([rows[rows["set"] == "breastmnist"], read(folder, ["ablations"])])),
+        "weights": weights(own),
+        "free": free(own, curve),
+        "uses": uses(own),
+        "use_differences": use_differences(own),
+        "bought": bought(own),
+        "published": beside_published(own[KINDS[0]]),
+        "tables": sections({title: of_set(rows[rows["set"] == name]) for name, title in SETS.items()}),
+    }
+
+
+def gaps_of(rows: pd.DataFrame, first: str, second: str, metric: str) -> pd.Series:
+    """Of every training of both."""
+    return minus(of_variant(rows, first, metric), of_variant(rows, second, metric))
+
+
+def paired(rows: pd.DataFrame, first: str, second: str, metric: str) -> Difference | None:
+    """First minus second over pairs of set and network."""
+    return difference(by_pair(gaps_of(rows, first, second, metric)))
+
+
+def comparable(rows: pd.DataFrame, variant: str, metric: str) -> str:
+    """Mean and interval over the seeds that were trained on every set and network of FULL; others mean another mix."""
+    found = of_variant(rows, variant, metric)
+    places = {key[:2] for key in of_variant(rows, "full", "accuracy").index}
+    whole = {seed for seed in {key[2] for key in found.index} if places == {key[:2] for key in found.index if key[2] == seed}}
+    return mean_and_interval(by_seed(found[[key[2] in whole for key in found.index]]))
+
+
+def of_model(found: pd.Series, models: list[str]) -> pd.Series:
+    return found[found.index.get_level_values("model").isin(models)]
+
+
+def default_variant(model: str) -> str:
+    """What ``--regularizer repsim`` trains on its own: statistics of BatchNorm stay as they came."""
+    return DEFAULT if model == VIT else f"{DEFAULT}, frozen"
+
+
+def headline(rows: pd.DataFrame, few: pd.DataFrame) -> str:
+    """One line a set and network: debiased CKA / accuracy of each form, of the short trainings and of the long ones."""
+    head = [
+        f"{title}, {length}"
+        for length in (*(f"{epochs} epochs" for epochs in EPOCHS), "15 epochs")
+        for title in IN_SHORT.values()
+    ]
+    lines: list[list[str]] = []
+    for name in dict.fromkeys([*SETS, *few["set"]]):
+        long, short = (each[each["set"] == name] for each in (rows, few))
+        for model in sorted({*long["model"], *short["model"]}):
+            names = {"full": "full", "repsim": default_variant(model), "paper": "paper" if model == VIT else "paper, frozen"}
+            cells = [both_means(short, f"{form}, {epochs} epochs", model) for epochs in EPOCHS for form in IN_SHORT]
+            lines.append([name, model, *cells, *(both_means(long, names[form], model) for form in IN_SHORT)])
+    return markdown(["Set", "Network", *head], lines)
+
+
+def both_means(rows: pd.DataFrame, variant: str, model: str) -> str:
+    own = rows[(rows["variant"] == variant) & (rows["model"] == model)]
+    return f"{mean(own['cka_debiased']):.3f} / {mean(own['accuracy']):.3f}" if len(own) else "–"
+
+
+def in_few_steps(rows: pd.DataFrame, few: pd.DataFrame) -> str:
+    """Each form minus FULL over pairs of set, length and network; by network where something was decided."""
+    metrics, lines = ("cka_debiased", "accuracy"), list[list[str]]()
+
+    def add(part: str, title: str, network: str, found: list[pd.Series]) -> None:
+        pairs = [by_pair(each) for each in found]
+        lines.append([part, title, network, str(len(pairs[1])), *(signed(difference(each)) for each in pairs)])
+
+    normed = rows[rows["model"] != VIT]
+    for form in ("repsim", "paper"):
+        found = [gaps_of(normed, f"{form}, frozen", "full", metric) for metric in metrics]
+        add("15 epochs", IN_SHORT[form], "all with BatchNorm", found)
+    titles = {**IN_SHORT, "repsim, train": "`repsim --batch-norm train`: 1 − CKA, the default before"}
+    for part, names in {"few steps": JUDGED, "few steps, sets of the choice": CHOSEN_ON}.items():
+        own = few[few["set"].isin(names)]
+        models = sorted(own["model"].unique())
+        for form in ("repsim", "paper", "repsim, train"):
+            for network in [*(models if (form, names) == ("repsim", JUDGED) else []), ""]:
+                chosen = [network] if network else models
+                found = [of_model(short_gaps(own, form, metric), chosen) for metric in metrics]
+                if len(found[0]):
+                    add(part, titles[form], network or "all", found)
+    table = markdown(["Trainings", "Form", "Network", "Pairs", "Debiased CKA", "Accuracy"], lines)
+    return f"{table}\n\nSeeds of the short trainings: {', '.join(map(str, sorted(few['seed'].unique())))}."
+
+
+def short_gaps(few: pd.DataFrame, form: str, metric: str) -> pd.Series:
+    """The form minus FULL; each length is a set of its own."""
+    of_length = {
+        epochs: gaps_of(few.assign(set=few["set"] + f", {epochs}"), f"{form}, {epochs} epochs", f"full, {epochs} epochs", metric)
+        for epochs in EPOCHS
+    }
+    return pd.concat(of_length.values())
+
+
+def kept_everywhere(rows: pd.DataFrame) -> str:
+    """The default beside FULL on every set and network."""
+    lines: list[list[str]] = []
+    accuracies: list[pd.Series] = []
+    for (name, model), own in rows.groupby(["set", "model"], sort=False):
+        default = default_variant(model)
+        full, kept = (of_variant(own, variant, "cka_debiased") for variant in ("full", default))
+        accuracies.append(gaps_of(own, default, "full", "accuracy"))
+        lines.append([name, model, *map(mean_and_interval, (full, kept, minus(kept, full), accuracies[-1]))])
+    found = difference(by_pair(pd.concat(accuracies)))
+    said = f"Accuracy, mean over all pairs: {signed(found)} of FULL's, ahead in {found.ahead} of {found.pairs}."
+    return markdown(["Set", "Network", "FULL, CKA debiased", "default", "gain", "accuracy − FULL's"], lines) + f"\n\n{said}"
+
+
+def batch_norm_modes(rows: pd.DataFrame) -> str:
+    """Each mode minus ``train``, over the pairs of set and network where both are there."""
+    names = ("accuracy", "auc", "cka_debiased", "probe_natural", "probe_medical", "corrupted_accuracy")
+    lines = [
+        [variant, mode, str(found[0].pairs), *map(signed, found)]
+        for variant in SHOWN
+        for mode in ("frozen", "adapt")
+        if (found := [paired(rows, f"{variant}, {mode}", variant, name) for name in names])[0] is not None
+    ]
+    return markdown(["Variant", "Mode", "Pairs", *({**COLUMNS, **USES}[name] for name in names)], lines)
+
+
+def why_frozen(rows: pd.DataFrame) -> str:
+    """What decided the default beside RepSim and HCS, with its numbers."""
+    words = {"cka_debiased": "debiased CKA", "corrupted_accuracy": "accuracy on corrupted images", "accuracy": "accuracy"}
+    said: list[str] = []
+    for variant, title in {DEFAULT: "RepSim", "hcs 0.8": "HCS"}.items():
+        gains = [f"{signed(paired(rows, f'{variant}, frozen', variant, name))} in {each}" for name, each in words.items()]
+        said.append(f"Beside {title}, statistics that stay give {joined(gains)}.")
+    of_weights = signed(paired(rows, "l2_sp, frozen", "l2_sp", "cka_debiased"))
+    return (
+        f"{' '.join(said)} So `frozen` is the default there. Beside L2-SP, which compares weights, they give {of_weights} in "
+        "debiased CKA, and `train` stays the default, as for what is trained without a regulariser."
+    )
+
+
+def of_kind(kind: Kind, rows: pd.DataFrame) -> str:
+    lines: list[list[str]] = []
+    for variant in ("linear", *SHOWN):
+        cells = [comparable(rows, variant, metric) for metric in COLUMNS]
+        gain = "" if variant in ("full", "linear") else signed(paired(rows, variant, "full", kind.reference))
+        if gain not in ("", "–") or any(cell != "–" for cell in cells):
+            lines.append([variant, *cells, gain])
+    return markdown(["Variant", *COLUMNS.values(), "CKA − FULL's"], lines)
+
+
+def orderings(own: dict[Kind, pd.DataFrame]) -> str:
+    """What the paper orders, for each kind of network and each form of RepSim that may stand for it."""
+    lines: list[list[str]] = []
+    for kind, rows in own.items():
+        for first, second, metric, published in ORDERINGS:
+            for form in (DEFAULT, "paper", "batch") if "repsim" in (first, second) else ("",):
+                one, other = (form if name == "repsim" else name for name in (first, second))
+                name = kind.reference if metric == "cka_debiased" else metric
+                if found := paired(rows, one, other, name):
+                    cells = [kind.title, one, other, COLUMNS[name], signed(found), f"{found.ahead} of {found.pairs}"]
+                    lines.append([*cells, published, verdict(found).split(",")[0]])
+    head = ["Network", "First", "Second", "Number", "Mean difference", "Ahead, pairs", "Published", "Here"]
+    return markdown(head, lines)
+
+
+def ablations(rows: pd.DataFrame) -> str:
+    """Each ordering of Table 5 by kind of network and form, over pairs of network and seed."""
+    lines: list[list[str]] = []
+    for kind, models, frozen in (
+        ("LayerNorm (ViT)", [VIT], ""),
+        ("BatchNorm, frozen", ["mobilenetv2_035", "resnet20"], "frozen"),
+    ):
+        own = rows[rows["model"].isin(models)].set_index(["variant", "model", "seed"])
+        for form in ("paper", "batch"):
+            for first, second, said, published in ABLATIONS:
+                names = (", ".join(filter(None, (form, frozen, change))) for change in (first, second))
+                one, other = (own.loc[name] for name in names)
+                both = one.index.intersection(other.index)
+                one, other = one.loc[both], other.loc[both]
+                accuracy = difference(100 * (one["accuracy"] - other["accuracy"]))
+                similar = difference(one["cka_debiased"] - other["cka_debiased"])
+                cells = [kind, form, said, signed(accuracy, 2), signed(similar), f"{similar.ahead} of {similar.pairs}"]
+                lines.append([*cells, published, verdict(similar).split(",")[0]])
+    head = [
+        "Network",
+        "Form",
+        "Difference",
+        "Accuracy, points",
+        "CKA, debiased",
+        "Ahead in CKA",
+        "Published: accuracy, CKA",
+        "Here",
+    ]
+    return markdown(head, lines)
+
+
+def weights(own: dict[Kind, pd.DataFrame]) -> str:
+    """Seed 0, of the pairs of set and network that have every weight of a form that is there at all."""
+    lines: list[list[str]] = []
+    for kind, rows in own.items():
+        rows = rows[rows["seed"] == 0]
+        for form in FORMS:
+            usual = "0.3 √(d / 64)" if form == DEFAULT else "1"
+            named = {**{weight: f"{form} × {weight}" for weight in WEIGHTS}, usual: form}
+            found: dict[str, list[pd.Series]] = {}
+            for metric in ("accuracy", kind.reference):
+                there = {w: values for w, name in named.items() if len(values := of_variant(rows, name, metric))}
+                common = set.intersection(*(set(values.index) for values in there.values())) if len(there) > 1 else set()
+                for weight, values in there.items() if common else ():
+                    found.setdefault(weight, []).append(values[[key in common for key in values.index]])
+            for weight, both in found.items():
+                if len(both) == 2:
+                    shown = (mean_and_interval(by_seed(values)) for values in both)
+                    lines.append([kind.title, form, weight, str(max(map(len, both))), *shown])
+    return markdown(["Network", "Form", "Weight", "Pairs", "Accuracy", "CKA, debiased"], lines)
+
+
+def free(own: dict[Kind, pd.DataFrame], curve: pd.DataFrame) -> str:
+    """How much more accurate a variant is than what costs nothing at the same similarity."""
+    lines: list[list[str]] = []
+    for kind in KINDS[:3]:
+        for variant in ("l2_sp", "hcs 0.8", *FORMS):
+            found = [difference(by_pair(above(own[kind], curve, variant, line))) for line in ("mix", "estimate", "straight")]
+            cells = [f"{signed(each)}, {each.ahead} of {each.pairs}" if each else "–" for each in found]
+            if any(found):
+                lines.append([kind.title, variant, *cells])
+    return markdown(["Network", "Variant", "weights mixed", "statistics estimated", "line LINEAR–FULL"], lines)
+
+
+def above(rows: pd.DataFrame, curve: pd.DataFrame, variant: str, line: str) -> pd.Series:
+    """How far the accuracy of each training lies above a line of its set, network and seed at the same debiased CKA."""
+    both = ["cka_debiased", "accuracy"]
+    straight = rows["variant"].isin(["full", "linear"])
+    points = (rows[straight] if line == "straight" else curve[curve["batch_norm"] == line]).groupby(["set", "model", "seed"])
+    ends = {key: own[both].dropna().sort_values(both).to_numpy() for key, own in points}
+    own = rows[rows["variant"] == variant].set_index(["set", "model", "seed"])[both].dropna()
+    gaps = {key: y - float(np.interp(x, *ends[key].T)) for key, x, y in own.itertuples() if len(ends.get(key, ())) > 1}
+    return pd.Series(gaps.values(), pd.MultiIndex.from_tuples(gaps, names=["set", "model", "seed"])) if gaps else pd.Series()
+
+
+def uses(own: dict[Kind, pd.DataFrame]) -> str:
+    lines: list[list[str]] = []
+    for kind in KINDS[:3]:
+        for variant in ("linear", *SHOWN):
+            cells = [comparable(own[kind], variant, metric) for metric in USES]
+            if any(cell != "–" for cell in cells):
+                lines.append([kind.title, variant, *cells])
+        before = [comparable(own[kind], "full", f"{metric}_before") if "probe" in metric else "" for metric in USES]
+        if before[0] != "–":
+            lines.append([kind.title, "*pretrained body*", *before])
+    return markdown(["Network", "Variant", *USES.values()], lines)
+
+
+def use_differences(own: dict[Kind, pd.DataFrame]) -> str:
+    """Each form minus FULL, and how far similarity and use go together over trainings."""
+    lines: list[list[str]] = []
+    said: list[str] = []
+    for kind in KINDS[:3]:
+        for variant in ("l2_sp", "hcs 0.8", *FORMS):
+            found = [paired(own[kind], variant, "full", metric) for metric in USES]
+            if any(found):
+                lines.append([kind.title, variant, *map(signed, found)])
+        for metric in ("probe_natural", "probe_medical", "corrupted_accuracy"):
+            each = list(correlations(own[kind], metric))
+            said += [f"- {kind.title}: {USES[metric]}: {mean(each):+.2f}"] if each else []
+    words = "Correlation with debiased CKA over variants, within each set, network and seed (mean):"
+    return "\n\n".join([markdown(["Network", "Variant − FULL", *USES.values()], lines), words, "\n".join(said)])
+
+
+def correlations(rows: pd.DataFrame, metric: str) -> Iterator[float]:
+    """Spearman's between similarity and a number over the variants of each set, network and seed."""
+    shown = rows[rows["variant"].isin(SHOWN)].sort_values("variant", key=lambda names: names.map(SHOWN.index), kind="stable")
+    for _, own in shown.groupby(["set", "model", "seed"]):
+        points = own[["cka_debiased", metric]].dropna().to_numpy()
+        if len(points) > 2:
+            ranks = np.argsort(np.argsort(points, axis=0), axis=0)
+            yield float(np.corrcoef(ranks.T)[0, 1])
+
+
+def bought(own: dict[Kind, pd.DataFrame]) -> str:
+    """What the similarity of the default buys, in words."""
+    words = {
+        "probe_natural": "less forgetting of natural images",
+        "probe_medical": "features of more use for the other medical set",
+        "corrupted_accuracy": "a higher accuracy on corrupted images",
+    }
+    lines: list[str] = []
+    for kind, rows in own.items():
+        gaps = {said: paired(rows, DEFAULT, "full", name) for name, said in words.items()}
+        does = [said for said, gap in gaps.items() if gap.low > 0]
+        costs = [said for said, gap in gaps.items() if gap.high < 0]
+        open_ = [said for said in gaps if said not in (*does, *costs)]
+        parts = [f"buys {', '.join(does)}" if does else "buys nothing that shows"]
+        parts += [f"costs {', '.join(costs)}"] if costs else []
+        parts += [f"not decided: {', '.join(open_)}"] if open_ else []
+        lines.append(f"- {kind.title}: {'; '.join(parts)}.")
+    return "\n".join(lines)
+
+
+def beside_published(rows: pd.DataFrame) -> str:
+    lines: list[list[str]] = []
+    for variant, (accuracy, cka) in PAPER.items():
+        for name in (DEFAULT, "paper", "batch") if variant == "repsim" else (variant,):
+            here = [comparable(rows, name, metric) for metric in ("accuracy", "cka", "cka_debiased")]
+            title = variant if name == variant else f"repsim ({name})"
+            lines.append([title, f"{accuracy:.2f}", number(cka, ".2f"), *here])
+    head = ["Variant", "Published, %", "Published CKA", "Accuracy here", "CKA here", "CKA here, debiased"]
+    return markdown(head, lines)
+
+
+def of_set(rows: pd.DataFrame) -> str:
+    lines = [
+        [model, variant, *(mean_and_interval(own[metric].dropna()) for metric in COLUMNS), seconds if seconds != "–" else "0"]
+        for (model, variant), own in rows.groupby(["model", "variant"])
+        if (seconds := median(own["cpu_seconds"].dropna(), ".0f"))
+    ]
+    return markdown(["Network", "Variant", *COLUMNS.values(), "CPU seconds"], lines)

@@ -1,0 +1,97 @@
+"""What docs/results/sources.md says of networks that were pretrained on several sources: which is best, and what tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from drawing.ground_truth import GROUPS, SETS, picked
+from tables import clustered_interval, markdown, mean, number, read_csv
+
+from crossgraft.statistics import spearman, weighted_kendall
+
+TARGETS = {name: title for name, title in SETS.items() if name not in ("omniglot_greek", "cifar10")}
+ALL_BUT, NATURAL, RANDOM = "all but the target", "cifar10", "random"
+OF_SOURCE = {"Size": "images", "Classes": "classes", "Diversity": "diversity", "Own AUC": "auc"}
+OF_PAIR = {"Similarity of features": "feature_similarity", "Similarity of spectra": "spectral_similarity"}
+SCORES = ("logme", "h_score", "sfda", "parc", "gbc", "transrate", "nca_score")
+
+
+def fields(results: Path, figures: Path) -> dict[str, str]:
+    folder = results / "sources"
+    rows = {target: read_csv(folder / f"{target}.csv") for target in TARGETS}
+    sources, pairs = read_csv(folder / "pretraining.csv"), read_csv(folder / "pairs.csv")
+    spent = sum(each["cpu_seconds"].sum() for each in rows.values()) + sources["cpu_seconds"].sum()
+    areas = pd.DataFrame({target: areas_of(each) for target, each in rows.items()}).rename_axis("source").sort_index()
+    known = pairs.merge(sources[["source", "images", "classes", "diversity", "auc"]], on="source", how="left")
+    known = known.assign(source=known["source"].map(plain)).set_index(["target", "source"])
+    of_source = [
+        [*row[["source", "images", "classes", "epochs"]], number(row["auc"], ".3f"), number(row["diversity"], ".1f")]
+        for _, row in sources.sort_values("images", kind="stable").iterrows()
+    ]
+    return {
+        "trainings": str(sum(map(len, rows.values()))),
+        "hours": f"{spent / 3600:.1f}",
+        "matrix": matrix(areas),
+        "sources": markdown(["Source", "Images", "Classes", "Epochs", "Own AUC", "Diversity"], of_source),
+        "num_targets": str(len(TARGETS)),
+        "predictors": predictors(areas, known),
+        "claims": claims(areas),
+    }
+
+
+def plain(source: str) -> str:
+    """Pooled sources differ by target; they are one line."""
+    return ALL_BUT if source.startswith("all but ") else source
+
+
+def areas_of(rows: pd.DataFrame) -> pd.Series:
+    """AUC on test of each source, mean over the seeds."""
+    found = picked(rows).groupby("model")["auc"].agg(mean)
+    return found.rename(plain)
+
+
+def matrix(areas: pd.DataFrame) -> str:
+    best = areas.max()
+    lines = [
+        [source, *(f"**{100 * of[each]:.1f}**" if of[each] == best[each] else number(100 * of[each], ".1f") for each in TARGETS)]
+        for source, of in areas.iterrows()
+    ]
+    return markdown(["Source", *TARGETS.values()], lines)
+
+
+def predictors(areas: pd.DataFrame, known: pd.DataFrame) -> str:
+    """Rank correlation of what was known beforehand with the AUC, over the sources of each target."""
+    lines = []
+    for title, column in (OF_SOURCE | OF_PAIR | dict(zip(SCORES, SCORES, strict=True))).items():
+        found = {}
+        for target in TARGETS:
+            both = pd.concat([known.loc[target, column], areas[target]], axis=1).dropna().to_numpy(dtype=np.float64).T
+            found[target] = spearman(*both), weighted_kendall(*both)
+        cells = [shown([each[place] for each in found.values()]) for place in (0, 1)]
+        lines.append([title, len(found), *cells])
+    return markdown(["Predictor", "Targets", "Spearman", "Weighted Kendall"], lines)
+
+
+def shown(values: Sequence[float]) -> str:
+    """Mean over the targets, and its interval over groups of related ones."""
+    low, high = clustered_interval(values, [GROUPS.get(target, target) for target in TARGETS])
+    return f"{mean(values):+.2f} [{low:+.2f}, {high:+.2f}]".replace("-", "−")
+
+
+def claims(areas: pd.DataFrame) -> str:
+    """The sentences of section 6.5.1, counted here."""
+    single: Callable[[pd.Series], float] = lambda of: of.drop([ALL_BUT, NATURAL, RANDOM]).max()  # noqa: E731
+    best = areas.apply(single)
+    pooled, natural, random = (areas.loc[name] for name in (ALL_BUT, NATURAL, RANDOM))
+    lines = []
+    for claim, gaps in {
+        "Diversity: all but the target against the best single medical set": pooled - best,
+        "Diversity: all but the target against CIFAR-10": pooled - natural,
+        "Medical sources against CIFAR-10: the best single medical set": best - natural,
+        "Pretraining at all: CIFAR-10 against random weights": natural - random,
+    }.items():
+        lines.append(f"- {claim}: ahead on {sum(gaps > 0)} of {len(gaps)} targets, {shown(list(100 * gaps))} points of AUC.")
+    return "\n".join(lines)

@@ -1,0 +1,272 @@
+"""Write the labelled sets of the studies in docs/results as tables with images, from the published files.
+
+    python recipes/sets.py FILES data      # FILES holds the .npz, .tar and .zip files that docs/results names
+
+Each becomes data/NAME.csv and data/NAME/*.png, with the columns image, label, and where they are known split, group (no image of
+one group is on both sides of a split) and another label. *small_NAME* are the sets of docs/results/ground_truth.md, *source_NAME*
+those that networks of docs/results/sources.md and shortcut_sources.md are pretrained on. About five minutes of one core.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from crossgraft.data import limit_rows, make_split
+from crossgraft.data.checks.near_duplicates import find_near_duplicates
+from crossgraft.data.class_names import natural_key
+from crossgraft.data.inspection import THUMBNAIL_SIDE
+from crossgraft.data.splits import PARTS
+from crossgraft.seeding import generator
+
+SIDE, LEAST_SIDE, SOURCE_IMAGES = 32, 96, 5000
+"""Side of the images of sources, and of the shorter side of small sets: no network gets more than 64 pixels of these."""
+MOST = {"val": 160, "test": 400}
+SHARES = {"train": 0.55, "val": 0.15, "test": 0.3}
+PER_CLASS = {"medical_mnist": 20, "cifar10": 40}
+SMALL = ("breastmnist", "brain_mri", "retinamnist", "omniglot_greek", "busi", "pneumoniamnist", "ham10000", "medical_mnist",
+         "cifar10")  # fmt: skip
+MEDICAL = tuple(name for name in SMALL if name not in ("omniglot_greek", "cifar10"))
+OF_FIVE = {"brain_mri": "brain", "pneumoniamnist": "chest", "retinamnist": "retina", "medical_mnist": "medical_mnist",
+           "ham10000": "ham10000"}  # fmt: skip
+"""No ultrasound of the breast among them."""
+VEHICLES = ("airplane", "automobile", "ship", "truck")
+MELS, FRAMES, WINDOW = 64, 64, 256
+
+
+def medmnist(folder: Path, name: str) -> pd.DataFrame:
+    with np.load(folder / f"{name}.npz", allow_pickle=False) as stored:
+        parts = [(part, stored[f"{part}_images"], stored[f"{part}_labels"].ravel()) for part in PARTS]
+    return pd.DataFrame({
+        "image": [image for _, images, _ in parts for image in images],
+        "label": [str(label) for _, _, labels in parts for label in labels],
+        "split": [part for part, images, _ in parts for _ in images],
+    })  # fmt: skip
+
+
+def cifar10(folder: Path, part: str) -> pd.DataFrame:
+    with np.load(folder / "cifar10_jpeg_5000_1000.npz", allow_pickle=False) as stored:
+        labels = stored["classes"][stored[f"{part}_labels"].ravel()]
+        found = pd.DataFrame({"image": list(stored[f"{part}_images"]), "label": labels})
+    return found.assign(coarse=["vehicle" if label in VEHICLES else "animal" for label in labels])
+
+
+def medical_mnist(folder: Path) -> pd.DataFrame:
+    with np.load(folder / "medical_mnist_6x400_gray64.npz", allow_pickle=False) as stored:
+        return pd.DataFrame({"image": list(stored["images"]), "label": stored["classes"][stored["labels"]]})
+
+
+def omniglot(folder: Path) -> pd.DataFrame:
+    """136 characters of five alphabets, 20 drawings each."""
+    with zipfile.ZipFile(folder / "omniglot_images_background_small1.zip") as archive:
+        names = sorted(name for name in archive.namelist() if name.endswith(".png"))
+        drawings = [np.asarray(Image.open(io.BytesIO(archive.read(name))).convert("L")) for name in names]
+    labels = ["/".join(PurePosixPath(name).parts[-3:-1]) for name in names]
+    return pd.DataFrame({"image": drawings, "label": labels, "alphabet": [label.split("/")[0] for label in labels]})
+
+
+def ham10000(folder: Path) -> pd.DataFrame:
+    """2075 pictures of 1562 lesions."""
+    with tarfile.open(folder / "ham10000_subset_jpg200x150.tar") as archive:
+        rows = list(csv.DictReader(io.TextIOWrapper(archive.extractfile("ham10000_subset/metadata.csv"), "utf-8")))
+        files = [f"ham10000_subset/images/{row['image_id']}.jpg" for row in rows]
+        pictures = [np.asarray(Image.open(archive.extractfile(file))) for file in files]
+    return pd.DataFrame({"image": pictures, "label": [r["dx"] for r in rows], "group": [r["lesion_id"] for r in rows]})
+
+
+def ultrasound_or_slices(folder: Path, archive_name: str, classes: Iterable[str]) -> pd.DataFrame:
+    """Folders of classes; pictures that look alike are one group, because patients are not known."""
+    with tarfile.open(folder / archive_name) as archive:
+        names = sorted(each.name for each in archive.getmembers() if each.isfile())
+        names = [name for name in names if PurePosixPath(name).parts[-2:-1] and PurePosixPath(name).parts[-2] in classes]
+        pictures = [np.asarray(Image.open(archive.extractfile(name)).convert("L")) for name in names]
+    labels = [PurePosixPath(name).parts[-2] for name in names]
+    return pd.DataFrame({"image": pictures, "label": labels, "group": alike(pictures)})
+
+
+def alike(pictures: list[np.ndarray]) -> np.ndarray:
+    """(n,) number of the group of each picture: connected by near duplicates."""
+    side = (THUMBNAIL_SIDE, THUMBNAIL_SIDE)
+    thumbnails = np.stack([np.asarray(Image.fromarray(each).resize(side, Image.Resampling.BOX)) for each in pictures])
+    first, second = find_near_duplicates(thumbnails).pairs.T
+    graph = coo_array((np.ones(len(first)), (first, second)), shape=(len(pictures), len(pictures)))
+    return connected_components(graph, directed=False)[1]
+
+
+def spoken_digits(folder: Path) -> pd.DataFrame:
+    """1200 spoken digits as spectrograms, by speaker."""
+    with np.load(folder / "free_spoken_digits_1200.npz", allow_pickle=False) as stored:
+        clips = [stored["audio"][start:stop].astype(np.float64) for start, stop in pairwise(stored["offsets"])]
+        pictures = [spectrogram(clip, int(stored["sample_rate"])) for clip in clips]
+        return pd.DataFrame({"image": pictures, "label": stored["labels"].astype(str), "group": stored["speakers"]})
+
+
+def spectrogram(sound: np.ndarray, rate: int) -> np.ndarray:
+    """(MELS, FRAMES) picture of the power in bands of the mel scale over time, 80 dB from black to white."""
+    hop = max(1, (len(sound) - WINDOW) // (FRAMES - 1))
+    padded = np.pad(sound, (0, max(0, WINDOW + hop * (FRAMES - 1) - len(sound))))
+    frames = np.stack([padded[place * hop : place * hop + WINDOW] for place in range(FRAMES)], axis=1)
+    power = np.abs(np.fft.rfft(frames * np.hanning(WINDOW)[:, None], axis=0)) ** 2
+    decibels = 10 * np.log10(np.maximum(mel_bands(len(power), rate) @ power, 1e-10))
+    return np.round(255 * np.clip((decibels - decibels.max() + 80) / 80, 0, 1)[::-1]).astype(np.uint8)
+
+
+def mel_bands(num_frequencies: int, rate: int) -> np.ndarray:
+    """Triangles with equal distances of their tips on the mel scale."""
+    edges = 700 * (10 ** (np.linspace(0, 2595 * np.log10(1 + rate / 2 / 700), MELS + 2) / 2595) - 1)
+    frequencies = np.linspace(0, rate / 2, num_frequencies)
+    low, tip, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
+    bands = np.maximum(0, np.minimum((frequencies - low) / (tip - low), (high - frequencies) / (high - tip)))
+    nearest = np.abs(frequencies - tip).argmin(axis=1)  # a triangle between two frequencies has none
+    bands[np.arange(MELS), nearest] = np.maximum(bands[np.arange(MELS), nearest], 1e-3)
+    return bands
+
+
+def small(whole: pd.DataFrame, per_class: int) -> pd.DataFrame:
+    """Few images of each part; one that is also in test, then in val, pixel by pixel, is left out of the others."""
+    targets = place_of_class(whole["label"]) if "target" not in whole else whole["target"].to_numpy()
+    groups = whole["group"].to_numpy() if "group" in whole else None
+    drawn = None if "split" in whole else make_split(targets, groups, fractions=SHARES, seed=0).part_names()
+    whole = whole.assign(target=targets, split=whole["split"] if drawn is None else drawn)
+    seen: set[bytes] = set()
+    kept: list[int] = []
+    for part in reversed(PARTS):
+        pixels = {row: whole.at[row, "image"].tobytes() for row in whole.index[whole["split"] == part]}
+        rows = np.array([row for row, content in pixels.items() if content not in seen])
+        seen |= set(pixels.values())
+        if part == "train":
+            classes = [rows[targets[rows] == each] for each in np.unique(targets[rows])]
+            kept += [row for each in classes for row in spread(each, per_class)]
+        else:
+            most = MOST[part]
+            kept += (rows if len(rows) <= most else rows[limit_rows(targets[rows], most, seed=0)]).tolist()
+    found = whole.loc[sorted(kept)].drop(columns="target")
+    return found.assign(image=[smaller(image) for image in found["image"]])
+
+
+def place_of_class(labels: pd.Series) -> np.ndarray:
+    """(n,) as crossgraft numbers classes."""
+    names = sorted(set(labels), key=natural_key)
+    return np.array([names.index(label) for label in labels])
+
+
+def spread(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most so many rows, at equal distances."""
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).round().astype(int)]
+
+
+def smaller(image: np.ndarray) -> np.ndarray:
+    """Bring the shorter side to ``LEAST_SIDE`` where it is longer."""
+    factor = LEAST_SIDE / min(image.shape[:2])
+    size = [round(side * factor) for side in image.shape[1::-1]]
+    return image if factor >= 1 else np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BOX))
+
+
+def resized(image: np.ndarray, side: int) -> np.ndarray:
+    """Squashed to a square; smaller ones by means over areas."""
+    how = Image.Resampling.BOX if min(image.shape[:2]) >= side else Image.Resampling.BICUBIC
+    return np.asarray(Image.fromarray(image).resize((side, side), how))
+
+
+def pooled(sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Images of several sets; a class is a set and its class."""
+    parts = []
+    for name, found in sets.items():
+        own = found["group"] if "group" in found else range(len(found))
+        parts.append(pd.DataFrame({
+            "image": [resized(image, SIDE) for image in found["image"]],
+            "label": [f"{name} {label}" for label in found["label"]],
+            "group": [f"{name} {group}" for group in own],
+        }))  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def evenly(sets: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """``SOURCE_IMAGES`` of five sets: as many of each, but where a set has fewer."""
+    numbers, left = dict[str, int](), SOURCE_IMAGES
+    for place, (name, found) in enumerate(sorted(sets.items(), key=lambda each: len(each[1]))):
+        numbers[name] = min(len(found), left // (len(sets) - place))
+        left -= numbers[name]
+    rows = {name: np.sort(generator(0, "source", name).permutation(len(sets[name]))[:most]) for name, most in numbers.items()}
+    return {name: sets[name].iloc[chosen].drop(columns="group", errors="ignore") for name, chosen in rows.items()}
+
+
+def sets_of(folder: Path) -> dict[str, Callable[[], pd.DataFrame]]:
+    """Name → what reads or makes it."""
+    known: dict[str, pd.DataFrame] = {}
+
+    def once(name: str, make: Callable[[], pd.DataFrame]) -> Callable[[], pd.DataFrame]:
+        def made() -> pd.DataFrame:
+            known[name] = known[name] if name in known else make()
+            return known[name]
+
+        return made
+
+    found = {
+        **{
+            name: once(name, lambda name=name: medmnist(folder, name))
+            for name in ("breastmnist", "retinamnist", "pneumoniamnist")
+        },
+        "brain_mri": once("brain_mri", lambda: ultrasound_or_slices(folder, "brain_mri_tumor_yes_no_253.tar.gz", ("yes", "no"))),
+        "busi": once("busi", lambda: ultrasound_or_slices(folder, "busi_780_gray128.tar", ("benign", "malignant", "normal"))),
+        "ham10000": once("ham10000", lambda: ham10000(folder)),
+        "medical_mnist": once("medical_mnist", lambda: medical_mnist(folder)),
+        "omniglot": once("omniglot", lambda: omniglot(folder)),
+        "spoken_digits": once("spoken_digits", lambda: spoken_digits(folder)),
+        "cifar10": once("cifar10", lambda: cifar10(folder, "train")),
+        "cifar10_test": once("cifar10_test", lambda: cifar10(folder, "test")),
+    }
+
+    def greek() -> pd.DataFrame:
+        characters = found["omniglot"]()
+        characters = characters.assign(target=place_of_class(characters["label"]))  # of all alphabets: it decides what is drawn
+        return characters[characters["alphabet"] == "Greek"].reset_index(drop=True)
+
+    made = {
+        f"small_{name}": lambda name=name: small((found | {"omniglot_greek": greek})[name](), PER_CLASS.get(name, 100))
+        for name in SMALL
+    }
+    for target in MEDICAL:
+        breast = ("breastmnist", "busi")
+        others = [name for name in MEDICAL if name != target and not {name, target} <= {*breast}]
+        distinct = [name for name in others if name != "busi" or "breastmnist" not in others]  # the same images
+        made[f"source_{target}"] = lambda target=target: pooled({target: found[target]()})
+        made[f"source_all_but_{target}"] = lambda distinct=distinct: pooled({name: found[name]() for name in distinct})
+    made["source_medical"] = lambda: pooled(evenly({title: found[name]() for name, title in OF_FIVE.items()})).drop(
+        columns="group"
+    )
+    made["busi_64"] = lambda: (busi := found["busi"]()).assign(image=[resized(image, 64) for image in busi["image"]])
+    return found | made
+
+
+def write(found: pd.DataFrame, folder: Path, name: str) -> None:
+    """Images first, the table last."""
+    files = [f"{name}/{row:05}.png" for row in range(len(found))]
+    (folder / name).mkdir(parents=True, exist_ok=True)
+    for file, image in zip(files, found["image"], strict=True):
+        Image.fromarray(image).save(folder / file)
+    found.assign(image=files).to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+
+
+def main(arguments: list[str]) -> None:
+    files, out = map(Path, arguments)
+    for name, make in sets_of(files).items():
+        if not (out / f"{name}.csv").is_file():
+            write(make(), out, name)
+            print(name, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
