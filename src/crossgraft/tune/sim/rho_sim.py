@@ -176,8 +176,8 @@ class RhoSim:
         if isinstance(seed, bool) or not isinstance(cast("Any", seed), Integral):
             raise UsageError(f"seed of rho_sim must be a whole number, found {seed!r}.")
         refuse_replicas(model)
-        take_out(unwrapped(model))
         self._watch_blocks(network := unwrapped(model), options, seed=seed)
+        take_out(network)
         if self._watch is None:
             return
         if any(is_compiled(part) for part in (model, *network.modules())):

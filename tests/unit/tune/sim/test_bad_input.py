@@ -105,12 +105,12 @@ def test_values_out_of_their_range(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": "cosin"}, r"distance \(loss\) of rho_sim: cosin. Did you mean cosine"),
+        ({"distance": "cosin"}, r"distance of rho_sim: cosin. Did you mean cosine"),
         ({"layout": "nhcw"}, "layout of rho_sim: nhcw. Did you mean nchw"),
         ({"sampling": "v3"}, "sampling of rho_sim: v3"),
         ({"order": "papers"}, "Did you mean paper"),
         ({"reduce": "max"}, "reduce of rho_sim: max"),
-        ({"loss": ["l1"]}, r"distance \(loss\) of rho_sim: \['l1'\]"),
+        ({"distance": ["l1"]}, r"distance of rho_sim: \['l1'\]"),
         ({"blocks": "god"}, "Unknown block: god. Did you mean good"),
         ({"blocks": ["good", "Conv2D"]}, "Did you mean Conv2d"),
         ({"blocks": nn.LSTM}, "Unknown class of blocks: LSTM"),

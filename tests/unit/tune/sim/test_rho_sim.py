@@ -37,8 +37,8 @@ def literal(model, sim, taken, *, distance, order="code", projected=True):
     ("options", "expected"),
     [
         ({}, {"distance": "norm_l2"}),
-        ({"order": "paper", "loss": "norm_mse", "K": 7}, {"distance": "mse", "order": "paper"}),
-        ({"projected": False, "loss": "mse"}, {"distance": "mse", "projected": False}),
+        ({"order": "paper", "distance": "norm_mse", "K": 7}, {"distance": "mse", "order": "paper"}),
+        ({"projected": False, "distance": "mse"}, {"distance": "mse", "projected": False}),
     ],
     ids=["released", "paper", "equation 1"],
 )
@@ -203,3 +203,16 @@ def test_several_tensors_count_by_the_first_and_keywords_by_their_order():
     sim = RhoSim(model, blocks=Pair, K=1, projected=False, example={"tokens": torch.randn(2, 3, 4)})
     (part,) = sim.reconstructors.by_block().values()
     assert (part.predictor[0].in_features, part.predictor[-1].out_features) == (5, 4)
+
+
+def test_the_former_name_of_the_distance_is_warned_of_and_means_the_same():
+    model = torch.nn.Sequential(*(torch.nn.Conv2d(3, 3, 3, padding=1) for _ in range(2)))
+    taken = torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    terms = []
+    with pytest.warns(DeprecationWarning, match="is called distance= now"):
+        former = RhoSim(model, blocks="1", loss="l1", example=taken)
+    for sim in (former, RhoSim(model, blocks="1", distance="l1", example=taken)):
+        model(taken)
+        terms.append(sim.loss().item())
+        sim.detach()
+    assert terms[0] == terms[1] > 0
