@@ -77,7 +77,7 @@ def measure(model: str, work: str, batch_size: int, pixels: int, *, reuse: bool)
         cross_entropy(network(images), labels).backward()
         optimizer.step()
 
-    rounds = max(2, min(IMAGES // batch_size, 16))
+    rounds = max(2, IMAGES // batch_size)
     with reuse_freed_memory() if reuse else nullcontext():
         step()
         start = time.process_time()

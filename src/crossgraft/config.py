@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,10 +33,15 @@ def settings_model(kind: type[Options], *, leave_out: Iterable[str] = ()) -> typ
         kind: Options of a verb.
         leave_out: Names of options that a file does not have.
     """
+    return _model_of(kind, frozenset(leave_out))
+
+
+@cache
+def _model_of(kind: type[Options], left_out: frozenset[str]) -> type[BaseModel]:
     fields: dict[str, Any] = {
         name: (Annotated[Any, PlainValidator(partial(value_of, each))], ... if each.is_required else each.default)
         for name, each in options_of(kind).items()
-        if each.about.is_typed and name not in set(leave_out)
+        if each.about.is_typed and name not in left_out
     }
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     return create_model(kind.__name__, __config__=config, **fields)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 import jaxtyping
-from beartype.roar import BeartypeCallHintViolation
+from beartype.roar import BeartypeCallHintParamViolation, BeartypeCallHintReturnViolation
 from jaxtyping import AbstractArray, _decorator
 from jaxtyping._storage import pop_shape_memo, push_shape_memo
 
@@ -93,8 +93,10 @@ def with_types(fn: types.FunctionType, signature: inspect.Signature, typechecker
         __tracebackhide__ = True
         try:
             return checked(*args, **kwargs)
-        except BeartypeCallHintViolation as error:
-            raise jaxtyping.TypeCheckError(f"{fn.__module__}.{fn.__qualname__}: {error}") from error
+        except BeartypeCallHintParamViolation:
+            return _of_jaxtyping(fn, typechecker=typechecker)(*args, **kwargs)  # which names the parameter
+        except BeartypeCallHintReturnViolation as error:
+            raise jaxtyping.TypeCheckError(f"The return value of {fn.__module__}.{fn.__qualname__}: {error}") from error
 
     return called
 

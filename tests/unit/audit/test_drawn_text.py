@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFont
 from scipy.ndimage import label
 
+from crossgraft.edit.confounders._drawing import text_coverage
 from crossgraft.edit.confounders.tag import Tag
 from crossgraft.edit.confounders.text_annotation import TextAnnotation
 from crossgraft.errors import DataError, UsageError
@@ -20,6 +21,15 @@ def box(mask):
     """First row, row after the last, first column, column after the last."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     return rows[0], rows[-1] + 1, columns[0], columns[-1] + 1
+
+
+def test_letters_are_drawn_once_for_images_of_a_size_and_nobody_changes_them():
+    drawn = [text_coverage((size, 32), "R", size=0.4, xy=(0.1, 0.1), name="tag") for size in (32, 40, 32)]
+    assert drawn[0] is drawn[2] is not drawn[1] and drawn[1].shape == (40, 32)
+    with pytest.raises(ValueError, match="read-only"):
+        drawn[0][:] = 0
+    first, _ = Tag()(flat(64, 64))
+    assert (Tag()(flat(64, 64))[0] == first).all() and (Tag(xy=(0.5, 0.5))(flat(64, 64))[0] != first).any()
 
 
 def test_the_tag_of_the_thesis():
