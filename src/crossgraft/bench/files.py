@@ -23,7 +23,7 @@ Prints = Mapping[str, Mapping[str, str]]
 
 _READ_WHOLE = 64 * 2**20
 _PART, _PARTS = 256 * 2**10, 64
-"""Of a larger file so many parts of so many bytes are read, the first and the last among them."""
+"""A larger file is read in so many parts of so many bytes, the first and the last among them."""
 
 _TABLES, _ZOOS = (".csv", ".tsv"), (".yaml", ".yml")
 _NOT_READ = ("report.html", RUN_FILE, "__pycache__")

@@ -40,7 +40,7 @@ def with_primary(rows: Sequence[Mapping[str, Any]], primary: Mapping[str, object
     """The rows with the number that stands for the result, and the metric and words by which it is found among them.
 
     Args:
-        rows: Of ``numbers_of``.
+        rows: Rows from ``numbers_of``.
         primary: As ``Result.primary`` says it; one that is in no row gets one, the first.
 
     >>> with_primary([{"metric": "place", "value": 1.0}], {"metric": "auc", "value": 0.9, "split": "test"})[1]

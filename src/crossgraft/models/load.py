@@ -111,7 +111,7 @@ def load_backbone(
 _KEPT: dict[str, Backbone] = {}
 """What this process has loaded for jobs of a study, by all that was asked for and by size and time of the files."""
 _MOST_PARAMETERS = 2**28
-"""Of all of them: 1 GiB."""
+"""The largest number in all of them: 1 GiB."""
 
 
 def _keep(key: str, backbone: Backbone) -> None:
