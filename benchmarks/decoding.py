@@ -99,7 +99,7 @@ def compare_pools(volume: np.ndarray, rounds: int) -> None:
 
 
 def decode_all(pool: Executor, files: list[Path]) -> None:
-    for _ in pool.map(decode_one, files, chunksize=4):
+    for _ in pool.map(decode_one, files, chunksize=len(files) // 4):
         pass
 
 
