@@ -36,6 +36,7 @@ TUNED = "test_resnet"
 PIXELS = 160  # of a side, what these networks take
 CRAFT = [sys.executable, "-m", "crossgraft"]
 EPOCHS = 3
+_TRAINED = 0.64  # share of training rows where the data have no parts
 CODE = ("--code", "networks.py")
 FACTORY = """
 
@@ -66,7 +67,7 @@ start = now()
 with torch.inference_mode():
     for name in asked["looks"]:
         network = timm.create_model(name, num_classes=0).eval()
-        for pixels, _ in batches(torch.arange(len(images))):
+        for pixels, _ in batches(torch.arange(round(asked["share"] * len(images)))):
             network(pixels)
 seconds["looks"] = now() - start
 start = now()
@@ -74,7 +75,7 @@ if asked["epochs"]:
     network = timm.create_model(asked["trained"], num_classes=int(labels.max()) + 1).train()
     optimizer = torch.optim.AdamW(network.parameters(), 1e-3)
     for _ in range(asked["epochs"]):
-        for pixels, own in batches(torch.randperm(len(images))[: int(0.64 * len(images))]):
+        for pixels, own in batches(torch.randperm(len(images))[: int(asked["trained_share"] * len(images))]):
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(network(pixels), own).backward()
             optimizer.step()
@@ -92,7 +93,8 @@ class Row:
         words: The command; ``{images}`` becomes its folder.
         num_images: Images, in ``num_classes`` classes.
         num_classes: Number of classes.
-        looks: Networks that are run over all images, each as often as it stands here.
+        looks: Networks that are run over images, each as often as it stands here.
+        share: Of the images that these see; of data without parts ``rank`` looks at the training rows alone.
         epochs: Epochs of a bare training.
         needs_sklearn: Whether it cannot do without scikit-learn.
         is_long: Whether it takes many minutes.
@@ -103,6 +105,7 @@ class Row:
     num_images: int
     num_classes: int
     looks: tuple[str, ...] = ()
+    share: float = 1.0
     epochs: int = 0
     needs_sklearn: bool = False
     is_long: bool = False
@@ -122,7 +125,8 @@ def rows(few: int, images: int, networks: tuple[str, ...]) -> list[Row]:
     def rank(num_images: int, num_classes: int, *, is_long: bool = False) -> Row:
         words = ("rank", "{images}", "--models", "zoo.yaml", *CODE, "--out", f"rank-{num_images}-{num_classes}")
         name = f"rank, {len(networks)} networks, {num_images} × {num_classes} classes"
-        return Row(name, words, num_images, num_classes, (*networks, *networks), needs_sklearn=True, is_long=is_long)
+        twice = (*networks, *networks)
+        return Row(name, words, num_images, num_classes, twice, _TRAINED, needs_sklearn=True, is_long=is_long)
 
     tune = ("tune", "{images}", "--model", f"zoo.yaml:{TUNED}", *CODE)
     full = (*tune, "--method", "full", "--epochs", str(EPOCHS), "--batch-size", "32", "--no-store")
@@ -130,7 +134,7 @@ def rows(few: int, images: int, networks: tuple[str, ...]) -> list[Row]:
         Row(f"check, {few}", ("check", "{images}", "--out", "check-few"), few, 2),
         Row(f"check, {images}", ("check", "{images}", "--out", "check"), images, 10),
         Row(f"tune linear, {few}", (*tune, "--method", "linear", "--no-store", "--out", "linear"), few, 2, (TUNED,)),
-        Row(f"tune full, {images}, {EPOCHS} epochs", (*full, "--out", "full"), images, 10, (TUNED,), EPOCHS),
+        Row(f"tune full, {images}, {EPOCHS} epochs", (*full, "--out", "full"), images, 10, (TUNED,), epochs=EPOCHS),
         Row(f"predict, {images}", ("predict", "full", "{images}", *CODE, "--out", "predicted"), images, 10, (TUNED,)),
         Row(
             f"audit of a run, {images}",
@@ -145,7 +149,7 @@ def rows(few: int, images: int, networks: tuple[str, ...]) -> list[Row]:
             images,
             10,
             NETWORKS[:2],
-            2,
+            epochs=2,
         ),
         rank(images, 10),
         rank(5000, 10, is_long=True),
@@ -170,6 +174,7 @@ def cost(row: Row, folder: Path) -> Cost:
     """The command, and its floor."""
     images = write_images(folder, row)
     asked = {"images": str(images), "pixels": PIXELS, "sklearn": row.needs_sklearn, "looks": row.looks, "epochs": row.epochs}
+    asked |= {"share": row.share, "trained_share": _TRAINED}
     words = [*CRAFT, *(word.format(images=images.name) for word in row.words)]
     found = measure(words, folder, must_say=False)
     floor: dict[str, float] = {}

@@ -37,7 +37,7 @@ def available_cores() -> int:
 
 @contextmanager
 def without_cycle_collection() -> Generator[None]:
-    """Keep Python from looking for cycles: among 100 000 records, which have none, that takes a fifth of the time."""
+    """Keep Python from looking for cycles: among 100 000 records, and while torch is imported, that takes a fifth of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -87,16 +87,22 @@ def _wait_for_the_end_of_the_parent() -> None:
 
 
 @contextmanager
-def limit_threads(num_threads: int) -> Generator[None]:
+def limit_threads(num_threads: int, *, blas: int | None = None) -> Generator[None]:
     """Limit BLAS, OpenMP and torch to ``num_threads`` inside the block, then restore what was there.
 
     Without a limit, two libraries that each start one thread a core slow each other down by orders of magnitude on a
     loaded machine. On a GPU, ``repeatable_convolutions`` holds, too: every command and every pass over images is in here.
+
+    Args:
+        num_threads: At least 1.
+        blas: Another number for products and decompositions of numpy and scipy. Their threads wait for each other without
+            giving up the core: beside any other work, a decomposition by two takes up to ten times as long as by one.
     """
     import torch
 
     before = torch.get_num_threads()
-    with _thread_pools(frozenset(sys.modules)).limit(limits=num_threads), repeatable_convolutions():
+    limits = {"blas": num_threads if blas is None else blas, "openmp": num_threads}
+    with _thread_pools(frozenset(sys.modules)).limit(limits=limits), repeatable_convolutions():
         torch.set_num_threads(num_threads)
         try:
             yield

@@ -15,6 +15,13 @@ code = main(sys.argv[2:])
 print(code, *(name for name in sys.argv[1].split(",") if name in sys.modules), file=sys.stderr)
 """
 
+SAY_FROZEN = """
+import gc, sys
+from crossgraft.cli.main import main
+main(sys.argv[1:])
+print(gc.isenabled(), gc.get_freeze_count(), file=sys.stderr)
+"""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -27,6 +34,13 @@ def folder(tmp_path_factory):
 def run(folder, words, heavy=HEAVY):
     words = [sys.executable, "-c", SAY, ",".join(heavy), *words]
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_what_a_command_imports_is_not_searched_for_cycles(folder):
+    words = [sys.executable, "-c", SAY_FROZEN, "check", "images", "--out", "frozen"]
+    is_on, number = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stderr.split()[-2:]
+    assert is_on == "True"
+    assert int(number) > 10_000
 
 
 OTHER_PAGES = ("crossgraft.audit.page", "crossgraft.tune.page", "crossgraft.rank.page")

@@ -5,6 +5,8 @@ import re
 import threading
 
 import pytest
+import torch
+from threadpoolctl import threadpool_info
 
 from crossgraft.features import extract
 from crossgraft.rank import look_ahead, sweep
@@ -53,6 +55,20 @@ def test_values_of_all_models_come_before_any_interval_or_control(ranked, worksp
         "Scoring tiny · random (3 of 4)",
     ]
     assert len([*(workspace / "run/models").iterdir()]) == 4
+
+
+def test_scores_are_computed_by_one_thread_and_networks_by_all(workspace, crossgraft, monkeypatch):
+    threads = []
+
+    def watched(*given, genuine=sweep.evaluate_scores, **settings):
+        products = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+        threads.append((products, torch.get_num_threads()))
+        return genuine(*given, **settings)
+
+    monkeypatch.setattr(sweep, "evaluate_scores", watched)
+    crossgraft("rank", "images", *FLAGS, "--workers", "2", "--out", "by-two")
+    assert threads
+    assert all(found == ({1}, 2) for found in threads)
 
 
 @pytest.mark.parametrize("walk", ["Valuing", "Evaluating"])

@@ -32,6 +32,13 @@ def test_threads_are_limited_inside_and_restored_after():
     assert available_cores() >= 1
 
 
+def test_products_may_have_fewer_threads_than_networks():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with limit_threads(2, blas=1):
+        assert torch.get_num_threads() == 2
+        assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"} == {1}
+
+
 def test_libraries_are_looked_for_again_when_a_module_has_been_imported(monkeypatch):
     looks = []
     genuine = threadpoolctl.ThreadpoolController

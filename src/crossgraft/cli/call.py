@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -247,13 +249,18 @@ class Call:
         Raises:
             CrossgraftError: What the verb raises.
         """
+        from crossgraft.compute import without_cycle_collection
         from crossgraft.running.command_line import typed_command
 
         values = self.values(kind, asked)
         self.say_first(named)
         values = self._without_consent(values)
         module, _, name = verb.partition(":")
-        function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
+        is_new = module not in sys.modules
+        with without_cycle_collection():
+            function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
+        if is_new:  # what is imported stays; otherwise each look for cycles would go through all of it
+            gc.freeze()
         with typed_command() as lines:
             if issubclass(kind, Output):
                 result = in_own_directory(named, about or "".join(map(str, inputs[-1:])), values, function, once=once)

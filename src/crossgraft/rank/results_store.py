@@ -287,7 +287,7 @@ def known_results(file: Path | None = None) -> KnownResults:
 
 def results_at_hand(rows: Sequence[KnownResult]) -> KnownResults:
     """Known results that stand in no file of the user."""
-    return KnownResults(IndexedLines({name: [] for name in _COLUMNS}, KnownResult, ""), [], rows)
+    return KnownResults(IndexedLines({name: [] for name in _COLUMNS}, KnownResult, b""), [], rows)
 
 
 def targets_of(rows: Iterable[KnownResult]) -> list[tuple[str, str]]:

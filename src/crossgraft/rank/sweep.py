@@ -146,8 +146,9 @@ class _Stopwatch:
                 evaluate_scores(scores, inputs, resampling, all_intervals=zoo.options.all_intervals, stage=stage)
             return stage.seconds_of(len(resampling.blocks), zoo.resampling, at_the_start=measures)
 
-        measuring = timed(zoo.adaptive, measures=True) if self.with_measuring else 0.0
-        return timed(zoo.scores, measures=False), measuring
+        with zoo.threads_of_rounds():
+            measuring = timed(zoo.adaptive, measures=True) if self.with_measuring else 0.0
+            return timed(zoo.scores, measures=False), measuring
 
 
 class _Laps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,8 +110,12 @@ class Zoo:
     def rounds(self, title: str, *, total: int | None = None) -> Generator[Stage]:
         """Shows how the rounds of one member go; by default all of them."""
         total = total or 1 + len(self.resampling.blocks) + len(self.resampling.shuffled_labels)
-        with limit_threads(self.num_threads), self.reporter.stage(title, total=total, unit="rounds") as stage:
+        with self.threads_of_rounds(), self.reporter.stage(title, total=total, unit="rounds") as stage:
             yield stage
+
+    def threads_of_rounds(self) -> AbstractContextManager[None]:
+        """For rounds of scores: products and decompositions by one thread, whatever else runs here; networks by all of them."""
+        return limit_threads(self.num_threads, blas=1)
 
     def key(self, backbone: Backbone, options: Options) -> str:
         """Hash of everything that decides the scores of one member."""

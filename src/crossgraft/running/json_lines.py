@@ -55,23 +55,30 @@ class JsonLines(Generic[RowT]):
         Raises:
             DataError: A line is damaged or of a newer crossgraft; the message names file and line.
         """
-        return self.parse(self.text(path), path)
+        return self.parse(self.data(path), path)
 
-    def text(self, path: Path) -> str:
+    def data(self, path: Path) -> bytes:
         """The whole file; empty when it is not there yet.
 
         Raises:
             DataError: It cannot be read; the message names it.
         """
         try:
-            return read_whole(path).decode("utf-8")
+            return read_whole(path)
         except FileNotFoundError:
-            return ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"Cannot read {self.what} {path}: {error}. Repair the file or move it away.") from error
+            return b""
+        except OSError as error:
+            raise self._unreadable(path, error) from error
 
-    def parse(self, text: str, path: Path, *, first: int = 1) -> list[RowT]:
+    def _unreadable(self, path: Path, error: Exception) -> DataError:
+        return DataError(f"Cannot read {self.what} {path}: {error}. Repair the file or move it away.")
+
+    def parse(self, data: bytes, path: Path, *, first: int = 1) -> list[RowT]:
         """The records of some lines of the file, of which the ``first`` has this number in messages; errors as of ``read``."""
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise self._unreadable(path, error) from error
         rows: list[RowT] = []
         for number, line in enumerate(text.split("\n"), start=first):
             if not line.strip():

@@ -35,12 +35,12 @@ class IndexedLines(Generic[RowT]):
     Attributes:
         columns: By name, the text of each record, oldest first.
         kind: What a line is.
-        text: The file.
+        data: The file.
     """
 
     columns: Mapping[str, Sequence[str]]
     kind: type[RowT]
-    text: str
+    data: bytes
 
     def record(self, place: int) -> RowT:
         """One record, by its place from 0."""
@@ -48,7 +48,7 @@ class IndexedLines(Generic[RowT]):
 
     @cached_property
     def _lines(self) -> list[str]:
-        return [line for line in self.text.split("\n") if line.strip()]
+        return [line for line in self.data.decode("utf-8").split("\n") if line.strip()]
 
 
 @dataclass(frozen=True)
@@ -73,24 +73,23 @@ class LineIndex(Generic[RowT]):
         Raises:
             DataError: A line is damaged or of a newer crossgraft; the message names file and line.
         """
-        text = self.lines.text(path)
-        data = text.encode("utf-8")
+        data = self.lines.data(path)
         whole = data.rfind(b"\n") + 1  # what stands behind the last line break may not be a whole line yet
         if len(data) < self.least_bytes:
             num_bytes, columns = 0, [[] for _ in self.names]
         else:
             num_bytes, columns = self._indexed(path, data, whole)
         if num_bytes < len(data):
-            rows = self.lines.parse(data[num_bytes:].decode("utf-8"), path, first=data.count(b"\n", 0, num_bytes) + 1)
+            rows = self.lines.parse(data[num_bytes:], path, first=data.count(b"\n", 0, num_bytes) + 1)
             columns = self._with(columns, rows)
-        return IndexedLines(dict(zip(self.names, columns, strict=True)), self.lines.kind, text)
+        return IndexedLines(dict(zip(self.names, columns, strict=True)), self.lines.kind, data)
 
     def _indexed(self, path: Path, data: bytes, whole: int) -> tuple[int, list[list[str]]]:
         """The first bytes of the file of which there is an index now, and their columns."""
         beside = path.with_name(f".{path.name}.index")
         num_bytes, columns = self._kept(beside, data)
         if num_bytes < whole:
-            rows = self.lines.parse(data[num_bytes:whole].decode("utf-8"), path, first=data.count(b"\n", 0, num_bytes) + 1)
+            rows = self.lines.parse(data[num_bytes:whole], path, first=data.count(b"\n", 0, num_bytes) + 1)
             columns = self._with(columns, rows)
             self._keep(beside, data[:whole], columns)
         return whole, columns

@@ -100,14 +100,14 @@ def test_lines_that_were_added_are_read_alone_and_an_edit_of_equal_size_and_time
     read = []
     parse = JsonLines.parse
     monkeypatch.setattr(
-        JsonLines, "parse", lambda self, text, *rest, **more: read.append(text) or parse(self, text, *rest, **more)
+        JsonLines, "parse", lambda self, data, *rest, **more: read.append(data) or parse(self, data, *rest, **more)
     )
     INDEX.read(path)
     assert read == []
     with path.open("a", encoding="utf-8") as opened:
         opened.write(line(("b", 7)))
     assert INDEX.read(path).columns["text"] == ["a"] * 5 + ["b"]
-    assert read == [line(("b", 7))]
+    assert read == [line(("b", 7)).encode()]
     times = path.stat()
     path.write_text(path.read_text(encoding="utf-8").replace('"a"', '"c"', 1), encoding="utf-8")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))

@@ -133,6 +133,37 @@ def test_without_some_rows_it_is_that_of_the_others(seed, num, width, dtype, sha
         assert knn_probe.evaluate(inputs.without(removed), k=k, metric=metric) == expected
 
 
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(1, 5),
+    width=st.integers(1, 400),
+    number=st.integers(1, 20),
+    levels=st.sampled_from([2, 10, 10**6]),
+)
+def test_the_smallest_are_found_in_bundles(seed, rows, width, number, levels):
+    number = min(number, width)
+    values = np.random.default_rng(seed).integers(levels, size=(rows, width)).astype(np.float32)
+    values[values == levels - 1] = np.inf
+    places = knn_module._places_of_smallest(values, number)
+    assert all(len(set(row)) == number for row in places.tolist())
+    assert np.array_equal(np.sort(np.take_along_axis(values, places, axis=1)), np.sort(values, axis=1)[:, :number])
+
+
+def test_many_images_are_searched_in_bundles(monkeypatch):
+    features, labels = make_problem(700, 5, 3)
+    sizes = []
+    monkeypatch.setattr(knn_module, "_LISTED", 2)
+    partition = np.argpartition
+    monkeypatch.setattr(
+        np, "argpartition", lambda values, kth, axis: sizes.append(values.shape[1]) or partition(values, kth, axis)
+    )
+    searched = knn_probe(features=features, labels=labels, k=1)
+    assert 0 < max(sizes) < 700
+    monkeypatch.setattr(knn_module, "_BUNDLES_A_VALUE", 700)
+    assert knn_probe(features=features, labels=labels, k=1) == searched
+
+
 def test_leaving_a_block_out_searches_the_lists_alone(monkeypatch):
     features, labels = make_problem(400, 5, 3)
     inputs = ScoreInputs(features=features, labels=labels)
