@@ -61,9 +61,9 @@ class Work(ABC, Generic[Spec, Result]):
     """What is done with every job of a sweep; ``do`` keeps what ``read_back`` finds again.
 
     Attributes:
-        faults: What a job fails by. ``RuntimeError`` is what torch raises of a network that cannot take a batch, or when a device
-            has no memory left.
-        no_faults: Of these, what no job is to blame for: the disk is full, another process is at work, or the GPU is gone.
+        faults: Errors that a job fails by. ``RuntimeError`` is what torch raises of a network that cannot take a batch, or when a
+            device has no memory left.
+        no_faults: Errors among them that no job is to blame for: the disk is full, another process is at work, the GPU is gone.
     """
 
     faults: ClassVar[tuple[type[Exception], ...]] = (CrossgraftError, RuntimeError)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_serializer
 
 from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
@@ -50,6 +51,10 @@ class SelectionPlanRecord(Record):
     standard_error: float | None = Field(description="Of val, for a model of a typical quality; None: not known.")
     val_too_small: str | None = Field(default=None, description="Why val tells nothing apart, so that one is trained.")
     rounds: list[list[str]] = Field(default=[], description="What is trained together, if nothing surprises.")
+
+    @model_serializer(mode="wrap")
+    def _without_what_only_plan_says(self, write: Callable[[Any], Any]) -> dict[str, Any]:
+        return {name: value for name, value in write(self).items() if name != "seconds_beside" or value is not None}
 
     def model(self, name: str) -> PlannedModel:
         """The model called ``name``."""

@@ -16,11 +16,13 @@ import pandas as pd
 import pytest
 
 from crossgraft import run_study
+from crossgraft.bench import job as job_module
 from crossgraft.bench import rounds
+from crossgraft.bench.engines import ray
 from crossgraft.bench.job import do_job, do_jobs
 from crossgraft.bench.lease import Limits, claim
 from crossgraft.bench.study import read_study
-from crossgraft.errors import OtherRunError, RunDirectoryError, StorageError, UsageError
+from crossgraft.errors import DeviceLostError, OtherRunError, RunDirectoryError, StorageError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.running import processes
 from support.studies import Here
@@ -467,3 +469,32 @@ def test_of_a_job_whose_process_dies_again_and_again_is_said_what_is_known(tmp_p
         "code -9). "
     )
     assert "--retry-failed" in record.failures[0].reason
+
+
+def test_a_gpu_that_is_lost_fails_no_job(tmp_path, monkeypatch):
+    lost, call = [1], job_module.call
+
+    def lose(job, out):
+        if lost:
+            lost.pop()
+            raise DeviceLostError("The GPU is gone.")
+        return call(job, out)
+
+    monkeypatch.setattr(job_module, "call", lose)
+    result = of(tmp_path, {**STUDY, "seeds": 1})
+    assert (result.record.num_done, result.record.num_failed, lost) == (15, 0, [])
+
+
+def test_ray_is_given_one_function_for_all_jobs():
+    given = []
+
+    def remote(**options):
+        def make(function):
+            given.append((function, options))
+            return SimpleNamespace(remote=lambda *values: SimpleNamespace(future=lambda: function(*values)))
+
+        return make
+
+    tasks = ray._Tasks(SimpleNamespace(remote=remote), 2)
+    assert [tasks.submit(len, "abc"), tasks.submit(len, "a")] == [3, 1]
+    assert given == [(len, {"num_cpus": 2, "max_retries": 3})]
