@@ -227,7 +227,7 @@ def last_sign_of_life(folder: Path) -> str:
         seconds = (folder / f"lease-{died}").stat().st_mtime
         when = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
         machine = (_content(folder, died) or {}).get("machine")
-        return f"last at {when}{f' on {machine}' if machine else ''}"
+        return f"last at {when}{f' on {machine}' if machine not in (None, platform.node()) else ''}"
     return ""
 
 

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 
-from crossgraft.choice import choose
 from crossgraft.errors import UsageError
 from crossgraft.models.classifier import Classifier
-from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.settings import TrainerSettings, schedule_of
 from crossgraft.tune.protocols import Regularizer, Selection
-from crossgraft.tune.schedules import SCHEDULES, Schedule, Steps
+from crossgraft.tune.schedules import Schedule, Steps
 
 
 def parameter_groups(
@@ -121,7 +120,7 @@ def scheduled_rate(settings: TrainerSettings, steps_per_epoch: int) -> Scheduled
     """The learning rate of a training with these settings; warm-up that would fill it all is cut to half of the steps."""
     total = steps_per_epoch * settings.epochs
     warmup = min(round(settings.warmup_epochs * steps_per_epoch), total // 2)
-    return ScheduledRate(choose(SCHEDULES, settings.schedule), Steps(total, warmup, steps_per_epoch))
+    return ScheduledRate(schedule_of(settings.schedule), Steps(total, warmup, steps_per_epoch))
 
 
 _LARGEST = "largest_learning_rate"

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, get_args
 
-from crossgraft.choice import choose
 from crossgraft.errors import OutOfMemoryError, UnknownNameError, UsageError
 from crossgraft.options._option import Options, option, options, options_of
-from crossgraft.tune.schedules import SCHEDULES
+from crossgraft.tune.schedules import SCHEDULES, Schedule
 
 OptimizerName = Literal["adamw", "adam", "sgd"]
 Precision = Literal["32-true", "bf16-mixed", "16-mixed", "64-true"]
@@ -228,7 +227,7 @@ class TrainerSettings(TrainingSteps):
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
                 raise UsageError(f"{name} must {_range_in_words(float(low), float(high))}, found {value!r}.")
-        choose(SCHEDULES, self.schedule)
+        schedule_of(self.schedule)
         if self.dropout >= 1:
             raise UsageError(f"dropout must be smaller than 1, found {self.dropout!r}: at 1 the head would see nothing.")
         if self.momentum >= 1:
@@ -241,7 +240,7 @@ class TrainerSettings(TrainingSteps):
     @property
     def final_learning_rate_share(self) -> float:
         """Learning rate of the last step of a cosine, as a share of the largest; a part of the keys of finished trainings."""
-        return getattr(choose(SCHEDULES, self.schedule), "final_share", 0.01)
+        return getattr(schedule_of(self.schedule), "final_share", 0.01)
 
     @property
     def no_memory(self) -> OutOfMemoryError:
@@ -267,6 +266,18 @@ class TrainerSettings(TrainingSteps):
         """The first settings and their values, the same on any machine; a part of the keys of finished trainings."""
         of_any = replace(self, **_MACHINE)
         return f"TrainerSettings({', '.join(f'{name}={getattr(of_any, name)!r}' for name in FIRST_SETTINGS)})"
+
+
+def schedule_of(text: str) -> Schedule:
+    """The schedule of these words.
+
+    Raises:
+        UnknownNameError: No schedule has that name.
+        UsageError: An option of it is wrong.
+    """
+    from crossgraft.choice import choose  # which imports what a page of help can do without
+
+    return choose(SCHEDULES, text)
 
 
 def _range_in_words(low: float, high: float) -> str:

@@ -19,7 +19,7 @@ from crossgraft.registry import Registry
 from crossgraft.tasks import Task
 from crossgraft.tune.augmentations import AUGMENTATIONS, Augmentation
 from crossgraft.tune.batch_transforms import BATCH_TRANSFORMS, BatchTransform
-from crossgraft.tune.engine.settings import TrainerSettings, TrainingSteps
+from crossgraft.tune.engine.settings import TrainerSettings, TrainingSteps, schedule_of
 from crossgraft.tune.feed.batches import Sampler
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.options import TuneOptions
@@ -27,7 +27,6 @@ from crossgraft.tune.presets import PRESETS, Preset
 from crossgraft.tune.protocols import AddsAdapters, Method, Regularizer, is_identity
 from crossgraft.tune.record import PluginRecord
 from crossgraft.tune.regularizers import REGULARIZERS
-from crossgraft.tune.schedules import SCHEDULES
 
 NO_PLUGIN = ("none", "")
 SAMPLERS: tuple[Sampler, ...] = ("shuffle", "balanced")
@@ -208,7 +207,7 @@ def trainer_settings(options: TuneOptions, plugins: Plugins, *, num_train: int, 
     if precision not in PRECISIONS and precision not in PRECISIONS.values():
         raise UnknownNameError("precision", precision, PRECISIONS)
     given |= {
-        "schedule": spell(choose(SCHEDULES, options.schedule)),
+        "schedule": spell(schedule_of(options.schedule)),
         "precision": PRECISIONS.get(precision, precision),
         "device": resolve_device(options.device),
         "num_processes": options.devices,

@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from crossgraft.choice import choose
 from crossgraft.conflicts import HasConflicts, HasRemarks
 from crossgraft.errors import UsageError
 from crossgraft.tasks import Task
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.launch import has_bf16, missing_gpus
-from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.settings import TrainerSettings, schedule_of
 from crossgraft.tune.options import BatchNormMode
 from crossgraft.tune.planning.choices import Plugins
 from crossgraft.tune.planning.step_cost import fewest_in_a_batch
 from crossgraft.tune.protocols import is_identity, keeps_reference
-from crossgraft.tune.schedules import SCHEDULES
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class TrainingSituation:
     @property
     def missed_by_schedule(self) -> str:
         """Parts of the schedule behind the last epoch; empty where there are none."""
-        return choose(SCHEDULES, self.settings.schedule).beyond(self.settings.epochs) or ""
+        return schedule_of(self.settings.schedule).beyond(self.settings.epochs) or ""
 
     @property
     def method(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from crossgraft.choice import choose, spell
+from crossgraft.choice import spell
 from crossgraft.compute import available_cores
 from crossgraft.data.checks import check_rows, check_splits
 from crossgraft.edit.words import edits_and_advice
@@ -29,7 +29,7 @@ from crossgraft.tasks import MultiClassTask, Task
 from crossgraft.tune.engine.gradient_norms import trained_blocks
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
-from crossgraft.tune.engine.settings import TrainerSettings
+from crossgraft.tune.engine.settings import TrainerSettings, schedule_of
 from crossgraft.tune.engine.step import training_batch_norms
 from crossgraft.tune.measuring.selection_metrics import choose_rule
 from crossgraft.tune.measuring.thresholds import parse_threshold_rule
@@ -50,7 +50,6 @@ from crossgraft.tune.planning.fold_networks import find_model, load_start, open_
 from crossgraft.tune.planning.rows import FoldData, make_fold_data
 from crossgraft.tune.planning.step_cost import steps_per_epoch
 from crossgraft.tune.protocols import Selection
-from crossgraft.tune.schedules import SCHEDULES
 
 _PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss")
 
@@ -118,7 +117,7 @@ class Request:
 def refuse_unknown_names(options: TuneOptions) -> None:
     """Raise for a misspelled plug-in, an option of one, or a threshold rule."""
     choose_plugins(options, MultiClassTask())
-    choose(SCHEDULES, options.schedule)
+    schedule_of(options.schedule)
     parse_threshold_rule(options.threshold_rule or "youden")
 
 
