@@ -72,7 +72,8 @@ def main() -> None:
         print(f"begun more than once      {len(again)} of {len(begun)} jobs, at most {max(begun)} times; {sum(begun)} attempts")
         is_same = table(folder / "undisturbed").equals(table(folder / "killed"))
         print(f"tables                    {'equal' if is_same else 'DIFFERENT'}: {len(table(folder / 'killed'))} rows")
-    sys.exit(0 if is_same else 1)
+    if not is_same:
+        sys.exit(1)
 
 
 def write_study(path: Path, levels: dict[str, int], seconds: float) -> list[float]:

@@ -49,7 +49,7 @@ def test_bash_completes_commands_flags_and_values(script):
     assert completed("tune", "--lea") == ["--learning-rate"]
     assert completed("tune", "--no-f") == ["--no-flip"]
     assert completed("list", "me") == ["methods"]
-    assert completed("tune", "x", "--optimizer", "") == ["adamw", "sgd"]
+    assert completed("tune", "x", "--optimizer", "") == ["adamw", "adam", "sgd"]
     assert "--help-all" in completed("rank", "--help")
 
 

@@ -12,7 +12,7 @@ import crossgraft as package
 from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot, TipAdapterHead
 from crossgraft.fewshot.record import FewshotRecord
-from crossgraft.running import jobs
+from crossgraft.running import processes
 from crossgraft.tune.record import PredictionRecord
 from support import forked
 from support.tiny import make_images
@@ -25,7 +25,7 @@ HEADS = ("--heads", "ncc,copa:steps=3,weight_decay=0,logistic")
 @pytest.fixture
 def forked_workers(monkeypatch):
     """Workers that import nothing anew; ``tests/unit/running/test_workers.py`` starts them as users' do."""
-    monkeypatch.setattr(jobs, "multiprocessing", SimpleNamespace(get_context=lambda _: forked.context()))
+    monkeypatch.setattr(processes, "multiprocessing", SimpleNamespace(get_context=lambda _: forked.context()))
 
 
 @pytest.fixture

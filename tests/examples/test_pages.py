@@ -89,7 +89,7 @@ def test_a_small_study_becomes_rows_with_all_numbers(recipes, tmp_path, monkeypa
     kept = recipes("kept")
     rows = kept.trainings(tmp_path / "study").set_index(["set", "model", "variant", "seed"])
     assert [*rows.index] == [("cifar10", "resnet20", "rho_sim", 0)]
-    wanted = ("accuracy", "accuracy_low", "auc", "nll", "num_trained", "peak_bytes", "roughness", "num_steps", "best_epoch")
+    wanted = ("accuracy", "accuracy_low", "auc", "nll", "num_trained", "roughness", "num_steps", "best_epoch")
     assert rows[[*wanted, "num_own_parameters"]].notna().all(axis=None)
     assert "log_gradient_norms=True method=scratch" in rows["settings"].iloc[0]
 

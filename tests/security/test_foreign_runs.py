@@ -61,7 +61,7 @@ def test_a_file_without_end_is_not_read(run):
 @pytest.mark.parametrize("name", ["run.json", "report.json"])
 def test_a_pipe_is_not_waited_for(tmp_path, name):
     with open_run(tmp_path / "run", command="check", command_line="", config={}, seed=0) as opened:
-        opened.write_record("report.json", opened.record)
+        opened.write("report.json", opened.record.model_dump_json())
     (tmp_path / "run" / name).unlink()
     os.mkfifo(tmp_path / "run" / name)
     with pytest.raises(DataError, match="It is a pipe or a device"):

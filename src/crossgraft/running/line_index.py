@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
-from crossgraft.errors import StorageError
+from crossgraft.errors import DataError, StorageError
 from crossgraft.paths import read_whole
 from crossgraft.records.base import Record
 from crossgraft.running.json_lines import JsonLines
@@ -80,7 +80,7 @@ class LineIndex(Generic[RowT]):
         else:
             num_bytes, columns = self._indexed(path, data, whole)
         if num_bytes < len(data):
-            rows = self.lines.parse(data[num_bytes:], path, first=data.count(b"\n", 0, num_bytes) + 1)
+            rows = self._rows(path, data, num_bytes, len(data))
             columns = self._with(columns, rows)
         return IndexedLines(dict(zip(self.names, columns, strict=True)), self.lines.kind, data)
 
@@ -89,10 +89,18 @@ class LineIndex(Generic[RowT]):
         beside = path.with_name(f".{path.name}.index")
         num_bytes, columns = self._kept(beside, data)
         if num_bytes < whole:
-            rows = self.lines.parse(data[num_bytes:whole], path, first=data.count(b"\n", 0, num_bytes) + 1)
+            rows = self._rows(path, data, num_bytes, whole)
             columns = self._with(columns, rows)
             self._keep(beside, data[:whole], columns)
         return whole, columns
+
+    def _rows(self, path: Path, data: bytes, begin: int, end: int) -> list[RowT]:
+        """The records of a part of the file; what is wrong is said as of the whole."""
+        try:
+            return self.lines.parse(data[begin:end], path, first=data.count(b"\n", 0, begin) + 1)
+        except DataError:
+            self.lines.parse(data, path)
+            raise
 
     def _with(self, columns: Sequence[Sequence[str]], rows: Sequence[RowT]) -> list[list[str]]:
         texts = [self.texts(row) for row in rows]

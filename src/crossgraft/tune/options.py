@@ -132,6 +132,13 @@ class FirstAdapter(Tuning):
 class TrainingOptions(TrainingSteps):
     """Steps and learning rates, and what training is to leave as it was."""
 
+    stop_by: str | None = option(
+        "Metric on val that --patience looks at, where another one picks the model.",
+        default=None,
+        default_text="that of --select-by",
+        only_if_given=True,
+        needs="patience",
+    )
     keep: float | None = option(
         "Debiased CKA on val that training is to end at, in (0, 1): the regulariser becomes as strong as that takes.",
         default=None,
@@ -164,12 +171,6 @@ class Choosing(Tuning):
         row="picked by",
         in_words=lambda now: now.rule.name,
     )
-    stop_by: str | None = option(
-        "Metric on val that --patience looks at, where another one picks the model.",
-        default=None,
-        default_text="that of --select-by",
-        needs="patience",
-    )
     grid: str | Sequence[str] | Mapping[str, Sequence[float | int]] | None = option(
         "Settings to try: learning_rate=1e-3,1e-4; repeated for other settings.", default=None, repeats=True, has_row=False
     )
@@ -182,7 +183,11 @@ class FewerVal(Tuning):
     group: ClassVar[str] = "Rows"
 
     val_per_class: int | None = option(
-        "Number of images per class of val; the others of val are left out.", default=None, least=1, has_row=False
+        "Number of images per class of val; the others of val are left out.",
+        default=None,
+        least=1,
+        only_if_given=True,
+        has_row=False,
     )
 
 
@@ -262,9 +267,9 @@ class TuneOptions(
     Observing,
     Reported,
     Loading,
+    FewerVal,
     EditedRows,
     Subgroups,
-    FewerVal,
     Validating,
     AsPublished,
     VariantOptions,

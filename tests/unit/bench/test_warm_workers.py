@@ -47,6 +47,7 @@ def done(out, jobs):
 @pytest.mark.slow
 def test_a_warm_process_gives_the_same_to_the_last_bit_and_pages_come_when_they_are_asked_for(scans):
     jobs = read_study({"command": "tune", "fixed": FIXED, "grid": {"weight_decay": [0.1, 0.2]}}).jobs
+    forget()
     warm = done("warm", jobs)
     assert len(load._KEPT) == 1
     forget()

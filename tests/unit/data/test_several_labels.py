@@ -141,7 +141,7 @@ def test_a_part_of_a_split_and_a_limit(table):
     dataset = open_dataset(path, label_column="a,b", holdout=0.25, limit=12, seed=1)
     assert (len(dataset), dataset.class_counts) == (12, (6, 4))
     assert "stratified by label" in dataset.split_method
-    with pytest.raises(UsageError, match="Use --limit"):
+    with pytest.raises(UsageError, match="or use --limit"):
         open_dataset(path, label_column="a,b", per_class=2)
 
 

@@ -219,7 +219,7 @@ def test_a_pass_that_fails_ends_the_thread_of_its_batches_though_the_error_is_ke
     before = threading.active_count()
     with pytest.raises(ValueError, match="does not like") as caught:
         list(run_pass(nn.Identity(), loader_of(batch_size=2), read=fail))
-    assert threading.active_count() == before and caught.value.__traceback__ is not None
+    assert threading.active_count() <= before and caught.value.__traceback__ is not None
 
 
 # what taps take

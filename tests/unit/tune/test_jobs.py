@@ -81,6 +81,7 @@ def work_of(classifier, data, run=None, *, keep=None, batch_norm="train", **chan
         plugins=plugins,
         settings=TrainerSettings(**{"epochs": 2, "batch_size": 8, "device": "cpu", **changes}),
         rule=RULE,
+        stop_rule=None,
         request=Mock(options=options, adapter=None),
         keep=keep,
         batch_norm=BatchNorm(batch_norm, "", 0),

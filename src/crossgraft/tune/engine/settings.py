@@ -80,10 +80,13 @@ class TrainingSteps(Tuning):
     momentum: float | None = option(
         "Momentum of SGD.", default=None, default_text="0.9", in_protocol=True, within=(0, 1), has_row=False
     )
-    nesterov: bool = option("Momentum of SGD that looks ahead (Nesterov).", default=False, in_protocol=True, has_row=False)
+    nesterov: bool = option(
+        "Momentum of SGD that looks ahead (Nesterov).", default=False, only_if_given=True, in_protocol=True, has_row=False
+    )
     dropout: float = option(
         "Probability with which each feature is left out before the head, in training; in [0, 1).",
         default=0.0,
+        only_if_given=True,
         in_protocol=True,
         within=(0, 1),
     )

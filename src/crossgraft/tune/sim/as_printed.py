@@ -25,7 +25,7 @@ CHILD = "sim_reconstructor"
 """Name of a reconstructor among the children of its block, so that ``model.parameters()`` has it."""
 
 WEIGHT = 1.0
-"""Of ``model.sim_loss``: the printed loop multiplies it by its own λ."""
+"""Factor of ``model.sim_loss``: the printed loop has a λ of its own."""
 
 _LAYERS = ("adapt", "projector.0", "projector.2", "projector.4", "predictor")
 

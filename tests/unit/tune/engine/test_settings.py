@@ -31,7 +31,7 @@ def test_refused(wrong):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "nearest"), [("optimizer", "adam", "adamw"), ("schedule", "cosin", "cosine"), ("precision", "16-mix", "16")]
+    ("name", "value", "nearest"), [("optimizer", "adamx", "adam"), ("schedule", "cosin", "cosine"), ("precision", "16-mix", "16")]
 )
 def test_the_message_gives_the_nearest_name(name, value, nearest):
     settings = TrainerSettings()

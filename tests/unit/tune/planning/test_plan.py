@@ -71,6 +71,7 @@ def situation(*, settings=None, given=(), **fields):
         given=frozenset(given),
         grid_settings=frozenset(),
         num_trained_blocks=2,
+        is_convolutional=True,
     )
     return replace(base, **fields)
 
@@ -134,6 +135,10 @@ CONTRADICTIONS = {
     "this GPU has no bf16": {"settings": {"precision": "bf16-mixed"}, "device": "cuda"},
     "2 processes need as many GPUs; 1 is here. Ask for --devices 1": {"settings": {"num_processes": 2}, "device": "cuda"},
     "--momentum is of SGD": {"given": ["momentum"]},
+    "--nesterov is a momentum of SGD": {"settings": {"nesterov": True}},
+    "looks ahead along the momentum, which is 0": {"settings": {"optimizer": "sgd", "nesterov": True, "momentum": 0.0}},
+    "in epoch 60 (counted from 0), which a training of 50 epochs": {"settings": {"epochs": 50, "schedule": "step:at=[30,60]"}},
+    "--stop-by looks at validation rows": {"given": ["stop_by"], "has_val": False},
     "first phase of --head-first": {"given": ["head_epochs"]},
     "needs two classes or several labels": {"given": ["threshold_rule"]},
     "is fitted on validation rows": {"given": ["threshold_rule"], "has_val": False, "task": "binary"},
