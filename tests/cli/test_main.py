@@ -108,6 +108,7 @@ def test_the_help_names_every_exit_code(crossgraft):
         ("--batch-transform", "batch_transforms"),
         ("--augmentation", "augmentations"),
         ("--loss", "losses"),
+        ("--schedule", "schedules"),
     ],
 )
 def test_the_help_of_a_slot_names_all_that_this_package_has_for_it(crossgraft, flag, kind):

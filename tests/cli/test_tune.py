@@ -127,7 +127,9 @@ def test_images_of_a_given_test_part_are_those_that_are_measured(workspace, cros
     assert record.metrics[0].num_images == 12
 
 
-@pytest.mark.parametrize("kind", ["methods", "regularizers", "batch-transforms", "augmentations", "losses"])
+@pytest.mark.parametrize(
+    "kind", ["methods", "regularizers", "batch-transforms", "augmentations", "losses", "schedules", "presets"]
+)
 def test_what_can_be_typed_is_listed(kind, crossgraft):
     outcome = crossgraft("list", kind, "--json")
     names = [row["name"] for row in json.loads(outcome.out)[kind.replace("-", "_")]]

@@ -24,12 +24,14 @@ Listed = Literal[
     "batch-transforms",
     "augmentations",
     "losses",
+    "schedules",
+    "presets",
     "heads",
     "samplers",
     "confounders",
 ]
 Rows = list[dict[str, object]]
-_TOO_LONG = ("options", "cost", "reference")
+_TOO_LONG = ("options", "differs", "cost", "reference")
 """What is shown below the table, because it is too long for a column."""
 
 
@@ -152,6 +154,7 @@ def _slot(kind: str) -> Rows:
             "name": name,
             "title": plugin.title,
             "options": options_in_words(plugin) or "none",
+            **({"differs": plugin.differs} if kind == "presets" else {}),
             "from": registry.origin(name),
             "reference": plugin.citation,
         }
