@@ -196,7 +196,11 @@ MUTATIONS = {
     ],
     "unit/models/adapters/test_lora.py": [("models/adapters/lora.py", "alpha / r, dropout", "alpha, dropout")],
     # Training steps, schedules, what is picked, resuming, what a saved model says
-    "unit/tune/engine/test_schedule.py": [("tune/engine/optimizers.py", "(step + 1) / (", "step / (")],
+    "unit/tune/engine/test_schedule.py": [
+        ("tune/engine/optimizers.py", "(step + 1) / (", "step / ("),
+        ("tune/schedules/step.py", "epoch >= milestone for", "epoch > milestone for"),
+    ],
+    "unit/tune/test_presets.py": [("tune/presets/sim_cifar.py", "factor=0.2", "factor=0.1")],
     "unit/tune/engine/test_layer_decay.py": [
         ("tune/engine/optimizers.py", "** (deepest - depth)", "** (deepest - depth + 1)"),
         ("tune/engine/optimizers.py", "parameter.ndim > 1 and", ""),
@@ -264,7 +268,7 @@ MUTATIONS = {
         ("tune/measuring/drift.py", '"_untouched": (pretrained, adapted)', '"_untouched": (pretrained, tuned)')
     ],
     "unit/tune/engine/test_gradient_norms.py": [
-        ("tune/engine/gradient_norms.py", "/ scale for of_block", "for of_block"),
+        ("tune/engine/gradient_norms.py", "each / float(scale) for each", "each for each"),
         ("tune/engine/gradient_norms.py", "if name in selection.trained] for block", "] for block"),
         ("tune/engine/gradient_norms.py", "SMOOTHING * weight + counts", "weight + counts"),
         ("tune/engine/phase_run.py", "tensors[_GRADIENTS] = self.gradients.state()", "pass"),
@@ -276,7 +280,7 @@ MUTATIONS = {
     ],
     "unit/tune/engine/test_step.py": [
         ("tune/engine/step.py", "term_weight=sizes[rank] / total", "term_weight=1.0"),
-        ("tune/engine/step.py", "self._clip(step)", "pass"),
+        ("tune/engine/step.py", "self._clip(found)", "pass"),
     ],
     "unit/tune/engine/test_step.py unit/tune/engine/test_trainer.py": [
         ("tune/engine/step.py", '"step", step, rank)', '"step", rank)')
