@@ -6,13 +6,16 @@ import os
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from crossgraft.cli.output import is_terminal
 from crossgraft.errors import UsageError
 from crossgraft.options.models import SMALL_MODELS, THEIR_SIZE
 from crossgraft.registry import Registry
 from crossgraft.words.text_table import text_table, wrap
+
+if TYPE_CHECKING:
+    from crossgraft.tune.presets import Preset
 
 Listed = Literal[
     "scores",
@@ -31,7 +34,7 @@ Listed = Literal[
     "confounders",
 ]
 Rows = list[dict[str, object]]
-_TOO_LONG = ("options", "differs", "cost", "reference")
+_TOO_LONG = ("options", "sets", "differs", "cost", "reference")
 """What is shown below the table, because it is too long for a column."""
 
 
@@ -154,12 +157,18 @@ def _slot(kind: str) -> Rows:
             "name": name,
             "title": plugin.title,
             "options": options_in_words(plugin) or "none",
-            **({"differs": plugin.differs} if kind == "presets" else {}),
+            **(_of_preset(plugin) if kind == "presets" else {}),
             "from": registry.origin(name),
             "reference": plugin.citation,
         }
         for name, plugin in registry
     ]
+
+
+def _of_preset(plugin: type[Preset]) -> dict[str, object]:
+    """What it sets without options, and what it does otherwise than its publication."""
+    sets = {name: " ".join(map(str, value)) if isinstance(value, tuple) else value for name, value in plugin().settings.items()}
+    return {"sets": ", ".join(f"{name}={value}" for name, value in sets.items()), "differs": plugin.differs}
 
 
 def _heads() -> Rows:

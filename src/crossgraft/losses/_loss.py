@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -67,6 +68,30 @@ class Loss(Protocol):
             targets: (b, C): probabilities of classes that sum to 1, or of every label in [0, 1]; soft after mixing.
         """
         ...
+
+
+@dataclass(frozen=True)
+class WeighsClasses(Loss):
+    """What losses of one class per image share that weight an image by its class.
+
+    Args:
+        class_weights: ``balanced`` is n / (C · n_c) as in scikit-learn, or one positive number per class.
+
+    Raises:
+        UsageError: A weight is not a positive number.
+    """
+
+    tasks: ClassVar[tuple[TaskName, ...]] = ("multi-class", "binary")
+
+    class_weights: Weights = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "class_weights", parsed_weights(self.class_weights, self.name))
+
+    def resolve(self, targets: LossTargets, *, task: TaskName) -> Loss:
+        """With balanced weights counted from the training targets; errors as in ``Loss.resolve``."""
+        check_task(self, task)
+        return replace(self, class_weights=class_weights(self.class_weights, targets, self.name))
 
 
 def check_task(loss: Loss, task: TaskName) -> None:

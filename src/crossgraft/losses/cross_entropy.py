@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torch.nn.functional import cross_entropy
 
-from crossgraft.losses._loss import (
-    Logits,
-    LossTargets,
-    PerImageLoss,
-    TaskName,
-    Weights,
-    check_task,
-    class_weights,
-    parsed_weights,
-    weight_tensor,
-)
+from crossgraft.losses._loss import Logits, LossTargets, PerImageLoss, WeighsClasses, weight_tensor
 
 
 @dataclass(frozen=True)
-class CrossEntropy:
+class CrossEntropy(WeighsClasses):
     """ℓ_i = −Σ_c w_c t_ic log p_ic with p = softmax(logits).
 
     The loss of a batch is (1/b) Σ_i ℓ_i: a mean over images. ``torch.nn.CrossEntropyLoss(weight=w)`` divides by the sum
@@ -46,17 +35,6 @@ class CrossEntropy:
     name: ClassVar[str] = "cross_entropy"
     title: ClassVar[str] = "Cross-entropy"
     citation: ClassVar[str] = "Good, Rational Decisions, J. R. Stat. Soc. B 14 (1952) 107"
-    tasks: ClassVar[tuple[TaskName, ...]] = ("multi-class", "binary")
-
-    class_weights: Weights = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "class_weights", parsed_weights(self.class_weights, self.name))
-
-    def resolve(self, targets: LossTargets, *, task: TaskName) -> CrossEntropy:
-        """With balanced weights counted from the training targets; errors as in ``Loss.resolve``."""
-        check_task(self, task)
-        return dataclasses.replace(self, class_weights=class_weights(self.class_weights, targets, self.name))
 
     def __call__(self, logits: Logits, targets: LossTargets) -> PerImageLoss:
         """Loss of each image, ≥ 0."""

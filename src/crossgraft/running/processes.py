@@ -61,7 +61,7 @@ class _Worker:
         self._process: Any = None
         self._line: Any = None
         self._is_ending = False
-        self._thread = threading.Thread(target=self._serve, daemon=True, name="worker of a study")
+        self._thread = threading.Thread(target=self._serve, daemon=True, name="worker")
         self._thread.start()
 
     def _serve(self) -> None:

@@ -94,9 +94,9 @@ def publish(
         if thumbnails is not None:
             with secondary("The pictures of the report were not written", reporter):
                 run.write(THUMBNAILS_FILE, TypeAdapter(list[Thumbnail]).dump_json(thumbnails(), exclude_defaults=True))
-        page: Path | None = None
         if is_unattended():
             return None
+        page: Path | None = None
         with secondary(
             "The page of the run was not written",
             reporter,

@@ -123,6 +123,12 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
 def _refuse_what_variants_say(options: CompareOptions) -> None:
     """Raise for options that do not go with a comparison."""
     asked = given(options)
+    for name in (*_SAID_BY_VARIANTS, "folds"):
+        if name in asked and options.preset is not None:
+            raise UsageError(
+                f"--preset {options.preset} does not go with --compare: it stands for --{name}, too. Train with it alone, or "
+                "give its other settings one by one (crossgraft list presets)."
+            )
     for name in _SAID_BY_VARIANTS:
         if name in asked:
             raise UsageError(

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crossgraft import fine_tune
+from crossgraft import compare_fine_tunings, fine_tune
 from crossgraft.choice import choose
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import UnknownNameError, UsageError
@@ -34,7 +34,8 @@ def options_of_preset(preset, **others):
 def test_every_setting_is_an_option_with_a_value_that_it_may_have(preset):
     options = options_of_preset(preset)
     for name, value in settings_of(preset).items():
-        assert getattr(options, name) == (list(value) if isinstance(value, tuple) else value) or getattr(options, name) == value
+        found = getattr(options, name)
+        assert (tuple(found) if isinstance(found, list) else found) == value
 
 
 def test_every_preset_is_tried():
@@ -91,6 +92,13 @@ def test_what_is_no_preset_is_refused(preset):
 def test_another_kind_of_network_is_refused(preset, model, reason):
     with pytest.raises(UsageError, match=reason):
         fine_tune("digits", model=f"{ZOO}:{model}", preset=preset, limit=100, plan=True)
+
+
+@pytest.mark.parametrize(("preset", "name"), [("sim_cifar", "method"), ("repsim", "regularizer"), ("thesis:3", "folds")])
+def test_a_comparison_is_refused_with_the_preset_and_not_with_an_option_that_nobody_typed(preset, name):
+    message = rf"--preset {preset} does not go with --compare: it stands for --{name}, too\. .*\(crossgraft list presets\)"
+    with pytest.raises(UsageError, match=message):
+        compare_fine_tunings("digits", compare="full,linear", model=f"{ZOO}:test_resnet", preset=preset, plan=True)
 
 
 def test_the_plan_says_what_is_done_otherwise_and_counts_every_point():

@@ -47,10 +47,6 @@ class Awaited(nn.Module):
         super().__setstate__(state)
         _awaited.add(self)
 
-    def __hash__(self) -> int:
-        """By identity, as every module."""
-        return id(self)
-
     def fill(self, reconstructor: Reconstructor) -> None:
         """Give the reconstructor these parameters, with its own values in them."""
         for name, drawn in [*reconstructor.named_parameters()]:
