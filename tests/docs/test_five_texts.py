@@ -1,0 +1,84 @@
+"""The page of the five texts: complete, nothing twice, and every command of it runs here or where another page prints it."""
+
+import re
+from functools import cache
+
+import pytest
+
+from crossgraft.bench.study import read_study
+from docs.test_documentation import PAGES, REPOSITORY, commands
+
+PAGE = REPOSITORY / "docs" / "explanation" / "the-five-texts.md"
+NOT_HERE = ("drawing", "explained only", "not here yet: ", "not typed: ", "from Python: ")
+
+
+def numbers(kind, names):
+    return {f"{kind} {name}" for name in names}
+
+
+def up_to(last, chapter=""):
+    return [f"{chapter}{number}" for number in range(1, last + 1)]
+
+
+TEXTS = {
+    "RepSim": numbers("Eq.", up_to(26)) | numbers("Table", up_to(7)) | numbers("Fig.", up_to(6)),
+    "ITM": numbers("Eq.", up_to(12)) | numbers("Table", up_to(4)) | numbers("Fig.", up_to(7)),
+    "CoPA": {"Eq. 1", "Eq. 3", "Eq. 4", "Gap", "Panels", "Theorem 3.1", "Theorem 3.2", "Theorem 5.1", "Algorithm 1", "Table 1", "Table 2"},
+    "SIM": numbers("Eq.", up_to(5)) | numbers("Table", up_to(13)) | numbers("Fig.", up_to(5)) | {"Algorithm 1"},
+    "Thesis": numbers("Eq.", [*up_to(2, "3."), *up_to(2, "4."), *up_to(2, "5."), *up_to(8, "6.")])
+    | numbers("Table", [*up_to(3, "3."), "4.1", *up_to(5, "6.")])
+    | numbers("Fig.", ["1.1", "2.1", "2.2", *up_to(12, "3."), *up_to(4, "4."), *up_to(4, "5."), *up_to(6, "6.")]),
+}
+"""What each text numbers, and for CoPA, a talk, what it names."""
+
+
+def every(number):
+    """`Fig. 3.3, 3.7–3.9` is four figures, and `Gap` one thing."""
+    kind, _, listed = number.partition(" ")
+    if not listed:
+        return [number]
+    single = []
+    for part in listed.split(", "):
+        first, _, last = part.partition("–")
+        chapter = first.rpartition(".")[0] and first.rpartition(".")[0] + "."
+        places = range(int(first.removeprefix(chapter)), int((last or first).removeprefix(chapter)) + 1)
+        single += [f"{kind} {chapter}{place}" for place in places]
+    return single
+
+
+@cache
+def sections():
+    text = PAGE.read_text(encoding="utf-8")
+    parts = re.split(r"(?m)^## ", text)[1:]
+    return {re.split(r"\W", part)[0]: [row.strip("| ").split(" | ") for row in re.findall(r"(?m)^\| .*", part)[1:]] for part in parts}
+
+
+ROWS = [pytest.param(row, id=f"{text} {row[0]}") for text, rows in sections().items() for row in rows]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_each_number_of_a_text_has_one_row(text):
+    listed = [number for row in sections()[text] for number in every(row[0])]
+    assert sorted(listed) == sorted(TEXTS[text])
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_says_what_to_type_or_why_there_is_nothing(row):
+    _, what, typed, read = row
+    assert what
+    if typed.startswith("`crossgraft "):
+        assert "](" in read
+    else:
+        assert typed.startswith(NOT_HERE)
+
+
+@pytest.mark.parametrize("study", sorted(set(re.findall(r"`crossgraft bench (\S+)`", PAGE.read_text("utf-8")))))
+def test_the_studies_of_the_page_have_a_small_case(study):
+    assert read_study(REPOSITORY / study, smoke=True).jobs
+
+
+def test_other_commands_are_printed_by_a_page_that_is_run():
+    """In a console block; ``test_documentation`` runs those of every page, small."""
+    typed = {command for rows in sections().values() for row in rows for command in re.findall(r"`(crossgraft [^`]+)`", row[2])}
+    run = {command for page in PAGES for command in commands(page)}
+    assert sorted(command for command in typed - run if not command.startswith("crossgraft bench ")) == []
