@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 
 from crossgraft.bench.study import read_study
+from crossgraft.tune.presets import PRESETS
 from docs.test_documentation import PAGES, REPOSITORY, commands
 
 PAGE = REPOSITORY / "docs" / "explanation" / "the-five-texts.md"
@@ -23,7 +24,19 @@ def up_to(last, chapter=""):
 TEXTS = {
     "RepSim": numbers("Eq.", up_to(26)) | numbers("Table", up_to(7)) | numbers("Fig.", up_to(6)),
     "ITM": numbers("Eq.", up_to(12)) | numbers("Table", up_to(4)) | numbers("Fig.", up_to(7)),
-    "CoPA": {"Eq. 1", "Eq. 3", "Eq. 4", "Gap", "Panels", "Theorem 3.1", "Theorem 3.2", "Theorem 5.1", "Algorithm 1", "Table 1", "Table 2"},
+    "CoPA": {
+        "Eq. 1",
+        "Eq. 3",
+        "Eq. 4",
+        "Gap",
+        "Panels",
+        "Theorem 3.1",
+        "Theorem 3.2",
+        "Theorem 5.1",
+        "Algorithm 1",
+        "Table 1",
+        "Table 2",
+    },
     "SIM": numbers("Eq.", up_to(5)) | numbers("Table", up_to(13)) | numbers("Fig.", up_to(5)) | {"Algorithm 1"},
     "Thesis": numbers("Eq.", [*up_to(2, "3."), *up_to(2, "4."), *up_to(2, "5."), *up_to(8, "6.")])
     | numbers("Table", [*up_to(3, "3."), "4.1", *up_to(5, "6.")])
@@ -50,7 +63,9 @@ def every(number):
 def sections():
     text = PAGE.read_text(encoding="utf-8")
     parts = re.split(r"(?m)^## ", text)[1:]
-    return {re.split(r"\W", part)[0]: [row.strip("| ").split(" | ") for row in re.findall(r"(?m)^\| .*", part)[1:]] for part in parts}
+    return {
+        re.split(r"\W", part)[0]: [row.strip("| ").split(" | ") for row in re.findall(r"(?m)^\| .*", part)[1:]] for part in parts
+    }
 
 
 ROWS = [pytest.param(row, id=f"{text} {row[0]}") for text, rows in sections().items() for row in rows]
@@ -60,6 +75,12 @@ ROWS = [pytest.param(row, id=f"{text} {row[0]}") for text, rows in sections().it
 def test_each_number_of_a_text_has_one_row(text):
     listed = [number for row in sections()[text] for number in every(row[0])]
     assert sorted(listed) == sorted(TEXTS[text])
+
+
+def test_each_preset_has_one_row():
+    assert [f"`{name}`" for name, _ in PRESETS if PRESETS.origin(name) == "crossgraft"] == [
+        row[0] for row in sections()["Recipes"]
+    ]
 
 
 @pytest.mark.parametrize("row", ROWS)
