@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, model_serializer, model_validator
 
 from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
@@ -87,6 +88,14 @@ class ComparisonPlanRecord(Record):
     seeds: list[int]
     num_trainings: int
     expected_seconds: float | None = Field(description="Of all trainings, at most; None where one could not be timed.")
+    seconds_beside: float | None = Field(
+        default=None,
+        description="Of all else that the command does: start, looks at images, metrics, curves, pages; with --plan only.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_what_only_plan_says(self, write: Callable[[Any], Any]) -> dict[str, Any]:
+        return {name: value for name, value in write(self).items() if name != "seconds_beside" or value is not None}
 
 
 class ComparedTrainingRecord(Record):

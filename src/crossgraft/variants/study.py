@@ -19,7 +19,7 @@ from crossgraft.interpolate.interpolation import ALPHAS
 from crossgraft.metrics.words import overall
 from crossgraft.models.classifier import Classifier, make_classifier
 from crossgraft.options._option import configuration
-from crossgraft.progress import Piece, Reporter
+from crossgraft.progress import Piece, Reporter, TypicalClock
 from crossgraft.records.base import CheckRecord, RunRecord
 from crossgraft.running.command_line import display_value, portable_name
 from crossgraft.running.jobs import Job, Outcome, Work, results_of, run_jobs
@@ -71,6 +71,11 @@ class VariantStudy:
     def num_threads(self) -> int:
         """For images and arithmetic."""
         return self.request.options.workers or available_cores()
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether networks between the pretrained one and a variant are measured."""
+        return any(variant.is_full for variant in self.variants)
 
     def options_of(self, variant: Variant, seed: int) -> TuneOptions:
         """Options of one training; only the first seed is a known result of its protocol."""
@@ -134,30 +139,47 @@ def foresee(study: VariantStudy, plans: ComparisonPlanRecord, run: RunDirectory)
     """Say how long all trainings and curves will take; what an earlier attempt has finished counts nothing."""
     if not study.reporter.wants_forecast or plans.expected_seconds is None:
         return
+    pieces, at_most = _pieces(study, plans)
+    done = {
+        training_name(variant, seed)
+        for seed in study.seeds
+        for variant in study.variants
+        if run.resumed and (run.path / study.folder_of(variant, seed) / PAGE_FILE).is_file()
+    }
+    words = f"{counted(len(study.variants), 'variant')} × {counted(len(study.seeds), 'seed')}"
+    if study.has_curves:
+        words += f", and {counted(len(ALPHAS) * len(study.seeds), 'network')} between pretrained and full"
+    study.reporter.expect([piece for piece in pieces if piece.place[0] not in done], words, at_most=at_most)
+
+
+def seconds_beside_training(study: VariantStudy, plans: ComparisonPlanRecord) -> float:
+    """What a comparison does beside its trainings, the pages of which are its own: looks at images, metrics, curves."""
+    slowdown = TypicalClock().slowdown
+    everything = sum(piece.slowed_down(slowdown).seconds for piece in _pieces(study, plans)[0])
+    return max(everything - (plans.expected_seconds or 0.0), 0.0)
+
+
+def _pieces(study: VariantStudy, plans: ComparisonPlanRecord) -> tuple[list[Piece], bool]:
+    """All trainings with what is measured of them and their pages, then the curves; and whether trainings may stop early."""
     quiet = replace(study, reporter=Reporter(quiet=True))
     prepared, _ = quiet.prepare(study.variants[0], study.seeds[0], None)
     parts, has_norms = study.rows.parts[0], bool(prepared.batch_norm.num_layers)
-    has_curves = any(variant.is_full for variant in study.variants)
     estimates = bool(training_batch_norms(prepared.classifier, prepared.selection))
-    looks = count_looks(parts, ALPHAS, estimates=estimates, adapts=has_norms) if has_curves else 0
+    looks = count_looks(parts, ALPHAS, estimates=estimates, adapts=has_norms) if study.has_curves else 0
     cost = cost_of_measuring(prepared, further_looks=looks)
     of_variant = {each.variant: each.plan for each in plans.variants}
     pieces: list[Piece] = []
     for seed in study.seeds:
         for variant in study.variants:
-            if run.resumed and (run.path / study.folder_of(variant, seed) / PAGE_FILE).is_file():
-                continue
             options = study.options_of(variant, seed)
             adapts = has_norms and (not variant.method.features_are_fixed or options.batch_norm == "adapt")
             points = study.request.with_options(options).points
             own = [*training_pieces(points, study.rows, of_variant[variant.name], cost, adapts=adapts), PAGE]
             pieces += [piece.under(training_name(variant, seed)) for piece in own]
-    words = f"{counted(len(study.variants), 'variant')} × {counted(len(study.seeds), 'seed')}"
-    if has_curves:
+    if study.has_curves:
         seconds = cost.look * looks + cost.metrics * len(ALPHAS)
         pieces += [Piece((curve_name(seed), NETWORKS), seconds, NETWORKS) for seed in study.seeds]
-        words += f", and {counted(len(ALPHAS) * len(study.seeds), 'network')} between pretrained and full"
-    study.reporter.expect(pieces, words, at_most=prepared.settings.patience is not None)
+    return pieces, prepared.settings.patience is not None
 
 
 def training_name(variant: Variant, seed: int) -> str:
@@ -180,6 +202,15 @@ def _plan_one(study: VariantStudy, variant: Variant, notes: Sequence[str]) -> Pl
         raise UsageError(f"The variant {variant.name}: {error}") from error
 
 
+def _time_of_all(record: ComparisonPlanRecord) -> str:
+    if record.expected_seconds is None:
+        return "not measured"
+    if record.seconds_beside is None:
+        return f"about {duration(record.expected_seconds)} at most"
+    whole = duration(record.expected_seconds + record.seconds_beside)
+    return f"about {whole} at most; training takes {duration(record.expected_seconds)} of it"
+
+
 def plans_in_words(record: ComparisonPlanRecord) -> str:
     """What ``--plan`` prints: one line per variant, the time of all, what all share, then the rest of every plan."""
     width = max(len(each.variant) for each in record.variants)
@@ -191,8 +222,7 @@ def plans_in_words(record: ComparisonPlanRecord) -> str:
         lines.append(
             f"  {each.variant:<{width}}  {count(each.plan.num_trained):>13} trained, {count(each.plan.num_steps)} steps, {time}"
         )
-    total = "not measured" if record.expected_seconds is None else f"about {duration(record.expected_seconds)} at most"
-    lines += [f"Time of all of them, on this machine: {total}.", ""]
+    lines += [f"Time of all of them, on this machine: {_time_of_all(record)}.", ""]
     settings, notes = _shared([each.plan for each in record.variants])
     lines += ["The same in all of them, settings that were chosen for you too:", *settings_table(settings)]
     lines += ["", *(f"Note: {note}" for note in notes)] if notes else []

@@ -30,7 +30,15 @@ from crossgraft.variants.comparison import FineTuningComparison, MeasuredImages
 from crossgraft.variants.curves import draw_curves
 from crossgraft.variants.layer_pca import find_layer, layer_pca
 from crossgraft.variants.record import FineTuningComparisonRecord
-from crossgraft.variants.study import DoneTraining, VariantStudy, foresee, plan_all, train_all, variant_options
+from crossgraft.variants.study import (
+    DoneTraining,
+    VariantStudy,
+    foresee,
+    plan_all,
+    seconds_beside_training,
+    train_all,
+    variant_options,
+)
 from crossgraft.variants.summary import intervals_in_words, measure_variants, missed_targets, notes_on, summarise
 from crossgraft.variants.variant import Entry, Variant, left_out, read_variants
 
@@ -113,7 +121,9 @@ def compare_fine_tunings(data: str | Path | Dataset, options: CompareOptions, ru
         layer = None if options.layer_pca is None else find_layer(study, options.layer_pca)
         plan = plan_all(study, directory)
         if directory is None:
-            return FineTuningComparison(plan=plan)
+            timed = plan.expected_seconds is not None
+            beside = seconds_beside_training(study, plan) + run.seconds_beside if timed else None
+            return FineTuningComparison(plan=plan.model_copy(update={"seconds_beside": beside}))
         foresee(study, plan, directory)
         done = train_all(study, plan, directory, tracking, publish)
         result = FineTuningComparison(_record(study, done, directory, layer), plan=plan)
