@@ -1,11 +1,11 @@
 """The benchmark of GPUs says that there is none, or measures every row, small, on the CPU."""
 
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
 ROWS = (
@@ -20,18 +20,26 @@ ROWS = (
 )
 
 
-def run(*arguments, folder):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "CROSSGRAFT_CACHE": str(folder)}
-    command = [sys.executable, "-W", "error::DeprecationWarning:__main__", str(PROGRAM), *arguments]
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=True).stdout
+@pytest.fixture
+def printed_by(monkeypatch, tmp_path, capsys):
+    """What the program prints, in this process, which has imported torch already; it is one without a GPU."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.syspath_prepend(str(PROGRAM.parent))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", [str(PROGRAM), *arguments])
+        runpy.run_path(str(PROGRAM), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_without_a_gpu_it_says_so(printed_by):
+    assert printed_by().startswith("There is no GPU here, so that 0 rows were measured.")
 
 
 @pytest.mark.slow
-def test_without_a_gpu_it_says_so(tmp_path):
-    assert run(folder=tmp_path).startswith("There is no GPU here, so that 0 rows were measured.")
-
-
-@pytest.mark.slow
-def test_every_row_is_measured_on_the_cpu(tmp_path):
-    printed = run("--device", "cpu", "--smoke", folder=tmp_path)
+def test_every_row_is_measured_on_the_cpu(printed_by):
+    printed = printed_by("--device", "cpu", "--smoke")
     assert all(row in printed for row in ROWS), printed
