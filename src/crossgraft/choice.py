@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -59,7 +60,7 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
         if option not in known:
             raise UnknownNameError(f"option of {name}", option, known)
     try:
-        made = TypeAdapter(plugin).validate_python(options)
+        made = _validator(plugin).validate_python(options)
     except ValidationError as error:
         raise UsageError(f"The {registry.kind} {name}: {_refusal(error.errors()[0])}") from error
     for option, value in options.items():
@@ -67,6 +68,12 @@ def choose(registry: Registry[Any], choice: str | Mapping[str, object] | T) -> T
         if isinstance(value, bool) and not isinstance(getattr(made, option), bool):
             raise UsageError(f"The {registry.kind} {name}: {option} is not yes or no. See the options of {name}.")
     return made
+
+
+@cache
+def _validator(plugin: type[Any]) -> TypeAdapter[Any]:
+    """Kept, since to make one takes longer than all that it is used for."""
+    return TypeAdapter(plugin)
 
 
 def pieces(text: str) -> list[str]:

@@ -13,6 +13,8 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
 CONFIGURATION = """\
 ClusterName=local
@@ -91,10 +93,11 @@ class Cluster:
     Attributes:
         environment: What its commands need.
         with_database: Whether ``sacct`` knows what ended.
+        own: Processes of it that are children of this one.
     """
 
     def __init__(self, folder, *, with_database):
-        self.folder, self.with_database = folder, with_database
+        self.folder, self.with_database, self.own = folder, with_database, []
         path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
         self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"), "PATH": path}
 
@@ -133,8 +136,7 @@ def start_database(here, port):
     """MariaDB, reached by its socket alone, and slurmdbd, which looks for its file beside slurm.conf."""
     folder = here.folder / "mysql"
     folder.mkdir()
-    shutil.chown(folder, "mysql", "mysql")
-    of_server = [f"--datadir={folder}", "--user=mysql"]
+    of_server = [f"--datadir={folder}", "--user=root"]  # nobody else reaches temporary folders of tests
     socket_of_it = f"--socket={folder}/socket"
     subprocess.run(
         ["mariadb-install-db", *of_server, "--auth-root-authentication-method=socket"],
@@ -144,9 +146,8 @@ def start_database(here, port):
     )
     only_here = [socket_of_it, f"--pid-file={folder}/pid", "--skip-networking", "--innodb-buffer-pool-size=64M"]
     with (here.folder / "mariadb.log").open("w") as log:
-        subprocess.Popen(
-            ["mariadbd", *of_server, *only_here, "--innodb-lock-wait-timeout=900"], env=here.environment, stdout=log, stderr=log
-        )
+        server = ["mariadbd", *of_server, *only_here, "--innodb-lock-wait-timeout=900"]
+        here.own.append(subprocess.Popen(server, env=here.environment, stdout=log, stderr=log))
     wait_for(lambda: "alive" in here.ask("mariadb-admin", socket_of_it, "ping"), here.folder / "mariadb.log")
     here.ask("mariadb", socket_of_it, "-e", "create database slurm_acct_db")
     file = here.folder / "slurmdbd.conf"
@@ -203,13 +204,18 @@ def cluster(folder, *, with_database=False):
         for file in [*folder.glob("slurmd-*.pid"), *(folder / name for name in names)]:
             with suppress(OSError, ValueError):
                 end(int(Path(file).read_text()))
+        for process in here.own:
+            process.kill()
+            process.wait()
 
 
 def end(pid):
     """End a process, in order if it does so within some seconds."""
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        process.terminate()
         for _ in range(50):
-            os.kill(pid, 0)
+            if process.status() == psutil.STATUS_ZOMBIE:  # the first process of a container may never ask for it
+                return
             time.sleep(0.1)
-        os.kill(pid, signal.SIGKILL)
+        process.kill()

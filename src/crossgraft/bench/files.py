@@ -1,7 +1,8 @@
 """What the files are that a job reads: so that a study notices when others lie there under the same names.
 
 A file is known by its *stamp* (size and time of its last change) and by its *content*; the stamp is looked at for every job, the
-content is read once a process for each stamp. Another machine may have other times: only what differs in its content has changed.
+content is read once a study for each stamp and number in the file system, by a process that leaves a note for the others in
+``prints``. Another machine may have other times: only what differs in its content has changed.
 """
 
 from __future__ import annotations
@@ -9,18 +10,30 @@ from __future__ import annotations
 import csv
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from filelock import FileLock, Timeout
+
 from crossgraft.config import config_hash, parse_yaml
+from crossgraft.errors import StorageError
 from crossgraft.running.written_files import RUN_FILE
+from crossgraft.storage.atomic import write_atomically
 
 Prints = Mapping[str, Mapping[str, str]]
 """Hash of a path as it was written → ``stamp`` and ``content`` of what lay there; no file is to hold the path itself."""
 
+PRINTS = "prints"
+"""Folder of the notes in that of a study."""
+MOST_WAITING_SECONDS = 600
+"""For another process that reads the same files."""
+
+_HASH = re.compile(r"[0-9a-f]+")
 _READ_WHOLE = 64 * 2**20
 _PART, _PARTS = 256 * 2**10, 64
 """A larger file is read in so many parts of so many bytes, the first and the last among them."""
@@ -35,7 +48,7 @@ class FilePrints:
     """Looks at files, and remembers what it saw.
 
     Args:
-        but: Folder of the study, which may lie in that of the data.
+        but: Folder of the study, which may lie in that of the data, and has the notes.
     """
 
     but: Path
@@ -46,7 +59,7 @@ class FilePrints:
         """Stamps and contents of those names that lead to something.
 
         Cost:
-            A look at each file; once for each stamp its content: all of up to 64 MiB, 16 MiB of a larger one.
+            A look at each file; once in a study for each stamp its content: all of up to 64 MiB, 16 MiB of a larger one.
         """
         prints: dict[str, dict[str, str]] = {}
         for name in names:
@@ -60,10 +73,18 @@ class FilePrints:
         return config_hash({"files": facts}) if facts else None
 
     def content(self, name: str, stamp: str) -> str:
-        """A hash of all files there, with their names below ``name``."""
+        """A hash of all files there, with their names below ``name``; read by one process of a study while others wait."""
         known = self._contents.get((name, stamp))
         if known is None:
-            known = config_hash({"files": [(shown, _content(file, status.st_size)) for shown, file, status in self._files(name)]})
+            files = list(self._files(name))
+            numbers = [(shown, status.st_size, status.st_mtime_ns, status.st_ino) for shown, _, status in files]
+            note = self.but / PRINTS / config_hash({"path": str(Path(name).absolute()), "files": numbers})
+            with _alone(note):
+                known = _noted(note)
+                if known is None:
+                    known = config_hash({"files": [(shown, _content(file, status.st_size)) for shown, file, status in files]})
+                    with suppress(OSError, StorageError):  # the others read the files themselves
+                        write_atomically(note, known)
             self._contents[name, stamp] = known
         return known
 
@@ -101,6 +122,30 @@ class FilePrints:
                 yield from self._below(entry.path, f"{shown}{entry.name}/", seen)
             elif stat.S_ISREG(found.st_mode):
                 yield f"{shown}{entry.name}", entry.path, found
+
+
+@contextmanager
+def _alone(note: Path) -> Generator[None]:
+    """While no other process is inside; where that cannot be had, all the same."""
+    lock = FileLock(f"{note}.lock", timeout=MOST_WAITING_SECONDS)
+    try:
+        note.parent.mkdir(exist_ok=True)
+        lock.acquire()
+    except (OSError, Timeout, NotImplementedError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _noted(note: Path) -> str | None:
+    """What another process found."""
+    with suppress(OSError, ValueError):
+        text = note.read_text(encoding="ascii")
+        return text if _HASH.fullmatch(text) else None
+    return None
 
 
 def have_changed(before: Prints, now: Prints) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from crossgraft.data._groups import NO_GROUPS
 from crossgraft.data.class_names import Classes
-from crossgraft.data.inspection import inspect_images
+from crossgraft.data.inspection import KEPT_BYTES, InspectedImages, inspect_images
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sources import SOURCES, DataSource, SourceRequest, SourceRows
 from crossgraft.data.sources._image_files import location_error
@@ -27,6 +27,7 @@ from crossgraft.options.data import SourceOptions
 from crossgraft.paths import refuse_impossible
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Record
+from crossgraft.running.unattended import Kept, is_unattended
 from crossgraft.words.visible import storable
 
 
@@ -164,14 +165,22 @@ def look_at_rows(
         UnreadableImageError: An image cannot be decoded, and neither ``skip_unreadable`` nor ``for_check`` is on.
     """
     decode = rows.decode  # alone: what is kept to read images with holds no other column
-    inspected = inspect_images(
-        [rows.image_names[int(row)] for row in chosen],
-        lambda index: decode(int(chosen[index])),
-        skip_unreadable=skip_unreadable,
-        for_check=for_check,
-        num_threads=num_threads,
-        reporter=reporter,
-    )
+    names = [rows.image_names[int(row)] for row in chosen]
+    key = None
+    if is_unattended() and rows.stamps is not None:
+        key = rows.stamps(), tuple(names), chosen.tobytes(), skip_unreadable, for_check
+    inspected = None if key is None else KEPT.get(key)
+    if inspected is None:
+        inspected = inspect_images(
+            names,
+            lambda index: decode(int(chosen[index])),
+            skip_unreadable=skip_unreadable,
+            for_check=for_check,
+            num_threads=num_threads,
+            reporter=reporter,
+        )
+        if key is not None:
+            KEPT.keep(key, inspected, sum(pixels.nbytes for pixels in inspected.kept.values()))
     return ImageRows(
         name=rows.name,
         source=source,
@@ -194,6 +203,10 @@ def look_at_rows(
         _images=inspected,
         _image_rows=np.arange(len(chosen)),
     )
+
+
+KEPT: Kept[InspectedImages] = Kept(KEPT_BYTES)
+"""Images by what their files are; bytes of their pixels."""
 
 
 def _names_of_labels(labels: np.ndarray, classes: Classes) -> dict[str, str]:

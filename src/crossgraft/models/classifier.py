@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, NamedTuple, cast
 
 import torch
@@ -75,7 +76,12 @@ class ClassifierRecipe:
 
     def to_json(self) -> dict[str, object]:
         """Values that ``json`` can write and ``read_recipe`` reads."""
-        return TypeAdapter(ClassifierRecipe).dump_python(self, mode="json")
+        return _adapter_of_recipes().dump_python(self, mode="json")
+
+
+@cache
+def _adapter_of_recipes() -> TypeAdapter[ClassifierRecipe]:
+    return TypeAdapter(ClassifierRecipe)
 
 
 def read_recipe(values: Mapping[str, object]) -> ClassifierRecipe:
@@ -85,7 +91,7 @@ def read_recipe(values: Mapping[str, object]) -> ClassifierRecipe:
         DataError: A value is missing, has the wrong type or is out of its range.
     """
     try:
-        return TypeAdapter(ClassifierRecipe).validate_python(dict(values))
+        return _adapter_of_recipes().validate_python(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         reason = first["msg"].rstrip(".")

@@ -24,7 +24,7 @@ from crossgraft.models.sources.local_checkpoint import load_weights, read_state_
 from crossgraft.models.spec import PRETRAINED, RANDOM, ModelSpec, family_of
 from crossgraft.models.zoo import read_zoo
 from crossgraft.progress import Reporter
-from crossgraft.running.unattended import is_unattended
+from crossgraft.running.unattended import Kept, is_unattended
 from crossgraft.types import ResizePolicy
 
 
@@ -77,8 +77,8 @@ def load_backbone(
         files = [path for path in (weights, spec.weights if spec.has_checkpoint else None) if path is not None]
         asked = (seed, image_size, resize_policy, for_training, Path.cwd(), *((path, _stamp(Path(path))) for path in files))
         key = f"{spec!r} {asked!r}"
-        if key in _KEPT:
-            return copy.deepcopy(_KEPT[key])
+        if (kept := KEPT.get(key)) is not None:
+            return copy.deepcopy(kept)
     if library is None:
         kwargs = spec.kwargs
         module, description = _load_factory(spec, seed)
@@ -104,22 +104,12 @@ def load_backbone(
         network=network_recipe(spec.source, kwargs),
     )
     if key is not None:
-        _keep(key, backbone)
+        KEPT.keep(key, copy.deepcopy(backbone), backbone.num_parameters)
     return backbone
 
 
-_KEPT: dict[str, Backbone] = {}
-"""What this process has loaded for jobs of a study, by all that was asked for and by size and time of the files."""
-_MOST_PARAMETERS = 2**28
-"""The largest number in all of them: 1 GiB."""
-
-
-def _keep(key: str, backbone: Backbone) -> None:
-    """Keep a copy that nobody changes, in the place of the oldest ones."""
-    while _KEPT and backbone.num_parameters + sum(each.num_parameters for each in _KEPT.values()) > _MOST_PARAMETERS:
-        del _KEPT[next(iter(_KEPT))]
-    if backbone.num_parameters <= _MOST_PARAMETERS:
-        _KEPT[key] = copy.deepcopy(backbone)
+KEPT: Kept[Backbone] = Kept(2**28)
+"""Networks by all that was asked for and by size and time of the files; 1 GiB."""
 
 
 def _stamp(path: Path) -> tuple[int, int]:

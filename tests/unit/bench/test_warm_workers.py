@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,16 @@ import torch
 from PIL import Image
 
 from crossgraft import write_report
+from crossgraft.bench import files
+from crossgraft.bench.files import FilePrints
 from crossgraft.bench.job import do_jobs
 from crossgraft.bench.lease import Limits
 from crossgraft.bench.study import read_study
+from crossgraft.data import listing, open_dataset
 from crossgraft.models import ModelSpec, load, load_backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.running.unattended import unattended
+from crossgraft.tune.feed import images
 
 FIXED = {"data": "scans", "model": "test_vit", "method": "scratch", "image_size": 16, "epochs": 1, "batch_size": 8}
 
@@ -31,7 +36,8 @@ def scans(tmp_path, monkeypatch):
 
 
 def forget():
-    load._KEPT.clear()
+    for kept in (load.KEPT, listing.KEPT, images.KEPT):
+        kept.clear()
 
 
 def done(out, jobs):
@@ -41,7 +47,17 @@ def done(out, jobs):
     assert ended == ["done"] * len(jobs), [file.read_text() for file in folder.glob("jobs/*/failed.json")]
     runs = [folder / "jobs" / job.key / "1" for job in jobs]
     numbers = [json.loads((run.parent / "done.json").read_text())["numbers"] for run in runs]
-    return numbers, [next((run / "model").rglob("*.safetensors")).read_bytes() for run in runs]
+    weights = [next((run / "model").rglob("*.safetensors")).read_bytes() for run in runs]
+    return numbers, weights, [untimed(json.loads((run / "report.json").read_text())) for run in runs]
+
+
+def untimed(record):
+    """Without what a clock says, and the place among the looks at the test images."""
+    if isinstance(record, list):
+        return list(map(untimed, record))
+    if not isinstance(record, dict):
+        return record
+    return {key: untimed(value) for key, value in record.items() if "seconds" not in key and key != "looks"}
 
 
 @pytest.mark.slow
@@ -49,13 +65,63 @@ def test_a_warm_process_gives_the_same_to_the_last_bit_and_pages_come_when_they_
     jobs = read_study({"command": "tune", "fixed": FIXED, "grid": {"weight_decay": [0.1, 0.2]}}).jobs
     forget()
     warm = done("warm", jobs)
-    assert len(load._KEPT) == 1
+    assert (len(load.KEPT), len(listing.KEPT), len(images.KEPT)) == (1, 1, 3)  # rows that train, that select, and that test
     forget()
     cold = done("cold", jobs[1:])
-    assert (warm[0][1:], warm[1][1:]) == cold
+    assert tuple(each[1:] for each in warm) == cold
     run = Path("warm", "jobs", jobs[0].key, "1")
     assert not (run / "report.html").exists()
     assert write_report(run).read_text().count("<svg") > 2
+
+
+def test_kept_images_are_those_of_files_that_are_still_there(scans):
+    forget()
+    attended = open_dataset("scans")
+    assert not len(listing.KEPT)
+    with unattended():
+        first, again = open_dataset("scans"), open_dataset("scans")
+        assert first._images is again._images
+        assert first.fingerprint == attended.fingerprint
+        other = np.asarray(Image.open("scans/yes/3.png")) ^ 1
+        status = Path("scans/yes/3.png").stat()
+        Image.fromarray(other).save("scans/new.png")
+        os.utime("scans/new.png", ns=(status.st_atime_ns, status.st_mtime_ns))
+        Path("scans/new.png").rename("scans/yes/3.png")  # another file, of the same time
+        assert open_dataset("scans").fingerprint != first.fingerprint
+
+
+def test_resized_images_are_shared_by_rows_of_one_content_and_size(scans):
+    forget()
+    small, large = (load_backbone(ModelSpec("r", "test_resnet", weights="random"), image_size=size) for size in (16, 24))
+    with unattended():
+        whole = open_dataset("scans")
+        one, other = (images.TrainingImages(whole, small.preprocessing) for _ in range(2))
+        rows = torch.arange(len(whole))
+        before = one.read(rows)
+        other.dataset = None  # nothing is decoded again
+        assert torch.equal(other.read(rows), before)
+        for different in (
+            images.TrainingImages(whole, large.preprocessing),
+            images.TrainingImages(whole.take([1, 0]), small.preprocessing),
+        ):
+            assert not different._is_kept.any()
+    assert torch.equal(images.TrainingImages(whole, small.preprocessing).read(rows), before)
+
+
+def test_one_process_of_a_study_reads_a_file_whole_for_all(scans, monkeypatch):
+    study, reads = Path("study"), []
+    study.mkdir()
+    hashed = files._content
+    monkeypatch.setattr(files, "_content", lambda *file: reads.append(file) or hashed(*file))
+    first = FilePrints(study).of(["scans"])
+    assert len(reads) == 24
+    assert FilePrints(study).of(["scans"]) == first and len(reads) == 24
+    assert "scans" not in "".join(path.read_text() for path in (study / "prints").iterdir())
+    Path("scans/yes/0.png").write_bytes(Path("scans/yes/1.png").read_bytes())
+    assert FilePrints(study).of(["scans"]) != first and len(reads) == 48
+    for note in (study / "prints").iterdir():
+        note.write_text("damaged")
+    assert FilePrints(study).of(["scans"]) == FilePrints(Path("nowhere")).of(["scans"])
 
 
 def test_a_kept_network_is_not_that_of_whoever_changes_a_copy():
@@ -72,7 +138,7 @@ def test_a_kept_network_is_not_that_of_whoever_changes_a_copy():
     assert all(torch.equal(tensor, second.module.state_dict()[name]) for name, tensor in before.items())
     assert other.weights_fingerprint != second.weights_fingerprint
     assert load_backbone(spec, image_size=32) is not load_backbone(spec, image_size=32)
-    assert len(load._KEPT) == 2
+    assert len(load.KEPT) == 2
 
 
 def test_other_weights_under_the_same_path_are_read(tmp_path):
@@ -91,11 +157,11 @@ def test_other_weights_under_the_same_path_are_read(tmp_path):
 def test_only_so_many_networks_are_kept(monkeypatch):
     forget()
     size = load_backbone(ModelSpec("r", "test_resnet", weights="random"), image_size=32).num_parameters
-    monkeypatch.setattr(load, "_MOST_PARAMETERS", 2 * size)
+    monkeypatch.setattr(load.KEPT, "most", 2 * size)
     with unattended():
         for seed in range(4):
             load_backbone(ModelSpec("r", "test_resnet", weights="random"), image_size=32, seed=seed)
-    assert len(load._KEPT) == 2
+    assert len(load.KEPT) == 2
 
 
 @pytest.mark.parametrize("name", ["test_vit", "test_resnet", "test_convnext"])

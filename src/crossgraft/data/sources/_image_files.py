@@ -203,8 +203,15 @@ def rows_of_files(
         notices=(*notices, *grouped.notices, *warn_of_reading(medical, policy)),
         files=counts,
         reading=(*describe_files(counts), *_about_channels(files), *describe_reading(medical, policy, slices)),
+        stamps=None if medical else lambda: tuple(map(stamp_of, files)),
         **others,
     )
+
+
+def stamp_of(file: Path) -> tuple[str, int, int, int]:
+    """Whole path, size in bytes, nanoseconds of the last change, and number of the file in its file system."""
+    status = file.stat()
+    return str(file.absolute()), status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _about_channels(files: Sequence[Path]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -159,6 +159,8 @@ class SourceRows(Confidential):
         problems: What makes the rows unusable as they are, one sentence each: opening raises the first, checking lists
             all.
         has_labels: Whether ``labels`` mean something; False only where the request needs none.
+        stamps: By file system, what the files are that ``decode`` reads, and how: where they are equal, so are all pixels.
+            None: not known.
     """
 
     name: str
@@ -178,6 +180,7 @@ class SourceRows(Confidential):
     files: FileCounts = NO_FILES
     problems: tuple[str, ...] = ()
     has_labels: bool = True
+    stamps: Callable[[], Hashable] | None = None
 
     def with_ids_merged(self) -> SourceRows:
         """The same rows; groups that are certain to be one under several spellings (3, 3.0, 003) are one, with a notice."""

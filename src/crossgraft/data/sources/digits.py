@@ -57,6 +57,7 @@ class Digits(DataSource):
             decode=lambda row: pixels[row],
             groups=writer_blocks(),
             group_column="writer",
+            stamps=lambda: "digits",
         )
 
 

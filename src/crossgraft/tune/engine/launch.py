@@ -100,7 +100,7 @@ def make_fabric(settings: TrainerSettings, *, rank: int = 0, port: int = 0) -> F
     if settings.precision == "64-true":
         plugins.append(_Float64())
     with _quiet(), without_variables("LT_"):
-        fabric = Fabric(
+        fabric = _OurFabric(
             accelerator=device.type,
             strategy="auto" if world == 1 else DDPStrategy(timeout=_PATIENCE),
             devices=[device.index or 0] if world == 1 and device.type != "cpu" else world,
@@ -112,6 +112,14 @@ def make_fabric(settings: TrainerSettings, *, rank: int = 0, port: int = 0) -> F
     if fabric.world_size != world:
         raise UsageError(f"{world} processes were asked for, and {fabric.world_size} found each other. Nothing was trained.")
     return fabric
+
+
+class _OurFabric(Fabric):
+    """Without callbacks of other packages, for which all that is installed would be searched at each training."""
+
+    @staticmethod
+    def _configure_callbacks(callbacks: list[Any] | Any | None) -> list[Any]:
+        return []
 
 
 class _OurProcesses(ClusterEnvironment):

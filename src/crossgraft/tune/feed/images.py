@@ -17,6 +17,7 @@ from crossgraft.data.dataset import Dataset
 from crossgraft.data.resizing import resize_images
 from crossgraft.data.transforms import normalise_images
 from crossgraft.errors import UsageError
+from crossgraft.running.unattended import Kept, is_unattended
 from crossgraft.tune.protocols import UnitImages
 from crossgraft.types import Preprocessing
 
@@ -53,6 +54,10 @@ class _Resident:
             if not is_out_of_memory(error):  # another program may have taken what was free
                 raise
             return cls(device, None, is_there)
+
+
+KEPT: Kept[tuple[Tensor, Tensor]] = Kept(MEMORY_LIMIT_BYTES // 2)
+"""Resized images by the fingerprint of what they were made from, and which of them are there; bytes."""
 
 
 class TrainingImages:
@@ -101,7 +106,12 @@ class TrainingImages:
         self._kept: Tensor | None = None
         self._resident: _Resident | None = None
         if self.total_bytes <= memory_limit_bytes:
-            self._kept = torch.empty((len(dataset), *self.image_shape), dtype=self._dtype)
+            shared = KEPT.get(self.fingerprint) if is_unattended() else None
+            if shared is None:
+                shared = torch.empty((len(dataset), *self.image_shape), dtype=self._dtype), self._is_kept
+                if is_unattended():
+                    KEPT.keep(self.fingerprint, shared, self.total_bytes)
+            self._kept, self._is_kept = shared
 
     def __len__(self) -> int:
         return len(self._is_kept)
