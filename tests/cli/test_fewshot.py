@@ -493,3 +493,51 @@ def test_a_name_that_is_not_known_inside_a_head_is_an_error_with_its_place(works
     done = crossgraft("fewshot", "images", *FLAGS, "--heads", "ncc,tsa:layers=nope")
     assert done.code == 2 and "Internal error" not in done.err
     assert "tsa:layers=nope" in done.err and "nope" in done.err
+
+
+def test_several_seeds_are_as_many_runs_of_their_own(workspace, monkeypatch):
+    """Other episodes, and other random numbers of heads, for each; and a stopped run goes on."""
+    monkeypatch.chdir(workspace)
+    common = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "episodes": 6, "sampler": SAMPLER, "workers": 1}
+    common["holdout"] = 0  # the split is that of the first seed
+    with_seed = "copa:steps=2,init=random,seed={}"
+    heads = f"ncc,{with_seed.format(4)}"
+    result = package.run_episodes("images", heads=heads, seeds=3, seed=1, baseline="ncc", out="seeds", **common)
+    alone = [
+        package.run_episodes("images", heads=f"ncc,{with_seed.format(4 + k)}", seed=1 + k, baseline="ncc", **common).record
+        for k in range(3)
+    ]
+    for title in ("NCC", "CoPA"):
+        row = next(row for row in result.record.heads if row.title == title)
+        means = [next(each.accuracy for each in one.heads if each.title == title) for one in alone]
+        assert row.by_seed == pytest.approx(means) and row.accuracy == pytest.approx(np.mean(means))
+        assert row.seeds_half_width == pytest.approx(4.30265 * np.std(means, ddof=1) / 3**0.5)  # t of two degrees of freedom
+    assert result.record.num_seeds == 3 and len(result.episodes()) == 18
+    assert "mean of 3 seeds of 6 episodes each (over seeds ±" in result.summary()
+    before = record_of(workspace, "seeds")
+    (workspace / "seeds" / "episodes" / "seed-2" / "00000.json").unlink()
+    run = json.loads((workspace / "seeds" / "run.json").read_text())
+    (workspace / "seeds" / "run.json").write_text(json.dumps({**run, "state": "running"}))
+    package.run_episodes("images", heads=heads, seeds=3, seed=1, baseline="ncc", out="seeds", **common)
+    assert numbers(record_of(workspace, "seeds")) == numbers(before)
+    two = package.run_episodes("images", heads="ncc", seeds=2, **common).record.heads[0]
+    assert two.seeds_half_width is None and two.no_seeds_interval_reason == "2 seeds, where 3 are needed"
+
+
+def test_a_report_of_one_seed_is_as_it_was_before_there_were_several(compared, workspace):
+    written = json.loads((workspace / "run" / "report.json").read_text())
+    assert {"num_seeds", "seen"}.isdisjoint(written) and {"by_seed", "seeds_half_width"}.isdisjoint(written["heads"][0])
+
+
+def test_finished_runs_are_averaged(compared, workspace, crossgraft):
+    crossgraft("fewshot", "images", *FLAGS, *HEADS, "--holdout", "0", "--seen", "--out", "seen")
+    outcome = crossgraft("fewshot", "--average", "run,seen", "--out", "averages")
+    assert outcome.code == 0, outcome.err
+    assert "Averages over 1 seen and 1 unseen data sets" in outcome.out
+    run = json.loads((workspace / "averages" / "run.json").read_text())
+    assert run["command_line"] == "crossgraft fewshot --average run,seen --out averages"
+    assert (workspace / "averages" / "sets.csv").read_text().startswith("set,seen,head,accuracy,half_width")
+    again = crossgraft("report", "averages")
+    assert again.code == 0
+    refused = crossgraft("fewshot", "images", "--average", "run")
+    assert refused.code == UsageError.exit_code and "it cannot be used with DATA" in refused.err
