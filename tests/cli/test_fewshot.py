@@ -9,10 +9,13 @@ from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 import crossgraft as package
+from crossgraft import fewshot
+from crossgraft.choice import choose, pieces
 from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot, TipAdapterHead
 from crossgraft.fewshot.record import FewshotRecord
 from crossgraft.running import processes
+from crossgraft.tune.presets import settings_of
 from crossgraft.tune.record import PredictionRecord
 from support import forked
 from support.tiny import make_images
@@ -541,3 +544,23 @@ def test_finished_runs_are_averaged(compared, workspace, crossgraft):
     assert again.code == 0
     refused = crossgraft("fewshot", "images", "--average", "run")
     assert refused.code == UsageError.exit_code and "it cannot be used with DATA" in refused.err
+
+
+def test_a_preset_is_a_published_set_of_heads(five_classes, crossgraft):
+    (five_classes / "weights.npz").unlink(missing_ok=True)
+    np.savez("weights.npz", **dict(zip(("aa", "bb", "cc", "dd", "ee"), np.eye(8), strict=False)))
+    typed = ("fewshot", "five", "--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--episodes", "5", "--workers", "1")
+    preset = "sim_few_shot:class_weights=weights.npz,ways=2,meta_adapter=true"
+    refused = crossgraft(*typed, "--preset", preset, "--sampler", SAMPLER)
+    assert refused.code == UsageError.exit_code and "--sampler n_way_k_shot:ways=2,shots=16, and --sampler" in refused.err
+    few = crossgraft(*typed, "--preset", preset, "--base-classes", "aa,bb")
+    assert few.code == DataError.exit_code and "Too few images" in few.err  # five images of each, and 16 are wanted
+    settings = settings_of(preset, command="fewshot")
+    heads = pieces(settings["heads"])
+    assert [choose(fewshot.HEADS, head).name for head in heads] == ["zero_shot", *["tip_adapter"] * 2, *["meta_adapter"] * 2]
+    assert [choose(fewshot.HEADS, head).rho_sim_weight for head in heads[1:]] == [0, 0.005, 0, 0.005]  # SIM, section 4.1
+    assert settings["baseline"] == heads[1]
+    assert choose(fewshot.SAMPLERS, settings["sampler"]).shots == 16
+    own = [*typed, "--sampler", SAMPLER, "--heads", "ncc,zero_shot:class_weights=weights.npz"]
+    assert crossgraft(*own, "--out", "zero").code == 0
+    assert {row.title for row in record_of(five_classes, "zero").heads} == {"NCC", "Zero-shot"}

@@ -23,6 +23,7 @@ from crossgraft.choice import as_array, spell
 from crossgraft.compute import available_cores
 from crossgraft.data import Dataset
 from crossgraft.errors import CrossgraftError, CrossgraftWarning, UnknownNameError, located
+from crossgraft.fewshot.choice import with_rows_of_pretrained_head
 from crossgraft.fewshot.episodes import Episode, Sampler, refuse_small_classes
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.heads import reads_images
@@ -309,6 +310,7 @@ def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarr
     if reads_images(head):
         copied: Any = clone(head)
         return copied.set_params(backbone=backbone)
+    head = with_rows_of_pretrained_head(head, backbone)
     if not len(labels) or not learns_on_base_classes(head):
         return head
     learner: Any = clone(head)  # the caller's own stays as it is

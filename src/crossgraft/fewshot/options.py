@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from crossgraft.models.spec import ModelSpec
 else:
     ModelSpec = FromProgram
+
+
+def _settings_of_preset(preset: str) -> Mapping[str, object]:
+    from crossgraft.tune.presets import settings_of
+
+    return settings_of(preset, command="fewshot")
 
 
 @options
@@ -45,6 +51,13 @@ class EpisodeOptions(Options):
     )
     baseline: str | None = option(
         "Head that the others are compared with.", default=None, default_text="logistic, or the first head"
+    )
+    preset: str | None = option(
+        "Settings of published episodes: sim_few_shot:class_weights=FILE (crossgraft list presets). Others may be added, none of "
+        "them changed.",
+        default=None,
+        only_if_given=True,
+        stands_for=_settings_of_preset,
     )
     superclass_column: str | None = option(
         "Column with the superclass of each class: an episode has classes of one.", default=None

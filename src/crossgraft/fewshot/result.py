@@ -87,7 +87,7 @@ def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: floa
     warned = {text.removeprefix(prefix): n for text, n in table.warnings.items() if text.startswith(prefix)}
     return HeadRow(
         head=name,
-        title=str(getattr(head, "title", type(head).__name__)),
+        title=str(getattr(head, "title_in_full", getattr(head, "title", type(head).__name__))),
         accuracy=accuracy.mean,
         half_width=_known(accuracy.half_width),
         no_interval_reason=accuracy.reason,

@@ -55,6 +55,7 @@ from crossgraft.records.base import CheckRecord
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
+from crossgraft.tune.presets import PRESETS
 from crossgraft.words.formatting import counted
 
 _LOOKING = "looking"
@@ -177,6 +178,8 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
     if base_classes and not learners:
         raise UsageError("--base-classes is for heads that learn on base classes, as meta_adapter, and none of these does.")
     baseline = shown[name_of_baseline(written, options.baseline)]
+    if options.preset is not None:
+        reporter.say(f"--preset {options.preset}: {choose(PRESETS, options.preset).differs}")
     for name, head in heads.items():
         for note in notes_of_head(head):
             reporter.say(f"{name}: {note}")
