@@ -52,7 +52,7 @@ def slots_page() -> str:
             f"| `{name}` | {_linked(plugin.title, f'{folder}/{name}.md')} | {options_in_words(plugin) or 'none'} "
             f"| {plugin.citation} |"
             for name, plugin in registry
-            if registry.origin(name) == "crossgraft"
+            if registry.origin(name) == "crossgraft" and getattr(plugin, "command", "tune") == "tune"
         ]
         head = "| name | title | options and defaults | source |\n|---|---|---|---|"
         parts += [f"## {kind.replace('_', ' ').capitalize()} (`{flags[kind]}`)", "", head, *rows, ""]
@@ -62,6 +62,7 @@ def slots_page() -> str:
 def fewshot_page() -> str:
     """Heads and episode samplers."""
     from crossgraft.fewshot import HEADS, SAMPLERS
+    from crossgraft.tune.presets import PRESETS
     from crossgraft.tune.slots import options_in_words
 
     parts = [NOTE, "# What `crossgraft fewshot` can be told", ""]
@@ -73,7 +74,13 @@ def fewshot_page() -> str:
             if registry.origin(name) == "crossgraft"
         ]
         parts += [f"## {title}", "", "| name | title | options and defaults | source |\n|---|---|---|---|", *rows, ""]
-    return "\n".join(parts)
+    presets = [
+        f"| `{name}` | {plugin.title} | {options_in_words(plugin)} | {plugin.citation} |"
+        for name, plugin in PRESETS
+        if plugin.command == "fewshot" and PRESETS.origin(name) == "crossgraft"
+    ]
+    head = "| name | title | options and defaults | source |\n|---|---|---|---|"
+    return "\n".join([*parts, "## Presets (`--preset`)", "", head, *presets, ""])
 
 
 def confounders_page() -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from crossgraft.edit.contact_sheets import show_confounders as show_confounders
     from crossgraft.edit.verb import edit_data as edit_data
     from crossgraft.export.verb import export_model as export_model
+    from crossgraft.fewshot.averages import average_runs as average_runs
     from crossgraft.fewshot.predict_from_support import predict_from_support as predict_from_support
     from crossgraft.fewshot.verb import run_episodes as run_episodes
     from crossgraft.interpolate.verb import interpolate as interpolate

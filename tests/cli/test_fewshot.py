@@ -9,10 +9,13 @@ from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 import crossgraft as package
+from crossgraft import fewshot
+from crossgraft.choice import choose, pieces
 from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.fewshot import MetaAdapterHead, NccHead, NWayKShot, TipAdapterHead
 from crossgraft.fewshot.record import FewshotRecord
 from crossgraft.running import processes
+from crossgraft.tune.presets import settings_of
 from crossgraft.tune.record import PredictionRecord
 from support import forked
 from support.tiny import make_images
@@ -493,3 +496,71 @@ def test_a_name_that_is_not_known_inside_a_head_is_an_error_with_its_place(works
     done = crossgraft("fewshot", "images", *FLAGS, "--heads", "ncc,tsa:layers=nope")
     assert done.code == 2 and "Internal error" not in done.err
     assert "tsa:layers=nope" in done.err and "nope" in done.err
+
+
+def test_several_seeds_are_as_many_runs_of_their_own(workspace, monkeypatch):
+    """Other episodes, and other random numbers of heads, for each; and a stopped run goes on."""
+    monkeypatch.chdir(workspace)
+    common = {"model": "zoo.yaml:narrow", "allow_code": "tiny_models.py", "episodes": 6, "sampler": SAMPLER, "workers": 1}
+    common["holdout"] = 0  # the split is that of the first seed
+    with_seed = "copa:steps=2,init=random,seed={}"
+    heads = f"ncc,{with_seed.format(4)}"
+    result = package.run_episodes("images", heads=heads, seeds=3, seed=1, baseline="ncc", out="seeds", **common)
+    alone = [
+        package.run_episodes("images", heads=f"ncc,{with_seed.format(4 + k)}", seed=1 + k, baseline="ncc", **common).record
+        for k in range(3)
+    ]
+    for title in ("NCC", "CoPA"):
+        row = next(row for row in result.record.heads if row.title == title)
+        means = [next(each.accuracy for each in one.heads if each.title == title) for one in alone]
+        assert row.by_seed == pytest.approx(means) and row.accuracy == pytest.approx(np.mean(means))
+        assert row.seeds_half_width == pytest.approx(4.30265 * np.std(means, ddof=1) / 3**0.5)  # t of two degrees of freedom
+    assert result.record.num_seeds == 3 and len(result.episodes()) == 18
+    assert "mean of 3 seeds of 6 episodes each (over seeds ±" in result.summary()
+    before = record_of(workspace, "seeds")
+    (workspace / "seeds" / "episodes" / "seed-2" / "00000.json").unlink()
+    run = json.loads((workspace / "seeds" / "run.json").read_text())
+    (workspace / "seeds" / "run.json").write_text(json.dumps({**run, "state": "running"}))
+    package.run_episodes("images", heads=heads, seeds=3, seed=1, baseline="ncc", out="seeds", **common)
+    assert numbers(record_of(workspace, "seeds")) == numbers(before)
+    two = package.run_episodes("images", heads="ncc", seeds=2, **common).record.heads[0]
+    assert two.seeds_half_width is None and two.no_seeds_interval_reason == "2 seeds, where 3 are needed"
+
+
+def test_a_report_of_one_seed_is_as_it_was_before_there_were_several(compared, workspace):
+    written = json.loads((workspace / "run" / "report.json").read_text())
+    assert {"num_seeds", "seen"}.isdisjoint(written) and {"by_seed", "seeds_half_width"}.isdisjoint(written["heads"][0])
+
+
+def test_finished_runs_are_averaged(compared, workspace, crossgraft):
+    crossgraft("fewshot", "images", *FLAGS, *HEADS, "--holdout", "0", "--seen", "--out", "seen")
+    outcome = crossgraft("fewshot", "--average", "run,seen", "--out", "averages")
+    assert outcome.code == 0, outcome.err
+    assert "Averages over 1 seen and 1 unseen data sets" in outcome.out
+    run = json.loads((workspace / "averages" / "run.json").read_text())
+    assert run["command_line"] == "crossgraft fewshot --average run,seen --out averages"
+    assert (workspace / "averages" / "sets.csv").read_text().startswith("set,seen,head,accuracy,half_width")
+    again = crossgraft("report", "averages")
+    assert again.code == 0
+    refused = crossgraft("fewshot", "images", "--average", "run")
+    assert refused.code == UsageError.exit_code and "it cannot be used with DATA" in refused.err
+
+
+def test_a_preset_is_a_published_set_of_heads(five_classes, crossgraft):
+    (five_classes / "weights.npz").unlink(missing_ok=True)
+    np.savez("weights.npz", **dict(zip(("aa", "bb", "cc", "dd", "ee"), np.eye(8), strict=False)))
+    typed = ("fewshot", "five", "--model", "zoo.yaml:narrow", "--code", "tiny_models.py", "--episodes", "5", "--workers", "1")
+    preset = "sim_few_shot:class_weights=weights.npz,ways=2,meta_adapter=true"
+    refused = crossgraft(*typed, "--preset", preset, "--sampler", SAMPLER)
+    assert refused.code == UsageError.exit_code and "--sampler n_way_k_shot:ways=2,shots=16, and --sampler" in refused.err
+    few = crossgraft(*typed, "--preset", preset, "--base-classes", "aa,bb")
+    assert few.code == DataError.exit_code and "Too few images" in few.err  # five images of each, and 16 are wanted
+    settings = settings_of(preset, command="fewshot")
+    heads = pieces(settings["heads"])
+    assert [choose(fewshot.HEADS, head).name for head in heads] == ["zero_shot", *["tip_adapter"] * 2, *["meta_adapter"] * 2]
+    assert [choose(fewshot.HEADS, head).rho_sim_weight for head in heads[1:]] == [0, 0.005, 0, 0.005]  # SIM, section 4.1
+    assert settings["baseline"] == heads[1]
+    assert choose(fewshot.SAMPLERS, settings["sampler"]).shots == 16
+    own = [*typed, "--sampler", SAMPLER, "--heads", "ncc,zero_shot:class_weights=weights.npz"]
+    assert crossgraft(*own, "--out", "zero").code == 0
+    assert {row.title for row in record_of(five_classes, "zero").heads} == {"NCC", "Zero-shot"}

@@ -103,7 +103,7 @@ def in_little_time(page, command):
         arguments = ["few_weights" if word == "weights" else word for word in arguments]
     if command not in BY_NAME and verb != "rank":
         arguments = [SMALLEST if word == NAMED else word for word in arguments]
-    if "--published" in arguments or "--replay" in arguments or "--preset" in arguments:  # they look results or settings up
+    if {"--published", "--replay", "--preset", "--average"} & {*arguments}:  # they look results or settings up
         return arguments
     if verb == "rank":
         return [*arguments, *of_ranking(page, arguments)]

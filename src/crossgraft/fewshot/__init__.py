@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from crossgraft.fewshot.heads import TipAdapterHead as TipAdapterHead
     from crossgraft.fewshot.heads import TsaAdapter as TsaAdapter
     from crossgraft.fewshot.heads import UrlHead as UrlHead
+    from crossgraft.fewshot.heads import ZeroShotHead as ZeroShotHead
     from crossgraft.fewshot.look import Gap as Gap
     from crossgraft.fewshot.look import GapShift as GapShift
     from crossgraft.fewshot.look import gap as gap

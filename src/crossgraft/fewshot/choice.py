@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 
 from crossgraft.choice import choose, pieces, spell, written
-from crossgraft.errors import UnknownNameError, UsageError
+from crossgraft.config import parse_yaml
+from crossgraft.errors import DataError, UnknownNameError, UsageError
 from crossgraft.fewshot.heads import HEADS, reads_images
 from crossgraft.models import Backbone
+from crossgraft.paths import read_whole
 from crossgraft.report.paths import without_absolute_paths
 
 
@@ -94,6 +97,49 @@ def class_weights_from_head(
     return {label: _mean(rows, label, numbers) for label, numbers in source_classes.items()}
 
 
+def with_rows_of_pretrained_head(head: Any, backbone: Backbone) -> Any:
+    """The head with its class weights, where they are a YAML file of source classes: rows of the head of ``backbone``.
+
+    Raises:
+        DataError: The file cannot be read, or does not say label: numbers.
+        UsageError: As of ``class_weights_from_head``.
+    """
+    given = getattr(head, "class_weights", None)
+    if not isinstance(given, str | Path) or Path(given).suffix.lower() not in (".yaml", ".yml"):
+        return head
+    copied: Any = clone(head)
+    return copied.set_params(class_weights=class_weights_from_head(backbone, source_classes_of(Path(given))))
+
+
+def source_classes_of(file: Path) -> dict[str, list[int]]:
+    """Label → numbers of source classes, from YAML: ``cat: [281, 282]``, ``dog: 151-268`` (both ends included), ``ship: 510``.
+
+    Raises:
+        DataError: The file cannot be read, or a label has something else.
+    """
+    try:
+        content = parse_yaml(read_whole(file).decode("utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"There is no file of source classes at {file}. Give one: label: numbers, as cat: [281, 282].") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file} cannot be read as YAML: {error}. It must say label: numbers, as cat: [281, 282].") from error
+    if not isinstance(content, Mapping) or not content:
+        raise DataError(f"{file} must say label: numbers of source classes, for example cat: [281, 282] or dog: 151-268.")
+    of_labels = cast("Mapping[object, object]", content)
+    return {str(label): _numbers_of(label, numbers, file) for label, numbers in of_labels.items()}
+
+
+def _numbers_of(label: object, numbers: object, file: Path) -> list[int]:
+    several = cast("list[object]", numbers) if isinstance(numbers, list) else [numbers]
+    found: list[int] = []
+    for each in several:
+        ends = re.fullmatch(r"(\d+)(?:\s*-\s*(\d+))?", str(each).strip())
+        if ends is None or (ends[2] is not None and int(ends[2]) < int(ends[1])):
+            raise DataError(f"{file}: {label} has {each!r}, which is no number of a source class, and no range such as 151-268.")
+        found += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
+    return found
+
+
 def _mean(rows: np.ndarray, label: object, numbers: Sequence[int]) -> np.ndarray:
     chosen = np.asarray(numbers)
     if chosen.ndim != 1 or len(chosen) == 0:
@@ -110,6 +156,7 @@ def _mean(rows: np.ndarray, label: object, numbers: Sequence[int]) -> np.ndarray
 
 ALL = "all"
 _OF_IMAGES = "trains inside the network, seconds per episode and not milliseconds; name it in --heads"
+_OF_WEIGHTS = "is class weights alone; give it some in --heads: zero_shot:class_weights=FILE"
 _OF_CLASSES = "learns on other classes first; name some in --base-classes"
 _USUAL_BASELINE = "logistic"
 
@@ -152,7 +199,17 @@ def heads_left_out(heads: object, *, base_classes: Sequence[str] = ()) -> dict[s
     if not _is_all(heads):
         return {}
     taken = _pieces(str(heads), base_classes=base_classes)
-    return {name: _OF_IMAGES if reads_images(head) else _OF_CLASSES for name, head in HEADS if name not in taken}
+    return {name: _why_left_out(head) for name, head in HEADS if name not in taken}
+
+
+def _why_left_out(head: object) -> str:
+    if reads_images(head):
+        return _OF_IMAGES
+    return _OF_WEIGHTS if _needs_class_weights(head) else _OF_CLASSES
+
+
+def _needs_class_weights(head: object) -> bool:
+    return bool(getattr(head, "needs_class_weights", False))
 
 
 def name_of_baseline(heads: Mapping[str, Any], typed: str | None) -> str:
@@ -200,4 +257,5 @@ def _pieces(text: str, *, base_classes: Sequence[str]) -> list[str]:
     """Heads one by one; all: those on features, which take milliseconds, and with base classes those that learn there."""
     if not _is_all(text):
         return pieces(text)
-    return [name for name, head in HEADS if not reads_images(head) and (base_classes or not hasattr(head, "meta_fit"))]
+    on_features = [(name, head) for name, head in HEADS if not reads_images(head) and not _needs_class_weights(head)]
+    return [name for name, head in on_features if base_classes or not hasattr(head, "meta_fit")]

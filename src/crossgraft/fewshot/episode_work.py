@@ -23,6 +23,7 @@ from crossgraft.choice import as_array, spell
 from crossgraft.compute import available_cores
 from crossgraft.data import Dataset
 from crossgraft.errors import CrossgraftError, CrossgraftWarning, UnknownNameError, located
+from crossgraft.fewshot.choice import with_rows_of_pretrained_head
 from crossgraft.fewshot.episodes import Episode, Sampler, refuse_small_classes
 from crossgraft.fewshot.evaluate import episode_of
 from crossgraft.fewshot.heads import reads_images
@@ -229,11 +230,20 @@ def base_classes_of(options: FewshotOptions) -> list[str]:
 
 
 def episode_work(
-    dataset: Dataset, drawn: Drawn, features: np.ndarray, backbone: Backbone, chosen: Chosen, options: FewshotOptions
+    dataset: Dataset,
+    drawn: Drawn,
+    features: np.ndarray,
+    backbone: Backbone,
+    chosen: Chosen,
+    options: FewshotOptions,
+    *,
+    repeat: int = 0,
 ) -> EpisodeWork:
-    """What is done with each episode, by heads that have learned on the base classes."""
+    """What is done with each episode of one repeat, by heads that have learned on the base classes."""
     labels, is_base, superclasses = drawn.labels, drawn.is_base, _superclasses(dataset, options.superclass_column)
-    heads = {name: _ready(head, backbone, features[is_base], labels[is_base]) for name, head in chosen.heads.items()}
+    unfitted = {name: _reseeded(head, repeat) for name, head in chosen.heads.items()}
+    heads = {name: _ready(head, backbone, features[is_base], labels[is_base]) for name, head in unfitted.items()}
+    seed = options.seed + repeat
     facts = [
         __version__,
         dataset.fingerprint,
@@ -243,15 +253,31 @@ def episode_work(
         None if superclasses is None else hashlib.sha256("\n".join(map(str, superclasses)).encode()).hexdigest(),
         backbone.weights_fingerprint,
         backbone.preprocessing.describe(),
-        [(name, identity_of_head(head)) for name, head in chosen.heads.items()],
+        [(name, identity_of_head(head)) for name, head in unfitted.items()],
         base_classes_of(options),
         spell(chosen.sampler),
-        options.seed,
+        seed,
     ]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
     return EpisodeWork(
-        features[~is_base], labels[~is_base], heads, chosen.sampler, options.seed, drawn.groups, drawn.superclasses, key
+        features[~is_base],
+        labels[~is_base],
+        heads,
+        chosen.sampler,
+        seed,
+        drawn.groups,
+        drawn.superclasses,
+        key,
+        "episodes" if repeat == 0 else f"episodes/seed-{seed}",
     )
+
+
+def _reseeded(head: Any, repeat: int) -> Any:
+    """The head with the random numbers of this repeat, where it has a seed: its own in the first, the next one in the next."""
+    if repeat == 0 or "seed" not in head.get_params(deep=False):
+        return head
+    copied: Any = clone(head)
+    return copied.set_params(seed=int(head.seed) + repeat)
 
 
 def _identity_of_groups(groups: np.ndarray | None) -> str | None:
@@ -284,6 +310,7 @@ def _ready(head: Any, backbone: Backbone, features: np.ndarray, labels: np.ndarr
     if reads_images(head):
         copied: Any = clone(head)
         return copied.set_params(backbone=backbone)
+    head = with_rows_of_pretrained_head(head, backbone)
     if not len(labels) or not learns_on_base_classes(head):
         return head
     learner: Any = clone(head)  # the caller's own stays as it is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from crossgraft.models.spec import ModelSpec
 else:
     ModelSpec = FromProgram
+
+
+def _settings_of_preset(preset: str) -> Mapping[str, object]:
+    from crossgraft.tune.presets import settings_of
+
+    return settings_of(preset, command="fewshot")
 
 
 @options
@@ -46,11 +52,29 @@ class EpisodeOptions(Options):
     baseline: str | None = option(
         "Head that the others are compared with.", default=None, default_text="logistic, or the first head"
     )
+    preset: str | None = option(
+        "Settings of published episodes: sim_few_shot:class_weights=FILE (crossgraft list presets). Others may be added, none of "
+        "them changed.",
+        default=None,
+        only_if_given=True,
+        stands_for=_settings_of_preset,
+    )
     superclass_column: str | None = option(
         "Column with the superclass of each class: an episode has classes of one.", default=None
     )
     base_classes: str | Sequence[str] | None = option(
         "Classes that heads with meta_fit learn from, with commas; episodes are drawn from the others.", default=None
+    )
+    seeds: int = option(
+        "Repeats with consecutive seeds: each draws other episodes, and other random numbers in heads that have some.",
+        default=1,
+        least=1,
+        only_if_given=True,
+    )
+    seen: bool = option(
+        "Mark the images as a domain that the backbone was trained on, for the averages of --average.",
+        default=False,
+        only_if_given=True,
     )
 
 
@@ -90,6 +114,26 @@ class FewshotOptions(
     """Options of ``run_episodes``."""
 
     fold: int = option("Index of the fold that is held out, from 0.", default=0)
+
+
+@options
+class Averaged(Options):
+    """What is averaged."""
+
+    group: ClassVar[str] = "Model and heads"
+
+    average: str | Path | Sequence[str | Path] | None = option(
+        "Finished runs on several data sets, or folders with such runs, with commas: means of the same heads over seen, unseen "
+        "and all data sets.",
+        default=None,
+        is_path=True,
+        takes="folders, or one text of them with commas",
+    )
+
+
+@options
+class AverageOptions(Output):
+    """Options of ``average_runs``."""
 
 
 @options
@@ -143,6 +187,12 @@ class SupportOptions(
 def _fewshot(call: Typed) -> int:
     """``crossgraft fewshot``, of tasks drawn from images or of one support set."""
     data, asked = call.inputs["data"], call.asked(SupportOptions)
+    if "average" in call.typed:
+        surplus = {*call.typed} - {*options_of(Averaged), *options_of(AverageOptions), *OF_EVERY_COMMAND}
+        if data is not None or surplus:
+            what = "DATA" if data is not None else flag_of(min(surplus))
+            raise UsageError(f"--average reads finished runs and draws no tasks; it cannot be used with {what}.")
+        return call.do("crossgraft.fewshot.averages:average_runs", AverageOptions, call.typed["average"], named="fewshot")
     if not {"support", "query"} & {*asked}:
         if data is None:
             raise UsageError(
@@ -172,10 +222,11 @@ COMMAND = Command(
     "Compare heads that learn from a handful of images, on a frozen model; or let one predict.",
     example="fewshot digits --model mobilenetv2_100 --heads ncc,copa,logistic",
     inputs=(Input("data", DATA_HELP, is_required=False),),
-    options=(FewshotOptions, SupportOptions, Terminal),
+    options=(FewshotOptions, SupportOptions, Averaged, Terminal),
     action=_fewshot,
     notes="Only training rows are read. Every head is adapted to the same few-shot tasks, and is compared with a baseline, "
     "paired by task. Where there are groups, no patient is in the support set and among the queries. With --support and "
-    "--query there is one task: --head learns from the one, and predicts the other, as predict does.",
+    "--query there is one task: --head learns from the one, and predicts the other, as predict does. With --average there is a "
+    "table of finished runs, as in publications.",
     place=80,
 )

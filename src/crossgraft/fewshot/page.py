@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from crossgraft.data.page import data_facts, data_gallery
+from crossgraft.fewshot.averages_page import AVERAGES
 from crossgraft.fewshot.plot_episode_look import episode_look_figure
 from crossgraft.fewshot.record import NUMBERS, EpisodeLookRecord, FewshotRecord, HeadLookRecord, HeadRow
-from crossgraft.fewshot.words import answer_in_words, is_separable
+from crossgraft.fewshot.words import answer_in_words, episodes_in_words, is_separable
 from crossgraft.options.command import DATA
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind
@@ -95,7 +96,7 @@ _FEW_EPISODES = 100
 def fewshot_heading(source: Source[FewshotRecord]) -> Heading:
     """The model, the data and the tasks."""
     record = source.record
-    facts = [counted(record.num_episodes, "episode"), record.sampler, counted(len(record.heads), "head")]
+    facts = [episodes_in_words(record), record.sampler, counted(len(record.heads), "head")]
     return Heading(
         title=f"{record.model.name} on few-shot tasks of {record.dataset.name}",
         summary=" · ".join(facts),
@@ -123,20 +124,24 @@ def fewshot_verdict_section(source: Source[FewshotRecord]) -> Section:
 def heads_section(source: Source[FewshotRecord]) -> Section:
     """Every head with its interval, its difference to the baseline and its ranks."""
     record = source.record
+    has_seeds = record.num_seeds > 1
     table = table_of(
         record.heads,
         [
             *columns_of(HeadRow, "head", "accuracy", "half_width"),
+            *(columns_of(HeadRow, "seeds_half_width") if has_seeds else []),
             (Column(f"Difference to {record.baseline}", numeric=True), lambda row: number(row.difference, NUMBERS)),
             *columns_of(HeadRow, "difference_half_width"),
+            *(columns_of(HeadRow, "difference_seeds_half_width") if has_seeds else []),
             (Column("Separable"), lambda row: words("baseline") if row.head == record.baseline else yes_or_no(is_separable(row))),
             *columns_of(HeadRow, "rank", "plain_rank", "seconds"),
         ],
-        caption=f"Heads on {counted(record.num_episodes, 'episode')}, best first",
+        caption=f"Heads on {episodes_in_words(record)}, best first",
         file_name="heads",
         notes=[
             "± is half of an interval of 95 % over episodes: it tells how sure the mean over episodes of these images is, and "
             "nothing of other images. Differences are paired by episode.",
+            *(_of_seeds(record) if has_seeds else []),
             *_without_interval(record.heads),
             "Rank: heads within each other's intervals share one, as on the leaderboard of Meta-Dataset. Plain rank: equal means "
             "alone share one.",
@@ -148,9 +153,20 @@ def heads_section(source: Source[FewshotRecord]) -> Section:
     return Section(name="heads", title="Heads", part="evidence", blocks=[table, *warned])
 
 
+def _of_seeds(record: FewshotRecord) -> list[str]:
+    """What the interval over seeds is about, and the means that it is of."""
+    means = [f"{row.head} {', '.join(f'{each:.3f}' for each in row.by_seed)}" for row in record.heads]
+    return [
+        "± seeds is half of an interval of 95 % over seeds (Student's t), from one mean per seed: each seed draws other episodes "
+        "of the same images, and other random numbers in heads that have some. It tells how far the whole run would move.",
+        f"Means by seed: {'; '.join(means)}.",
+    ]
+
+
 def _without_interval(heads: list[HeadRow]) -> list[str]:
     """Why values have no interval, each reason once."""
     reasons = [reason for row in heads for reason in (row.no_interval_reason, row.difference_no_interval_reason)]
+    reasons += [None if (why := row.no_seeds_interval_reason) is None else f"over seeds, {why}" for row in heads]
     return [f"No interval: {reason}." for reason in dict.fromkeys(reasons) if reason is not None]
 
 
@@ -174,6 +190,7 @@ def episodes_section(source: Source[FewshotRecord]) -> Section:
         [
             ("Sampler", f"{record.sampler_title} ({record.sampler})"),
             ("Support and queries", apart),
+            *([("Domain", "seen: the backbone was trained on it, as the user said")] if record.seen else []),
             *([("Base classes", ", ".join(record.base_classes))] if record.base_classes else []),
             *([("Superclasses", f"one per episode, from {column}")] if (column := record.superclass_column) else []),
         ]
@@ -246,7 +263,7 @@ def after_episodes(source: Source[FewshotRecord]) -> Following:
     return Following(line, "to see what fine-tuning on all images gives")
 
 
-REPORT = Kind(
+EPISODES = Kind(
     FewshotRecord,
     fewshot_heading,
     (
@@ -261,3 +278,4 @@ REPORT = Kind(
     ),
     terminal=(heads_section, fewshot_verdict_section),
 )
+REPORT = (EPISODES, AVERAGES)

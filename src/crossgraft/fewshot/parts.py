@@ -84,6 +84,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
         groups: (n,) patients, or None.
         superclasses: (n,) superclass of each row, or None.
         key: Hash of all of that.
+        folder: Where finished parts lie in the run directory.
     """
 
     features: np.ndarray
@@ -94,6 +95,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
     groups: np.ndarray | None
     superclasses: np.ndarray | None
     key: str
+    folder: str = "episodes"
 
     def do(self, job: Job[EpisodeTask]) -> EpisodesPart:
         """Adapt all heads to these episodes."""
@@ -159,11 +161,11 @@ def evaluate_in_parts(
     def keep(outcome: Outcome[EpisodeTask, EpisodesPart]) -> None:
         if outcome.result is not None:
             if run is not None:
-                run.write_record(_file(outcome.job.spec.span), outcome.result)
+                run.write_record(_file(work, outcome.job.spec.span), outcome.result)
             take(outcome.job.spec.span, outcome.result)
 
     for span in spans:
-        before = None if run is None else run.read_record(_file(span), EpisodesPart)
+        before = None if run is None else run.read_record(_file(work, span), EpisodesPart)
         if before is not None and before.key == work.key and len(before.accuracies) == span.size:
             take(span, before)
     jobs = [
@@ -188,8 +190,8 @@ def _processes(num_parts: int, num_workers: int) -> int:
     return max(1, min(num_workers, num_parts))
 
 
-def _file(span: EpisodeSpan) -> str:
-    return f"episodes/{span.first:05d}.json"
+def _file(work: EpisodeWork, span: EpisodeSpan) -> str:
+    return f"{work.folder}/{span.first:05d}.json"
 
 
 def _table(heads: Sequence[str] | Mapping[str, Any], part: EpisodesPart) -> EpisodeTable:

@@ -20,7 +20,7 @@ from crossgraft.data.given_images import is_open, location_of, open_given, refus
 from crossgraft.data.rows import ImageRows
 from crossgraft.errors import CrossgraftError, UsageError
 from crossgraft.features import extract_features
-from crossgraft.fewshot.choice import choose_heads, names_without_folders, refuse_unnamed
+from crossgraft.fewshot.choice import choose_heads, names_without_folders, refuse_unnamed, with_rows_of_pretrained_head
 from crossgraft.fewshot.episode_work import heard_warnings
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.options import SupportOptions
@@ -60,7 +60,7 @@ def learn_and_predict(
 
     The head learns names of classes, by which class weights are given, and not their numbers.
     """
-    fresh: Any = clone(head)
+    fresh: Any = with_rows_of_pretrained_head(clone(head), backbone)
     labels = np.array(support.class_names)[support.targets]
     if fresh.get_params().get("seed") == 0 and not _names_seed(options.head):
         fresh.set_params(seed=options.seed)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_serializer
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.models.record import ModelRecord
@@ -14,6 +15,19 @@ from crossgraft.words.formatting import NumberFormat
 
 NUMBERS = NumberFormat(decimals=3)
 _RANK = NumberFormat(decimals=1)
+
+
+def _without(names: dict[str, object], written: dict[str, Any]) -> dict[str, Any]:
+    """What is written of a record, less fields at values that say nothing: reports of earlier versions have none of them."""
+    return {name: value for name, value in written.items() if name not in names or value != names[name]}
+
+
+_OF_SEEDS: dict[str, object] = {
+    "by_seed": [],
+    "seeds_half_width": None,
+    "difference_seeds_half_width": None,
+    "no_seeds_interval_reason": None,
+}
 
 
 class EpisodesPart(Record):
@@ -47,10 +61,22 @@ class HeadRow(Record):
         description="Heads within each other's intervals share one (Meta-Dataset's leaderboard)."
     )
     plain_rank: Annotated[float, Shown("Plain rank", _RANK, page_only=True)] = Field(description="Only equal means share one.")
+    by_seed: list[Share] = Field(default=[], description="Mean over the episodes of each seed; empty for one seed.")
+    seeds_half_width: Annotated[float | None, Shown("± seeds", NUMBERS, csv_titles=("seeds_half_width",))] = Field(
+        default=None, description="Half of the width of the interval of 95 % of the mean over seeds, from the means of the seeds."
+    )
+    difference_seeds_half_width: Annotated[
+        float | None, Shown("± seeds", NUMBERS, csv_titles=("difference_seeds_half_width",))
+    ] = Field(default=None, description="The same of the difference to the baseline.")
+    no_seeds_interval_reason: str | None = None
     seconds: Annotated[float, Shown("Seconds an episode", NumberFormat(decimals=4))] = Field(
         description="Mean time of an episode, for fit and predict, on one thread."
     )
     warnings: dict[str, Count] = {}
+
+    @model_serializer(mode="wrap")
+    def _without_seeds_where_there_is_one(self, write: Callable[[Any], Any]) -> dict[str, Any]:
+        return _without(_OF_SEEDS, write(self))
 
 
 class BoundRecord(Record):
@@ -117,7 +143,9 @@ class FewshotRecord(Record):
     )
     sampler: str = Field(description="As it was written, with its options.")
     sampler_title: str
-    num_episodes: Count
+    num_episodes: Count = Field(description="Of each seed.")
+    num_seeds: Count = Field(default=1, description="Repeats with other episodes, and other random numbers in heads.")
+    seen: bool = Field(default=False, description="The user said that the backbone was trained on this domain.")
     sizes: list[SizeRow]
     look: EpisodeLookRecord | None = Field(default=None, description="None: no head has images and prototypes.")
     groups_apart: bool = Field(description="Whether support and queries share no group.")
@@ -126,6 +154,51 @@ class FewshotRecord(Record):
     checks: list[CheckRecord]
     references: list[Reference]
 
+    @model_serializer(mode="wrap")
+    def _without_what_was_not_asked(self, write: Callable[[Any], Any]) -> dict[str, Any]:
+        return _without({"num_seeds": 1, "seen": False}, write(self))
+
     def head(self, name: str) -> HeadRow:
         """The row of one head."""
         return next(row for row in self.heads if row.head == name)
+
+
+class AverageRow(Record):
+    """One head over data sets."""
+
+    head: Annotated[str, Shown("Head")]
+    seen: Annotated[Share | None, Shown("Seen", NUMBERS)] = Field(
+        description="Mean over the data sets that are marked as seen; None: there is none."
+    )
+    seen_half_width: Annotated[float | None, Shown("±", NUMBERS, csv_titles=("seen_half_width",))] = Field(
+        description="Half of the width of the interval of 95 % over data sets."
+    )
+    unseen: Annotated[Share | None, Shown("Unseen", NUMBERS)]
+    unseen_half_width: Annotated[float | None, Shown("±", NUMBERS, csv_titles=("unseen_half_width",))]
+    average: Annotated[Share, Shown("All", NUMBERS)] = Field(description="Over all data sets.")
+    half_width: Annotated[float | None, Shown("±", NUMBERS, csv_titles=("half_width",))]
+    rank: Annotated[float, Shown("Rank", NumberFormat(decimals=2))] = Field(
+        description="Mean over data sets of its rank, which heads within each other's intervals share."
+    )
+
+
+class AveragedSet(Record):
+    """One data set with all heads."""
+
+    name: str
+    seen: bool
+    num_episodes: Count = Field(description="Of all its runs and seeds.")
+    accuracies: dict[str, Share] = Field(description="By head.")
+    half_widths: dict[str, float | None] = Field(description="Over its episodes, by head.")
+
+
+class AveragesRecord(Record):
+    """Heads on several data sets, each from a run of ``crossgraft fewshot``."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["fewshot-averages"] = "fewshot-averages"
+    model: str
+    heads: list[AverageRow] = Field(description="Best average first.")
+    sets: list[AveragedSet] = Field(description="Those that are seen first, as they were given.")
+    samplers: list[str]
+    references: list[Reference]

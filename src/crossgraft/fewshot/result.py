@@ -3,43 +3,81 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.stats import t as student_t
 
-from crossgraft.fewshot.evaluate import EpisodeTable
+from crossgraft.fewshot.evaluate import EpisodeTable, joined
 from crossgraft.fewshot.heads import HEADS
 from crossgraft.fewshot.record import FewshotRecord, HeadRow, SizeRow
 from crossgraft.fewshot.words import answer_in_words
 from crossgraft.records.base import Reference
 from crossgraft.result import Result
 from crossgraft.statistics import leaderboard_ranks
+from crossgraft.statistics.exact_tests import LEAST_VALUES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_LEADERBOARD = Reference(
+LEADERBOARD = Reference(
     key="ranks",
     text="Triantafillou, Zhu, Dumoulin and others, Meta-Dataset: A Dataset of Datasets for Learning to Learn from Few Examples, "
     "ICLR 2020, and its leaderboard.",
 )
 
 
-def describe_heads(table: EpisodeTable, heads: Mapping[str, Any], baseline: str) -> list[HeadRow]:
-    """One row per head, best first; of equal ones in the given order."""
+def describe_heads(of_seeds: Sequence[EpisodeTable], heads: Mapping[str, Any], baseline: str) -> list[HeadRow]:
+    """One row per head, best first; of equal ones in the given order.
+
+    Args:
+        of_seeds: The same heads on the episodes of each seed.
+        heads: Name → head.
+        baseline: Head that the others are compared with.
+    """
+    table = joined(of_seeds)
     means = np.array([[table.accuracy(name).mean for name in table.heads]])
     half_widths = np.array([[table.accuracy(name).half_width for name in table.heads]])
     known = np.nan_to_num(half_widths)  # without intervals means rank as they are
     ranks = leaderboard_ranks(means, known)
     plain = leaderboard_ranks(means, known, ties="exact")
     rows = [
-        _row(table, name, heads[name], baseline, rank=float(rank), plain_rank=float(exact))
+        _row(table, name, heads[name], baseline, rank=float(rank), plain_rank=float(exact)).model_copy(
+            update=_over_seeds(of_seeds, name, baseline)
+        )
         for name, rank, exact in zip(table.heads, ranks, plain, strict=True)
     ]
     return sorted(rows, key=lambda row: -row.accuracy)
+
+
+def _over_seeds(of_seeds: Sequence[EpisodeTable], name: str, baseline: str) -> dict[str, Any]:
+    """What repeats with other seeds add to a row; nothing for one seed."""
+    if len(of_seeds) == 1:
+        return {}
+    means = np.array([table.accuracy(name).mean for table in of_seeds])
+    gaps = np.array([table.difference(name, baseline).mean for table in of_seeds])
+    return {
+        "by_seed": means.tolist(),
+        "seeds_half_width": t_half_width(means),
+        "difference_seeds_half_width": None if name == baseline else t_half_width(gaps),
+        "no_seeds_interval_reason": None
+        if len(means) >= LEAST_VALUES
+        else f"{len(means)} seeds, where {LEAST_VALUES} are needed",
+    }
+
+
+def t_half_width(means: np.ndarray) -> float | None:
+    """Of the interval of 95 % of their mean by Student's t: means of many episodes are about normal. None of fewer than three.
+
+    Args:
+        means: (n,) one for each seed, or data set.
+    """
+    if len(means) < LEAST_VALUES:
+        return None
+    return float(student_t.ppf(0.975, len(means) - 1) * means.std(ddof=1) / math.sqrt(len(means)))
 
 
 def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: float, plain_rank: float) -> HeadRow:
@@ -49,7 +87,7 @@ def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: floa
     warned = {text.removeprefix(prefix): n for text, n in table.warnings.items() if text.startswith(prefix)}
     return HeadRow(
         head=name,
-        title=str(getattr(head, "title", type(head).__name__)),
+        title=str(getattr(head, "title_in_full", getattr(head, "title", type(head).__name__))),
         accuracy=accuracy.mean,
         half_width=_known(accuracy.half_width),
         no_interval_reason=accuracy.reason,
@@ -101,7 +139,7 @@ def cite(heads: Mapping[str, Any]) -> list[Reference]:
 
 def cite_heads(heads: Mapping[str, Any], sampler: Any) -> list[Reference]:
     """The papers behind the heads and the episodes."""
-    return [*cite(heads), Reference(key=sampler.title, text=f"{sampler.reference}."), _LEADERBOARD]
+    return [*cite(heads), Reference(key=sampler.title, text=f"{sampler.reference}."), LEADERBOARD]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,14 +168,16 @@ class FewshotResult(Result[FewshotRecord]):
         """One row per head, best first."""
         import pandas as pd
 
-        return pd.DataFrame([row.model_dump(exclude={"warnings"}) for row in self.record.heads])
+        return pd.DataFrame([row.model_dump(exclude={"warnings", "by_seed"}) for row in self.record.heads])
 
     def episodes(self) -> pd.DataFrame:
-        """One row per episode: its sizes, and the accuracy of each head."""
+        """One row per episode: its seed where there are several, its sizes, and the accuracy of each head."""
         import pandas as pd
 
         table = self.table
         if table is None:
             return pd.DataFrame()
         sizes = {"ways": table.num_ways, "support": table.num_support, "query": table.num_query}
+        if (count := self.record.num_seeds) > 1:
+            sizes = {"repeat": np.repeat(np.arange(count), len(table.num_ways) // count), **sizes}
         return pd.DataFrame({**sizes, **dict(zip(table.heads, table.accuracies.T, strict=True))})

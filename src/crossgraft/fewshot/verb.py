@@ -31,7 +31,7 @@ from crossgraft.fewshot.episode_work import (
     made_up_features,
 )
 from crossgraft.fewshot.episodes import SAMPLERS, Sampler
-from crossgraft.fewshot.evaluate import episode_of
+from crossgraft.fewshot.evaluate import episode_of, joined
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.look import look_at_episode
 from crossgraft.fewshot.options import FewshotOptions
@@ -55,6 +55,7 @@ from crossgraft.records.base import CheckRecord
 from crossgraft.running.publishing import publish
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.running.verb import Run, verb
+from crossgraft.tune.presets import PRESETS
 from crossgraft.words.formatting import counted
 
 _LOOKING = "looking"
@@ -118,31 +119,38 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
                 reporter=reporter,
                 is_announced=not reporter.wants_forecast,
             )
-        work = episode_work(dataset, drawn, extracted.features, backbone, chosen, options)
-        with (
-            reporter.part(EPISODES),
-            reporter.stage("Adapting heads to episodes", total=options.episodes, unit="episodes") as stage,
-        ):
-            table = evaluate_in_parts(
-                work,
-                options.episodes,
-                images=_images(dataset, backbone, work),
-                num_workers=threads,
-                run=directory,
-                told=stage.advance,
-            )
+        works = [
+            episode_work(dataset, drawn, extracted.features, backbone, chosen, options, repeat=repeat)
+            for repeat in range(options.seeds)
+        ]
+        total = options.episodes * options.seeds
+        with reporter.part(EPISODES), reporter.stage("Adapting heads to episodes", total=total, unit="episodes") as stage:
+            of_seeds = [
+                evaluate_in_parts(
+                    work,
+                    options.episodes,
+                    images=_images(dataset, backbone, work),
+                    num_workers=threads,
+                    run=directory,
+                    told=stage.advance,
+                )
+                for work in works
+            ]
+        table = joined(of_seeds)
         record = FewshotRecord(
             dataset=describe_dataset(dataset, show_names=options.show_names),
             model=describe_model(backbone, "candidate", seconds=extracted.seconds, from_cache=extracted.from_cache),
-            heads=describe_heads(table, chosen.heads, chosen.baseline),
+            heads=describe_heads(of_seeds, chosen.heads, chosen.baseline),
             left_out=heads_left_out(options.heads, base_classes=base_classes_of(options)),
             baseline=chosen.baseline,
             baseline_leans=leans_towards_large_classes(chosen.heads[chosen.baseline], chosen.sampler),
             sampler=spell(chosen.sampler),
             sampler_title=chosen.sampler.title,
             num_episodes=options.episodes,
+            num_seeds=options.seeds,
+            seen=options.seen,
             sizes=describe_sizes(table),
-            look=_look(work),
+            look=_look(works[0]),
             groups_apart=dataset.groups is not None,
             base_classes=base_classes_of(options),
             superclass_column=options.superclass_column,
@@ -170,6 +178,8 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
     if base_classes and not learners:
         raise UsageError("--base-classes is for heads that learn on base classes, as meta_adapter, and none of these does.")
     baseline = shown[name_of_baseline(written, options.baseline)]
+    if options.preset is not None:
+        reporter.say(f"--preset {options.preset}: {choose(PRESETS, options.preset).differs}")
     for name, head in heads.items():
         for note in notes_of_head(head):
             reporter.say(f"{name}: {note}")
@@ -196,8 +206,9 @@ def _foresee(
     made_up = made_up_features(drawn.labels, backbone.num_features, seed=options.seed)
     work = episode_work(dataset, drawn, made_up, backbone, chosen, options)
     images = _images(dataset, backbone, work)
-    episodes = foresee_episodes(work, options.episodes, images=images, num_workers=threads)
-    seen, adapted = counted(len(dataset), "image"), counted(options.episodes, "episode")
+    num_episodes = options.episodes * options.seeds
+    episodes = foresee_episodes(work, num_episodes, images=images, num_workers=threads)
+    seen, adapted = counted(len(dataset), "image"), counted(num_episodes, "episode")
     heads = counted(len(chosen.heads), "head")
     reporter.expect([Piece((_LOOKING,), look, _LOOKING), episodes], f"{seen}, then {adapted} × {heads}")
 

@@ -26,8 +26,9 @@ def is_separable(row: HeadRow) -> bool:
 def answer_in_words(record: FewshotRecord) -> str:
     """The best head, and how it stands to the baseline."""
     best = record.heads[0]
-    episodes = counted(record.num_episodes, "episode")
-    sentence = f"{best.head} has an accuracy of {accuracy_in_words(best)} on queries, mean of {episodes}"
+    sentence = f"{best.head} has an accuracy of {accuracy_in_words(best)} on queries, mean of {episodes_in_words(record)}"
+    if best.seeds_half_width is not None:
+        sentence += f" (over seeds ± {best.seeds_half_width:.3f})"
     if len(record.heads) == 1:
         return f"{sentence}."
     baseline = record.head(record.baseline)
@@ -38,6 +39,12 @@ def answer_in_words(record: FewshotRecord) -> str:
     difference = f"{best.difference:+.3f}{_interval(best.difference_half_width)}"
     verdict = "above" if is_separable(best) else "not separable from"
     return f"{sentence}, {verdict} {baseline.head} ({accuracy_in_words(baseline)}; paired difference {difference})."
+
+
+def episodes_in_words(record: FewshotRecord) -> str:
+    """600 episodes, or so many of each seed."""
+    episodes = counted(record.num_episodes, "episode")
+    return episodes if record.num_seeds == 1 else f"{counted(record.num_seeds, 'seed')} of {episodes} each"
 
 
 def _interval(half_width: float | None) -> str:

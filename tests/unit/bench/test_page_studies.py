@@ -21,6 +21,7 @@ PAGES = {
     "fewshot": 84,
     "fewshot-balanced": 22,
     "fewshot-inside": 24,
+    "fewshot-class-weights": 4,
     "shortcuts": 3 * 36,
     "shortcut-sources-pretraining": 4,
     "shortcut-sources": 5 * 2,

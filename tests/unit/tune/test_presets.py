@@ -39,7 +39,7 @@ def test_every_setting_is_an_option_with_a_value_that_it_may_have(preset):
 
 
 def test_every_preset_is_tried():
-    assert {choice.partition(":")[0] for choice in EVERY} == {name for name, _ in PRESETS}
+    assert {choice.partition(":")[0] for choice in EVERY} == {name for name, each in PRESETS if each.command == "tune"}
 
 
 # What the texts say, written down again by hand: RepSim appendix A; ITM 4.1; SIM appendix E; thesis 3.4.2, 4.2.2, 6.4
@@ -62,6 +62,13 @@ def test_numbers_are_those_of_the_text(preset, said):
     options = options_of_preset(preset)
     found = {name: getattr(options, name) for name in said}
     assert {name: list(value) if isinstance(value, tuple) and value else value for name, value in found.items()} == said
+
+
+def test_a_preset_of_another_command_is_refused():
+    with pytest.raises(UsageError, match=r"sim_few_shot is for crossgraft fewshot\. Those of crossgraft tune are repsim, "):
+        options_of_preset("sim_few_shot")
+    with pytest.raises(UsageError, match=r"repsim is for crossgraft tune\. Those of crossgraft fewshot are sim_few_shot"):
+        settings_of("repsim", command="fewshot")
 
 
 def test_others_may_be_added_and_none_is_changed():

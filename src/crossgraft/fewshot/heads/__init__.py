@@ -19,12 +19,13 @@ from crossgraft.fewshot.heads.ridge import RidgeHead as RidgeHead
 from crossgraft.fewshot.heads.tip_adapter import TipAdapterHead as TipAdapterHead
 from crossgraft.fewshot.heads.tsa import TsaAdapter as TsaAdapter
 from crossgraft.fewshot.heads.url import UrlHead as UrlHead
+from crossgraft.fewshot.heads.zero_shot import ZeroShotHead as ZeroShotHead
 from crossgraft.registry import Registry
 
 HEADS: Registry[type[Any]] = Registry("head", group="crossgraft.heads", plugin_type=type)
 """Every head that is installed: the classes, whose fields are their options."""
 for _head in (
-    *(NccHead, UrlHead, CopaHead, TipAdapterHead, MetaAdapterHead, LogisticHead, RidgeHead),
+    *(NccHead, UrlHead, CopaHead, TipAdapterHead, MetaAdapterHead, ZeroShotHead, LogisticHead, RidgeHead),
     *(TsaAdapter, CopaTsa, FineTuningHead),
 ):
     HEADS.add(_head.name, _head)

@@ -112,6 +112,11 @@ class MetaAdapterHead(Head):
     rho_sim_weight: float = 0.0
     seed: int = 0
 
+    @property
+    def title_in_full(self) -> str:
+        """The published name of these options."""
+        return self.title + (" + ρSIM" if self.rho_sim_weight else "")
+
     def check(self) -> None:
         """Refuse numbers out of their range."""
         check_number("learning_rate", self.name, self.learning_rate, least=0, above=True)

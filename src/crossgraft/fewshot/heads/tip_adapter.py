@@ -92,6 +92,13 @@ class TipAdapterHead(Head):
     largest_beta: float = 7.0
     seed: int = 0
 
+    @property
+    def title_in_full(self) -> str:
+        """The published name of these options."""
+        if not self.fine_tune:
+            return self.title
+        return f"{self.title}-F" + (" + ρSIM" if self.rho_sim_weight else "")
+
     def check(self) -> None:
         """Refuse numbers out of their range."""
         for option in ("alpha", "beta", "rho_sim_weight"):

@@ -20,6 +20,7 @@ class Preset(Protocol):
         title: Title in print.
         citation: Where the settings stand.
         differs: One sentence: what is done otherwise than in the publication.
+        command: The command whose options it sets.
         networks: Kind of network that was trained so; None: of any kind.
         multi_label: Whether images may have several labels.
     """
@@ -28,13 +29,14 @@ class Preset(Protocol):
     title: ClassVar[str]
     citation: ClassVar[str]
     differs: ClassVar[str]
+    command: ClassVar[Literal["tune", "fewshot"]] = "tune"
     networks: ClassVar[Literal["convolutional"] | None] = None
     multi_label: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def settings(self) -> Mapping[str, object]:
-        """Name and value of the options of ``tune`` that the publication gives."""
+        """Name and value of the options that the publication gives."""
         ...
 
     def conflicts(self, situation: Situation) -> str | None:
