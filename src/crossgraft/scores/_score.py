@@ -33,6 +33,8 @@ from typing import (
     get_type_hints,
 )
 
+import numpy as np
+
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.scores._inputs import INPUT_NAMES, ScoreInputs
 
@@ -62,17 +64,25 @@ class ScoreValue(float):
     Attributes:
         parts: Named intermediate numbers.
         warnings: Warnings about the value, each a sentence.
+        arrays: Named intermediate arrays, of a score that was asked for them.
     """
 
     parts: dict[str, float]
     warnings: tuple[str, ...]
+    arrays: dict[str, np.ndarray]
 
     def __new__(
-        cls, value: float, *, parts: Mapping[str, SupportsFloat] | None = None, warnings: Sequence[str] = ()
+        cls,
+        value: float,
+        *,
+        parts: Mapping[str, SupportsFloat] | None = None,
+        warnings: Sequence[str] = (),
+        arrays: Mapping[str, np.ndarray] | None = None,
     ) -> ScoreValue:
         self = super().__new__(cls, value)
         self.parts = {name: float(part) for name, part in (parts or {}).items()}
         self.warnings = tuple(warnings)
+        self.arrays = dict(arrays or {})
         return self
 
     def __copy__(self) -> ScoreValue:
