@@ -314,6 +314,12 @@ class ZooScore(Score[P]):
         """Always ``zoo``."""
         return "zoo"
 
+    @property
+    def combine_options(self) -> tuple[str, ...]:
+        """Names of the options of ``combine``."""
+        parameters = inspect.signature(self._combine).parameters.values()
+        return tuple(parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY)
+
     def parts(self, inputs: ScoreInputs | None = None, /, **arguments: Any) -> Parts:
         """The parts of one model, from checked inputs or directly from arrays by keyword; with their warnings.
 

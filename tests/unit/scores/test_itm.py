@@ -115,7 +115,9 @@ def literal_path(features, labels, settings, *, seed):
         with torch.no_grad():
             embedded = functional.normalize(points[test] @ psi[0] + psi[1], dim=1)
             batches = []
-            for batch, ideal in zip(embedded.split(settings.batch_size), classes[targets[test]].split(settings.batch_size)):
+            for batch, ideal in zip(
+                embedded.split(settings.batch_size), classes[targets[test]].split(settings.batch_size), strict=True
+            ):
                 kernel = settings.eta / len(batch) * batch @ batch.T
                 if settings.val == "loo":
                     kernel = kernel - torch.diag(torch.diag(kernel))
@@ -133,7 +135,7 @@ def literal_path(features, labels, settings, *, seed):
         literal_loss(points[train], targets[train], classes, psi, head, settings).backward()
         optimizer.step()
     path.append(look())
-    return test, classes[targets[test]].numpy(), [np.array(each) for each in zip(*path)]
+    return test, classes[targets[test]].numpy(), [np.array(each) for each in zip(*path, strict=True)]
 
 
 @pytest.mark.parametrize(("val", "recursions"), [("paper", 1), ("loo", 2), ("none", 1)])
@@ -165,7 +167,7 @@ def test_embeddings_are_kept_only_where_asked_for_and_change_nothing():
 
 
 def test_without_validation_images_there_are_no_embeddings():
-    features, labels = make_problem(3, 4)
+    features, _ = make_problem(3, 4)
     value = itm(features=features, labels=np.arange(3), embeddings=True)
     assert (float(value), value.arrays) == (0.0, {})
     assert value.warnings
