@@ -51,14 +51,15 @@ def look_at_features(zoo: Zoo, specs: Sequence[ModelSpec], record: RankingRecord
     """Look at the features of every candidate once more, from the cache where they are there.
 
     Args:
-        zoo: What the members are looked at with.
+        zoo: What the members are looked at with; each image has one class.
         specs: The candidates.
         record: The ranking, for its order and the η that ITM chose.
         num_maps: How many of the best models are drawn.
 
     Cost: ITM five times for each candidate, and NCA and ITM once more for each that is drawn.
     """
-    labels, groups, seed = zoo.dataset.task.classes_of_scores(zoo.dataset.targets), zoo.dataset.groups, zoo.options.seed
+    (labels,) = zoo.dataset.task.views(zoo.dataset.targets)
+    groups, seed = zoo.dataset.groups, zoo.options.seed
     order = [row.model for row in record.ranking(record.primary_score).rows if row.rank is not None]
     etas = {cell.model: cell.parts["eta"] for cell in record.cells if cell.score == "itm" and "eta" in cell.parts}
     spreads: list[FeatureSpread] = []

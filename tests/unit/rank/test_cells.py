@@ -7,7 +7,7 @@ from crossgraft.errors import NotApplicable
 from crossgraft.rank.aggregate import plan_resampling
 from crossgraft.rank.assemble import build_cells, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation, evaluate_scores
-from crossgraft.scores import ScoreInputs, ScoreValue, _statistics, logme, nleep, scale_over_zoo, score, zoo_score
+from crossgraft.scores import ScoreInputs, ScoreValue, _statistics, logme, nca_gradient, nleep, scale_over_zoo, score, zoo_score
 from crossgraft.seeding import derive_seed
 from crossgraft.statistics import jackknife_interval
 from support.model_records import model_record
@@ -305,6 +305,6 @@ def test_the_scenario_turns_what_a_zoo_level_score_makes_of_its_parts(problem):
     turned = build_cells(spread_by_scenario, members, scenario="architectures")
     assert [cell.value for cell in turned] == pytest.approx([1 - cell.value for cell in plain])
     assert [cell.parts for cell in turned] == [cell.parts for cell in plain]
-    assert describe_score(spread_by_scenario, scenario="architectures").title == "Spread, architectures"
-    assert describe_score(spread_by_scenario).title == "Spread"
+    assert describe_score(nca_gradient, scenario="architectures").title == "NCA × gradient, architectures"
+    assert describe_score(logme, scenario="architectures").title == logme.title
     assert build_cells(scaled_spread, members, scenario="architectures") == build_cells(scaled_spread, members)

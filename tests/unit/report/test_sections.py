@@ -13,13 +13,7 @@ from crossgraft import evaluate_published
 from crossgraft.data.page import data_section
 from crossgraft.demo.page import best_model_section, demo_verdict_section, fine_tuned_section, limits_section, split_section
 from crossgraft.interpolate.interpolation import REFERENCE
-from crossgraft.rank.page import (
-    controls_section,
-    models_section,
-    ranking_heading,
-    verdict_section,
-    warnings_section,
-)
+from crossgraft.rank.page import controls_section, models_section, ranking_heading, verdict_section, warnings_section
 from crossgraft.rank.page_agreement import agreement_section
 from crossgraft.rank.page_scores import rankings_section, scores_section
 from crossgraft.records.base import CheckRecord

@@ -279,8 +279,8 @@ def _draw(
         for is_hollow in (False, True) if hollow else (False,):
             places = [place for place, of_image in enumerate(classes) if of_image == label and (place in hollow) == is_hollow]
             xs, ys = ([panel.points[place][axis] for place in places] for axis in (0, 1))
-            rim = {"fillstyle": "none", "markersize": 4.6, "markeredgewidth": 1} if is_hollow else {"markeredgewidth": 0}
-            axes.plot(xs, ys, mark.marker, color=mark.colour, **{"markersize": 3.6, **look, **rim})
+            look["markeredgewidth"], look["fillstyle"] = (1, "none") if is_hollow else (0, "full")
+            axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=4.6 if is_hollow else 3.6, **look)
     axes.margins(0.06)
 
 
