@@ -97,6 +97,14 @@ def per_class_of_several_labels(folder, _):
     return *label_table(folder, "effusion,nodule", rows), "--label-column", "effusion,nodule", "--per-class", "3"
 
 
+def feature_maps_of_several_labels(folder, _):
+    return *per_class_of_several_labels(folder, _)[:-2], "--feature-maps", "1"
+
+
+def scenario_without_its_score(folder, _):
+    return *PLAIN, "--scenario", "architectures"
+
+
 def unknown_class_name(folder, _):
     (folder / "names.txt").write_text("benign\nmalignat\n")
     return *PLAIN, "--class-names", "names.txt"

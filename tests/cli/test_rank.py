@@ -341,3 +341,23 @@ def test_a_precision_that_changes_numbers_is_in_the_configuration_and_others_are
     assert unknown.code == 2 and "precision" in unknown.err and "bf16" in unknown.err
     same = crossgraft("rank", "images", *FLAGS, "--precision", "auto", "--out", "run")
     assert "4 of 4 models were read back" in same.err
+
+
+def test_features_are_drawn_where_somebody_asks(workspace, run_once):
+    flags = ("--models", "zoo.yaml", "--code", "tiny_models.py", "--scores", "logme,itm", "--workers", "1", "--feature-maps", "1")
+    run_once("rank", "images", *flags, out="drawn")
+    text = (workspace / "drawn" / "report.json").read_text()
+    features = RankingRecord.model_validate_json(text).features
+    record = RankingRecord.model_validate_json(text)
+    best = record.ranking("logme").rows[0].model
+    assert [mapped.model for mapped in features.maps] == [best]
+    assert {row.model for row in features.spreads} == {model.name for model in record.models if model.role == "candidate"}
+    for row in features.itm_by_weight:
+        assert row.values[0] == record.cell(row.model, "itm").value
+    page = (workspace / "drawn" / "report.html").read_text()
+    assert f"Features of {best}: as they are" in page and "ITM with several weights" in page
+    assert '"points"' not in page
+
+
+def test_nobody_asked_for_features(ranked, workspace):
+    assert "features" not in json.loads((workspace / "run" / "report.json").read_text())

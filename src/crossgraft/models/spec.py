@@ -45,6 +45,8 @@ class ModelSpec:
         source_features: Path of a ``.npy`` file (num_source_samples, num_features) with features of source
             images.
         known_as: ``model/source`` of known results that are of these weights (see ``crossgraft list results``).
+        pretraining: How the weights were pretrained, in a word or two, such as ``supervised`` or ``masked images``; models are
+            compared by it. None: what the name of timm's weights tells, if anything.
         folder: Folder of the zoo file; its paths and modules are looked up there too.
         weights_dir: Folder in which a library's own weights are looked up where a call names none.
         trusted: The code that may run to build it. None: who made the spec named ``source`` in Python, and so allowed it.
@@ -61,6 +63,7 @@ class ModelSpec:
     preprocessing: Mapping[str, object] = field(default_factory=dict)
     source_features: str | None = None
     known_as: str | None = None
+    pretraining: str | None = None
     folder: Path | None = None
     weights_dir: Path | None = None
     trusted: TrustedCode | None = field(default=None, repr=False)
@@ -133,6 +136,7 @@ class ModelSpec:
             "preprocessing": dict(self.preprocessing),
             "source_features": Path(self.source_features).name if self.source_features else None,
             "known_as": self.known_as,
+            **({} if self.pretraining is None else {"pretraining": self.pretraining}),
         }
 
     def load_source_features(self) -> SourceFeatures | None:
@@ -194,6 +198,7 @@ def spec_from_entry(entry: Mapping[str, object], *, folder: Path, trusted: Trust
         preprocessing=_mapping(entry, "preprocessing", where),
         source_features=texts["source_features"],
         known_as=texts["known_as"],
+        pretraining=texts["pretraining"],
         folder=folder,
         trusted=trusted,
     )

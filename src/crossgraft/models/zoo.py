@@ -283,4 +283,5 @@ def random_weights_control(spec: ModelSpec, *, taken: Collection[str] = ()) -> M
         licence=None,
         source_features=None,
         known_as=None,
+        pretraining=None,
     )

@@ -99,22 +99,27 @@ def _whom(names: Sequence[str], *, among: int) -> str:
     return f"{'Label' if len(names) == 1 else 'Labels'} {shown}{more}"
 
 
-def build_cells(score: AnyScore, models: Sequence[ModelEvaluation]) -> list[ScoreCell]:
-    """One cell a model for ``score``."""
+def takes_scenario(score: AnyScore) -> bool:
+    """Whether the score combines its parts otherwise for architectures than for source data sets."""
+    return isinstance(score, ZooScore) and "scenario" in score.combine_options
+
+
+def build_cells(score: AnyScore, models: Sequence[ModelEvaluation], *, scenario: str = "datasets") -> list[ScoreCell]:
+    """One cell a model for ``score``; ``scenario`` is for scores that ask for it."""
     evaluations = [next(e for e in model.evaluations if e.score == score.name) for model in models]
     labels = dict.fromkeys(label for evaluation in evaluations for label in evaluation.per_label)
     if labels:
         by_label = {label: [evaluation.per_label.get(label, evaluation) for evaluation in evaluations] for label in labels}
         if isinstance(score, ZooScore):
-            by_label = {label: combine_over_zoo(score, models, column) for label, column in by_label.items()}
+            by_label = {label: combine_over_zoo(score, models, column, scenario=scenario) for label, column in by_label.items()}
         evaluations = mean_over_labels(models, evaluations, by_label)
     elif isinstance(score, ZooScore):
-        evaluations = combine_over_zoo(score, models, evaluations)
+        evaluations = combine_over_zoo(score, models, evaluations, scenario=scenario)
     return [_cell(model.model.name, evaluation) for model, evaluation in zip(models, evaluations, strict=True)]
 
 
 def combine_over_zoo(
-    score: ZooScore[...], models: Sequence[ModelEvaluation], evaluations: Sequence[ScoreEvaluation]
+    score: ZooScore[...], models: Sequence[ModelEvaluation], evaluations: Sequence[ScoreEvaluation], *, scenario: str = "datasets"
 ) -> list[ScoreEvaluation]:
     """Give every evaluation of a zoo-level score its values.
 
@@ -128,10 +133,12 @@ def combine_over_zoo(
         if model.model.role == "candidate" and evaluation.full is not None
     ]
 
+    options = {"scenario": scenario} if takes_scenario(score) else {}
+
     def value_of(member: int, own: RawValue, block: int | None) -> RawValue:
         others = [i for i in candidates if i != member]
         parts = [_raw_at(evaluations[i], block).parts for i in others] + [own.parts]
-        combined = score.combine(parts)[-1]
+        combined = score.combine(parts, **options)[-1]
         return own.model_copy(update={"value": float(combined), "warnings": [*own.warnings, *combined.warnings]})
 
     finished: list[ScoreEvaluation] = []
@@ -204,11 +211,12 @@ def _cell(model: str, evaluation: ScoreEvaluation) -> ScoreCell:
     )
 
 
-def describe_score(score: AnyScore) -> ScoreRecord:
-    """One score as the report shows it."""
+def describe_score(score: AnyScore, *, scenario: str = "datasets") -> ScoreRecord:
+    """One score as the report shows it; its title says a scenario that is not the usual one."""
+    is_unusual = takes_scenario(score) and scenario != "datasets"
     return ScoreRecord(
         name=score.name,
-        title=score.title,
+        title=f"{score.title}, {scenario}" if is_unusual else score.title,
         reference=score.reference,
         inputs=list(score.inputs),
         origin=SCORES.origin(score.name),
@@ -286,24 +294,25 @@ def assemble_record(
     labels_left_out: Mapping[str, str] | None = None,
     seed: int,
     show_names: bool = False,
+    scenario: str = "datasets",
 ) -> RankingRecord:
     """Cells with intervals, the order by each score, advice, checks and agreement with fine-tuned results.
 
     ``evaluations`` are candidates first, then controls; ``history`` is of the candidates, in their order.
     """
     models = [evaluation.model for evaluation in evaluations]
-    cells = {score.name: build_cells(score, evaluations) for score in scores}
+    cells = {score.name: build_cells(score, evaluations, scenario=scenario) for score in scores}
     roles: dict[str, Role] = {model.name: model.role for model in models}
     rankings = {name: order_models(name, of_score, roles) for name, of_score in cells.items()}
-    titles = {score.name: score.title for score in scores}
-    title = titles[primary]
+    described = [describe_score(score, scenario=scenario) for score in scores]
+    title = next(score.title for score in described if score.name == primary)
     candidates = [model for model in models if model.role == "candidate"]
     advice = write_advice(title, rankings[primary], cells[primary], models)
     prior = describe_prior(history, candidates)
     return RankingRecord(
         dataset=describe_dataset(dataset, show_names=show_names),
         models=models,
-        scores=[describe_score(score) for score in scores],
+        scores=described,
         cells=[cell for of_score in cells.values() for cell in of_score],
         primary_score=primary,
         primary_reason=primary_reason,

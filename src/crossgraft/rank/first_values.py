@@ -14,7 +14,9 @@ from crossgraft.words.text_table import text_table
 _MOST_ROWS = 20
 
 
-def tell_values(members: Sequence[FirstValues], scores: Sequence[AnyScore], primary: str, reporter: Reporter) -> None:
+def tell_values(
+    members: Sequence[FirstValues], scores: Sequence[AnyScore], primary: str, reporter: Reporter, *, scenario: str = "datasets"
+) -> None:
     """Say the value of every score of every model, the best by ``primary`` first; intervals, ranks and controls are to come.
 
     Args:
@@ -22,9 +24,10 @@ def tell_values(members: Sequence[FirstValues], scores: Sequence[AnyScore], prim
         scores: In the order of the columns.
         primary: Name of the score that orders them.
         reporter: Who says it.
+        scenario: For scores that ask for it.
     """
     models = [ModelEvaluation(key=each.key, model=each.model, evaluations=each.values) for each in members]
-    values = {score.name: [cell.value for cell in build_cells(score, models)] for score in scores}
+    values = {score.name: [cell.value for cell in build_cells(score, models, scenario=scenario)] for score in scores}
     order = sorted(range(len(models)), key=lambda place: -_or_lowest(values[primary][place]))
     columns = [(score.title, values[score.name], NumberFormat.for_column(values[score.name])) for score in scores]
     titles = [title for title, _, _ in columns]

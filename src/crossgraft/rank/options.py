@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from crossgraft.errors import UsageError
 from crossgraft.models.options import Candidates
@@ -38,6 +38,14 @@ class ZooOptions(Options):
     )
     ground_truth_column: str | None = option(
         "Column of numbers in that CSV, where it has several.", default=None, needs="ground_truth"
+    )
+    scenario: Literal["datasets", "architectures"] = option(
+        "What nca_gradient compares: one architecture from several data sets, or several architectures.",
+        default="datasets",
+        only_if_given=True,
+    )
+    feature_maps: int | None = option(
+        "Draw the features of so many of the best models, and compare those of all.", default=None, least=1, only_if_given=True
     )
     all_intervals: bool = option("Compute intervals also for scores that take more than a minute once.", default=False)
 

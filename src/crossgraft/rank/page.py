@@ -10,16 +10,17 @@ from crossgraft.data.describe import describe_data
 from crossgraft.data.page import data_section
 from crossgraft.models.record import ModelRecord
 from crossgraft.options.command import DATA
-from crossgraft.rank.page_scores import against_primary, rankings_section, scores_section
+from crossgraft.rank.page_agreement import agreement_section
+from crossgraft.rank.page_features import features_section, kinds_section
+from crossgraft.rank.page_scores import rankings_section, scores_section
 from crossgraft.rank.plots import ranking_figure
 from crossgraft.rank.ranking import refuse_incomplete
-from crossgraft.rank.record import GroundTruthRecord, PriorRecord, RankingByScore, RankingRecord, ScoreCell
+from crossgraft.rank.record import PriorRecord, RankingByScore, RankingRecord, ScoreCell
 from crossgraft.rank.words import cells_by_model, score_format, score_title
 from crossgraft.report.blocks import Block, Figure, Heading, Items, Paragraph, Section, figure_for_screens
 from crossgraft.report.kinds import Kind, SectionBuilder
-from crossgraft.report.plots.scatter import Interval, is_drawable, scatter_figure
 from crossgraft.report.source import Source
-from crossgraft.report.tables import INTERVAL, Cell, Column, Table, counts, interval, number, table_of, whole, words
+from crossgraft.report.tables import Cell, Column, Table, counts, number, table_of, whole, words
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
@@ -129,68 +130,6 @@ def _ranking_figure(source: Source[RankingRecord]) -> Figure:
         caption.append(f"Without a value: {joined(valueless)}.")
     draw = partial(ranking_figure, record, ranking.score)
     return figure_for_screens(draw, identifier=f"{source.prefix}ranking", caption=" ".join(caption))
-
-
-_CORRELATION = NumberFormat(decimals=2)
-_P_VALUE = NumberFormat(decimals=3)
-
-
-def agreement_section(source: Source[RankingRecord]) -> Section | None:
-    """How well each score orders the models as fine-tuning does; None without fine-tuned results."""
-    record = source.record
-    if record.ground_truth is None and not record.agreement:
-        return None
-    blocks: list[Block] = []
-    if record.ground_truth is not None:
-        blocks.append(_figure(source, record.ground_truth))
-    if record.agreement:
-        blocks.append(_table(record))
-    if record.ground_truth is not None and record.ground_truth.unmatched:
-        names = joined(record.ground_truth.unmatched)
-        blocks.append(Paragraph(f"Fine-tuned results without a ranked model of that name: {names}.", tone="quiet"))
-    return Section(name="agreement", title="Agreement with fine-tuned results", part="evidence", blocks=blocks)
-
-
-def _figure(source: Source[RankingRecord], truth: GroundTruthRecord) -> Figure:
-    record = source.record
-    title = score_title(record, record.primary_score)
-    results = {model: Interval(value) for model, value in truth.values.items()}
-    points = [point for point in against_primary(record, results, last_rank=len(results)) if point.mark]
-    drawing = scatter_figure(
-        points,
-        x_label=f"{title} (score)",
-        y_label=f"{truth.column} (as given)",
-        identifier=f"{source.prefix}agreement",
-        width=400,
-        height=300,
-    )
-    models = counted(sum(map(is_drawable, points)), "fine-tuned model")
-    caption = (
-        f"Results of {models} ({truth.column}) against {title} with its 95 % interval. A useful score rises from left to "
-        f"right; numbers are ranks by {title}."
-    )
-    return Figure(drawings=[drawing], caption=caption)
-
-
-def _table(record: RankingRecord) -> Table:
-    return table_of(
-        record.agreement,
-        [
-            (Column("Score"), lambda entry: words(score_title(record, entry.score))),
-            (Column("Models within"), lambda entry: words(entry.family or "all models")),
-            (Column("n", numeric=True), lambda entry: whole(entry.num_models)),
-            (Column("Weighted Kendall", numeric=True), lambda entry: number(entry.weighted_kendall, _CORRELATION)),
-            (INTERVAL, lambda entry: interval(entry.low, entry.high, _CORRELATION)),
-            (Column("p (permutation)", numeric=True), lambda entry: number(entry.p_value, _P_VALUE)),
-        ],
-        caption="Rank agreement of each score with the fine-tuned results (1: same order, −1: reversed)",
-        file_name="agreement",
-        notes=[
-            f"{score_title(record, entry.score)}, {entry.family or 'all models'}: {entry.reason.rstrip('.')}."
-            for entry in record.agreement
-            if entry.reason
-        ],
-    )
 
 
 def controls_section(source: Source[RankingRecord]) -> Section:
@@ -396,6 +335,8 @@ BELOW_THE_VERDICT: tuple[SectionBuilder, ...] = (
     controls_section,
     prior_section,
     agreement_section,
+    kinds_section,
+    features_section,
     checks_section,
     warnings_section,
     data_section,
@@ -408,5 +349,6 @@ REPORT = Kind(
     ranking_heading,
     (verdict_section, *BELOW_THE_VERDICT),
     terminal=(rankings_section, prior_section, agreement_section, warnings_section, verdict_section),
+    only_in_the_file=("points",),
     refuse=refuse_incomplete,
 )

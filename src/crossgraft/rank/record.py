@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_serializer
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.models.record import ModelRecord, Role
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Record, Reference
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share
 
 _END_OF_METHOD = re.compile(r", |;")
 STATIC_PRIOR = "static_prior"
@@ -167,6 +168,88 @@ class GroundTruthRecord(Record):
     unmatched: list[str] = []
 
 
+Point = tuple[float, float]
+
+
+class MappedPanel(Record):
+    """Images in a plane, and how well their classes are told apart there, in all dimensions."""
+
+    title: str
+    points: list[Point] = Field(description="One per image that is drawn.")
+    shares: tuple[Share, Share] | None = Field(
+        description="Of the variance along each axis; None: there is one dimension, and the second only parts the dots."
+    )
+    fitted_share: Share | None = Field(
+        default=None, description="Mean share of the own class among the 5 nearest images, of images that the map was fitted to."
+    )
+    held_out_share: Share | None = Field(default=None, description="The same of images that it was not fitted to.")
+    accuracy: Share | None = Field(default=None, description="Of the head; of the nearest mean where there is none.")
+
+
+class ProjectedFeatures(Record):
+    """Features before and after NCA and LDA."""
+
+    num_images: Count
+    num_fitted: Count = Field(description="Images that NCA and LDA are fitted to.")
+    classes: list[Count] = Field(default=[], description="Of each image that is drawn.")
+    held_out: list[Count] = Field(default=[], description="Places of those drawn that nothing was fitted to.")
+    panels: list[MappedPanel] = []
+    reason: str | None = Field(default=None, description="Why a panel is missing.")
+
+
+class ItmWay(Record):
+    """Images that ITM did not learn from: E, E⁽ⁿ⁾ in the course of its training, and Ê."""
+
+    eta: float
+    num_images: Count
+    classes: list[Count] = []
+    panels: list[MappedPanel] = []
+    reason: str | None = Field(default=None, description="Why there is none.")
+
+
+class MappedModel(Record):
+    """One of the best models."""
+
+    model: str
+    projected: ProjectedFeatures
+    itm: ItmWay
+
+
+class FeatureSpread(Record):
+    """Size of the features of one model."""
+
+    model: str
+    mean: float = Field(description="Over all images and features.")
+    standard_deviation: float
+    dispersion: float = Field(description="dis of ITM's eq. 12: mean distance to the class mean, standardised, over √d.")
+
+
+class NetworkKind(Record):
+    """How one model is built, and how it was pretrained."""
+
+    model: str
+    architecture: str
+    pretraining: str
+
+
+class ItmByWeight(Record):
+    """ITM of one model, with several weights of the pull in its loss."""
+
+    model: str
+    values: list[float]
+
+
+class FeaturesRecord(Record):
+    """What the features of the candidates look like."""
+
+    seed: int
+    spreads: list[FeatureSpread]
+    kinds: list[NetworkKind]
+    loss_weights: list[float] = Field(description="λ of ITM's eq. 8.")
+    itm_by_weight: list[ItmByWeight]
+    maps: list[MappedModel] = Field(description="Of the best models by the primary score.")
+
+
 class RankingRecord(Record):
     """Everything that ``crossgraft rank`` found; ``report.json`` is this record."""
 
@@ -193,6 +276,11 @@ class RankingRecord(Record):
         default={}, description="With several labels per image: labels that were not scored, and why."
     )
     prior: PriorRecord | None = Field(default=None, description="None: nothing is known of these models.")
+    features: FeaturesRecord | None = Field(default=None, description="None: nobody asked to see them.")
+
+    @model_serializer(mode="wrap")
+    def _without_what_nobody_asked_for(self, write: Callable[[Any], Any]) -> dict[str, Any]:
+        return {name: value for name, value in write(self).items() if name != "features" or value is not None}
 
     def cell(self, model: str, score: str) -> ScoreCell:
         """The cell of one model and one score."""

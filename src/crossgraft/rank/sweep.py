@@ -456,7 +456,8 @@ def _valued(zoo: Zoo, turns: Sequence[Turn], ahead: LookAhead) -> list[Turn]:
     outcomes = run_jobs(_jobs(candidates), work, keep_going=False)
     values = {outcome.job.name: first for outcome, first in zip(outcomes, results_of(outcomes), strict=True)}
     if len(values) > 1 and num_read_back(outcomes) < len(values):
-        tell_values(list(values.values()), zoo.scores, zoo.primary or zoo.scores[0].name, zoo.reporter)
+        primary = zoo.primary or zoo.scores[0].name
+        tell_values(list(values.values()), zoo.scores, primary, zoo.reporter, scenario=zoo.options.scenario)
     names = [turn.member.spec.name for turn in turns]
     return [replace(turn, first=values.get(name), features=work.kept.get(name)) for turn, name in zip(turns, names, strict=True)]
 

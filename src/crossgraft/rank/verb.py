@@ -22,8 +22,9 @@ from crossgraft.options._option import configuration, narrowed
 from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.rank.aggregate import plan_resampling
-from crossgraft.rank.assemble import assemble_record
+from crossgraft.rank.assemble import assemble_record, takes_scenario
 from crossgraft.rank.default_score import DEFAULT_PRIMARY, default_reason, score_name, score_names, scores_left_out
+from crossgraft.rank.feature_maps import look_at_features
 from crossgraft.rank.ground_truth import read_ground_truth
 from crossgraft.rank.model_history import find_history, look_up_known_results
 from crossgraft.rank.options import RankOptions
@@ -68,6 +69,7 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
     options = replace(options, scores=scores, by=by)
     chosen = choose_scores(scores)
     primary = _choose_primary(by, chosen)
+    _check_scenario(options.scenario, chosen)
     check_settings(options.workers, options.resize_policy)
     with data_errors_first(data, options):
         specs = read_zoo(
@@ -99,6 +101,8 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
         if directory:
             directory.describe_data(dataset.fingerprint)
             directory.describe_machine(reporter, threads=threads, device=device)
+        if options.feature_maps is not None and not dataset.task.partitions:
+            raise UsageError("--feature-maps draws images by their class, and these may have several labels each. Leave it out.")
         findings = check_rows(dataset, strict=options.strict, reporter=reporter)
         resampling = plan_resampling(dataset.targets, dataset.groups, seed=options.seed, label_names=dataset.class_names)
         left_out = scores_left_out(scores, by, chosen, len(dataset))
@@ -120,20 +124,24 @@ def rank_models(data: str | Path | Dataset, options: RankOptions, run: Run) -> R
                 precision=precision,
             )
             evaluations = evaluate_zoo(zoo, specs)
-        candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
-        record = assemble_record(
-            dataset,
-            chosen,
-            primary,
-            evaluations,
-            truth,
-            primary_reason=_why(primary, by, chosen),
-            history=find_history(candidates, specs, dataset, known),
-            findings=[*findings, *damage],
-            labels_left_out=resampling.labels_left_out,
-            seed=options.seed,
-            show_names=options.show_names,
-        )
+            candidates = [evaluation.model for evaluation in evaluations if evaluation.model.role == "candidate"]
+            record = assemble_record(
+                dataset,
+                chosen,
+                primary,
+                evaluations,
+                truth,
+                primary_reason=_why(primary, by, chosen),
+                history=find_history(candidates, specs, dataset, known),
+                findings=[*findings, *damage],
+                labels_left_out=resampling.labels_left_out,
+                seed=options.seed,
+                show_names=options.show_names,
+                scenario=options.scenario,
+            )
+            if options.feature_maps is not None:
+                features = look_at_features(zoo, specs, record, num_maps=options.feature_maps)
+                record = record.model_copy(update={"features": features})
         ranking = Ranking(record, specs={spec.name: spec for spec in specs})
         return _finish(ranking, dataset, directory, reporter, no_images=options.no_images)
 
@@ -181,6 +189,13 @@ def _choose_primary(by: str | None, chosen: Sequence[AnyScore]) -> str:
         SCORES.get(by)
         raise UsageError(f"--by {by}: this score is not among those computed ({', '.join(names)}).")
     return by
+
+
+def _check_scenario(scenario: str, chosen: Sequence[AnyScore]) -> None:
+    if scenario != "datasets" and not any(map(takes_scenario, chosen)):
+        raise UsageError(
+            f"--scenario {scenario} is about nca_gradient, which is not among the scores. Add it: --scores default,nca_gradient."
+        )
 
 
 def _why(primary: str, by: str | None, chosen: Sequence[AnyScore]) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crossgraft.records.base import Record
 from crossgraft.registry import Registry
-from crossgraft.report.blocks import Heading, Section
+from crossgraft.report.blocks import Block, Heading, Section
 from crossgraft.report.source import Source
 
 SectionBuilder = Callable[[Source[Any]], Section | None]
@@ -27,6 +27,8 @@ class Kind:
         terminal: What the terminal shows of it, the answer last; the same builders, or others where a page shows a figure.
         only_in_the_file: Fields that are left out of the copy of the record on the page: thousands of numbers that no reader of
             it needs.
+        together: What a page of several runs of this kind shows of all of them, above each by itself; they come with the number
+            that the page gives them.
         refuse: Raises ``DataError`` for a record, read from a file, that contradicts itself.
     """
 
@@ -36,6 +38,7 @@ class Kind:
     terminal: Sequence[SectionBuilder]
     only_in_the_file: tuple[str, ...] = ()
     refuse: Callable[[Any, Path], None] | None = None
+    together: Callable[[Mapping[int, Source[Any]]], Sequence[Block]] | None = None
 
     @property
     def name(self) -> str:

@@ -31,7 +31,7 @@ from crossgraft.report.blocks import (
     Section,
     Verdict,
 )
-from crossgraft.report.kinds import KINDS
+from crossgraft.report.kinds import KINDS, Kind
 from crossgraft.report.source import Source, read_run
 from crossgraft.report.tables import Column, Table, words
 from crossgraft.version import __version__
@@ -185,6 +185,7 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
         .render(
             parts=parts,
             comparison=_side_by_side(parts) if len(parts) > 1 else None,
+            together=_together(sources),
             title=" · ".join(part.heading.title for part in parts),
             version=__version__,
             style=Markup(_static("report.css")),
@@ -194,8 +195,12 @@ def render_page(directories: Sequence[Path], *, at: Path | None = None) -> str:
     )
 
 
+def _kind_of(source: Source[Any]) -> Kind:
+    return KINDS.get(source.record.kind, room="" if source.run is None else source.run.command)
+
+
 def _run_part(source: Source[Any]) -> RunPart:
-    kind = KINDS.get(source.record.kind, room="" if source.run is None else source.run.command)
+    kind = _kind_of(source)
     sections = [section for builder in kind.builders if (section := builder(source)) is not None]
     document = source.record.model_dump_json()
     return RunPart(
@@ -223,6 +228,16 @@ def _side_by_side(parts: Sequence[RunPart]) -> Table:
         ],
         file_name="runs",
     )
+
+
+def _together(sources: Sequence[Source[Any]]) -> list[Block]:
+    """What runs of one kind show in one figure, kind by kind; nothing where one stands alone."""
+    blocks: list[Block] = []
+    for kind in dict.fromkeys(_kind_of(source) for source in sources):
+        alike = {number: source for number, source in enumerate(sources, start=1) if _kind_of(source) is kind}
+        if kind.together is not None and len(alike) > 1:
+            blocks += kind.together(alike)
+    return blocks
 
 
 def _script_json(document: str, left_out: Collection[str]) -> Markup:

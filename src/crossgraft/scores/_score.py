@@ -33,6 +33,8 @@ from typing import (
     get_type_hints,
 )
 
+import numpy as np
+
 from crossgraft.errors import NotApplicable, UsageError
 from crossgraft.scores._inputs import INPUT_NAMES, ScoreInputs
 
@@ -62,17 +64,25 @@ class ScoreValue(float):
     Attributes:
         parts: Named intermediate numbers.
         warnings: Warnings about the value, each a sentence.
+        arrays: Named intermediate arrays, of a score that was asked for them.
     """
 
     parts: dict[str, float]
     warnings: tuple[str, ...]
+    arrays: dict[str, np.ndarray]
 
     def __new__(
-        cls, value: float, *, parts: Mapping[str, SupportsFloat] | None = None, warnings: Sequence[str] = ()
+        cls,
+        value: float,
+        *,
+        parts: Mapping[str, SupportsFloat] | None = None,
+        warnings: Sequence[str] = (),
+        arrays: Mapping[str, np.ndarray] | None = None,
     ) -> ScoreValue:
         self = super().__new__(cls, value)
         self.parts = {name: float(part) for name, part in (parts or {}).items()}
         self.warnings = tuple(warnings)
+        self.arrays = dict(arrays or {})
         return self
 
     def __copy__(self) -> ScoreValue:
@@ -303,6 +313,12 @@ class ZooScore(Score[P]):
     def kind(self) -> Kind:
         """Always ``zoo``."""
         return "zoo"
+
+    @property
+    def combine_options(self) -> tuple[str, ...]:
+        """Names of the options of ``combine``."""
+        parameters = inspect.signature(self._combine).parameters.values()
+        return tuple(parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY)
 
     def parts(self, inputs: ScoreInputs | None = None, /, **arguments: Any) -> Parts:
         """The parts of one model, from checked inputs or directly from arrays by keyword; with their warnings.

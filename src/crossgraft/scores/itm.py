@@ -55,6 +55,7 @@ def itm(
     iterations: int = 500,
     batch_size: int = 256,
     repeats: int = 1,
+    embeddings: bool = False,
     seed: int = 0,
 ) -> ScoreValue:
     """Best validation accuracy of ψ and h, two linear maps trained through the divide-and-conquer adaptation.
@@ -78,10 +79,14 @@ def itm(
         iterations: Steps of AdamW; accuracy is taken every 100 and after the last.
         batch_size: B.
         repeats: Splits and starts to average over.
+        embeddings: Keep in ``arrays`` what became of the validation images of the first split; else nothing is kept.
         seed: Random seed of split, start, order of the batches and random centres.
 
     Returns:
-        In [0, 1]. ``parts`` hold the last accuracy, the spread over repeats, η, and the dispersion of eq. 12.
+        In [0, 1]. ``parts`` hold the last accuracy, the spread over repeats, η, and the dispersion of eq. 12. ``arrays``, where
+        they were asked for, of m validation images before the first step of AdamW and at each of v - 1 validations: ``rows``
+        (m,), the places of the images; ``steps`` (v,), 0 first; ``embedded`` (v, m, C), E⁽⁰⁾; ``evolved`` (v, m, C), E⁽ⁿ⁾ in
+        batches of B with the kernel that ``val`` says; ``centres`` (m, C), Ê of the class of each image; ``accuracy`` (v,), of h.
 
     Raises:
         DataError: Malformed arrays, NaN, or fewer than two classes.
@@ -101,6 +106,7 @@ def itm(
     settings = _Settings(eta, recursions, val, lambda_pc, iterations, batch_size)
     curves: list[list[float]] = []
     warnings: tuple[str, ...] = ()
+    arrays: dict[str, np.ndarray] = {}
     for repeat in range(repeats):
         split_rng, centres_rng, training_rng = (
             seeding.generator(seed, "ITM", repeat, name) for name in ("split", "centres", "training")
@@ -108,11 +114,15 @@ def itm(
         train, test, warnings = split_four_to_one(labels, groups, split_rng)
         of_classes = _pseudo_centres(centres, int(labels.max()) + 1, centres_rng)
         model = _LinearMaps(points.shape[1], of_classes, settings, training_rng)
-        curves.append(_accuracies(points, labels, train, test, model, training_rng))
+        wanted = embeddings and repeat == 0
+        curve, path = _train(points, labels, train, test, model, training_rng, with_path=wanted)
+        curves.append(curve)
+        if path:
+            arrays = {"rows": test, **path, "centres": of_classes[labels[test]]}
     best = [max(curve) for curve in curves]
     dispersion = _dispersion(points if standardize else unit_variance(features), labels)
     parts = {"last": np.mean([curve[-1] for curve in curves]), "spread": np.std(best), "dispersion": dispersion, "eta": eta}
-    return ScoreValue(float(np.mean(best)), parts=parts, warnings=warnings)
+    return ScoreValue(float(np.mean(best)), parts=parts, warnings=warnings, arrays=arrays)
 
 
 def itm_dispersion(features: Features, labels: ClassIndices) -> float:
@@ -201,6 +211,14 @@ class _Linear(NamedTuple):
         return points @ self.weight + self.bias
 
 
+class _Validated(NamedTuple):
+    """A batch of images that were not learned from."""
+
+    embedded: np.ndarray
+    evolved: np.ndarray
+    is_hit: np.ndarray
+
+
 class _LinearMaps:
     """ψ and h, and what becomes of a batch between them."""
 
@@ -241,12 +259,13 @@ class _LinearMaps:
         at_raw = (backward - along * embedded) / lengths
         return [points.T @ at_raw, at_raw.sum(axis=0), evolved.T @ at_logits, at_logits.sum(axis=0)]
 
-    def num_hits(self, points: np.ndarray, labels: np.ndarray) -> int:
-        """Images of one validation batch that h gives their own class."""
-        evolved, _ = self.embed(points)
+    def validated(self, points: np.ndarray, labels: np.ndarray) -> _Validated:
+        """One validation batch: E⁽⁰⁾, E⁽ⁿ⁾, and which images h gives their own class."""
+        embedded, _ = self.embed(points)
+        evolved = embedded
         if self.settings.val != "none":
-            evolved = self.evolve(evolved, self.centres[labels], with_diagonal=self.settings.val == "paper")
-        return int(np.sum(self.head(evolved).argmax(axis=1) == labels))
+            evolved = self.evolve(embedded, self.centres[labels], with_diagonal=self.settings.val == "paper")
+        return _Validated(embedded, evolved, self.head(evolved).argmax(axis=1) == labels)
 
 
 def _kernel_times(embedded: np.ndarray, values: np.ndarray, eta: float, *, with_diagonal: bool = True) -> np.ndarray:
@@ -258,24 +277,46 @@ def _kernel_times(embedded: np.ndarray, values: np.ndarray, eta: float, *, with_
     return product
 
 
-def _accuracies(
-    points: np.ndarray, labels: ClassIndices, train: np.ndarray, test: np.ndarray, model: _LinearMaps, rng: np.random.Generator
-) -> list[float]:
-    """Validation accuracies of one training."""
-    if not len(test):
-        return [0.0]
+def _train(
+    points: np.ndarray,
+    labels: ClassIndices,
+    train: np.ndarray,
+    test: np.ndarray,
+    model: _LinearMaps,
+    rng: np.random.Generator,
+    *,
+    with_path: bool,
+) -> tuple[list[float], dict[str, np.ndarray]]:
+    """Validation accuracies of one training; where asked for, what became of the validation images, by name of the array."""
     settings = model.settings
     optimizer = AdamW([*model.psi, *model.head], learning_rate=_LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
     curve: list[float] = []
+    path: list[tuple[int, float, np.ndarray, np.ndarray]] = []
+
+    def validate(step: int) -> float:
+        if not len(test):
+            return 0.0
+        chunks = [test[start : start + settings.batch_size] for start in range(0, len(test), settings.batch_size)]
+        batches = [model.validated(points[chunk], labels[chunk]) for chunk in chunks]
+        accuracy = sum(int(batch.is_hit.sum()) for batch in batches) / len(test)
+        if with_path:
+            embedded, evolved, _ = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+            path.append((step, accuracy, embedded, evolved))
+        return accuracy
+
+    if with_path:
+        validate(0)
     batches = _batches(train, settings.batch_size, rng)
-    for step in range(1, settings.iterations + 1):
+    for step in range(1, settings.iterations + 1 if len(test) else 1):
         rows = next(batches)
         optimizer.step(model.gradients(points[rows], labels[rows]))
         if step % _VALIDATE_EVERY == 0 or step == settings.iterations:
-            chunks = [test[start : start + settings.batch_size] for start in range(0, len(test), settings.batch_size)]
-            num_hits = sum(model.num_hits(points[chunk], labels[chunk]) for chunk in chunks)
-            curve.append(num_hits / len(test))
-    return curve
+            curve.append(validate(step))
+    if not path:
+        return curve or [0.0], {}
+    steps, accuracies, embedded, evolved = zip(*path, strict=True)
+    arrays = {"embedded": np.stack(embedded), "evolved": np.stack(evolved)}
+    return curve, {"steps": np.array(steps), "accuracy": np.array(accuracies), **arrays}
 
 
 def _batches(rows: np.ndarray, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

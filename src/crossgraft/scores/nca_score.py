@@ -35,11 +35,13 @@ class NcaFit(NamedTuple):
 
     Attributes:
         embedded: A x_i, (n, components).
+        transformation: A, (components, directions).
         objective: Mean of p_i, the expected accuracy of the stochastic classifier, leave-one-out.
         num_evaluations: Number of evaluations of objective and gradient.
     """
 
     embedded: Float32[np.ndarray, "num_samples num_components"]
+    transformation: Float32[np.ndarray, "num_components num_directions"]
     objective: float
     num_evaluations: int
 
@@ -60,8 +62,8 @@ def fit_nca(points: Float64[np.ndarray, "num_samples num_directions"], labels: C
     start = _start(points, labels, num_components)
     objective = _Objective(rows, bounds, start.shape)
     fit = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B", tol=_TOLERANCE, options={"maxiter": _MAX_ITERATIONS})
-    embedded = points.astype(np.float32) @ fit.x.reshape(start.shape).astype(np.float32).T
-    return NcaFit(embedded, -float(fit.fun) / len(points), int(fit.nfev))
+    transformation = fit.x.reshape(start.shape).astype(np.float32)
+    return NcaFit(points.astype(np.float32) @ transformation.T, transformation, -float(fit.fun) / len(points), int(fit.nfev))
 
 
 def _start(points: np.ndarray, labels: np.ndarray, num_components: int) -> np.ndarray:
@@ -113,7 +115,7 @@ class _Objective:
         return closeness
 
 
-_NUM_COMPONENTS = 50
+NUM_COMPONENTS = 50
 _NUM_DIRECTIONS = 256
 """Principal components that the transformation may look at."""
 _CONSTANT = 1e-10
@@ -165,13 +167,13 @@ def nca_score(
     warnings: tuple[str, ...] = ()
     num_samples = len(labels)
     if num_samples > max_images:
-        chosen = _in_proportion(labels, max_images, seeding.generator(seed, "NCA images"))
+        chosen = in_proportion(labels, max_images, seeding.generator(seed, "NCA images"))
         features, labels = features[chosen], np.unique(labels[chosen], return_inverse=True)[1]
         warnings = (f"Computed on {len(chosen)} of {num_samples} images, drawn with the classes in proportion.",)
-    points, kept = _principal_components(features)
+    points, kept = principal_components(features)
     if not points.shape[1]:
         return _without_neighbours(labels, k, loo=loo, warnings=warnings)
-    fit = fit_nca(points, labels, num_components=min(_NUM_COMPONENTS, points.shape[1]))
+    fit = fit_nca(points, labels, num_components=min(NUM_COMPONENTS, points.shape[1]))
     hits = _share_of_neighbours(fit.embedded, labels, k, loo=loo)
     parts = {"images": len(points), "variance_kept": kept, "evaluations": fit.num_evaluations, "objective": fit.objective}
     return ScoreValue(float(hits.mean()), parts=parts, warnings=warnings)
@@ -187,7 +189,7 @@ def _without_neighbours(labels: ClassIndices, k: int, *, loo: bool, warnings: tu
     return ScoreValue(value, parts={"images": len(labels)}, warnings=(*warnings, reason))
 
 
-def _in_proportion(labels: ClassIndices, wanted: int, rng: np.random.Generator) -> np.ndarray:
+def in_proportion(labels: ClassIndices, wanted: int, rng: np.random.Generator) -> np.ndarray:
     """``wanted`` row indices, every class in proportion to its size and with one row at least while there is room."""
     order = rng.permutation(len(labels))
     by_class = order[np.argsort(labels[order], kind="stable")]
@@ -197,7 +199,7 @@ def _in_proportion(labels: ClassIndices, wanted: int, rng: np.random.Generator) 
     return np.sort(by_class[np.lexsort((rng.random(len(labels)), share))[:wanted]])
 
 
-def _principal_components(features: Features) -> tuple[Float64[np.ndarray, "num_samples num_directions"], float]:
+def principal_components(features: Features) -> tuple[Float64[np.ndarray, "num_samples num_directions"], float]:
     """Coordinates along the leading principal directions, and the share of the variance that they hold.
 
     Float64 throughout: NCA amplifies differences of rounding size, and float32 and float64 copies of the same features

@@ -31,7 +31,7 @@ from crossgraft.report.verdict import (
 from crossgraft.split.page import parts_table
 from crossgraft.tasks import recorded_task
 from crossgraft.tune.caveats import TUNING_CAVEATS, UNSEEN, after_tuning, headline, num_choices
-from crossgraft.tune.page_curves import curves_section, gradients_section
+from crossgraft.tune.page_curves import curves_of_several, curves_section, gradients_section
 from crossgraft.tune.page_training import calibration_section, folds_section, grid_section, plan_section, thresholds_section
 from crossgraft.tune.record import MistakeRecord, TuningRecord
 from crossgraft.tune.words import ADAPTED, CKA, NUMBERS, kind_in_words, meaning_of, similarity_rows
@@ -390,4 +390,5 @@ REPORT = Kind(
         tuning_checks_section,
         tuning_verdict_section,
     ),
+    together=curves_of_several,
 )

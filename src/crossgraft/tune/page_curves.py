@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from crossgraft.report.blocks import Block, Figure, Folded, Section, figure_for_screens
+from crossgraft.report.plots.svg import shortened
 from crossgraft.report.source import Source
 from crossgraft.report.tables import Cell, Column, Table, number, table_of, whole, words
 from crossgraft.tune.plots import MOST_NAMED_BLOCKS, BlockCurve, LearningCurve, gradient_norms_figure, learning_curves_figure
@@ -85,6 +87,37 @@ def curves_section(source: Source[TuningRecord]) -> Section | None:
     blocks: list[Block] = [figure, *_similarity(source, jobs)]
     blocks.append(Folded("Every epoch as a table", [_epochs(history, len(jobs) > 1)]))
     return Section(name="curves", title="Learning curves", part="evidence", blocks=blocks)
+
+
+_MOST_RUNS, _LONGEST_NAME = 12, 40
+
+
+def curves_of_several(sources: Mapping[int, Source[TuningRecord]]) -> list[Block]:
+    """The selection metric by epoch of several runs in one figure, one for each metric (Figure 2 of ITM)."""
+    groups: defaultdict[str, dict[int, Source[TuningRecord]]] = defaultdict(dict)
+    for run, source in sources.items():
+        if source.record.history:
+            groups[selection_title(source.record)][run] = source
+    return [_together(title, alike) for title, alike in groups.items() if len(alike) > 1]
+
+
+def _together(title: str, sources: Mapping[int, Source[TuningRecord]]) -> Figure:
+    curves: list[LearningCurve] = []
+    for place, (run, source) in enumerate(sources.items()):
+        record = source.record
+        values = [row.val_metric for row in _rows(record, _jobs(record)[0])]
+        curves.append(LearningCurve(f"{run}. {shortened(record.model.name, _LONGEST_NAME)}", values, place >= _MOST_RUNS))
+    draw = partial(learning_curves_figure, _with_values(curves), y_label=f"{title} (validation)", best_epoch=None, head_epochs=0)
+    several = any(len(_jobs(source.record)) > 1 for source in sources.values())
+    data = {source.record.dataset.name for source in sources.values()}
+    caption = (
+        f"{title} on validation images after each epoch, of {counted(len(sources), 'run')}."
+        f"{' Of runs with several trainings, the first that was picked.' if several else ''}"
+        f"{'' if len(data) == 1 else ' They are of several data sets, whose values do not compare.'}"
+        " A curve that still rises at its end had not converged."
+    )
+    identifier = f"together-{'-'.join(map(str, sources))}"
+    return figure_for_screens(draw, identifier=identifier, caption=caption)
 
 
 def _jobs(record: TuningRecord) -> list[str]:

@@ -14,10 +14,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from crossgraft.report.plots.scatter import TICK_STEPS
-from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, draw, framed_axes, shortened
+from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, SMALL_PIXELS, draw, framed_axes, shortened
 
 _WIDTH, _WIDE, _HEIGHT = 400, 828, 270  # two beside each other are as wide as a wide one
 _MARGINS = (52, 14, 56, 46)
+_LEGEND_ROW, _LEGEND_HANDLE, _SHARE_OF_SIZE = 18, 40, 0.55  # pixels, pixels, mean width of a character
 _MOST_MARKED = 40  # epochs; more dots than this are a thick line
 
 
@@ -43,7 +44,7 @@ def learning_curves_figure(
     """Draw ``curves`` over the epochs, which count from 1, or over steps.
 
     Args:
-        curves: Curves, at most six that are not faint; faint ones are drawn thin, without a name.
+        curves: Curves, at most twelve that are not faint; faint ones are drawn thin, without a name.
         y_label: Quantity and unit.
         best_epoch: Gets a vertical line: its weights were kept. None: no line.
         head_epochs: The first epochs, shaded: only the head was trained. 0: none.
@@ -53,9 +54,14 @@ def learning_curves_figure(
         steps: Step of each value, where they are not epochs.
     """
     width, unit = _WIDE if is_wide else _WIDTH, "step" if steps else "epoch"
+    named = [len(curve.name) for curve in curves if not curve.faint]
+    most = max([*named, 1]) * SMALL_PIXELS * _SHARE_OF_SIZE + _LEGEND_HANDLE
+    columns = max(1, min(3, int((width - _MARGINS[0]) / most)))
+    above = _LEGEND_ROW * max(0, math.ceil(len(named) / columns) - 2)  # two rows fit as it is
+    margins, height = (*_MARGINS[:2], _MARGINS[2] + above, _MARGINS[3]), _HEIGHT + above
 
     def paint(figure: Figure) -> None:
-        axes = framed_axes(figure, width, _HEIGHT, _MARGINS, title=y_label, x_label=unit.capitalize())
+        axes = framed_axes(figure, width, height, margins, title=y_label, x_label=unit.capitalize())
         axes.xaxis.set_major_locator(MaxNLocator(6 * width // _WIDTH, integer=True))
         axes.yaxis.set_major_locator(MaxNLocator(5, steps=TICK_STEPS))
         if head_epochs:
@@ -64,15 +70,16 @@ def learning_curves_figure(
             axes.axvline(best_epoch, color=INK, alpha=0.5, linewidth=1, linestyle=(0, (4, 3)))
         if target is not None:
             axes.axhline(target, color=INK, alpha=0.6, linewidth=1.2, linestyle=(0, (1, 2)))
-        styles = iter([(OKABE_ITO[0], "o"), (OKABE_ITO[1], "s"), *((c, "^") for c in OKABE_ITO[2:])])
+        further = [(colour, "D") for colour in OKABE_ITO]
+        styles = iter([(OKABE_ITO[0], "o"), (OKABE_ITO[1], "s"), *((c, "^") for c in OKABE_ITO[2:]), *further])
         for curve in curves:
             _draw_curve(axes, curve, steps or range(1, len(curve.values) + 1), ("", "") if curve.faint else next(styles))
         axes.set_xlim(0.5, max(steps[-1] if steps else len(curve.values) for curve in curves) + 0.5)
         if any(not curve.faint for curve in curves):
-            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=3, borderaxespad=0, handlelength=1.6)
+            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1), ncols=columns, borderaxespad=0, handlelength=1.6)
 
     names = ", ".join(curve.name for curve in curves if not curve.faint)
-    return draw(width, _HEIGHT, paint, identifier=identifier, label=f"{y_label} by {unit}: {names}.")
+    return draw(width, height, paint, identifier=identifier, label=f"{y_label} by {unit}: {names}.")
 
 
 def _draw_curve(axes: Axes, curve: LearningCurve, epochs: Sequence[int], style: tuple[str, str]) -> None:

@@ -5,9 +5,9 @@ import pytest
 
 from crossgraft.errors import NotApplicable
 from crossgraft.rank.aggregate import plan_resampling
-from crossgraft.rank.assemble import build_cells
+from crossgraft.rank.assemble import build_cells, describe_score
 from crossgraft.rank.evaluate import ModelEvaluation, RawValue, ScoreEvaluation, evaluate_scores
-from crossgraft.scores import ScoreInputs, ScoreValue, _statistics, logme, nleep, scale_over_zoo, score, zoo_score
+from crossgraft.scores import ScoreInputs, ScoreValue, _statistics, logme, nca_gradient, nleep, scale_over_zoo, score, zoo_score
 from crossgraft.seeding import derive_seed
 from crossgraft.statistics import jackknife_interval
 from support.model_records import model_record
@@ -283,3 +283,28 @@ def test_score_values_keep_their_parts_and_warnings(problem):
 
     (cell,) = build_cells(talkative, [as_model("a", evaluate(*problem, [talkative]))])
     assert (cell.parts, cell.warnings) == ({"a": 2.0}, ["Careful."])
+
+
+def combine_by_scenario(parts, *, scenario="datasets"):
+    values = scale_over_zoo([part["spread"] for part in parts])
+    return values if scenario == "datasets" else [1 - value for value in values]
+
+
+@zoo_score(title="Spread", reference="made up", combine=combine_by_scenario)
+def spread_by_scenario(features):
+    return {"spread": float(np.var(features))}
+
+
+def test_the_scenario_turns_what_a_zoo_level_score_makes_of_its_parts(problem):
+    features, targets = problem
+    members = [
+        as_model(name, evaluate(scale * features, targets, [spread_by_scenario, scaled_spread]))
+        for name, scale in (("a", 1.0), ("b", 2.0), ("c", 4.0))
+    ]
+    plain = build_cells(spread_by_scenario, members)
+    turned = build_cells(spread_by_scenario, members, scenario="architectures")
+    assert [cell.value for cell in turned] == pytest.approx([1 - cell.value for cell in plain])
+    assert [cell.parts for cell in turned] == [cell.parts for cell in plain]
+    assert describe_score(nca_gradient, scenario="architectures").title == "NCA × gradient, architectures"
+    assert describe_score(logme, scenario="architectures").title == logme.title
+    assert build_cells(scaled_spread, members, scenario="architectures") == build_cells(scaled_spread, members)

@@ -15,6 +15,7 @@ import pytest
 from crossgraft import write_report
 from crossgraft.errors import DataError, StorageError, UsageError
 from support.few_figures import PAINTINGS, leave_out_drawings
+from support.tuning_records import tuned_model, tuning_record
 
 MEGABYTE = 1_000_000
 
@@ -249,3 +250,12 @@ def test_links_to_files_of_a_run_stand_only_where_they_hold(run, demo, tmp_path)
     }
     holds = {place: "tune/report.html" in found for place, found in links.items()}
     assert holds == {"home": True, "beside": True, "elsewhere": False, "several": False}
+
+
+def test_several_trainings_share_a_figure_of_their_curves(tmp_path, examples):
+    runs = [examples.write_run(tmp_path / name, tuning_record(model=tuned_model(name=name))) for name in ("resnet18", "vit_tiny")]
+    outline = Outline(write_report(runs, out=tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert "Balanced accuracy on validation images after each epoch, of 2 runs." in outline.text
+    assert any("1. resnet18, 2. vit_tiny" in label for label in outline.values("aria-label"))
+    alone = Outline(write_report(runs[0]).read_text(encoding="utf-8"))
+    assert "after each epoch, of" not in alone.text

@@ -13,14 +13,8 @@ from crossgraft import evaluate_published
 from crossgraft.data.page import data_section
 from crossgraft.demo.page import best_model_section, demo_verdict_section, fine_tuned_section, limits_section, split_section
 from crossgraft.interpolate.interpolation import REFERENCE
-from crossgraft.rank.page import (
-    agreement_section,
-    controls_section,
-    models_section,
-    ranking_heading,
-    verdict_section,
-    warnings_section,
-)
+from crossgraft.rank.page import controls_section, models_section, ranking_heading, verdict_section, warnings_section
+from crossgraft.rank.page_agreement import agreement_section
 from crossgraft.rank.page_scores import rankings_section, scores_section
 from crossgraft.records.base import CheckRecord
 from crossgraft.report.blocks import Checks, Code, Facts, Figure, Folded, Gallery, Items, Paragraph, Verdict
@@ -232,8 +226,11 @@ def test_agreement_only_with_fine_tuned_results(ranking, source_of):
     (table,) = blocks_of(section, Table)
     assert csv_of(table)[0]["Weighted Kendall"] == "0.61"
     assert table.notes == ["LogME, Vision transformer: fewer than 4 models of this family have a fine-tuned result."]
-    (figure,) = blocks_of(section, Figure)
-    assert figure.caption.startswith("Results of 9 fine-tuned models (test_auc) against LogME")
+    by_name, others = blocks_of(section, Figure)
+    assert by_name.caption.startswith("Results of 9 fine-tuned models (test_auc) against LogME")
+    best = ranking.ranking("logme").rows[0].model
+    assert others.caption.endswith(".") and f"1 {best}" in others.caption
+    assert 0 < len(others.drawings) < len(ranking.scores)
     assert "resnet18" in blocks_of(section, Paragraph)[0].text
     bare = ranking.model_copy(update={"ground_truth": None, "agreement": []})
     assert agreement_section(source_of(bare)) is None

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from crossgraft import seeding
 from crossgraft.errors import UsageError
 from crossgraft.scores import adaptive_etas, itm, itm_dispersion
 from crossgraft.scores._gradients import AdamW
@@ -97,6 +98,79 @@ def test_repeats_are_averaged_and_their_spread_is_told():
     assert value.parts["spread"] > 0
     assert value.parts["dispersion"] == pytest.approx(itm_dispersion(features, labels))
     assert itm(features=features, labels=labels, iterations=100) != itm(features=features, labels=labels, iterations=100, seed=1)
+
+
+def literal_path(features, labels, settings, *, seed):
+    """The same training by torch's AdamW on eqs. 7 and 8 as printed: what becomes of the validation images at each validation."""
+    standard = (features - features.mean(axis=0)) / features.std(axis=0, ddof=1)
+    points, targets = torch.tensor(standard, dtype=torch.float32), torch.tensor(labels)
+    split_rng, training_rng = (seeding.generator(seed, "ITM", 0, name) for name in ("split", "training"))
+    train, test, _ = split_four_to_one(labels, None, split_rng)
+    classes = torch.eye(labels.max() + 1)
+    maps = [module._Linear.drawn(*shape, training_rng) for shape in ((points.shape[1], len(classes)), (len(classes),) * 2)]
+    psi, head = ([torch.tensor(values, requires_grad=True) for values in each] for each in maps)
+    optimizer = torch.optim.AdamW([*psi, *head], lr=5e-3, weight_decay=0.01)
+
+    def look():
+        with torch.no_grad():
+            embedded = functional.normalize(points[test] @ psi[0] + psi[1], dim=1)
+            batches = []
+            for batch, ideal in zip(
+                embedded.split(settings.batch_size), classes[targets[test]].split(settings.batch_size), strict=True
+            ):
+                kernel = settings.eta / len(batch) * batch @ batch.T
+                if settings.val == "loo":
+                    kernel = kernel - torch.diag(torch.diag(kernel))
+                evolved = batch
+                for _ in range(0 if settings.val == "none" else settings.recursions):
+                    evolved = (torch.eye(len(batch)) - kernel) @ evolved + kernel @ ideal
+                batches.append(evolved)
+            evolved = torch.cat(batches)
+            hits = (evolved @ head[0] + head[1]).argmax(dim=1) == targets[test]
+            return embedded.numpy(), evolved.numpy(), hits.double().mean().item()
+
+    path = [look()]
+    for _ in range(settings.iterations):
+        optimizer.zero_grad()
+        literal_loss(points[train], targets[train], classes, psi, head, settings).backward()
+        optimizer.step()
+    path.append(look())
+    return test, classes[targets[test]].numpy(), [np.array(each) for each in zip(*path, strict=True)]
+
+
+@pytest.mark.parametrize(("val", "recursions"), [("paper", 1), ("loo", 2), ("none", 1)])
+def test_embeddings_are_those_of_the_printed_equations(val, recursions):
+    features, labels = make_problem(300, 6, separation=1.0)
+    settings = module._Settings(0.5, recursions, val, 0.3, 20, 240)  # all 240 training images are one batch
+    options = settings._asdict() | {"seed": 3}
+    value = itm(features=features, labels=labels, embeddings=True, **options)
+    rows, centres, (embedded, evolved, accuracies) = literal_path(features, labels, settings, seed=3)
+    arrays = value.arrays
+    assert arrays["rows"].tolist() == rows.tolist()
+    assert arrays["steps"].tolist() == [0, 20]
+    assert arrays["embedded"].shape == arrays["evolved"].shape == (2, len(rows), 3)
+    np.testing.assert_array_equal(arrays["centres"], centres)
+    np.testing.assert_allclose(arrays["embedded"], embedded, atol=2e-4)
+    np.testing.assert_allclose(arrays["evolved"], evolved, atol=2e-4)
+    assert arrays["accuracy"] == pytest.approx(accuracies, abs=1.01 / len(rows))
+    assert value == arrays["accuracy"][-1] == value.parts["last"]
+
+
+def test_embeddings_are_kept_only_where_asked_for_and_change_nothing():
+    features, labels = make_problem(80, 10, separation=0.3)
+    options = {"iterations": 250, "repeats": 2}
+    plain, told = (itm(features=features, labels=labels, embeddings=wanted, **options) for wanted in (False, True))
+    assert plain == told
+    assert plain.parts == told.parts
+    assert plain.arrays == {}
+    assert told.arrays["steps"].tolist() == [0, 100, 200, 250]
+
+
+def test_without_validation_images_there_are_no_embeddings():
+    features, _ = make_problem(3, 4)
+    value = itm(features=features, labels=np.arange(3), embeddings=True)
+    assert (float(value), value.arrays) == (0.0, {})
+    assert value.warnings
 
 
 def test_dispersion_is_the_equation():

@@ -74,7 +74,7 @@ def test_large_sets_are_represented_in_proportion_and_said_so():
     value = nca_score(features=features, labels=labels, max_images=60)
     assert value.parts["images"] == 60
     assert "60 of 300 images" in value.warnings[0]
-    chosen = module._in_proportion(labels, 60, np.random.default_rng(0))
+    chosen = module.in_proportion(labels, 60, np.random.default_rng(0))
     np.testing.assert_allclose(np.bincount(labels[chosen]), [20, 20, 20, 1], atol=1)
 
 
@@ -82,7 +82,7 @@ def test_large_sets_are_represented_in_proportion_and_said_so():
 @given(st.lists(st.integers(0, 5), min_size=10, max_size=60), st.integers(6, 10), st.integers(0, 99))
 def test_a_choice_keeps_every_class(labels, wanted, seed):
     targets = np.unique(labels, return_inverse=True)[1]
-    chosen = module._in_proportion(targets, wanted, np.random.default_rng(seed))
+    chosen = module.in_proportion(targets, wanted, np.random.default_rng(seed))
     assert len(set(chosen)) == wanted
     assert set(targets[chosen]) == set(targets)
 

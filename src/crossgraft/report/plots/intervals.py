@@ -12,7 +12,17 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from crossgraft.report.plots.scatter import TICK_STEPS, Interval
-from crossgraft.report.plots.svg import INK, OKABE_ITO, PAPER, SMALL_PIXELS, draw, family_marks, framed_axes, shortened
+from crossgraft.report.plots.svg import (
+    INK,
+    OKABE_ITO,
+    PAPER,
+    PIXELS_PER_CHARACTER,
+    SMALL_PIXELS,
+    draw,
+    family_marks,
+    framed_axes,
+    shortened,
+)
 from crossgraft.words.formatting import NumberFormat
 
 _CERTAINTY_WIDTH, _HEIGHT = 400, 230
@@ -43,6 +53,7 @@ def certainty_figure(certainties: Sequence[float], *, x_label: str, lowest: floa
 
 
 _ROW, _DOT_ROWS_TOP, _DOT_ROWS_BELOW, _DOT_ROWS_SIDE = 44, 30, 48, 14  # pixels
+_LEGEND_ROW, _LEGEND_MARK = 18, 34
 
 
 class DotRow(NamedTuple):
@@ -64,7 +75,11 @@ def dot_rows_figure(
         identifier: Unique on the page.
         is_wide: Else for the screen of a phone.
     """
-    width, height = 560 if is_wide else 340, _DOT_ROWS_TOP + _ROW * len(rows) + _DOT_ROWS_BELOW
+    width = 560 if is_wide else 340
+    needed = [len(name) * SMALL_PIXELS * 0.55 + _LEGEND_MARK for name in series]
+    columns = len(series) if sum(needed) <= width else max(1, int(width // max(needed)))
+    top = _DOT_ROWS_TOP + _LEGEND_ROW * (math.ceil(len(series) / columns) - 1)
+    height = top + _ROW * len(rows) + _DOT_ROWS_BELOW
     known = [value for row in rows for value in row.values if value is not None and math.isfinite(value)]
     as_text = NumberFormat.for_column(known)
     marks = list(family_marks(series).values())
@@ -85,6 +100,8 @@ def dot_rows_figure(
             axes.axhline(at, color=INK, alpha=0.12, linewidth=0.8, zorder=0)
             axes.text(0, position - 0.18, shortened(row.name, characters), transform=across, va="center")
             shown = " · ".join(as_text(value) for value in row.values if value is not None)
+            if (len(row.name) + len(shown)) * PIXELS_PER_CHARACTER > width - 2 * _DOT_ROWS_SIDE:
+                shown = ""  # the table has them
             axes.text(1, position - 0.18, shown, transform=across, va="center", ha="right", size=SMALL_PIXELS)
             for value, mark in zip(row.values, marks, strict=True):
                 if value is not None and math.isfinite(value):
@@ -97,13 +114,7 @@ def dot_rows_figure(
                     axes.plot(value, at, mark.marker, zorder=4, **look)
         handles = [Line2D([], [], color=mark.colour, marker=mark.marker, linestyle="none") for mark in marks]
         figure.legend(
-            handles,
-            list(series),
-            loc="upper left",
-            bbox_to_anchor=(0, 1),
-            ncols=len(series),
-            handletextpad=0.2,
-            borderaxespad=0.2,
+            handles, list(series), loc="upper left", bbox_to_anchor=(0, 1), ncols=columns, handletextpad=0.2, borderaxespad=0.2
         )
 
     names = ", ".join(row.name for row in rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -191,15 +191,30 @@ MOST_NAMED_CLASSES = 12
 
 
 class Panel(NamedTuple):
-    """One network: its name, one point per image, and the share of the variance along each axis."""
+    """One network.
+
+    Attributes:
+        name: For the title.
+        points: One per image.
+        shares: Share of the variance along each axis.
+        axes: What the axes are, where they are no principal components.
+    """
 
     name: str
     points: Sequence[tuple[float, float]]
     shares: tuple[float, float]
+    axes: tuple[str, str] | None = None
 
 
 def layer_pca_figure(
-    panels: Sequence[Panel], classes: Sequence[int], class_names: Sequence[str], *, identifier: str, is_wide: bool = True
+    panels: Sequence[Panel],
+    classes: Sequence[int],
+    class_names: Sequence[str],
+    *,
+    identifier: str,
+    is_wide: bool = True,
+    hollow: Collection[int] = (),
+    of: str = "a layer",
 ) -> Markup:
     """Draw ``panels`` in rows, with one mark per class.
 
@@ -209,6 +224,8 @@ def layer_pca_figure(
         class_names: Names of all classes.
         identifier: Unique on the page.
         is_wide: Whether three panels stand beside each other, or one.
+        hollow: Places of images with a hollow mark.
+        of: What is drawn, for screen readers.
     """
     width, in_row = (_LAYER_PCA_WIDE, min(_IN_ROW, len(panels))) if is_wide else (_NARROW, 1)
     present = sorted(set(classes))
@@ -227,7 +244,7 @@ def layer_pca_figure(
             bottom = height - legend_height - _PANEL_HEIGHT * (index // in_row + 1) + _BOTTOM
             size = (panel_width - _LAYER_PCA_LEFT - _LAYER_PCA_RIGHT, _PANEL_HEIGHT - _TOP - _BOTTOM)
             axes = figure.add_axes((left / width, bottom / height, size[0] / width, size[1] / height))
-            _draw(axes, panel, classes, marks, room=int(panel_width / PIXELS_PER_CHARACTER))
+            _draw(axes, panel, classes, marks, hollow, room=int(panel_width / PIXELS_PER_CHARACTER))
         if named:
             look: dict[str, Any] = {"linestyle": "none", "markersize": 5.5}
             figure.legend(
@@ -242,22 +259,28 @@ def layer_pca_figure(
                 fontsize=SMALL_PIXELS,
             )
 
-    label = f"First two principal components of a layer, one panel each: {', '.join(panel.name for panel in panels)}."
+    label = f"First two principal components of {of}, one panel each: {', '.join(panel.name for panel in panels)}."
     return draw(width, height, paint, identifier=identifier, label=label)
 
 
-def _draw(axes: Axes, panel: Panel, classes: Sequence[int], marks: dict[int, Mark], *, room: int) -> None:
+def _draw(
+    axes: Axes, panel: Panel, classes: Sequence[int], marks: dict[int, Mark], hollow: Collection[int], *, room: int
+) -> None:
     """One unit is as long on both axes, so that shapes are those of the features."""
     axes.set_title(shortened(panel.name, room - 4), loc="left", pad=6)
-    axes.set_xlabel(f"PC 1 ({_percent(panel.shares[0])} of the variance)", fontsize=SMALL_PIXELS, labelpad=3)
-    axes.set_ylabel(f"PC 2 ({_percent(panel.shares[1])})", fontsize=SMALL_PIXELS, labelpad=3)
+    along, up = panel.axes or (f"PC 1 ({_percent(panel.shares[0])} of the variance)", f"PC 2 ({_percent(panel.shares[1])})")
+    axes.set_xlabel(along, fontsize=SMALL_PIXELS, labelpad=3)
+    axes.set_ylabel(up, fontsize=SMALL_PIXELS, labelpad=3)
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.set_aspect("equal", adjustable="datalim")
+    look: dict[str, Any] = {"alpha": 0.75, "linestyle": "none"}
     for label, mark in marks.items():
-        points = [point for point, of_image in zip(panel.points, classes, strict=True) if of_image == label]
-        xs, ys = [x for x, _ in points], [y for _, y in points]
-        axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=3.6, alpha=0.75, markeredgewidth=0, linestyle="none")
+        for is_hollow in (False, True) if hollow else (False,):
+            places = [place for place, of_image in enumerate(classes) if of_image == label and (place in hollow) == is_hollow]
+            xs, ys = ([panel.points[place][axis] for place in places] for axis in (0, 1))
+            look["markeredgewidth"], look["fillstyle"] = (1, "none") if is_hollow else (0, "full")
+            axes.plot(xs, ys, mark.marker, color=mark.colour, markersize=4.6 if is_hollow else 3.6, **look)
     axes.margins(0.06)
 
 

@@ -124,12 +124,18 @@ class Interval(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One model: where it lies, how it is marked (None: a control) and the rank written beside it, if any."""
+    """One model: where it lies, how it is marked (None: a control), and its name or rank, if one is written beside it."""
 
     x: Interval
     y: Interval
     mark: Mark | None
     rank: int | None = None
+    name: str | None = None
+
+    @property
+    def text(self) -> str | None:
+        """What is written beside it."""
+        return self.name or (None if self.rank is None else str(self.rank))
 
 
 def scatter_figure(
@@ -156,7 +162,7 @@ def scatter_figure(
             _draw_point(axes, point)
         _set_frame(drawn, [point.x for point in drawn], axes.set_xlim)
         _set_frame(drawn, [point.y for point in drawn], axes.set_ylim)
-        _draw_ranks(axes, drawn)
+        _draw_texts(axes, drawn)
 
     label = f"{y_label} against {x_label}, one dot per model."
     return draw(width, height, paint, identifier=identifier, label=label)
@@ -191,8 +197,8 @@ def _draw_point(axes: Axes, point: Point) -> None:
     axes.plot(x, y, mark.marker, fillstyle="full" if point.mark else "none", markersize=6, zorder=4, **look)
 
 
-def _draw_ranks(axes: Axes, drawn: Sequence[Point]) -> None:
-    """Each rank near its dot, where it covers neither a dot nor another rank; a line leads to one that is further away."""
+def _draw_texts(axes: Axes, drawn: Sequence[Point]) -> None:
+    """Each text near its dot, where it covers neither a dot nor another text; a line leads to one that is further away."""
     scale = POINTS_PER_INCH / axes.get_figure().dpi  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue]
     values = [(point.x.value or 0.0, point.y.value or 0.0) for point in drawn]
     spots = [Spot(*(float(part) * scale for part in axes.transData.transform(value))) for value in values]
@@ -201,11 +207,11 @@ def _draw_ranks(axes: Axes, drawn: Sequence[Point]) -> None:
     labels = LabelPlaces(left=left, right=right, bottom=bottom, top=top, dots=spots)
     line = {"arrowstyle": "-", "color": INK, "alpha": 0.5, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 4}
     for point, value, spot in zip(drawn, values, spots, strict=True):
-        if point.rank is None:
+        if point.text is None:
             continue
-        x, y, is_far = labels.place(spot, len(str(point.rank)) * PIXELS_PER_CHARACTER, SMALL_PIXELS)
+        x, y, is_far = labels.place(spot, len(point.text) * PIXELS_PER_CHARACTER, SMALL_PIXELS)
         axes.annotate(
-            str(point.rank),
+            point.text,
             value,
             xytext=(x - spot.x, y - spot.y),
             textcoords="offset points",
