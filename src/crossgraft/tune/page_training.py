@@ -209,7 +209,7 @@ def plan_section(source: Source[TuningRecord]) -> Section:
         ("Licence of its weights", model.licence or "not stated"),
         ("Starts from", "random weights" if model.from_scratch else "the pretrained weights"),
         *(
-            (kind_in_words(plugin).capitalize(), _plugin(plugin.title, plugin.used, plugin.reference))
+            (kind_in_words(plugin).capitalize(), _plugin(plugin.named, plugin.used, plugin.reference))
             for plugin in record.plugins
         ),
         *([] if record.keep is None else [("To keep", kept_in_words(record.keep, record.batch_norm))]),

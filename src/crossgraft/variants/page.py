@@ -198,7 +198,7 @@ def variants_table(record: FineTuningComparisonRecord) -> Table:
     return table_of(
         record.variants,
         [
-            (Column("Variant"), lambda row: words(row.variant)),
+            (Column("Variant"), lambda row: words(row.named)),
             (Column(record.metric_title, numeric=True), lambda row: number(row.metric.value, NUMBERS)),
             (INTERVAL, lambda row: interval(row.metric.low, row.metric.high, NUMBERS)),
             (Column("Accuracy", numeric=True), lambda row: number(row.accuracy.value, NUMBERS)),
@@ -234,7 +234,7 @@ def _value(row: ValueRecord | None) -> float | None:
 
 
 def _settings(record: FineTuningComparisonRecord) -> list[Block]:
-    lines = [f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
+    lines = [f"{row.named}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
     return [Folded("What each of them sets", [Items(lines)])]
 
 
@@ -269,7 +269,7 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     table = table_of(
         [(row, row.difference or nothing, row.above_curve or nothing) for row in rows],
         [
-            (Column("Variant"), lambda line: words(line[0].variant)),
+            (Column("Variant"), lambda line: words(line[0].named)),
             (Column(f"Minus {full.variant}", numeric=True), lambda line: number(line[1].value, NUMBERS)),
             (INTERVAL, lambda line: interval(line[1].low, line[1].high, NUMBERS)),
             (Column("Separable"), lambda line: words(separable[line[1].is_separable])),
@@ -339,10 +339,11 @@ def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Se
     record = source.record
     nothing = ValueRecord(value=None)
     compared = [name for name in CKA if any(name in row.similarity for row in record.trainings)]
+    named = {row.variant: row.named for row in record.variants}
     table = table_of(
         [(row, row.metric(record.primary_metric) or nothing) for row in record.trainings],
         [
-            (Column("Variant"), lambda pair: words(pair[0].variant)),
+            (Column("Variant"), lambda pair: words(named.get(pair[0].variant, pair[0].variant))),
             (Column("Seed", numeric=True), lambda pair: whole(pair[0].seed)),
             (Column("State"), lambda pair: words(pair[0].state)),
             (Column(record.metric_title, numeric=True), lambda pair: number(pair[1].value, NUMBERS)),

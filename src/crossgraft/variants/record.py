@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -10,8 +10,8 @@ from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
 from crossgraft.interpolate.record import InterpolationRecord
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share
-from crossgraft.tune.record import BatchNormMode, PlanRecord, TunedModelRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share, SparseRecord
+from crossgraft.tune.record import BatchNormMode, PlanRecord, TunedModelRecord, with_form
 
 
 class LayerPcaPanel(Record):
@@ -71,11 +71,19 @@ class DifferenceRecord(Record):
         return None if self.low is None or self.high is None else self.low > 0 or self.high < 0
 
 
-class ComparedPlan(Record):
+class ComparedPlan(SparseRecord):
     """What one variant will do."""
 
+    sparse: ClassVar[frozenset[str]] = frozenset({"form"})
+
     variant: str
+    form: str | None = Field(default=None, description="Which form of its plug-ins it takes; None: they have one only.")
     plan: PlanRecord
+
+    @property
+    def named(self) -> str:
+        """As typed, with the form that it takes: ``repsim (CKA form)``."""
+        return with_form(self.variant, self.form)
 
 
 class ComparisonPlanRecord(Record):
@@ -111,10 +119,13 @@ class ComparedTrainingRecord(Record):
         return next((row for row in self.metrics if row.metric == name), None)
 
 
-class ComparedVariantRecord(Record):
+class ComparedVariantRecord(SparseRecord):
     """One variant over its seeds."""
 
+    sparse: ClassVar[frozenset[str]] = frozenset({"form"})
+
     variant: str
+    form: str | None = Field(default=None, description="Which form of its plug-ins it takes; None: they have one only.")
     settings: dict[str, str] = Field(description="What it sets, as one would type it.")
     sweep: str | None = Field(default=None, description="Shared by variants that differ in one strength alone.")
     strength: float | None = None
@@ -143,6 +154,11 @@ class ComparedVariantRecord(Record):
         "adapted network where training started there (BatchNorm 'adapt'), else by the CKA to the pretrained one as it came.",
     )
     not_separable_from: list[str] = Field(default=[], description="Variants whose difference to it may be 0.")
+
+    @property
+    def named(self) -> str:
+        """As typed, with the form that it takes: ``repsim (CKA form)``."""
+        return with_form(self.variant, self.form)
 
 
 class FineTuningComparisonRecord(MayBeEdited):

@@ -91,6 +91,7 @@ def _row(
     ]
     return ComparedVariantRecord(
         variant=variant.name,
+        form=variant.form,
         settings={name: _in_words(value) for name, value in variant.settings.items() if value not in ((), None)},
         sweep=variant.sweep,
         strength=variant.strength,
