@@ -159,7 +159,9 @@ class PlanRow(Record):
 class PlanRecord(SparseRecord):
     """What will be trained, how long, and at what cost; made before the first step."""
 
-    sparse: ClassVar[frozenset[str]] = frozenset({"added_seconds_per_step", "added_bytes", "grid", "seconds_beside"})
+    sparse: ClassVar[frozenset[str]] = frozenset({
+        "added_seconds_per_step", "added_bytes", "grid", "seconds_beside", "multiply_adds", "added_multiply_adds",
+    })  # fmt: skip
 
     rows: list[PlanRow] = Field(description="Trained first, the largest first.")
     num_trained: int = Field(description="Parameters of the network that are trained, its adapters among them.")
@@ -171,6 +173,16 @@ class PlanRecord(SparseRecord):
         default=None, description="What those regularisers take of a step; None: there are none, or it was not measured."
     )
     added_bytes: int | None = Field(default=None, description="What they take of the memory.")
+    multiply_adds: int | None = Field(
+        default=None,
+        description="Of a forward pass of one image, adapters and head among it: #FLOPs as papers count them. None: written by "
+        "an earlier version.",
+    )
+    added_multiply_adds: int | None = Field(
+        default=None,
+        description="What those regularisers add to a forward pass in training that look into it with parameters of their own "
+        "(reconstructors); None: there are none.",
+    )
     num_adapter_parameters: int = Field(default=0, description="Of adapters, which are among the trained ones.")
     adapter_bytes: int = Field(default=0, description="Of those parameters alone, as they are saved.")
     num_train: int | None = Field(default=None, description="Training images of one job.")
@@ -197,6 +209,11 @@ class PlanRecord(SparseRecord):
     peak_bytes: int | None
     peak_reason: str | None = None
     notes: list[str] = []
+
+    @property
+    def training_multiply_adds(self) -> int | None:
+        """Of an image's forward pass in training, reconstructors among it; None: not known."""
+        return None if self.multiply_adds is None else self.multiply_adds + (self.added_multiply_adds or 0)
 
     @property
     def settings_line(self) -> str:

@@ -37,7 +37,7 @@ from crossgraft.variants.words import (
     details_in_words,
     untouched_similarity,
 )
-from crossgraft.words.formatting import NumberFormat, count, counted, duration, joined
+from crossgraft.words.formatting import NumberFormat, count, counted, duration, joined, magnitude, size
 
 
 def layer_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
@@ -205,6 +205,7 @@ def variants_table(record: FineTuningComparisonRecord) -> Table:
             (Column(CKA["cka"], numeric=True), lambda row: number(row.cka.value, NUMBERS)),
             (Column(CKA["cka_debiased"], numeric=True), lambda row: number(row.cka_debiased.value, NUMBERS)),
             *(_of_batch_norm() if any(row.batch_norm is not None for row in record.variants) else []),
+            *(_of_cost() if any(row.multiply_adds is not None for row in record.variants) else []),
             (Column("Time / full", numeric=True), lambda row: number(row.time_ratio, _RATIO)),
             (Column("Seconds", numeric=True), lambda row: number(row.seconds, _SECONDS)),
             *([_done()] if len(record.seeds) > 1 or any(row.num_failed for row in record.variants) else []),
@@ -213,6 +214,27 @@ def variants_table(record: FineTuningComparisonRecord) -> Table:
         file_name="variants",
         notes=[*([] if untouched is None else [f"{untouched}.", ADAPTED]), f"Trained in {duration(record.seconds)} in all."],
     )
+
+
+_FLOPS = (
+    "#Trained: parameters that are trained, those of regularisers among them. #FLOPs: multiply–adds of the forward pass of an "
+    "image in training, with reconstructors. Memory: of training, as planned."
+)
+
+
+def _of_cost() -> list[tuple[Column, Callable[[ComparedVariantRecord], Cell]]]:
+    """What a variant takes beside time."""
+    return [
+        (Column("#Trained", numeric=True, page_only=True), lambda row: whole(row.num_trained)),
+        (
+            Column("#FLOPs", numeric=True, page_only=True),
+            lambda row: whole(row.multiply_adds, None if row.multiply_adds is None else magnitude(row.multiply_adds)),
+        ),
+        (
+            Column("Memory", numeric=True, page_only=True),
+            lambda row: whole(row.peak_bytes, None if row.peak_bytes is None else size(row.peak_bytes)),
+        ),
+    ]
 
 
 def _done() -> tuple[Column, Callable[[ComparedVariantRecord], Cell]]:
@@ -235,7 +257,8 @@ def _value(row: ValueRecord | None) -> float | None:
 
 def _settings(record: FineTuningComparisonRecord) -> list[Block]:
     lines = [f"{row.named}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
-    return [Folded("What each of them sets", [Items(lines)])]
+    has_cost = any(row.multiply_adds is not None for row in record.variants)
+    return [Folded("What each of them sets", [Items(lines), *([Paragraph(_FLOPS)] if has_cost else [])])]
 
 
 _Differences = tuple[ComparedVariantRecord, DifferenceRecord, DifferenceRecord]

@@ -122,7 +122,7 @@ class ComparedTrainingRecord(Record):
 class ComparedVariantRecord(SparseRecord):
     """One variant over its seeds."""
 
-    sparse: ClassVar[frozenset[str]] = frozenset({"form"})
+    sparse: ClassVar[frozenset[str]] = frozenset({"form", "num_trained", "multiply_adds", "peak_bytes"})
 
     variant: str
     form: str | None = Field(default=None, description="Which form of its plug-ins it takes; None: they have one only.")
@@ -145,6 +145,11 @@ class ComparedVariantRecord(SparseRecord):
         default=None,
         description="What BatchNorm normalised with; 'frozen', too, where the method moves no statistics. None: it has none.",
     )
+    num_trained: int | None = Field(default=None, description="Parameters that are trained, those of regularisers among them.")
+    multiply_adds: int | None = Field(
+        default=None, description="Of an image's forward pass in training, reconstructors among it: #FLOPs as papers count them."
+    )
+    peak_bytes: int | None = Field(default=None, description="Largest memory of its training, as planned.")
     seconds: float | None = Field(description="Of one training, on average.")
     time_ratio: float | None = Field(default=None, description="Seconds over those of full.")
     difference: DifferenceRecord | None = Field(default=None, description="To full; None: it is full, or full is not there.")
