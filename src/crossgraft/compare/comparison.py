@@ -179,6 +179,8 @@ class Comparison:
             weights_fingerprint=network and network.weights_fingerprint,
             start_fingerprint=network and network.start_fingerprint,
             num_features=num_features,
+            num_parameters=network and network.num_parameters,
+            multiply_adds=network and network.multiply_adds(),
             layers=self._layers[label],
             images_become=network and network.preprocessing.describe(),
             probe_train_images=probe_train_images,

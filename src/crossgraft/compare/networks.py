@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from crossgraft.features.passes import Tap, through_taps
+from crossgraft.features.passes import Tap, run_pass, through_taps
 from crossgraft.models.backbone import Backbone
 from crossgraft.models.classifier import Classifier
+from crossgraft.models.multiply_adds import multiply_adds
 from crossgraft.models.penultimate import BackboneOutput
 from crossgraft.models.recipe import NetworkRecipe, build_network
 from crossgraft.models.trusted_code import TrustedCode
@@ -76,6 +77,15 @@ class ComparedNetwork:
         """One black image of the size that it takes."""
         taken = self.preprocessing
         return torch.zeros(1, taken.channels, taken.height_pixels, taken.width_pixels)
+
+    @property
+    def num_parameters(self) -> int:
+        """With the head, where it has one."""
+        return sum(each.numel() for each in self.module.parameters())
+
+    def multiply_adds(self) -> int:
+        """Of a forward pass of one image, see ``crossgraft.models.multiply_adds``."""
+        return multiply_adds(lambda: next(run_pass(self.module, [self.probe()], read=self.run, like=self.weight)))
 
     def reader(self, layers: list[str]) -> Callable[[Images], tuple[BackboneOutput, dict[str, Tensor]]]:
         """What ``run_pass`` reads: the output, and what each layer of ``body`` gives, from one forward pass.

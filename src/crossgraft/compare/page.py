@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from crossgraft.compare.page_layers import (
@@ -22,7 +22,7 @@ from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import INTERVAL, Column, Table, interval, number, table_of, whole, words
+from crossgraft.report.tables import INTERVAL, Cell, Column, Table, interval, number, table_of, whole, words
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
@@ -34,7 +34,7 @@ from crossgraft.report.verdict import (
     unsound_data,
     verdict_blocks,
 )
-from crossgraft.words.formatting import count, counted
+from crossgraft.words.formatting import count, counted, magnitude
 
 _FEW_IMAGES = 50
 
@@ -240,6 +240,7 @@ def models_section(source: Source[ModelComparisonRecord]) -> Section:
             (Column("Model"), lambda row: words(row.name)),
             (Column("Kind"), lambda row: words(_KINDS[row.kind])),
             (Column("Features", numeric=True), lambda row: whole(row.num_features)),
+            *(_costs() if any(row.num_parameters is not None for row in source.record.models) else []),
             (Column("Layers compared", numeric=True), lambda row: whole(len(row.layers))),
             (Column("Predictions"), lambda row: words(_head(row))),
             (Column("Images become", page_only=True), lambda row: words(row.images_become)),
@@ -248,6 +249,18 @@ def models_section(source: Source[ModelComparisonRecord]) -> Section:
         file_name="models",
     )
     return Section(name="models", title="Models", part="evidence", blocks=[table])
+
+
+def _costs() -> list[tuple[Column, Callable[[ComparedModel], Cell]]]:
+    """What a network takes to look at an image; one FLOP is a multiplication with its addition."""
+    return [
+        (Column("#Params", numeric=True), lambda row: _large(row.num_parameters)),
+        (Column("#FLOPs", numeric=True), lambda row: _large(row.multiply_adds)),
+    ]
+
+
+def _large(number: int | None) -> Cell:
+    return whole(number, None if number is None else magnitude(number))
 
 
 def penultimate_section(source: Source[ModelComparisonRecord]) -> Section:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ from crossgraft.geometry.record import (
     TsneRecord,
     WeightDistance,
 )
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share, SparseRecord
 
 GeometryName = Literal["feature_map", "parameter_distance", "interpolation_path", "sharpness", "filters", "attention", "tsne"]
 
@@ -54,8 +54,10 @@ Measure = Literal[
 ]
 
 
-class ComparedModel(Record):
+class ComparedModel(SparseRecord):
     """One of the models."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({"num_parameters", "multiply_adds"})
 
     label: str = Field(description="A, B, 'A before' or 'B before'.")
     name: str
@@ -67,6 +69,10 @@ class ComparedModel(Record):
         default={}, description="Flags that named these weights when it was fine-tuned, without absolute paths."
     )
     num_features: Count
+    num_parameters: Count | None = Field(default=None, description="None for features on disk.")
+    multiply_adds: Count | None = Field(
+        default=None, description="Of a forward pass of one image: #FLOPs as papers count them. None for features on disk."
+    )
     layers: list[str] = Field(description="That were compared, first to last.")
     images_become: str | None = Field(description="Preprocessing in words.")
     probe_train_images: Count | None = Field(

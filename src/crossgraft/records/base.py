@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_serializer
 
 SCHEMA_VERSION = 1
 """Bumped when a field changes its meaning."""
@@ -18,6 +19,20 @@ class Record(BaseModel):
     """Base of all records: immutable, and unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="strings")
+
+
+class SparseRecord(Record):
+    """A record that is written without those of its fields which say nothing.
+
+    Attributes:
+        sparse: Fields that are left out where they are None, so that files of before there were these fields stay as they were.
+    """
+
+    sparse: ClassVar[frozenset[str]]
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, write: Callable[[Any], Any]) -> dict[str, Any]:
+        return {name: value for name, value in write(self).items() if value is not None or name not in self.sparse}
 
 
 class Reference(Record):

@@ -182,7 +182,7 @@ def tuning_heading(source: Source[TuningRecord]) -> Heading:
 
 def _method(record: TuningRecord) -> str:
     """What was trained, by the titles of the plug-ins that say it."""
-    named = [plugin.title for plugin in record.plugins if kind_in_words(plugin) in ("method", "regulariser")]
+    named = [plugin.named for plugin in record.plugins if kind_in_words(plugin) in ("method", "regulariser")]
     return joined(named) or "fine-tuned"
 
 

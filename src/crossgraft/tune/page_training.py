@@ -18,6 +18,7 @@ from crossgraft.tune.record import FoldRecord, GridPointRecord, PlanRow, TuningR
 from crossgraft.tune.words import (
     adapters_in_words,
     batch_norm_in_words,
+    flops_in_words,
     kept_in_words,
     kind_in_words,
     memory_in_words,
@@ -209,13 +210,14 @@ def plan_section(source: Source[TuningRecord]) -> Section:
         ("Licence of its weights", model.licence or "not stated"),
         ("Starts from", "random weights" if model.from_scratch else "the pretrained weights"),
         *(
-            (kind_in_words(plugin).capitalize(), _plugin(plugin.title, plugin.used, plugin.reference))
+            (kind_in_words(plugin).capitalize(), _plugin(plugin.named, plugin.used, plugin.reference))
             for plugin in record.plugins
         ),
         *([] if record.keep is None else [("To keep", kept_in_words(record.keep, record.batch_norm))]),
         *([] if norm is None else [("BatchNorm", norm)]),
         ("Parameters", trained_in_words(plan) + own),
         *([("Adapters", adapters_in_words(plan))] if plan.num_adapter_parameters else []),
+        *([] if (flops := flops_in_words(plan)) is None else [("#FLOPs", flops)]),
         ("Memory of training", memory_in_words(plan)),
         ("Epochs", _epochs(record)),
         ("Steps", f"{count(plan.steps_per_epoch)} an epoch, batches of {plan.batch_size}"),

@@ -340,9 +340,9 @@ class Regularizer(Protocol):
     another definition. One of which its options leave nothing says so by ``pulls = False``; one beside which the statistics of
     BatchNorm had better stay as they came (and few steps be small ones after the head, see ``tune.planning.batch_norm``), by
     ``freezes_batch_norm = True``. One that fills in what was left open says by
-    ``in_full`` what that came to. What else it does not go with, it says by ``conflicts`` and ``remarks`` (see
-    ``crossgraft.conflicts``). One that watches layers has a method ``before_forward``,
-    which says what it is to keep (see ``LooksInside``).
+    ``in_full`` what that came to; one that goes by one name in several forms says by ``form`` which one it takes. What else it
+    does not go with, it says by ``conflicts`` and ``remarks`` (see ``crossgraft.conflicts``). One that watches layers has a
+    method ``before_forward``, which says what it is to keep (see ``LooksInside``).
 
     Attributes:
         name: On the command line and in tables.
@@ -400,6 +400,16 @@ def attach(regularizer: Regularizer, classifier: Classifier, training_set: Train
     parameters = inspect.signature(regularizer.attach).parameters.values()
     takes_seed = any(each.name == "seed" or each.kind is each.VAR_KEYWORD for each in parameters)
     regularizer.attach(classifier, training_set, **({"seed": seed} if takes_seed else {}))
+
+
+def form_of(plugin: object) -> str | None:
+    """Which of several forms a plug-in takes, in print; None of one that has a single form.
+
+    >>> from crossgraft.tune.regularizers import L2SP, RepSim
+    >>> form_of(RepSim(preset="paper")), form_of(L2SP())
+    ('eq. 13–14', None)
+    """
+    return getattr(plugin, "form", None)
 
 
 def keeps_reference(regularizer: Regularizer) -> bool:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from crossgraft.data.record import DatasetRecord, FileCountRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
 from crossgraft.metrics.record import CalibrationRecord, ConfusionRecord, MetricRecord, RocRecord, ThresholdRecord
 from crossgraft.models.record import PreprocessingRecord
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, SparseRecord
 from crossgraft.types import RecordedTask
 
 
@@ -113,14 +113,32 @@ class MistakesRecord(Record):
     most_certain: list[MistakeRecord] = Field(description="The surest first, at most 12, one per image.")
 
 
-class PluginRecord(Record):
+def with_form(name: str, form: str | None) -> str:
+    """What goes by one name in several forms, with the one that it takes."""
+    return name if form is None else f"{name} ({form})"
+
+
+class PluginRecord(SparseRecord):
     """A method, regulariser, batch transform, augmentation or loss as it was used."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({"form"})
 
     kind: str = Field(description="For example 'method'.")
     spelling: str = Field(description="What to type to get it again, with its options: 'l2_sp:alpha=0.1'.")
     title: str
     reference: str = ""
     in_full: str | None = Field(default=None, description="The same, with what was left open filled in, where that differs.")
+
+    form: str | None = Field(default=None, description="Which of several forms it takes; None: it has one.")
+
+    @property
+    def named(self) -> str:
+        """In print, with its form where there are several.
+
+        >>> PluginRecord(kind="regularizer", spelling="repsim", title="RepSim", form="CKA form").named
+        'RepSim (CKA form)'
+        """
+        return with_form(self.title, self.form)
 
     @property
     def used(self) -> str:
@@ -138,11 +156,12 @@ class PlanRow(Record):
     names: list[str] = Field(description="Names of the tensors, at most the first and the last three.")
 
 
-_ADDED = ("added_seconds_per_step", "added_bytes", "grid", "seconds_beside")
-
-
-class PlanRecord(Record):
+class PlanRecord(SparseRecord):
     """What will be trained, how long, and at what cost; made before the first step."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({
+        "added_seconds_per_step", "added_bytes", "grid", "seconds_beside", "multiply_adds", "added_multiply_adds",
+    })  # fmt: skip
 
     rows: list[PlanRow] = Field(description="Trained first, the largest first.")
     num_trained: int = Field(description="Parameters of the network that are trained, its adapters among them.")
@@ -154,6 +173,16 @@ class PlanRecord(Record):
         default=None, description="What those regularisers take of a step; None: there are none, or it was not measured."
     )
     added_bytes: int | None = Field(default=None, description="What they take of the memory.")
+    multiply_adds: int | None = Field(
+        default=None,
+        description="Of a forward pass of one image, adapters and head among it: #FLOPs as papers count them. None: written by "
+        "an earlier version.",
+    )
+    added_multiply_adds: int | None = Field(
+        default=None,
+        description="What those regularisers add to a forward pass in training that look into it with parameters of their own "
+        "(reconstructors); None: there are none.",
+    )
     num_adapter_parameters: int = Field(default=0, description="Of adapters, which are among the trained ones.")
     adapter_bytes: int = Field(default=0, description="Of those parameters alone, as they are saved.")
     num_train: int | None = Field(default=None, description="Training images of one job.")
@@ -181,11 +210,10 @@ class PlanRecord(Record):
     peak_reason: str | None = None
     notes: list[str] = []
 
-    @model_serializer(mode="wrap")
-    def _without_what_nothing_was_added_to(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        """Where there is no grid, and no regulariser learns something of its own, a plan is as before there were these fields."""
-        written = write(self)
-        return {name: value for name, value in written.items() if value is not None or name not in _ADDED}
+    @property
+    def training_multiply_adds(self) -> int | None:
+        """Of an image's forward pass in training, reconstructors among it; None: not known."""
+        return None if self.multiply_adds is None else self.multiply_adds + (self.added_multiply_adds or 0)
 
     @property
     def settings_line(self) -> str:

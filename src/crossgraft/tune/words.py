@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from crossgraft.tune.record import BatchNormRecord, KeepRecord, PlanRecord, PluginRecord
-from crossgraft.words.formatting import NumberFormat, count, counted, duration, size, small_percent
+from crossgraft.words.formatting import NumberFormat, count, counted, duration, magnitude, size, small_percent
 
 NUMBERS = NumberFormat(decimals=3)
 _ALIKE = 0.1
@@ -147,6 +147,17 @@ def own_in_words(plan: PlanRecord) -> str:
         else "hardly any time"
     )
     return f"{adapters}; {time} and {size(max(plan.added_bytes, 0))} of memory"
+
+
+def flops_in_words(plan: PlanRecord) -> str | None:
+    """What an image costs in a forward pass, and in that of training where reconstructors look on; None: not known."""
+    if plan.multiply_adds is None:
+        return None
+    alone = f"{magnitude(plan.multiply_adds)} multiply–adds to look at an image"
+    if plan.added_multiply_adds is None or plan.multiply_adds == 0:
+        return alone
+    share = small_percent(plan.added_multiply_adds / plan.multiply_adds)
+    return f"{alone}; {magnitude(plan.training_multiply_adds or 0)} in training, with reconstructors (+{share})"
 
 
 def trained_in_words(plan: PlanRecord) -> str:

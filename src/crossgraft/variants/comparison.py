@@ -162,7 +162,10 @@ class FineTuningComparison(Result[FineTuningComparisonRecord]):
 
         variants = self.record.variants
         absent = {name for name in _OF_BATCH_NORM if all(getattr(row, name) is None for row in variants)}
-        return pd.DataFrame([_flat(row.model_dump(exclude=absent)) for row in variants])
+        has_forms = any(row.form is not None for row in variants)
+        first = [{"variant": row.variant} | ({"form": row.form} if has_forms else {}) for row in variants]
+        rows = [_flat(row.model_dump(exclude=absent)) for row in variants]
+        return pd.DataFrame([begin | row for begin, row in zip(first, rows, strict=True)])
 
     def trainings(self) -> pd.DataFrame:
         """One row a training: variant, seed, every metric on test, similarity, seconds."""

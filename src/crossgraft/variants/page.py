@@ -37,7 +37,7 @@ from crossgraft.variants.words import (
     details_in_words,
     untouched_similarity,
 )
-from crossgraft.words.formatting import NumberFormat, count, counted, duration, joined
+from crossgraft.words.formatting import NumberFormat, count, counted, duration, joined, magnitude, size
 
 
 def layer_section(source: Source[FineTuningComparisonRecord]) -> Section | None:
@@ -198,13 +198,14 @@ def variants_table(record: FineTuningComparisonRecord) -> Table:
     return table_of(
         record.variants,
         [
-            (Column("Variant"), lambda row: words(row.variant)),
+            (Column("Variant"), lambda row: words(row.named)),
             (Column(record.metric_title, numeric=True), lambda row: number(row.metric.value, NUMBERS)),
             (INTERVAL, lambda row: interval(row.metric.low, row.metric.high, NUMBERS)),
             (Column("Accuracy", numeric=True), lambda row: number(row.accuracy.value, NUMBERS)),
             (Column(CKA["cka"], numeric=True), lambda row: number(row.cka.value, NUMBERS)),
             (Column(CKA["cka_debiased"], numeric=True), lambda row: number(row.cka_debiased.value, NUMBERS)),
             *(_of_batch_norm() if any(row.batch_norm is not None for row in record.variants) else []),
+            *(_of_cost() if any(row.multiply_adds is not None for row in record.variants) else []),
             (Column("Time / full", numeric=True), lambda row: number(row.time_ratio, _RATIO)),
             (Column("Seconds", numeric=True), lambda row: number(row.seconds, _SECONDS)),
             *([_done()] if len(record.seeds) > 1 or any(row.num_failed for row in record.variants) else []),
@@ -213,6 +214,27 @@ def variants_table(record: FineTuningComparisonRecord) -> Table:
         file_name="variants",
         notes=[*([] if untouched is None else [f"{untouched}.", ADAPTED]), f"Trained in {duration(record.seconds)} in all."],
     )
+
+
+_FLOPS = (
+    "#Trained: parameters that are trained, those of regularisers among them. #FLOPs: multiply–adds of the forward pass of an "
+    "image in training, with reconstructors. Memory: of training, as planned."
+)
+
+
+def _of_cost() -> list[tuple[Column, Callable[[ComparedVariantRecord], Cell]]]:
+    """What a variant takes beside time."""
+    return [
+        (Column("#Trained", numeric=True, page_only=True), lambda row: whole(row.num_trained)),
+        (
+            Column("#FLOPs", numeric=True, page_only=True),
+            lambda row: whole(row.multiply_adds, None if row.multiply_adds is None else magnitude(row.multiply_adds)),
+        ),
+        (
+            Column("Memory", numeric=True, page_only=True),
+            lambda row: whole(row.peak_bytes, None if row.peak_bytes is None else size(row.peak_bytes)),
+        ),
+    ]
 
 
 def _done() -> tuple[Column, Callable[[ComparedVariantRecord], Cell]]:
@@ -234,8 +256,9 @@ def _value(row: ValueRecord | None) -> float | None:
 
 
 def _settings(record: FineTuningComparisonRecord) -> list[Block]:
-    lines = [f"{row.variant}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
-    return [Folded("What each of them sets", [Items(lines)])]
+    lines = [f"{row.named}: {', '.join(f'{name} {text}' for name, text in row.settings.items())}." for row in record.variants]
+    has_cost = any(row.multiply_adds is not None for row in record.variants)
+    return [Folded("What each of them sets", [Items(lines), *([Paragraph(_FLOPS)] if has_cost else [])])]
 
 
 _Differences = tuple[ComparedVariantRecord, DifferenceRecord, DifferenceRecord]
@@ -269,7 +292,7 @@ def differences_section(source: Source[FineTuningComparisonRecord]) -> Section |
     table = table_of(
         [(row, row.difference or nothing, row.above_curve or nothing) for row in rows],
         [
-            (Column("Variant"), lambda line: words(line[0].variant)),
+            (Column("Variant"), lambda line: words(line[0].named)),
             (Column(f"Minus {full.variant}", numeric=True), lambda line: number(line[1].value, NUMBERS)),
             (INTERVAL, lambda line: interval(line[1].low, line[1].high, NUMBERS)),
             (Column("Separable"), lambda line: words(separable[line[1].is_separable])),
@@ -339,10 +362,11 @@ def compared_trainings_section(source: Source[FineTuningComparisonRecord]) -> Se
     record = source.record
     nothing = ValueRecord(value=None)
     compared = [name for name in CKA if any(name in row.similarity for row in record.trainings)]
+    named = {row.variant: row.named for row in record.variants}
     table = table_of(
         [(row, row.metric(record.primary_metric) or nothing) for row in record.trainings],
         [
-            (Column("Variant"), lambda pair: words(pair[0].variant)),
+            (Column("Variant"), lambda pair: words(named.get(pair[0].variant, pair[0].variant))),
             (Column("Seed", numeric=True), lambda pair: whole(pair[0].seed)),
             (Column("State"), lambda pair: words(pair[0].state)),
             (Column(record.metric_title, numeric=True), lambda pair: number(pair[1].value, NUMBERS)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_serializer, model_validator
 
@@ -11,8 +11,8 @@ from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
 from crossgraft.interpolate.record import InterpolationRecord
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share
-from crossgraft.tune.record import BatchNormMode, PlanRecord, TunedModelRecord
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share, SparseRecord
+from crossgraft.tune.record import BatchNormMode, PlanRecord, TunedModelRecord, with_form
 
 
 class LayerPcaPanel(Record):
@@ -72,11 +72,19 @@ class DifferenceRecord(Record):
         return None if self.low is None or self.high is None else self.low > 0 or self.high < 0
 
 
-class ComparedPlan(Record):
+class ComparedPlan(SparseRecord):
     """What one variant will do."""
 
+    sparse: ClassVar[frozenset[str]] = frozenset({"form"})
+
     variant: str
+    form: str | None = Field(default=None, description="Which form of its plug-ins it takes; None: they have one only.")
     plan: PlanRecord
+
+    @property
+    def named(self) -> str:
+        """As typed, with the form that it takes: ``repsim (CKA form)``."""
+        return with_form(self.variant, self.form)
 
 
 class ComparisonPlanRecord(Record):
@@ -120,10 +128,13 @@ class ComparedTrainingRecord(Record):
         return next((row for row in self.metrics if row.metric == name), None)
 
 
-class ComparedVariantRecord(Record):
+class ComparedVariantRecord(SparseRecord):
     """One variant over its seeds."""
 
+    sparse: ClassVar[frozenset[str]] = frozenset({"form", "num_trained", "multiply_adds", "peak_bytes"})
+
     variant: str
+    form: str | None = Field(default=None, description="Which form of its plug-ins it takes; None: they have one only.")
     settings: dict[str, str] = Field(description="What it sets, as one would type it.")
     sweep: str | None = Field(default=None, description="Shared by variants that differ in one strength alone.")
     strength: float | None = None
@@ -143,6 +154,11 @@ class ComparedVariantRecord(Record):
         default=None,
         description="What BatchNorm normalised with; 'frozen', too, where the method moves no statistics. None: it has none.",
     )
+    num_trained: int | None = Field(default=None, description="Parameters that are trained, those of regularisers among them.")
+    multiply_adds: int | None = Field(
+        default=None, description="Of an image's forward pass in training, reconstructors among it: #FLOPs as papers count them."
+    )
+    peak_bytes: int | None = Field(default=None, description="Largest memory of its training, as planned.")
     seconds: float | None = Field(description="Of one training, on average.")
     time_ratio: float | None = Field(default=None, description="Seconds over those of full.")
     difference: DifferenceRecord | None = Field(default=None, description="To full; None: it is full, or full is not there.")
@@ -152,6 +168,11 @@ class ComparedVariantRecord(Record):
         "adapted network where training started there (BatchNorm 'adapt'), else by the CKA to the pretrained one as it came.",
     )
     not_separable_from: list[str] = Field(default=[], description="Variants whose difference to it may be 0.")
+
+    @property
+    def named(self) -> str:
+        """As typed, with the form that it takes: ``repsim (CKA form)``."""
+        return with_form(self.variant, self.form)
 
 
 class FineTuningComparisonRecord(MayBeEdited):

@@ -121,7 +121,7 @@ def plan_all(study: VariantStudy, run: RunDirectory | None) -> ComparisonPlanRec
     notes = left_out(study.request.options, study.variants)
     for note in notes:
         study.reporter.say(note)
-    plans = [ComparedPlan(variant=each.name, plan=_plan_one(study, each, notes)) for each in study.variants]
+    plans = [ComparedPlan(variant=each.name, form=each.form, plan=_plan_one(study, each, notes)) for each in study.variants]
     times = [each.plan.expected_seconds for each in plans]
     known = [time for time in times if time is not None]
     record = ComparisonPlanRecord(
@@ -213,14 +213,14 @@ def _time_of_all(record: ComparisonPlanRecord) -> str:
 
 def plans_in_words(record: ComparisonPlanRecord) -> str:
     """What ``--plan`` prints: one line per variant, the time of all, what all share, then the rest of every plan."""
-    width = max(len(each.variant) for each in record.variants)
+    width = max(len(each.named) for each in record.variants)
     seeds = counted(len(record.seeds), "seed")
     lines = [f"{counted(record.num_trainings, 'training')}: {counted(len(record.variants), 'variant')} × {seeds}."]
     for each in record.variants:
         seconds = each.plan.expected_seconds
         time = "time not measured" if seconds is None else f"about {duration(seconds)} at most"
         lines.append(
-            f"  {each.variant:<{width}}  {count(each.plan.num_trained):>13} trained, {count(each.plan.num_steps)} steps, {time}"
+            f"  {each.named:<{width}}  {count(each.plan.num_trained):>13} trained, {count(each.plan.num_steps)} steps, {time}"
         )
     lines += [f"Time of all of them, on this machine: {_time_of_all(record)}.", ""]
     settings, notes = _shared([each.plan for each in record.variants])
@@ -232,7 +232,7 @@ def plans_in_words(record: ComparisonPlanRecord) -> str:
             "notes": [note for note in each.plan.notes if note not in notes],
         }
         summary = Plan(each.plan.model_copy(update=own)).summary()
-        lines += ["", f"{each.variant}:", *(f"  {line}" if line else "" for line in summary.splitlines())]
+        lines += ["", f"{each.named}:", *(f"  {line}" if line else "" for line in summary.splitlines())]
     return "\n".join(map(visible, lines))
 
 

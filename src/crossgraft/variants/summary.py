@@ -84,6 +84,7 @@ def _row(
     images: MeasuredImages,
 ) -> ComparedVariantRecord:
     variant, rows, batch_norm = each.variant, [one.row for one in each.trainings], _batch_norm(each)
+    plan = next((one.record.plan for one in each.trainings if one.record is not None), None)
     seconds = float(np.mean([row.seconds for row in rows])) if rows else None
     of_full = None if full is None else float(np.mean([one.row.seconds for one in full.trainings]))
     not_separable = [
@@ -91,6 +92,7 @@ def _row(
     ]
     return ComparedVariantRecord(
         variant=variant.name,
+        form=variant.form,
         settings={name: _in_words(value) for name, value in variant.settings.items() if value not in ((), None)},
         sweep=variant.sweep,
         strength=variant.strength,
@@ -104,6 +106,9 @@ def _row(
         cka_adapted=_of_adapted(rows, "cka_adapted"),
         cka_debiased_adapted=_of_adapted(rows, "cka_debiased_adapted"),
         batch_norm=batch_norm,
+        num_trained=None if plan is None else plan.num_trained + plan.num_own_parameters,
+        multiply_adds=None if plan is None else plan.training_multiply_adds,
+        peak_bytes=None if plan is None else plan.peak_bytes,
         seconds=seconds,
         time_ratio=None if seconds is None or not of_full else seconds / of_full,
         difference=None if full is None or each is full or not rows else pairs[variant.name, full.variant.name],

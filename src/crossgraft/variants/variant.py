@@ -19,7 +19,7 @@ from crossgraft.options._option import options_of
 from crossgraft.tune.methods import METHODS, Method
 from crossgraft.tune.options import TuneOptions, VariantOptions
 from crossgraft.tune.planning.choices import split_choices
-from crossgraft.tune.protocols import keeps_reference
+from crossgraft.tune.protocols import form_of, keeps_reference
 from crossgraft.tune.regularizers import REGULARIZERS
 from crossgraft.words.formatting import joined
 
@@ -103,6 +103,11 @@ class Variant:
     def plugins(self) -> list[Any]:
         """Method and regularisers, in the order in which they were written."""
         return [self.method, *(choose(REGULARIZERS, each) for each in self.settings["regularizer"])]
+
+    @property
+    def form(self) -> str | None:
+        """Forms of those of its plug-ins that have several, in print."""
+        return " + ".join(form for each in self.plugins if (form := form_of(each)) is not None) or None
 
     @property
     def further(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def answer_in_words(record: FineTuningComparisonRecord) -> str:
         return "No variant has a value, so nothing can be said."
     best = done[0]
     name = metric_name_in_words(record.primary_metric)
-    sentences = [f"The best {name} on test is that of {best.variant}: {value_in_words(best.metric)}."]
+    sentences = [f"The best {name} on test is that of {best.named}: {value_in_words(best.metric)}."]
     doubt = best_may_be_guessing(record)
     if doubt is not None:
         sentences.append(doubt)
@@ -42,7 +42,7 @@ def best_in_words(record: FineTuningComparisonRecord) -> str:
         return "No variant has a value, so nothing can be said."
     best, name = done[0], metric_name_in_words(record.primary_metric)
     guess = guessing(record.primary_metric, num_choices(record))
-    text = f"{best.variant} has the best {name} on test, {value_in_words(best.metric, guess=guess)}"
+    text = f"{best.named} has the best {name} on test, {value_in_words(best.metric, guess=guess)}"
     rivals = [row.variant for row in done if row.variant in best.not_separable_from]
     unknown = [row.variant for row in done[1:] if _is_unknown(row, best)]
     if rivals:
@@ -168,8 +168,8 @@ def _kept_in_words(keeper: ComparedVariantRecord, best: ComparedVariantRecord, r
     if full is not None and full is not keeper and _kept(full) is not None:
         alike += f" against {NUMBERS(_kept(full))} of {full.variant}{_moved_statistics(keeper, full)}"
     if keeper is best:
-        return f"Of those that may be best, {best.variant} also keeps most of the pretrained features ({alike})."
-    return f"Of those that may be best, {keeper.variant} keeps most of the pretrained features ({alike})."
+        return f"Of those that may be best, {best.named} also keeps most of the pretrained features ({alike})."
+    return f"Of those that may be best, {keeper.named} keeps most of the pretrained features ({alike})."
 
 
 def _moved_statistics(keeper: ComparedVariantRecord, full: ComparedVariantRecord) -> str:

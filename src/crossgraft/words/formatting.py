@@ -195,6 +195,18 @@ def size(num_bytes: int) -> str:
     return f"{num_bytes / 2**30:.1f} GiB" if num_bytes >= 2**30 else f"{round(num_bytes / 2**20)} MiB"
 
 
+def magnitude(number: int) -> str:
+    """A whole number with three digits that count and the prefix of its size.
+
+    >>> [magnitude(number).replace("\N{NO-BREAK SPACE}", " ") for number in (960, 41_213_952, 4_089_184_256)]
+    ['960', '41.2 M', '4.09 G']
+    """
+    for factor, prefix in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= 0.9995 * factor:
+            return f"{number / factor:#.3g}\N{NO-BREAK SPACE}{prefix}".replace(".\N{NO-BREAK SPACE}", "\N{NO-BREAK SPACE}")
+    return str(number)
+
+
 def short_fingerprint(fingerprint: str, *, length: int = 12) -> str:
     """The first characters of a fingerprint, without the name of its algorithm."""
     return fingerprint.rpartition(":")[2][:length]

@@ -208,3 +208,16 @@ def test_what_keeps_most_says_where_full_has_moved_statistics_too():
     assert "0.400 of full, whose BatchNorm statistics moved, too)" in answer_in_words(normed_comparison_record(hcs="frozen"))
     for record in (normed_comparison_record(), normed_comparison_record(hcs="frozen", full="frozen"), comparison_record()):
         assert "against 0.400 of full)" in answer_in_words(record)
+
+
+def test_a_regulariser_of_several_forms_is_named_with_its_form_wherever_it_stands(source_of):
+    of_cka = variant("repsim", 0.9, 0.9, difference=difference(0.01), form="CKA form")
+    of_paper = variant("partial:3+repsim:preset=paper", 0.6, 0.5, difference=difference(-0.1), form="eq. 13–14")
+    full = variant("full", 0.8, 0.4, is_full=True, not_separable_from=["repsim"])
+    record = comparison_record(variants=[of_cka, full, of_paper])
+    assert record.variants[1].named == "full" and "form" not in full.model_dump()
+    assert FineTuningComparisonRecord.model_validate_json(record.model_dump_json()) == record
+    assert plain(answer_in_words(record)).startswith("The best balanced accuracy on test is that of repsim (CKA form):")
+    for show in (variants_section, differences_section):
+        names = [row[0].text for row in blocks_of(show(source_of(record)), Table)[0].rows]
+        assert {"repsim (CKA form)", "partial:3+repsim:preset=paper (eq. 13–14)"} <= set(names)

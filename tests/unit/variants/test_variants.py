@@ -101,3 +101,15 @@ def test_a_file_that_is_no_list_of_mappings_is_refused(tmp_path, content):
     (tmp_path / "a.yaml").write_text(content)
     with pytest.raises(UsageError, match=r"a\.yaml"):
         read_variants(f"full,{tmp_path / 'a.yaml'}")
+
+
+def test_a_variant_says_which_form_its_regularisers_take():
+    forms = {
+        each.name: each.form for each in read_variants("full,repsim,l2_sp+repsim:preset=paper,repsim:mode=procrustes+repsim")
+    }
+    assert forms == {
+        "full": None,
+        "repsim": "CKA form",
+        "l2_sp+repsim:preset=paper": "eq. 13–14",
+        "repsim:mode=procrustes+repsim": "Procrustes form + CKA form",
+    }

@@ -24,7 +24,7 @@ from crossgraft.tune.feed.batches import Sampler
 from crossgraft.tune.methods import METHODS
 from crossgraft.tune.options import TuneOptions
 from crossgraft.tune.presets import PRESETS, Preset
-from crossgraft.tune.protocols import AddsAdapters, Method, Regularizer, is_identity
+from crossgraft.tune.protocols import AddsAdapters, Method, Regularizer, form_of, is_identity
 from crossgraft.tune.record import PluginRecord
 from crossgraft.tune.regularizers import REGULARIZERS
 
@@ -87,6 +87,7 @@ class Plugins:
                 title=plugin.title,
                 reference=plugin.citation,
                 in_full=getattr(plugin, "in_full", None),
+                form=form_of(plugin),
             )
             for kind, plugins in slots
             for plugin in plugins

@@ -18,13 +18,14 @@ from crossgraft.tune.engine.keep import MOST_TRAININGS, TOLERANCE
 from crossgraft.tune.engine.step import selection_applied
 from crossgraft.tune.planning.batch_norm import about_few_steps
 from crossgraft.tune.planning.contradictions import notes_on, warnings_on
+from crossgraft.tune.planning.flops import network_multiply_adds, training_multiply_adds
 from crossgraft.tune.planning.in_force import InForce
 from crossgraft.tune.planning.preparation import Preparation, settings_at
 from crossgraft.tune.planning.rows import make_feed
 from crossgraft.tune.planning.step_cost import NOBODY_WAITS, StepCost, measure_step, steps_per_epoch
 from crossgraft.tune.protocols import SaysWhatItFound, Selection, attach
 from crossgraft.tune.record import PlanRecord, PlanRow
-from crossgraft.tune.words import adapters_in_words, compared_in_words, memory_in_words, own_in_words
+from crossgraft.tune.words import adapters_in_words, compared_in_words, flops_in_words, memory_in_words, own_in_words
 from crossgraft.words.formatting import count, counted, duration
 from crossgraft.words.visible import visible
 
@@ -84,6 +85,8 @@ class Plan:
         record = self.record
         lines = [f"Trained: {counted(record.num_trained, 'parameter')}. Frozen: {count(record.num_frozen)}."]
         lines += [_row_in_words(row) for row in record.rows]
+        if (flops := flops_in_words(record)) is not None:
+            lines.append(f"#FLOPs: {flops}.")
         if record.num_own_parameters:
             lines.append(f"Regularisers: {own_in_words(record)}.")
         if record.num_adapter_parameters:
@@ -173,7 +176,8 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
     parts, num_folds = prepared.rows.parts[0], len(prepared.rows.parts)
     num_train, num_val = len(parts.train), len(parts.val)
     rows = plan_rows(classifier, prepared.selection)
-    own_parameters, findings = _own_parts(prepared)
+    forward = network_multiply_adds(classifier)
+    own_parameters, own_products, findings = _own_parts(prepared, forward)
     adapters = [part for _, adapter in adapters_of(classifier).values() for part in adapter.parameters()]
     steps, seconds = 0, 0.0
     at_points = [settings_at(prepared, point) for point in points]
@@ -194,6 +198,8 @@ def plan_record(prepared: Preparation, cost: StepCost, notes: Sequence[str] = ()
         num_trained=sum(row.num_parameters for row in rows if row.trained),
         num_frozen=sum(row.num_parameters for row in rows if not row.trained),
         num_own_parameters=own_parameters,
+        multiply_adds=forward,
+        added_multiply_adds=own_products,
         num_adapter_parameters=sum(parameter.numel() for parameter in adapters),
         adapter_bytes=sum(parameter.numel() * parameter.element_size() for parameter in adapters),
         num_train=num_train,
@@ -238,19 +244,25 @@ def plan_rows(classifier: Classifier, selection: Selection) -> list[PlanRow]:
     return sorted(rows, key=lambda row: (not row.trained, -row.num_parameters))
 
 
-def _own_parts(prepared: Preparation) -> tuple[int, list[str]]:
-    """Number of parameters that regularisers learn beside the network, and what else they find when they look at it."""
-    total, findings = 0, []
+def _own_parts(prepared: Preparation, forward: int) -> tuple[int, int | None, list[str]]:
+    """What regularisers learn beside the network, what that adds to the ``forward`` multiply–adds, and what else they find.
+
+    The second is None where none of them looks into the network with parameters of its own.
+    """
+    total, added, findings = 0, list[int](), list[str]()
     classifier = prepared.classifier
     with selection_applied(classifier, prepared.selection):
         for regularizer in prepared.plugins.regularizers:
             attach(regularizer, classifier, seed=prepared.settings.seed)
             try:
-                total += sum(p.numel() for module in regularizer.modules() for p in module.parameters())
+                own = sum(p.numel() for module in regularizer.modules() for p in module.parameters())
                 findings += regularizer.findings() if isinstance(regularizer, SaysWhatItFound) else []
+                if own and (in_training := training_multiply_adds(classifier, regularizer)) is not None:
+                    added.append(in_training - forward)
+                total += own
             finally:
                 regularizer.detach()
-    return total, findings
+    return total, sum(added) if added else None, findings
 
 
 def _row_in_words(row: PlanRow) -> str:

@@ -129,6 +129,7 @@ def remarks_on_covariances(situation: Situation, source: str) -> list[str]:
 
 _PAIRED: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {"cka": cka_distance, "procrustes": procrustes_distance}
 """Modes that compare the features of the same images."""
+_FORMS = {"cka": "CKA form", "procrustes": "Procrustes form"}
 _WEIGHT_OF_CKA, _WIDTH_OF_IT, _USUAL_WEIGHT = 0.3, 64, "0.3·√(d/64)"
 """In the study of docs/results/repsim.md, for features of width 64: weight 1 kept a ResNet-20 from learning; 0.1 kept less."""
 _FEWEST_IMAGES = 2
@@ -246,16 +247,30 @@ class RepSim(Regularizer):
         return ["preset", *given] if self.preset == "paper" else given
 
     @property
-    def _form(self) -> str:
+    def _mode(self) -> str:
         """The mode that is meant."""
         return self.mode or ("covariance" if self._of_covariances else "cka")
 
     @property
+    def form(self) -> str:
+        """Which form of the loss it is, in print: every table and page takes it from here.
+
+        >>> RepSim().form, RepSim(preset="paper").form, RepSim(preset="paper", learn_q=False).form, RepSim(reference="batch").form
+        ('CKA form', 'eq. 13–14', 'eq. 13–14, Q fixed', 'covariance form')
+        """
+        if self._mode != "covariance":
+            return _FORMS[self._mode]
+        is_published = self._source == "dataset" and self._divisor == "none"
+        changed = {"Q fixed": self.learn_q is False, "α learned": self.learn_alpha, "with means": self.mean_weight}
+        named = "eq. 13–14" if is_published else "covariance form"
+        return ", ".join([named, *(what for what, is_so in changed.items() if is_so)])
+
+    @property
     def in_full(self) -> str:
         """The options that decide most, with what was left open filled in."""
-        is_usual = self.weight is None and self._form == "cka"
-        settings = {"mode": self._form, "weight": _USUAL_WEIGHT if is_usual else f"{self._strength:g}"}
-        settings |= {"reference": self._source, "normalize": self._divisor} if self._form == "covariance" else {}
+        is_usual = self.weight is None and self._mode == "cka"
+        settings = {"mode": self._mode, "weight": _USUAL_WEIGHT if is_usual else f"{self._strength:g}"}
+        settings |= {"reference": self._source, "normalize": self._divisor} if self._mode == "covariance" else {}
         return f"{self.name}:{','.join(f'{name}={value}' for name, value in settings.items())}"
 
     @property
@@ -265,7 +280,7 @@ class RepSim(Regularizer):
 
     @property
     def _strength(self) -> float:
-        usual = _WEIGHT_OF_CKA * math.sqrt(self._width / _WIDTH_OF_IT) if self._form == "cka" else 1.0
+        usual = _WEIGHT_OF_CKA * math.sqrt(self._width / _WIDTH_OF_IT) if self._mode == "cka" else 1.0
         return usual if self.weight is None else self.weight
 
     @property
@@ -280,7 +295,7 @@ class RepSim(Regularizer):
     def conflicts(self, situation: Situation) -> str | None:
         """A debiased CKA needs more than three images."""
         number = situation.images_at_once
-        if self._form != "cka" or number >= FEWEST_DEBIASED or not self.pulls:
+        if self._mode != "cka" or number >= FEWEST_DEBIASED or not self.pulls:
             return None
         other = ", or repsim:mode=procrustes" if number >= FEWEST_COMPARED else ""
         return (
@@ -290,9 +305,9 @@ class RepSim(Regularizer):
 
     def remarks(self, situation: Situation) -> list[str]:
         """What the pretrained features cost, and what makes a covariance say little."""
-        own = remarks_on_covariances(situation, self._source) if self._form == "covariance" else []
-        has_pairs = self._form in _PAIRED or self._source == "batch"
-        fewest = 2 if self._form == "covariance" else FEWEST_COMPARED
+        own = remarks_on_covariances(situation, self._source) if self._mode == "covariance" else []
+        has_pairs = self._mode in _PAIRED or self._source == "batch"
+        fewest = 2 if self._mode == "covariance" else FEWEST_COMPARED
         return [*own, *remarks_on_pairs(self.name, situation, fewest=fewest)] if has_pairs else own
 
     def attach(self, classifier: Classifier, training_set: TrainingSet | None = None, *, seed: int = 0) -> None:
@@ -304,7 +319,7 @@ class RepSim(Regularizer):
         """
         self.detach()
         self._width = classifier.num_features
-        if self._form in _PAIRED:
+        if self._mode in _PAIRED:
             self._paired = PairedReference(classifier, training_set)
             return
         weight = wide(classifier.head.weight)
@@ -330,7 +345,7 @@ class RepSim(Regularizer):
         """
         with torch.autocast(context.features.device.type, enabled=False):
             if self._paired is not None:
-                terms = {self._form: self._of_pairs(context, self._paired)}
+                terms = {self._mode: self._of_pairs(context, self._paired)}
             elif self._matching is not None and self._start is not None:
                 terms = self._of_moments(context, self._matching, self._start)
             else:
@@ -348,7 +363,7 @@ class RepSim(Regularizer):
         if self._has_no_term(context):
             return 0 * context.features.sum()
         both = torch.cat([wide(context.features), wide(start.features(context))], dim=1)
-        return _PAIRED[self._form](*context.of_all_processes(both).tensor_split(2, dim=1))
+        return _PAIRED[self._mode](*context.of_all_processes(both).tensor_split(2, dim=1))
 
     def _of_moments(self, context: StepContext, matching: MomentMatching, start: Moments | PairedReference) -> dict[str, Tensor]:
         if self._has_no_term(context):

@@ -77,7 +77,7 @@ def _identity(facts: SavedModelRecord) -> str:
     model = facts.model
     task = recorded_task(facts)
     plugins = [
-        (_text(kind_in_words(plugin).capitalize()), f"{_text(plugin.title)} ({_text(plugin.used)})") for plugin in facts.plugins
+        (_text(kind_in_words(plugin).capitalize()), f"{_text(plugin.named)} ({_text(plugin.used)})") for plugin in facts.plugins
     ]
     return _items(
         [

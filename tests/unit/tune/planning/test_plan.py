@@ -377,6 +377,19 @@ def test_what_a_regulariser_learns_is_no_part_of_the_trained_share(classifier):
     assert "Regularisers" not in Plan(plain).summary()
 
 
+def test_products_of_a_forward_pass_and_of_reconstructors_are_those_counted_by_hand(classifier):
+    alone = planned(classifier, "full", regularizer="repsim")
+    assert alone.multiply_adds == 6 * 6 * 4 * (3 * 3 * 3) + 4 * 3
+    assert alone.added_multiply_adds is None and "added_multiply_adds" not in alone.model_dump()
+    sim = planned(classifier, "full", regularizer="rho_sim:blocks=Conv2d")
+    tokens, to_taken = 7, 4 * 3  # a fifth of 6 × 6; the output has 4 channels and the input 3, which are K
+    projected = 3 * 6 + 6 * 3 + 3 * 3
+    assert sim.added_multiply_adds == tokens * (to_taken + 2 * projected + 3 * 3)
+    assert sim.multiply_adds == alone.multiply_adds
+    said = "#FLOPs: 3.90 k multiply–adds to look at an image; 4.68 k in training, with reconstructors (+20 %)."
+    assert said in Plan(sim).summary().replace("\N{NO-BREAK SPACE}", " ").splitlines()
+
+
 def test_what_was_not_added_is_not_written(classifier):
     plain = planned(classifier, "full")
     assert not {"added_seconds_per_step", "added_bytes"} & plain.model_dump().keys()

@@ -1,0 +1,94 @@
+"""Train one task after another, and look at the first one again with its own head: the table of docs/results/repsim.md.
+
+    python recipes/continual.py data docs/results/repsim/continual.csv      # data holds the .npz files and weights/
+
+A second training starts from what the first one left, which a study of single commands cannot say. Run folders of --out (by
+default runs/continual) that are finished are not trained again. About five minutes of one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+from pathlib import Path
+
+import pandas as pd
+
+import crossgraft
+from crossgraft.data import Dataset, open_dataset
+from crossgraft.geometry import with_body_of
+from crossgraft.metrics import evaluate_predictions
+from crossgraft.models import ModelSpec
+from crossgraft.models.classifier import Classifier
+from crossgraft.progress import Reporter
+from crossgraft.running.unattended import unattended
+from crossgraft.tune.parts import compute_logits
+from crossgraft.tune.saving.saved_model import load_saved_model
+
+ORDERS = (("breastmnist", "pneumoniamnist"), ("pneumoniamnist", "retinamnist"), ("retinamnist", "breastmnist"))
+WAYS = {"full": (), "repsim": ("repsim",), "repsim, weight 10": ("repsim:weight=10",)}
+FIRST_WAYS = ("full", "repsim")
+SEEDS = (0, 1, 2)
+CODE = Path("examples/own_models")
+SOURCE, WEIGHTS = "fractional_mobilenet:mobilenetv1_025", "mobilenetv1_025_r128.imagenet_qat.safetensors"
+FIXED = {"image_size": 64, "epochs": 10, "batch_size": 32, "batch_norm": "frozen", "per_class": 100, "device": "cpu"}
+
+
+def trained(data: Path, model: ModelSpec, way: str, seed: int, out: Path) -> Path:
+    """The run folder of one training, which is done now or was before."""
+    if not (out / "report.json").is_file():
+        crossgraft.fine_tune(
+            data, model=model, regularizer=WAYS[way], seed=seed, out=out, allow_code=CODE, store=False, no_images=True,
+            workers=1, ledger=False, **FIXED,
+        )  # fmt: skip
+    return out
+
+
+def start_of(run: Path) -> ModelSpec:
+    """The body of a finished training, without its head."""
+    weights = next((run / "model").glob("*.safetensors"))
+    return ModelSpec("first task", SOURCE, weights=str(weights.resolve()), weights_prefix="body.", folder=CODE)
+
+
+def on_test(network: Classifier, data: Dataset) -> dict[str, float]:
+    """Accuracy of the most probable class, and AUC."""
+    logits = compute_logits(network, data, reporter=Reporter(quiet=True))
+    rows = evaluate_predictions(data.task.probabilities(logits), data.targets, task=data.task, class_names=data.class_names)
+    overall = {row.metric: row.value for row in rows if row.class_name is None}
+    return {name: round(overall[name], 5) for name in ("accuracy", "auc")}
+
+
+def main() -> None:
+    """Run the script."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("runs/continual"))
+    given = parser.parse_args()
+    start = ModelSpec("mobilenetv1_025", SOURCE, weights=str((given.data / "weights" / WEIGHTS).resolve()), folder=CODE)
+    rows: list[dict[str, object]] = []
+    for seed, (first, second), way in product(SEEDS, ORDERS, FIRST_WAYS):
+        before = trained(
+            given.data / f"{first}.npz",
+            start,
+            way,
+            seed,
+            given.out / f"{first}-{way}-{seed}".replace(", ", "-").replace(" ", "-"),
+        )
+        for other in WAYS:
+            name = f"{first}-{way}-{second}-{other}-{seed}".replace(", ", "-").replace(" ", "-")
+            after = trained(given.data / f"{second}.npz", start_of(before), other, seed, given.out / name)
+            one, two = (load_saved_model(run, allow_code=CODE).classifier.eval() for run in (before, after))
+            tests = [open_dataset(given.data / f"{each}.npz", use_split="test") for each in (first, second)]
+            rows.append(
+                {"first": first, "second": second, "first_way": way, "second_way": other, "seed": seed}
+                | {f"first_{metric}": value for metric, value in on_test(one, tests[0]).items()}
+                | {f"first_again_{metric}": value for metric, value in on_test(with_body_of(one, two), tests[0]).items()}
+                | {f"second_{metric}": value for metric, value in on_test(two, tests[1]).items()}
+            )
+            pd.DataFrame(rows).to_csv(given.table, index=False)
+
+
+if __name__ == "__main__":
+    with unattended():
+        main()
