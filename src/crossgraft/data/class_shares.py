@@ -184,7 +184,7 @@ def take_pairs(
     limit: int | None = None,
     seed: int,
 ) -> FewerRows:
-    """Of each group of a column as many images of every class as it has of its rarest: matched sets, pairs of two classes.
+    """As many images of every class from each group of a column as it has of its rarest: matched sets, pairs of two classes.
 
     Args:
         targets: (n,) class of each row.
