@@ -409,6 +409,41 @@ def brightness(images):
     return np.array([image.mean() / 255 for image in images])
 
 
+def test_one_level_against_another_stands_beside_one_against_none(study):
+    """Thesis, figure 4.4: with the numbers that --absent gives to all artefacts."""
+    levels = ["intensity_shift:1.4", "intensity_shift:1.4 against intensity_shift:1.2"]
+    own = {**OPTIONS, "shares": "0,0.5,1"}
+    against_none, against_other = package.audit_model("tiny_models:tiny", **{**own, "confounders": levels}).record.entries
+    (alone,) = package.audit_model("tiny_models:tiny", **{**own, "confounders": levels[0]}).record.entries
+    (absent,) = package.audit_model(
+        "tiny_models:tiny", **{**own, "confounders": levels[0]}, absent="intensity_shift:1.2"
+    ).record.entries
+    assert against_none == alone
+    assert against_other.confounder == "intensity_shift:gain=1.4 against intensity_shift:gain=1.2"
+    assert against_other.points == absent.points != alone.points
+    assert against_other.input_rms == absent.input_rms < alone.input_rms
+
+
+@pytest.mark.parametrize(
+    ("confounder", "options", "error", "said"),
+    [
+        ("tag against tagg", {}, UnknownNameError, "Did you mean tag"),
+        ("tag against tag:0.0625", {}, UsageError, "tag is against itself"),
+        ("tag against gamma against jpeg", {}, UsageError, "A against B"),
+        ("tag against gamma", {"absent": "jpeg"}, UsageError, "leave --absent out"),
+    ],
+)
+def test_what_an_artefact_cannot_be_against(study, confounder, options, error, said):
+    with pytest.raises(error, match=said):
+        package.audit_model("tiny_models:tiny", **{**OPTIONS, "confounders": [confounder]}, **options)
+
+
+def test_a_trained_model_has_no_images_with_another_level(study):
+    asked = {name: value for name, value in OPTIONS.items() if name not in ("allow_code", "audit_folds", "confounders")}
+    with pytest.raises(UsageError, match="Write --confounder tag"):
+        package.audit_model(brightness, **asked, class_names=["healthy", "ill"], confounders=["tag against gamma"])
+
+
 def test_a_function_can_be_asked_and_nobody_knows_what_it_has_seen(study):
     found = package.audit_model(
         brightness,

@@ -21,7 +21,12 @@ def make_documented_workspace(folder, repository):
         class_folders(folder / name)
     (folder / "new_images").mkdir()
     noise(0, seed=7).save(folder / "new_images" / "new.png")
-    table(folder / "study", "labels.csv", "path,label,patient,age", "scans/{i:03d}.png,{label},P{patient:02d},{age}")
+    table(
+        folder / "study",
+        "labels.csv",
+        "path,label,patient,age,scanner",
+        "scans/{i:03d}.png,{label},P{patient:02d},{age},{scanner}",
+    )
     table(folder / "busi", "metadata.csv", "path,label,class,orig_width", "busi/scans/{i:03d}.png,{number},{label},500")
     table(folder / "ham10000", "metadata.csv", "image_id,lesion_id,dx", "ISIC_{i:07d},HAM_{patient},{label}")
     (folder / "ham10000" / "images").mkdir()
@@ -122,7 +127,9 @@ def table(folder, name, header, row):
     for i in range(24):
         noise(i % 2).save(folder / "scans" / f"{i:03d}.png")
         label = ("benign", "malignant")[i % 2]
-        rows.append(row.format(i=i, label=label, number=i % 2, patient=i // 2 % 10 + 10 * (i % 2), age=40 + i))
+        rows.append(
+            row.format(i=i, label=label, number=i % 2, patient=i // 2 % 10 + 10 * (i % 2), age=40 + i, scanner="AB"[i // 2 % 2])
+        )
     (folder / name).write_text("\n".join(rows) + "\n")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from sklearn.model_selection import GroupShuffleSplit
 
-from crossgraft.audit.record import ConfounderRecord
+from crossgraft.audit.record import AGAINST, ConfounderRecord
 from crossgraft.choice import spell
 from crossgraft.data import Dataset, k_folds
 from crossgraft.edit._image_edit import ImageEdit
@@ -33,6 +33,24 @@ VAL_SHARE = 0.15
 LEAST_GROUPS = 2
 LEAST_IN_A_PART = 2
 """Images of each class that a part needs; with fewer, an AUC is no measurement."""
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """What is put into images.
+
+    Attributes:
+        edit: The artefact.
+        against: What images get instead that do not carry it, such as another noise level; None: nothing of its own.
+    """
+
+    edit: ImageEdit
+    against: ImageEdit | None = None
+
+    @property
+    def name(self) -> str:
+        """As it is written, with its options."""
+        return spell(self.edit) + ("" if self.against is None else f"{AGAINST}{spell(self.against)}")
 
 
 class AuditFold(NamedTuple):
@@ -203,7 +221,7 @@ class Confounded:
     """An artefact and where it is.
 
     Attributes:
-        name: As it was written, with its options.
+        name: As it was written, with its options, and what it is against.
         edit: The artefact.
         editing: What an image that carries it gets.
         images: All images as it finds them.
@@ -211,6 +229,7 @@ class Confounded:
         edited: All images; those that a model may see with it have it.
         facts: What it changes, in grey levels of 8 bits.
         absent: What an image that does not carry it gets; None: it stays as it is.
+        against: The edit in that which is of this artefact alone; None: there is none.
     """
 
     name: str
@@ -221,11 +240,15 @@ class Confounded:
     edited: Dataset
     facts: EditRow
     absent: Editing | None = None
+    against: ImageEdit | None = None
 
     @property
     def record(self) -> ConfounderRecord:
         """What was put into images."""
-        return ConfounderRecord.of_edit(self.name, self.edit, self.facts)
+        found = ConfounderRecord.of_edit(self.name, self.edit, self.facts)
+        if self.against is None:
+            return found
+        return found.model_copy(update={"said": f"{found.said} Images without it have {spell(self.against)}."})
 
     def too_small(self, preprocessing: Preprocessing) -> str | None:
         """Why it cannot be seen at the input of a network, in words; None where that is not known beforehand."""
@@ -269,7 +292,16 @@ def without_artefact(images: Dataset, absent: Sequence[ImageEdit], *, seed: int)
     return Without(images, images.edited(instead), instead)
 
 
-def confound(rows: AuditRows, edit: ImageEdit, without: Without, *, strength: float, negatives: float, seed: int) -> Confounded:
+def confound(
+    rows: AuditRows,
+    edit: ImageEdit,
+    without: Without,
+    *,
+    strength: float,
+    negatives: float,
+    seed: int,
+    against: ImageEdit | None = None,
+) -> Confounded:
     """Put an artefact into all test images, and into those others that may carry it.
 
     Args:
@@ -279,6 +311,7 @@ def confound(rows: AuditRows, edit: ImageEdit, without: Without, *, strength: fl
         strength: Multiple of what it changes.
         negatives: Share of the training negatives that carry it.
         seed: Random seed of the edit; each image has random numbers of its own.
+        against: What ``without`` has instead, where that is of this artefact alone.
 
     Raises:
         DataError: An image cannot be edited, for example because a text does not fit into it.
@@ -286,4 +319,5 @@ def confound(rows: AuditRows, edit: ImageEdit, without: Without, *, strength: fl
     editing = Editing([edit], strength=strength, seed=seed)
     edited = without.images.edited(editing, rows.may_carry(negatives))
     facts = editing.facts()[0]
-    return Confounded(spell(edit), edit, editing, without.images, without.clean, edited, facts, without.instead)
+    name = Artefact(edit, against).name
+    return Confounded(name, edit, editing, without.images, without.clean, edited, facts, without.instead, against)

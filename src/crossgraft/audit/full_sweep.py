@@ -14,7 +14,8 @@ from crossgraft.audit.attribute_sweep import AttributeDesign, scores_of_turn
 from crossgraft.audit.confounded import AuditFold, Confounded, Without
 from crossgraft.audit.fold_scores import FoldScores
 from crossgraft.audit.record import AuditEntry, AuditTrainingRecord
-from crossgraft.audit.sweep import AuditTrainings, AuditTurn, Sweep, audit_turns, both_features, fold_scores
+from crossgraft.audit.sweep import CLEAN, AuditTrainings, AuditTurn, Sweep, audit_turns, both_features, fold_scores
+from crossgraft.choice import spell
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.running.command_line import portable_name
@@ -67,19 +68,23 @@ class FullSweep:
         """
         if not confounded:
             return []
-        by_name, first = {each.name: each for each in confounded}, confounded[0]
-        turns = audit_turns(self.sweep.rows, list(by_name), self.sweep.shares, self.sweep.carriers)
-        done = self._trained(turns, Without(first.images, first.clean, first.absent), by_name)
-        return [
-            self.sweep.entry(
-                self.spec.name,
-                each,
-                [fold_scores(turn, answers, name) for turn, answers in done if name in turn.confounders],
-                self.backbone,
-                both_features(self.sweep, self.backbone, each).reach,
-            )
-            for name, each in by_name.items()
-        ]
+        alike: dict[str, list[Confounded]] = {}
+        for each in confounded:  # the trainings without any carrier serve all that have the same images without it
+            alike.setdefault("" if each.against is None else spell(each.against), []).append(each)
+        entries: dict[str, AuditEntry] = {}
+        for against, several in alike.items():
+            by_name, first = {each.name: each for each in several}, several[0]
+            turns = audit_turns(self.sweep.rows, list(by_name), self.sweep.shares, self.sweep.carriers)
+            done = self._trained(turns, Without(first.images, first.clean, first.absent), by_name, against=against)
+            for name, each in by_name.items():
+                entries[name] = self.sweep.entry(
+                    self.spec.name,
+                    each,
+                    [fold_scores(turn, answers, name) for turn, answers in done if name in turn.confounders],
+                    self.backbone,
+                    both_features(self.sweep, self.backbone, each).reach,
+                )
+        return [entries[each.name] for each in confounded]
 
     def attribute_entries(self, design: AttributeDesign) -> list[AuditEntry]:
         """One entry, of fine-tunings on the images that are chosen for each share.
@@ -103,10 +108,10 @@ class FullSweep:
         return [self.sweep.attribute_entry(self.spec.name, design, scores)]
 
     def _trained(
-        self, turns: Sequence[AuditTurn], without: Without, confounded: Mapping[str, Confounded]
+        self, turns: Sequence[AuditTurn], without: Without, confounded: Mapping[str, Confounded], *, against: str = ""
     ) -> list[tuple[AuditTurn, AuditTrainingRecord]]:
         """What every fine-tuning says, in the order of the turns."""
-        jobs, rows = [self._job(turn) for turn in turns], self.sweep.rows
+        jobs, rows = [self._job(turn, against) for turn in turns], self.sweep.rows
         work = AuditTrainings(
             rows=rows,
             images=without.images,
@@ -122,15 +127,16 @@ class FullSweep:
         outcomes = run_jobs(jobs, work, keep_going=False)
         return [(outcome.job.spec, outcome.result) for outcome in outcomes if outcome.result is not None]
 
-    def _job(self, turn: AuditTurn) -> Job[AuditTurn]:
-        name = portable_name(f"{self.spec.name}-{turn.name}-fold{turn.fold.number}-share{turn.share:.12g}")
+    def _job(self, turn: AuditTurn, against: str) -> Job[AuditTurn]:
+        what = f"{turn.name} {against}" if against and turn.name == CLEAN else turn.name
+        name = portable_name(f"{self.spec.name}-{what}-fold{turn.fold.number}-share{turn.share:.12g}")
         rows, options = self.sweep.rows, self.sweep.options
         facts: Mapping[str, object] = {
             "model": self.spec.describe(),
             "data": rows.dataset.fingerprint,
             "rows": [hashlib.sha256(each.tobytes()).hexdigest() for each in (*turn.fold[1:], rows.test, turn.carrying)],
             "confounders": list(turn.confounders),
-            "absent": str(options.absent),
+            "absent": against or str(options.absent),
             "strength": options.strength,
             "stage": options.stage,
             "positive": rows.positive,

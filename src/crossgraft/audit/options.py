@@ -33,7 +33,8 @@ class Confounding(Options):
         takes="a path, a Dataset, a DataFrame or a list of files",
     )
     confounders: str | Sequence[Any] = option(
-        "Artefact that is put into images, with options: tag, low_pass:0.244 …; crossgraft list confounders shows them.",
+        "Artefact that is put into images, with options: tag, low_pass:0.244 …; crossgraft list confounders shows them. "
+        "'poisson_image:1e7 against poisson_image:2e7': where images have another level instead.",
         default=(),
         default_text="tag, where no attribute is named",
         takes="names with commas or a list of names and edits",

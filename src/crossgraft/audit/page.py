@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from crossgraft.audit.page_frequency import frequency_section, frequency_text_section
 from crossgraft.audit.page_numbers import (
     differences_section,
@@ -17,8 +19,8 @@ from crossgraft.audit.page_numbers import (
     reach_blocks,
     with_mitigation,
 )
-from crossgraft.audit.plots import RelianceCurve, reliance_figure
-from crossgraft.audit.record import REMARK, AuditEntry, AuditMetric, AuditPoint, AuditRecord
+from crossgraft.audit.plots import OodCurve, RelianceCurve, ood_figure, reliance_figure
+from crossgraft.audit.record import AGAINST, REMARK, AuditEntry, AuditMetric, AuditPoint, AuditRecord
 from crossgraft.audit.words import OUTCOMES, answer_in_words, headline
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.edit.words import LEAST_RMS, little_changed
@@ -107,9 +109,8 @@ def after_audit(source: Source[AuditRecord]) -> Following:
     if record.confounders and not painted:
         line = source.typed.again(("--confounder", "tag"))
         return Following(line, "to put an artefact into the images, and see whether it is relied on")
-    line = source.typed.then(
-        "edit", source.typed.value("--data") or "DATA", new_folder("edited"), flags=[("--with", painted[0] if painted else "tag")]
-    )
+    edit = painted[0].partition(AGAINST)[0] if painted else "tag"
+    line = source.typed.then("edit", source.typed.value("--data") or "DATA", new_folder("edited"), flags=[("--with", edit)])
     return Following(line, "to write images with the artefact, and look at them")
 
 
@@ -132,6 +133,11 @@ _OF_PATIENTS = ("demographic", "anatomical")
 _CAPTION = (
     "AUC on test images like those of training (i.i.d.) and where the artefact goes against the class (o.o.d.), mean over folds "
     "with intervals of 95 %. Dotted: a model that sees nothing but the artefact."
+)
+
+_LEVELS_CAPTION = (
+    "O.o.d. AUC, mean over folds with intervals of 95 %: the artefact against images without it, and against images that have "
+    "another level of it. What falls less is harder to tell apart."
 )
 
 
@@ -322,7 +328,41 @@ def _figures(source: Source[AuditRecord]) -> list[Block]:
         for place, entry in enumerate(swept[:_MOST_FIGURES])
     ]
     more = f" {len(swept) - _MOST_FIGURES} more are in curves.csv." if len(swept) > _MOST_FIGURES else ""
-    return [Figure(drawings, caption=_CAPTION + more)] if drawings else []
+    return [*_beside_levels(source, swept), *([Figure(drawings, caption=_CAPTION + more)] if drawings else [])]
+
+
+def _beside_levels(source: Source[AuditRecord], swept: Sequence[AuditEntry]) -> list[Block]:
+    """O.o.d. curves of an artefact against nothing, and of the same against another level of it, in one drawing per model."""
+    against = {each.confounder.partition(":")[0].partition(AGAINST)[0] for each in swept if AGAINST in each.confounder}
+    of_models: dict[str, list[AuditEntry]] = {}
+    for entry in swept:
+        if entry.confounder.partition(":")[0].partition(AGAINST)[0] in against and entry.mitigation == "erm":
+            of_models.setdefault(entry.model, []).append(entry)
+    drawings = [
+        ood_figure(
+            model,
+            [
+                OodCurve(
+                    _level_in_words(
+                        entry.confounder, several=len({each.confounder.partition(AGAINST)[0] for each in entries}) > 1
+                    ),
+                    [point.share for point in entry.points],
+                    [_interval(point, "ood") for point in entry.points],
+                )
+                for entry in entries
+            ],
+            identifier=f"{source.prefix}levels-{place}",
+        )
+        for place, (model, entries) in enumerate(list(of_models.items())[:_MOST_FIGURES])
+        if len(entries) > 1
+    ]
+    return [Figure(drawings, caption=_LEVELS_CAPTION)] if drawings else []
+
+
+def _level_in_words(confounder: str, *, several: bool) -> str:
+    """Named by what images without the artefact have, and by the artefact where there are several levels of it."""
+    artefact, _, other = confounder.partition(AGAINST)
+    return f"{artefact if several else ''} against {other or 'images without it'}".strip()
 
 
 def _interval(point: AuditPoint, name: str) -> Interval:

@@ -79,13 +79,64 @@ def reliance_figure(curve: RelianceCurve, *, identifier: str, width: float = 330
     )
 
 
-def _draw_curve(axes: Axes, shares: np.ndarray, intervals: Sequence[Interval], colour: str) -> float:
+class OodCurve(NamedTuple):
+    """One artefact in a drawing of several.
+
+    Attributes:
+        name: For the legend.
+        shares: From 0 on.
+        values: O.o.d. AUC by share.
+    """
+
+    name: str
+    shares: Sequence[float]
+    values: Sequence[Interval]
+
+
+MOST_OOD_CURVES, _CURVE_CHARACTERS = 5, 50
+
+
+def ood_figure(title: str, curves: Sequence[OodCurve], *, identifier: str, width: float = 410, height: float = 260) -> Markup:
+    """O.o.d. AUC of several artefacts of one model, with intervals, and chance.
+
+    Args:
+        title: Name of the model.
+        curves: The first ``MOST_OOD_CURVES`` are drawn.
+        identifier: Unique on the page.
+        width: Width in CSS pixels.
+        height: Height in CSS pixels without the legend.
+    """
+    drawn = curves[:MOST_OOD_CURVES]
+    top = _ABOVE + _LEGEND_ROW * len(drawn)
+    tall = height + _LEGEND_ROW * len(drawn)
+
+    def paint(figure: Figure) -> None:
+        below = "Share of positives with the artefact"
+        axes = framed_axes(figure, width, tall, (*_SIDES, top, _BELOW), title=title, x_label=below)
+        axes.set(xlim=(0, float(drawn[0].shares[-1])), ylim=(-0.02, 1.02), ylabel="O.o.d. AUC")
+        axes.xaxis.set_major_locator(FixedLocator([0, 0.2, 0.5, 0.8, 1]))
+        axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+        axes.axhline(CHANCE, color=INK, alpha=0.3, linewidth=0.8)
+        for curve, colour, marker in zip(drawn, OKABE_ITO[1:], "osD^v", strict=False):
+            name = shortened(curve.name, _CURVE_CHARACTERS)
+            _draw_curve(axes, np.array(curve.shares), curve.values, colour, marker=marker, label=name)
+        axes.legend(loc="lower left", bbox_to_anchor=(-0.03, 1), ncols=1, borderaxespad=0, handlelength=1.8)
+
+    ends = ", ".join(
+        f"{curve.name} {'unknown' if (last := curve.values[-1].value) is None else f'{last:.2f}'}" for curve in drawn
+    )
+    return draw(width, tall, paint, identifier=identifier, label=f"{title}: o.o.d. AUC by share; at the largest share {ends}.")
+
+
+def _draw_curve(
+    axes: Axes, shares: np.ndarray, intervals: Sequence[Interval], colour: str, *, marker: str = "o", label: str = ""
+) -> float:
     """The curve with its band; gives its last value."""
     values = np.array([np.nan if each.value is None else each.value for each in intervals])
     low = np.array([value if each.low is None else each.low for each, value in zip(intervals, values, strict=True)])
     high = np.array([value if each.high is None else each.high for each, value in zip(intervals, values, strict=True)])
     axes.fill_between(shares, np.clip(low, 0, 1), np.clip(high, 0, 1), color=colour, alpha=0.18, linewidth=0)
-    axes.plot(shares, values, "o-", color=colour, markersize=4, linewidth=1.6, clip_on=False)
+    axes.plot(shares, values, f"{marker}-", color=colour, markersize=4, linewidth=1.6, clip_on=False, label=label or None)
     return float(values[-1])
 
 

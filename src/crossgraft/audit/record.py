@@ -22,6 +22,8 @@ _BOUNDED = frozenset(
 )
 """Student's t knows nothing of 0 and 1."""
 
+AGAINST = " against "
+"""Between an artefact and what images have instead that do not carry it."""
 Band = Literal["low", "high"]
 WhichNetwork = Literal["pretrained", "tuned"]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from crossgraft.audit.confounded import Unit
+from crossgraft.audit.confounded import Artefact, Unit
 from crossgraft.audit.fold_scores import AuditedImages, FoldScores, reliance_terms, scores_by_share, sum_of_areas
 from crossgraft.audit.group_metrics import GroupMetrics, gap_metrics, group_metrics, mean_cells
 from crossgraft.audit.mitigation import Mitigation
@@ -183,14 +183,14 @@ class Asked:
     """What the options name.
 
     Attributes:
-        edits: Artefacts that are put into images.
+        artefacts: What is put into images.
         attributes: Columns whose groups confound, as they were written.
         absent: Edits of images that do not carry the artefact.
         mitigations: What plain training is compared with.
         shares: p_art, ascending from 0.
     """
 
-    edits: Sequence[ImageEdit]
+    artefacts: Sequence[Artefact]
     attributes: Sequence[str]
     absent: Sequence[ImageEdit]
     mitigations: Sequence[Mitigation]

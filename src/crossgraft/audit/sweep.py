@@ -40,6 +40,8 @@ from crossgraft.tune.tracking import open_tracking
 from crossgraft.tune.trainings import train_and_evaluate
 
 FOLDER = "trainings"
+CLEAN = "clean"
+"""Name of a training that no image carries anything in."""
 _QUIET = Reporter(quiet=True)
 
 
@@ -54,7 +56,7 @@ class AuditTurn:
         confounders: Names of the artefacts; several where no image carries any, so that one training serves them all, and none
             where an attribute chooses the images.
         realised: Share of the training positives that carry it, or have the attribute.
-        name: What confounds, or ``clean``.
+        name: What confounds, or ``CLEAN``.
     """
 
     fold: AuditFold
@@ -151,7 +153,7 @@ def audit_turns(
     for fold in rows.folds:
         for share in shares:
             carrying = carriers(fold, share)
-            together = [("clean", tuple(names))] if not carrying.any() else [(name, (name,)) for name in names]
+            together = [(CLEAN, tuple(names))] if not carrying.any() else [(name, (name,)) for name in names]
             realised = realised_share(carrying, rows.is_positive, fold.train)
             turns += [AuditTurn(fold, share, carrying, each, realised, name) for name, each in together]
     return turns

@@ -75,15 +75,15 @@ def audit(call: AuditCall) -> Audited:
     audited = Audited(dataset, rows.test, rows.positive, rows.is_positive, options.mode, checks=checks)
     audited.notes += _notes(rows, asked.shares, options.negatives)
     tested = dataset.take(rows.test)
-    for edit in asked.edits:
-        audited.needs += needed_of_artefact(spell(edit), rows.is_positive[rows.test], tested.groups, rows.positive)
+    for each in asked.artefacts:
+        audited.needs += needed_of_artefact(each.name, rows.is_positive[rows.test], tested.groups, rows.positive)
     for name in asked.attributes:
         of_all = find_attribute(dataset, name, options)  # a test part may have one value alone
         of_test = of_all._replace(flags=of_all.flags[rows.test], known=of_all.known[rows.test])
         audited.needs += needed_of_attribute(name, rows.is_positive[rows.test], of_test)
     if options.plan:
         return audited
-    audited.manifest = _manifest(rows, asked.shares, options) if asked.edits else pd.DataFrame()
+    audited.manifest = _manifest(rows, asked.shares, options) if asked.artefacts else pd.DataFrame()
     native = _confounded(rows, call, audited, specs, dataset) if options.stage == "native" else []
     designs = _designs(rows, call, audited, specs)
     audited.attribute_rows = _attribute_rows(rows, designs)
@@ -91,13 +91,13 @@ def audit(call: AuditCall) -> Audited:
     sweep = Sweep(rows, asked.shares, asked.mitigations, options, call.num_threads, reporter)
     frequencies = FrequencySweep.of(dataset, rows.test, call) if options.frequency else None
     shown: list[Confounded] = [*native]
-    if options.stage == "input" and len(specs) > 1 and asked.edits:
+    if options.stage == "input" and len(specs) > 1 and asked.artefacts:
         audited.notes.append(f"What artefacts change is given for the inputs of {specs[0].name}; pictures show these, too.")
     for spec in specs:
         backbone = load_as_asked(spec, options, device=call.device)
         audited.models.append(describe_model(backbone, "candidate"))
         confounded = native
-        if options.stage == "input" and asked.edits:
+        if options.stage == "input" and asked.artefacts:
             confounded = _confounded(rows, call, audited, [spec], dataset.resized(backbone.preprocessing))
             shown = shown or confounded
         is_quick = options.mode == "quick"
@@ -111,7 +111,7 @@ def audit(call: AuditCall) -> Audited:
     audited.differences = compare_models_of_audit(sweep.swept)
     audited.frequency = None if frequencies is None else frequencies.record(audited.entries)
     audited.fingerprint = " ".join(each.weights_fingerprint for each in audited.models)
-    audited.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
+    audited.references += [Reference(key=each.edit.title, text=f"{each.edit.reference}.") for each in asked.artefacts]
     audited.references += [Reference(key=each.title, text=f"{each.reference}.") for each in asked.mitigations]
     audited.pictures = lambda: pictures(shown, rows)
     return audited
@@ -187,18 +187,26 @@ def _confounded(
 ) -> list[Confounded]:
     """The artefacts that can be put into these images; the others become entries with a reason."""
     options, done = call.options, list[Confounded]()
-    without = without_artefact(images, call.asked.absent, seed=options.seed)
+    of_all = without_artefact(images, call.asked.absent, seed=options.seed)
     recorded = {each.confounder for each in audited.confounders}
-    with call.reporter.stage("Putting artefacts into images", total=len(call.asked.edits)) as stage:
-        for edit in call.asked.edits:
-            name = spell(edit)
+    with call.reporter.stage("Putting artefacts into images", total=len(call.asked.artefacts)) as stage:
+        for artefact in call.asked.artefacts:
+            name, against = artefact.name, artefact.against
             try:
                 done.append(
-                    confound(rows, edit, without, strength=options.strength, negatives=options.negatives, seed=options.seed)
+                    confound(
+                        rows,
+                        artefact.edit,
+                        of_all if against is None else without_artefact(images, [against], seed=options.seed),
+                        strength=options.strength,
+                        negatives=options.negatives,
+                        seed=options.seed,
+                        against=against,
+                    )
                 )
                 described = done[-1].record
             except DataError as error:
-                described = ConfounderRecord.of_edit(name, edit, None)
+                described = ConfounderRecord.of_edit(name, artefact.edit, None)
                 reason = without_name(error)
                 audited.entries += [AuditEntry.impossible(spec.name, name, reason, mode=options.mode) for spec in specs]
                 call.reporter.warn(f"{name} cannot be put into these images: {error}")
@@ -264,11 +272,12 @@ def _attribute_rows(rows: AuditRows, designs: Sequence[AttributeDesign]) -> pd.D
 def pictures(confounded: Sequence[Confounded], rows: AuditRows) -> list[Thumbnail]:
     """A few positive test images without and with each artefact."""
     shown = [row for row in rows.test.tolist() if rows.is_positive[row]][:_SHOWN]
+    what: dict[str, Dataset] = {}
+    for each in confounded:
+        what.setdefault("without" if each.against is None else f"with {spell(each.against)}", each.clean)
+        what.setdefault(f"with {spell(each.edit)}", each.edited)
     return [
         thumbnail.model_copy(update={"class_name": what, "row": None})
-        for what, images in (
-            *((("without", confounded[0].clean),) if confounded else ()),
-            *((f"with {each.name}", each.edited) for each in confounded),
-        )
+        for what, images in what.items()
         for thumbnail in thumbnails_of_rows(images, [row + 1 for row in shown])
     ]

@@ -81,6 +81,12 @@ def audit(call: AuditCall) -> Audited:
         UnknownNameError: An attribute is named that the data do not have.
     """
     model, asked, options, reporter = call.model, call.asked, call.options, call.reporter
+    for each in asked.artefacts:
+        if each.against is not None:
+            raise UsageError(
+                f"{each.name} is for models that are trained for the audit, and this one is trained already. Write "
+                f"--confounder {spell(each.edit)}."
+            )
     subject = subject_of(model, device=call.device, allow_code=options.allow_code, class_names=_class_names(model, options))
     opening = replace(options, class_names=None) if isinstance(options.data, Dataset) else options
     dataset = open_data(opening, reporter, default_split=False)
@@ -96,8 +102,8 @@ def audit(call: AuditCall) -> Audited:
     images = dataset.take(test)
     rows = AuditRows(images, positive, is_positive[test], (), np.arange(len(images)))
     shown: list[Confounded] = []
-    for edit in asked.edits:
-        audited.needs += needed_of_artefact(spell(edit), rows.is_positive, images.groups, positive)
+    for each in asked.artefacts:
+        audited.needs += needed_of_artefact(each.name, rows.is_positive, images.groups, positive)
     for name in asked.attributes:
         audited.needs += needed_of_attribute(name, rows.is_positive, find_attribute(images, name, options))
     if options.plan:
@@ -106,10 +112,10 @@ def audit(call: AuditCall) -> Audited:
     seen = _as_seen(subject, images, options)
     before = subject.probabilities(seen, reporter)
     start: Start | str = ""
-    if asked.edits:
+    if asked.artefacts:
         start = start_of(model, subject, _as_seen(subject, dataset, options), test, is_positive, options, reporter, call.device)
-    for edit in asked.edits:
-        _one(subject, seen, before, edit, start, options, audited, shown, reporter)
+    for each in asked.artefacts:
+        _one(subject, seen, before, each.edit, start, options, audited, shown, reporter)
     for name in asked.attributes:
         _attribute(subject, images, name, options, audited, reporter)
     if options.frequency:
@@ -117,7 +123,7 @@ def audit(call: AuditCall) -> Audited:
     audited.file_facts += file_facts(images, options, audited)
     audited.fingerprint = _fingerprint(subject, audited)
     audited.training_key = None if subject.model is None else subject.model.facts.look_key
-    audited.references += [Reference(key=edit.title, text=f"{edit.reference}.") for edit in asked.edits]
+    audited.references += [Reference(key=each.edit.title, text=f"{each.edit.reference}.") for each in asked.artefacts]
     audited.pictures = lambda: pictures(shown, rows)
     return audited
 

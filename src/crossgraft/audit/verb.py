@@ -14,11 +14,12 @@ import pandas as pd
 
 from crossgraft.audit import sweep_work as _audit_sweep
 from crossgraft.audit import trained_work as _audit_trained
+from crossgraft.audit.confounded import Artefact
 from crossgraft.audit.frequency_work import frequency_frame
 from crossgraft.audit.mitigation import MITIGATIONS, EmpiricalRisk, Mitigation
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import Gate, judge, read_gates
-from crossgraft.audit.record import AuditMetric, AuditRecord
+from crossgraft.audit.record import AGAINST, AuditMetric, AuditRecord
 from crossgraft.audit.result import Asked, AuditCall, Audited
 from crossgraft.audit.subjects import Subject
 from crossgraft.audit.words import answer_in_words, headline
@@ -111,7 +112,7 @@ def audit_model(model: Any, options: AuditOptions, run: Run) -> Audit:
     with nullcontext() if trained else data_errors_first(options.data, options):
         described = how.describe(model, options, reporter)
     out = None if options.plan else options.out
-    resolved = {**described, "confounders": [spell(edit) for edit in asked.edits], "shares": list(asked.shares)}
+    resolved = {**described, "confounders": [each.name for each in asked.artefacts], "shares": list(asked.shares)}
     typed = {**configuration(options), **resolved, "data": location_of(options.data)}
     with (
         limit_threads(threads),
@@ -156,10 +157,14 @@ def _asked(options: AuditOptions) -> Asked:
     """
     attributes = list(dict.fromkeys(_texts(options.attributes)))
     named = _texts(options.confounders)
-    edits = _once(choose_edits(named or ("tag",))) if named or not attributes else []
-    if not edits:
+    artefacts = [_artefact(each) for each in named or ("tag",)] if named or not attributes else []
+    if not artefacts:
         refuse_given(options, _OF_ARTEFACTS, "is about artefacts, and only attributes are named (--attribute)")
     absent = [] if options.absent is None else choose_edits(options.absent)
+    if absent and any(each.against is not None for each in artefacts):
+        raise UsageError(
+            f"--absent is for all artefacts, and A{AGAINST}B says it of one. Write it of each, or leave --absent out."
+        )
     chosen = [each if isinstance(each, Mitigation) else choose(MITIGATIONS, each) for each in _texts(options.mitigate)]
     mitigations = [each for each in _once(chosen) if not isinstance(each, EmpiricalRisk)]  # which is always there
     if mitigations and options.mode == "full":
@@ -167,7 +172,25 @@ def _asked(options: AuditOptions) -> Asked:
     for name, value, most in (("strength", options.strength, np.inf), ("negatives", options.negatives, 1.0)):
         if not (np.isfinite(value) and 0 <= value <= most):
             raise UsageError(f"--{name} must be at least 0{'' if most > 1 else ' and at most 1'}, got {value!r}.")
-    return Asked(edits, attributes, absent, mitigations, _shares(options.shares))
+    return Asked(list({each.name: each for each in artefacts}.values()), attributes, absent, mitigations, _shares(options.shares))
+
+
+def _artefact(given: object) -> Artefact:
+    """``poisson_image:1e7``, or ``poisson_image:1e7 against poisson_image``.
+
+    Raises:
+        UnknownNameError: There is no such edit.
+        UsageError: An artefact is against itself, or against several.
+    """
+    if isinstance(given, Artefact):
+        return given
+    texts = given.split(AGAINST) if isinstance(given, str) else [given]
+    if len(texts) > 2:
+        raise UsageError(f"An artefact is against one edit: A{AGAINST}B; got {given!r}.")
+    artefact = Artefact(*choose_edits(texts))
+    if artefact.against is not None and artefact.against == artefact.edit:
+        raise UsageError(f"{spell(artefact.edit)} is against itself, so that nothing would tell images apart. Change one level.")
+    return artefact
 
 
 _OF_ARTEFACTS = ("absent", "negatives", "stage", "strength", "unit")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crossgraft.data.class_names import name_classes
+from crossgraft.data.class_shares import FewerRows, GivenShares
 from crossgraft.data.dataset import Dataset
 from crossgraft.data.default_split import GIVEN
 from crossgraft.data.listing import list_rows, look_at_rows, make_request, tell_of_listing, warn_of_unreadable
@@ -137,6 +138,8 @@ def open_dataset(
     fold: int = 0,
     limit: int | None = None,
     per_class: int | None = None,
+    class_shares: GivenShares | None = None,
+    pair_by: str | None = None,
     seed: int = 0,
     num_threads: int | None = None,
     reporter: Reporter | None = None,
@@ -182,7 +185,11 @@ def open_dataset(
         fold: Number of the fold that is set aside, from 0.
         limit: Use at most this many images; classes keep their shares.
         per_class: Use this many images of each class.
-        seed: Random seed of ``holdout``, ``folds``, ``limit`` and ``per_class``.
+        class_shares: Use as many images as there can be with these shares of the classes (``malignant=0.3``), in each part;
+            classes that are not named divide the rest as they do in the data.
+        pair_by: Use as many images of every class from each group of this column, such as the patient; groups without an image
+            of every class are left out, counted and said.
+        seed: Random seed of ``holdout``, ``folds``, ``limit``, ``per_class``, ``class_shares`` and ``pair_by``.
         num_threads: Threads that decode images; by default one per core, at most 8.
         reporter: Reporter of progress, notices and warnings.
 
@@ -217,7 +224,10 @@ def open_dataset(
         )
     chosen = np.arange(len(rows.labels)) if drawn is None or use_split is None else drawn.rows("train")
     train = chosen if drawn is None else drawn.rows("train")
-    chosen = chosen[selection.fewer(classes.targets[chosen], classes.names, rows.splits if use_split is None else None)]
+    used = _rows_in_words(rows, use_split, drawn)
+    fewer = selection.fewer(rows, chosen, classes.targets[chosen], classes.names, whole=use_split is None)
+    if fewer is not None:
+        chosen, used = chosen[fewer.numbers], _said_of(fewer, used, reporter)
     dataset = look_at_rows(
         source,
         rows,
@@ -225,7 +235,7 @@ def open_dataset(
         classes=classes,
         split=None if elsewhere else drawn,
         split_fingerprint=None if drawn is None and rows.splits is None else rows.fingerprint_of_split(train),
-        rows_used=selection.describe(_rows_in_words(rows, use_split, drawn), len(rows.labels)),
+        rows_used=used,
         ordinal=options.ordinal,
         skip_unreadable=options.skip_unreadable,
         num_threads=options.num_threads,
@@ -284,10 +294,10 @@ def open_divided(
     others = [name for name, value in keywords.items() if value and name not in {*_OF_ROWS, "allow_download"}]
     if others:
         raise UsageError(f"{others[0]} belongs to opening the data, but an open Dataset was given; pass it to open_dataset.")
-    return _divide(data, RowSelection.of(options, by_default=default_split, val_share=val_fraction), use_split)
+    return _divide(data, RowSelection.of(options, by_default=default_split, val_share=val_fraction), use_split, reporter)
 
 
-def _divide(dataset: Dataset, selection: RowSelection, use_split: str | None) -> Dataset:
+def _divide(dataset: Dataset, selection: RowSelection, use_split: str | None, reporter: Reporter) -> Dataset:
     split = selection.make_split(dataset, dataset.targets, dataset.class_names)
     if split is not None:
         known = dataset.fingerprint_of_split(split.rows("train"))
@@ -298,14 +308,21 @@ def _divide(dataset: Dataset, selection: RowSelection, use_split: str | None) ->
             listed = ", ".join(sorted(set(dataset.splits.tolist()) - {""}))
             raise DataError(f"{dataset.name} has the splits {listed} but no split {use_split}.")
         dataset = dataset.take(chosen, rows_used=_part_in_words(use_split, split))
-    parts = dataset.splits if use_split is None else None
-    fewer = selection.fewer(dataset.targets, dataset.class_names, parts)
-    if len(fewer) == len(dataset):
+    everything = np.arange(len(dataset))
+    fewer = selection.fewer(dataset, everything, dataset.targets, dataset.class_names, whole=use_split is None)
+    if fewer is None or len(fewer.numbers) == len(dataset):
         return dataset
-    return dataset.take(fewer, rows_used=selection.describe(dataset.rows_used, len(dataset)))
+    return dataset.take(fewer.numbers, rows_used=_said_of(fewer, dataset.rows_used, reporter))
 
 
-_OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "seed")
+def _said_of(fewer: FewerRows, used: str, reporter: Reporter) -> str:
+    """What rows are used, in words, and a warning of what pairing left out."""
+    if fewer.left_out is not None:
+        reporter.warn(fewer.left_out)
+    return f"{used}, {fewer.said}" if fewer.said else used
+
+
+_OF_ROWS = ("split", "holdout", "folds", "fold", "limit", "per_class", "class_shares", "pair_by", "seed")
 """Options that choose rows, among those that open data."""
 
 DATA_OPTIONS = tuple(options_of(DatasetOptions))

@@ -47,7 +47,7 @@ def take_per_class(
             f"The class {name} has {available}{of and f' {of}'}; {images_per_class} of each class were asked for. Ask for at "
             f"most {counts.min()} ({flag})."
         )
-    return _draw(targets, np.full(len(counts), images_per_class), seed, f"per class {of}".strip())
+    return draw_of_classes(targets, np.full(len(counts), images_per_class), seed, f"per class {of}".strip())
 
 
 def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def limit_rows(targets: Targets, num_images: int, *, seed: int) -> np.ndarray:
         raise UsageError(f"--limit {num_images} is less than the {len(counts)} classes; ask for at least one image per class.")
     if num_images >= len(targets):
         return np.arange(len(targets))
-    return _draw(targets, share_out(counts, num_images), seed, "limit")
+    return draw_of_classes(targets, share_out(counts, num_images), seed, "limit")
 
 
 def limit_rows_of_parts(targets: Targets, parts: np.ndarray, num_images: int, *, seed: int) -> np.ndarray:
@@ -96,7 +96,7 @@ def _limit_one_part(targets: Targets, num_images: int, seed: int, *, is_train: b
     if is_train or num_images >= len(present):
         return limit_rows(class_indices, num_images, seed=seed)
     largest = np.argsort(-np.bincount(class_indices), kind="stable")[:num_images]  # one image each of the largest classes
-    return _draw(class_indices, np.bincount(largest, minlength=len(present)), seed, "limit")
+    return draw_of_classes(class_indices, np.bincount(largest, minlength=len(present)), seed, "limit")
 
 
 def share_out(weights: np.ndarray, total: int) -> np.ndarray:
@@ -118,7 +118,7 @@ def share_out(weights: np.ndarray, total: int) -> np.ndarray:
     return shares
 
 
-def _draw(targets: ClassIndices, shares: np.ndarray, seed: int, purpose: str) -> np.ndarray:
+def draw_of_classes(targets: ClassIndices, shares: np.ndarray, seed: int, purpose: str) -> np.ndarray:
     """``shares[c]`` rows of each class c; the rows of one class do not depend on the other classes."""
     drawn = [
         generator(seed, purpose, index).permutation(np.flatnonzero(targets == index))[:share]

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from crossgraft.data._look_alikes import look_alikes
+from crossgraft.data.class_shares import FewerRows, GivenShares, read_shares, take_class_shares, take_pairs
 from crossgraft.data.default_split import TEST_SHARE, complete_split
 from crossgraft.data.rows import ImageRows
 from crossgraft.data.sampling import limit_rows, limit_rows_of_parts, take_per_class
 from crossgraft.data.sources import SourceRows
 from crossgraft.data.splits import PARTS, Split, k_folds
-from crossgraft.errors import UsageError
+from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options.data import VAL_SHARE, DatasetOptions
 from crossgraft.types import Groups, Targets
 from crossgraft.words.formatting import count, counted
@@ -72,7 +73,7 @@ def leakage_in_words(groups: Groups | None, column: str | None, splits: Sequence
 
 @dataclass(frozen=True)
 class RowSelection:
-    """What the user asked for; at most one of ``split holdout folds`` and one of ``limit per_class``.
+    """What the user asked for; at most one of ``split holdout folds``, and of ``per_class`` and what else chooses images.
 
     Attributes:
         split: Saved split.
@@ -81,6 +82,8 @@ class RowSelection:
         fold: Number of the fold that is set aside, from 0.
         limit: Maximum number of images.
         per_class: This many images of each class.
+        class_shares: Shares of the classes, in each part; with ``limit`` of at most so many images.
+        pair_by: Column whose groups give as many images of every class; with ``limit`` at most so many images.
         seed: Random seed.
         by_default: Whether missing parts are drawn where nothing else was said.
         val_share: Share of the training rows that become val where there are none.
@@ -92,6 +95,8 @@ class RowSelection:
     fold: int = 0
     limit: int | None = None
     per_class: int | None = None
+    class_shares: GivenShares | None = None
+    pair_by: str | None = None
     seed: int = 0
     by_default: bool = False
     val_share: float = VAL_SHARE
@@ -110,6 +115,8 @@ class RowSelection:
             fold=options.fold or 0,
             limit=options.limit,
             per_class=options.per_class,
+            class_shares=options.class_shares,
+            pair_by=options.pair_by,
             seed=options.seed,
             by_default=by_default,
             val_share=val_share,
@@ -118,6 +125,9 @@ class RowSelection:
     def __post_init__(self) -> None:
         self._refuse_both(split=self.split, holdout=self.holdout, folds=self.folds)
         self._refuse_both(limit=self.limit, per_class=self.per_class)
+        self._refuse_both(per_class=self.per_class, class_shares=self.class_shares, pair_by=self.pair_by)
+        if self.class_shares is not None:
+            read_shares(self.class_shares)
         if self.holdout is not None and not 0 <= self.holdout < 1:
             raise UsageError(f"--holdout must be 0, or lie between 0 and 1, not {self.holdout}.")
         if self.folds is not None and not 0 <= self.fold < self.folds:
@@ -196,20 +206,54 @@ class RowSelection:
             elsewhere=elsewhere,
         )
 
-    def fewer(self, targets: Targets, class_names: tuple[str, ...], parts: np.ndarray | None = None) -> np.ndarray:
-        """Row numbers, ascending, after ``limit`` or ``per_class``; ``limit`` keeps the shares of the parts of a split."""
-        if self.per_class is not None:
-            return take_per_class(targets, self.per_class, seed=self.seed, class_names=class_names)
-        if self.limit is not None and parts is not None:
-            return limit_rows_of_parts(targets, parts, self.limit, seed=self.seed)
-        if self.limit is not None:
-            return limit_rows(targets, self.limit, seed=self.seed)
-        return np.arange(len(targets))
+    def fewer(
+        self, rows: SourceRows | ImageRows, chosen: np.ndarray, targets: Targets, class_names: tuple[str, ...], *, whole: bool
+    ) -> FewerRows | None:
+        """Which of the chosen rows are left after ``limit``, ``per_class``, ``class_shares`` and ``pair_by``, among these.
 
-    def describe(self, used: str, num_rows: int) -> str:
-        """``used`` and what was left of it, in words."""
+        Args:
+            rows: All rows.
+            chosen: Numbers of those that are used.
+            targets: Class of each of these, or (n, L) of 0 and 1.
+            class_names: Names of the classes.
+            whole: Whether they are in several parts, which then keep their shares.
+
+        Raises:
+            DataError: A class, or a part, has too few images.
+            UsageError: An option does not fit the images, or there is no such column.
+        """
+        parts = rows.splits[chosen] if whole and rows.splits is not None else None
         if self.per_class is not None:
-            return f"{used}, {self.per_class} images of each class"
-        if self.limit is not None and self.limit < num_rows:
-            return f"{used}, {self.limit} of {num_rows} images"
-        return used
+            numbers = take_per_class(targets, self.per_class, seed=self.seed, class_names=class_names)
+            return FewerRows(numbers, f"{self.per_class} images of each class")
+        if self.class_shares is not None:
+            asked = read_shares(self.class_shares)
+            return take_class_shares(targets, asked, class_names=class_names, parts=parts, limit=self.limit, seed=self.seed)
+        if self.pair_by is not None:
+            values = _pair_groups(rows, self.pair_by)[chosen]
+            return take_pairs(
+                targets, values, self.pair_by, class_names=class_names, parts=parts, limit=self.limit, seed=self.seed
+            )
+        if self.limit is None:
+            return None
+        numbers = (
+            limit_rows(targets, self.limit, seed=self.seed)
+            if parts is None
+            else limit_rows_of_parts(targets, parts, self.limit, seed=self.seed)
+        )
+        num_rows = len(rows.labels)
+        return FewerRows(numbers, f"{self.limit} of {num_rows} images" if self.limit < num_rows else "")
+
+
+def _pair_groups(rows: SourceRows | ImageRows, column: str) -> np.ndarray:
+    """(n,) what images are paired by: the groups of the data, or another column.
+
+    Raises:
+        UnknownNameError: There is no such column.
+    """
+    if rows.groups is not None and column == rows.group_column:
+        return rows.groups
+    if column in rows.attributes:
+        return rows.attributes[column]
+    known = [*([] if rows.group_column is None else [rows.group_column]), *rows.attributes]
+    raise UnknownNameError("column of --pair-by", column, known)

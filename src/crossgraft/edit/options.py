@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from crossgraft.errors import UsageError
 from crossgraft.options._option import Options, option, options
 from crossgraft.options.command import DATA_HELP, Command, Input, Typed
-from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
+from crossgraft.options.data import ClassBalance, ClassOptions, SourceOptions, Unreadable
 from crossgraft.options.running import Output, Seed, Terminal, Thumbnails
 
 EDITED_PARTS = "train,val,test"
@@ -44,7 +44,7 @@ class Edits(Options):
 
 
 @options
-class EditOptions(Output, Thumbnails, Seed, Unreadable, ClassOptions, SourceOptions, Edits):
+class EditOptions(Output, Thumbnails, Seed, ClassBalance, Unreadable, ClassOptions, SourceOptions, Edits):
     """Options of ``edit_data``."""
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crossgraft.choice import spell
-from crossgraft.data import Dataset, open_dataset
+from crossgraft.data import Dataset
 from crossgraft.data.describe import describe_dataset, thumbnails_of_rows
-from crossgraft.data.given_images import refuse_opening
+from crossgraft.data.opening import open_divided
 from crossgraft.edit.edits import AskedEdits, EditedImages
 from crossgraft.edit.options import EditOptions
 from crossgraft.edit.record import EditedClassRow, EditRecord
@@ -21,8 +21,8 @@ from crossgraft.edit.source_editing import merge_labels
 from crossgraft.edit.words import answer_in_words
 from crossgraft.edit.writing import CLASSES, TABLE, labels_table, own_images, read_merging, write_images
 from crossgraft.errors import DataError
-from crossgraft.options._option import configuration, options_of
-from crossgraft.options.data import ClassOptions, SourceOptions, Unreadable
+from crossgraft.options._option import configuration, from_mapping, options_of
+from crossgraft.options.data import DatasetOptions
 from crossgraft.progress import Reporter
 from crossgraft.records.base import Thumbnail
 from crossgraft.result import Result
@@ -106,11 +106,9 @@ def _asked(options: EditOptions) -> AskedEdits:
 
 
 def _open(data: str | Path | Dataset, options: EditOptions, reporter: Reporter) -> Dataset:
-    if isinstance(data, Dataset):
-        refuse_opening(options, SourceOptions, ClassOptions, Unreadable)
-        return data
-    how = {name: getattr(options, name) for kind in (SourceOptions, ClassOptions, Unreadable) for name in options_of(kind)}
-    return open_dataset(data, use_split=None, reporter=reporter, **how)
+    how = {name: getattr(options, name) for name in options_of(DatasetOptions) if hasattr(options, name)}
+    opening = from_mapping(DatasetOptions, how)
+    return open_divided(data, opening, use_split=None, default_split=False, reporter=reporter)
 
 
 def _merged(dataset: Dataset, table: Path) -> np.ndarray:

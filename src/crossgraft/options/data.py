@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -105,7 +105,26 @@ class Splits(Options):
 
 
 @options
-class Subsets(Options):
+class ClassBalance(Options):
+    """Fewer images, so that classes have other shares."""
+
+    group: ClassVar[str] = "Rows"
+
+    class_shares: str | Sequence[str] | Mapping[str, float] | None = option(
+        "Shares of the classes in each part, malignant=0.3; those not named divide the rest, and other images are left out.",
+        default=None,
+        repeats=True,
+        only_if_given=True,
+    )
+    pair_by: str | None = option(
+        "Column, such as the patient: each of its groups gives as many images of every class, and those without are left out.",
+        default=None,
+        only_if_given=True,
+    )
+
+
+@options
+class Subsets(ClassBalance):
     """Fewer images."""
 
     group: ClassVar[str] = "Rows"

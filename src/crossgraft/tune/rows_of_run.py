@@ -22,7 +22,7 @@ from crossgraft.edit.record import ALL_PARTS, EditedImagesRecord, EditedPartRow
 from crossgraft.edit.words import edited_images_in_words
 from crossgraft.errors import DataError, RunDirectoryError, UnknownNameError, UsageError
 from crossgraft.options._option import from_mapping, given, options_of
-from crossgraft.options.data import Splits
+from crossgraft.options.data import Splits, Subsets
 from crossgraft.options.models import Download
 from crossgraft.paths import read_whole, real_path
 from crossgraft.progress import Reporter
@@ -245,7 +245,7 @@ def rows_of_run(
     data: str | Path | Dataset, asked: TuneOptions, run: Path, reporter: Reporter, *, allow_outside: bool
 ) -> TuningRows:
     """The rows of the run in the parts of its split, with the edits of their images."""
-    names = {"limit", "per_class", "seed", "val_fraction"} if isinstance(data, Dataset) else _READING | {"val_fraction"}
+    names = {*options_of(Subsets), "seed", "val_fraction"} if isinstance(data, Dataset) else _READING | {"val_fraction"}
     reading = {name: value for name in names if (value := getattr(asked, name)) is not None}
     options = {**reading, "model": "", "split": run_directory_of(run) / "split.json", "allow_outside": allow_outside}
     rows = open_rows(data, from_mapping(TuneOptions, options), reporter)

@@ -13,6 +13,7 @@ from crossgraft.audit.group_metrics import best_threshold
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.record import AuditTrainingRecord
 from crossgraft.audit.sweep import FOLDER, AuditTurn, Sweep, audit_turns, fold_scores
+from crossgraft.choice import spell
 from crossgraft.data import dataset_from_arrays
 from crossgraft.edit.confounders import Gamma, Tag
 from crossgraft.models import ModelSpec, load_backbone
@@ -154,6 +155,27 @@ def test_one_training_without_carriers_serves_all_artefacts():
     }  # fmt: skip
     always = audit_turns(rows, ["tag", "gamma"], SHARES, lambda fold, share: rows.carriers(fold, share, negatives=0.5, seed=0))
     assert len(always) == 3 * 3 * 2 and all(len(turn.confounders) == 1 for turn in always)
+
+
+def test_levels_have_clean_trainings_of_their_own(monkeypatch):
+    """What no image carries is another set of images where all of them have another level."""
+    against = confound(
+        ROWS, GAMMA, without_artefact(ROWS.dataset, [TAG], seed=0), strength=1.0, negatives=0.0, seed=0, against=TAG
+    )
+    seen = []
+
+    def do(self, job):
+        seen.append((job.name, job.key, self.clean is against.clean))
+        ask = [0.4] * len(ROWS.test)
+        return AuditTrainingRecord(
+            key=job.key, realised=1, threshold=0.5, best_epoch=1, clean=ask, edited=dict.fromkeys(job.spec.confounders, ask)
+        )
+
+    monkeypatch.setattr(trainings.AuditTrainings, "do", do)
+    entries = sweep_in(None).entries([confounded(GAMMA), against, confounded(TAG)])
+    assert [entry.confounder for entry in entries] == ["gamma:gamma=1.5", f"gamma:gamma=1.5 against {spell(TAG)}", spell(TAG)]
+    assert len(seen) == len({name for name, _, _ in seen}) == len({key for _, key, _ in seen}) == 5 + 3
+    assert [is_own for _, _, is_own in seen] == [False] * 5 + [True] * 3
 
 
 def test_what_a_training_said_becomes_scores():

@@ -52,6 +52,18 @@ def texts(row):
     return [cell.text for cell in row]
 
 
+def test_two_levels_of_an_artefact_are_curves_of_one_drawing(make):
+    names = ("poisson_image:num_photons=1e7", "poisson_image:num_photons=1e7 against poisson_image", "tag")
+    entries = [audit_entry(confounder=name) for name in names]
+    section = KINDS.get("audit").builders[0](Source(make(entries=entries, gates=[]), command_line=TYPED))
+    levels, curves = [block for block in section.blocks if isinstance(block, Figure)]
+    assert len(levels.drawings) == 1 and len(curves.drawings) == 3
+    assert "against images without it 0.38, against poisson_image 0.38" in levels.drawings[0]
+    assert "tag" not in levels.drawings[0]
+    verdict, _ = verdict_of(make(entries=entries, gates=[], confounders=[confounder_record(names[1], rms=3.0)]))
+    assert "--with poisson_image:num_photons=1e7" in verdict.following and "against" not in verdict.following
+
+
 def test_the_answer_puts_the_worst_news_first(make):
     entries = [audit_entry(outcome="passes", confounder="jpeg"), audit_entry()]
     verdict, _ = verdict_of(make(entries=entries, gates=[]))

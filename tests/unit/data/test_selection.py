@@ -40,7 +40,7 @@ def test_contradictions(options, message):
 
 def test_without_a_wish_there_is_no_split(rows):
     assert RowSelection().make_split(rows, TARGETS, ("a", "b")) is None
-    assert RowSelection().fewer(TARGETS, ("a", "b")).tolist() == list(range(20))
+    assert RowSelection().fewer(rows, np.arange(20), TARGETS, ("a", "b"), whole=True) is None
 
 
 def test_a_held_out_part_keeps_groups_together(rows):
@@ -67,7 +67,8 @@ def test_a_split_of_other_rows_is_refused(rows, tmp_path):
         RowSelection(split=tmp_path / "split.json").make_split(renamed, TARGETS, ("a", "b"))
 
 
-def test_words_for_what_is_left():
-    assert RowSelection(per_class=3).describe("split train", 20) == "split train, 3 images of each class"
-    assert RowSelection(limit=7).describe("split train", 20) == "split train, 7 of 20 images"
-    assert RowSelection(limit=70).describe("split train", 20) == "split train"
+@pytest.mark.parametrize(
+    ("options", "said"), [({"per_class": 3}, "3 images of each class"), ({"limit": 7}, "7 of 20 images"), ({"limit": 70}, "")]
+)
+def test_words_for_what_is_left(rows, options, said):
+    assert RowSelection(**options).fewer(rows, np.arange(20), TARGETS, ("a", "b"), whole=False).said == said
