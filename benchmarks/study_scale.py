@@ -188,7 +188,7 @@ def attempts(out: Path) -> list[int]:
 def table(out: Path) -> pd.DataFrame:
     """All numbers but how long jobs took, in which attempt they ended, and where that was begun."""
     frame = pd.read_csv(out / "results.csv")
-    return frame[frame["metric"] != "begun_at"].drop(columns=["seconds", "run"]).reset_index(drop=True)
+    return frame[frame["metric"] != "begun_at"].drop(columns=["seconds", "peak_mb", "run"]).reset_index(drop=True)
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -32,13 +32,15 @@ COMMANDS = {
     "scores": ("list", "scores"),
     "regularizers": ("list", "regularizers"),
     "augmentations": ("list", "augmentations"),
+    "schedules": ("list", "schedules"),
+    "presets": ("list", "presets"),
     "ranking": (
         *("rank", "images", "--models", "zoo.yaml", "--code", "tiny_models.py"),
         *("--scores", "logme,class_spread", "--by", "class_spread", "--quiet", "--workers", "1"),
     ),
     "tuning": (
         *("tune", "images", "--model", "tiny_models:tiny", "--epochs", "1", "--quiet", "--workers", "1"),
-        *("--regularizer", "quiet_logits:0.5", "--augmentation", "dimming:0.2"),
+        *("--regularizer", "quiet_logits:0.5", "--augmentation", "dimming:0.2", "--preset", "gentle:1"),
     ),
 }
 IN_ONE_PROCESS = """
@@ -93,8 +95,12 @@ def test_the_score_takes_part_in_a_ranking(told):
 
 @pytest.mark.slow
 def test_plugins_of_fine_tuning_are_listed_keep_their_promises_and_train(told):
-    for slot, name in (("regularizers", "quiet_logits"), ("augmentations", "dimming")):
+    own = {"regularizers": "quiet_logits", "augmentations": "dimming", "schedules": "halving", "presets": "gentle"}
+    for slot, name in own.items():
         assert next(row for row in told[slot][slot] if row["name"] == name)["from"] == "crossgraft-stranger"
     record = told["tuning"]
     assert {"quiet_logits:strength=0.5", "dimming:depth=0.2"} <= {plugin["spelling"] for plugin in record["plugins"]}
     assert all(row["terms"]["quiet_logits/logits"] > 0 for row in record["history"])
+    settings = record["plan"]["settings"]
+    assert settings["preset"] == "gentle:every=1" and settings["schedule"].startswith("halving:every=1")
+    assert [row["learning_rate"] for row in record["history"]] == [2e-4 / 2]  # of the second and last step

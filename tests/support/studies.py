@@ -59,7 +59,7 @@ def undisturbed(folder):
 def table_of(out):
     """Its rows without what they cost and where they were made."""
     frame = pd.read_csv(out / "results.csv")
-    return frame[frame["metric"] != "begun_at"].drop(columns=["seconds", "run"]).reset_index(drop=True)
+    return frame[frame["metric"] != "begun_at"].drop(columns=["seconds", "peak_mb", "run"]).reset_index(drop=True)
 
 
 class Place:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+OF_THE_RUN = ("run", "seconds", "peak_mb")
+"""Columns that say where a job was done and what it cost."""
+
+
 @dataclass(frozen=True)
 class DoneJob:
     """A job that is done.
@@ -30,6 +34,7 @@ class DoneJob:
         numbers: Rows of ``numbers_of``.
         version: That of crossgraft which ended it.
         primary: Metric and words of the number that stands for its result; empty: the first one.
+        peak_mb: Megabytes that its process had at most meanwhile, what it kept from earlier jobs included; None: not known.
     """
 
     key: str
@@ -39,6 +44,7 @@ class DoneJob:
     numbers: Sequence[Mapping[str, Any]]
     version: str
     primary: Mapping[str, str] = field(default_factory=dict[str, str])
+    peak_mb: float | None = None
 
     def compared(self, study: Study) -> list[Mapping[str, Any]]:
         """The numbers that ``study`` may mean, of which the first is compared; all of them where it names none."""
@@ -74,7 +80,9 @@ def read_job(folder: Path, key: str, cell: Cell) -> DoneJob | None:
         content = json.loads(file.read_text(encoding="utf-8"))
         run = f"{JOBS}/{key}/{content['run']}"
         numbers, version = list(map(dict, content["numbers"])), str(content["version"])
-        return DoneJob(key, cell, run, float(content["seconds"]), numbers, version, content.get("primary", {}))
+        peak = content.get("peak_bytes")
+        peak_mb = None if peak is None else round(peak / 1e6, 1)
+        return DoneJob(key, cell, run, float(content["seconds"]), numbers, version, content.get("primary", {}), peak_mb)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -94,20 +102,21 @@ def with_metric(study: Study, done: Iterable[DoneJob]) -> Study:
 
 
 def tidy_frame(done: Sequence[DoneJob], factors: Sequence[str]) -> pd.DataFrame:
-    """One row a number: job, levels, metric, value, interval, what else its result says it is about, run folder, seconds."""
+    """One row a number: job, levels, metric, value, interval, what else its result says it is about, and ``OF_THE_RUN``."""
     import pandas as pd
 
     rows = [
         {"job": job.key, **job.cell, **{_beside(name, factors): value for name, value in row.items()}}
-        | {"run": job.run, "seconds": job.seconds}
+        | {"run": job.run, "seconds": job.seconds, "peak_mb": job.peak_mb}
         for job in done
         for row in job.numbers
     ]
     first = ["job", *factors, *NAMED]
     known = dict.fromkeys([*first, *(name for row in rows for name in row)])
-    return pd.DataFrame(rows, columns=[*(name for name in known if name not in ("run", "seconds")), "run", "seconds"])
+    frame = pd.DataFrame(rows, columns=[*(name for name in known if name not in OF_THE_RUN), *OF_THE_RUN])
+    return frame.astype({"peak_mb": "float64"})
 
 
 def _beside(name: str, factors: Sequence[str]) -> str:
     """A word of a result that is called like a factor keeps a name of its own."""
-    return f"result_{name}" if name in (*factors, "job", "run", "seconds") else name
+    return f"result_{name}" if name in (*factors, "job", *OF_THE_RUN) else name

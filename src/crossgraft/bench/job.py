@@ -17,6 +17,7 @@ from typing import Any, Literal
 from crossgraft.bench.files import FilePrints
 from crossgraft.bench.lease import DONE, FAILED, Limits, claim
 from crossgraft.bench.numbers import numbers_of, with_primary
+from crossgraft.bench.peak_memory import begin_peak, peak_bytes
 from crossgraft.errors import CrossgraftError, DeviceLostError, StorageError, UsageError
 from crossgraft.progress import Reporter
 from crossgraft.running.command_line import FOLDERS_LEFT_OUT, typed_command
@@ -112,6 +113,7 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
     lease = claim(own, driver=driver, seconds=seconds, files=files)
     if lease is None:
         return "busy"
+    has_peak = may_exit and begin_peak()
     with _released_by_signal(lease.release), lease.kept(limits, may_exit=may_exit):
         try:
             outcome = attempt(Job(job.key, job, job.key), _Call(lease.run), keep_going=True)
@@ -125,7 +127,8 @@ def do_job(folder: Path, job: StudyJob, *, driver: str | None, seconds: float, l
             lease.fail(_FOLDERS.sub(FOLDERS_LEFT_OUT, outcome.reason))
             return "failed"
         numbers, primary = outcome.result
-        lease.finish({"seconds": outcome.seconds, "version": __version__, "files": files, "primary": primary, "numbers": numbers})
+        cost = {"seconds": outcome.seconds, "peak_bytes": peak_bytes() if has_peak else None}
+        lease.finish({**cost, "version": __version__, "files": files, "primary": primary, "numbers": numbers})
         return "done"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -14,42 +13,14 @@ from crossgraft.config import CONSENTS, config_hash
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.options._option import Option, Options, options_of
 from crossgraft.options._values import checked_value, refuse_alone, with_what_they_stand_for
-from crossgraft.options.command import COMMANDS, Command, Input
+from crossgraft.options.command import COMMANDS, OF_EVERY_COMMAND, Input, Typed
 from crossgraft.options.running import Output
 from crossgraft.plain_types import AllowedCode
 from crossgraft.running.command_line import display_value
 from crossgraft.running.written_files import NO_INPUTS, paths_in
 
-_OF_THE_STUDY = ("out", "overwrite", "reporter", "plan")
+_OF_THE_STUDY = ("out", "overwrite", "reporter", "plan", *OF_EVERY_COMMAND)
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-
-
-@dataclass
-class _Asked:
-    """What is said of one job, as the action of its command sees it, and the call that this comes to."""
-
-    command: Command
-    inputs: Mapping[str, Any]
-    typed: Mapping[str, Any]
-    config: None = None
-    call: tuple[str, type[Options], tuple[Any, ...], Mapping[str, Any]] | None = None
-
-    def asked(self, kind: type[Options]) -> dict[str, Any]:
-        """Options of a verb."""
-        known = options_of(kind)
-        return {name: value for name, value in self.typed.items() if name in known}
-
-    def values(self, kind: type[Options]) -> dict[str, Any]:
-        """The same."""
-        return self.asked(kind)
-
-    def say_first(self, what: str) -> None:
-        """A job says nothing."""
-
-    def do(self, verb: str, kind: type[Options], *inputs: Any, asked: Mapping[str, Any] | None = None, **_: Any) -> int:
-        """Remember the call."""
-        self.call = (verb, kind, inputs, self.asked(kind) if asked is None else asked)
-        return 0
 
 
 class _Seen(NamedTuple):
@@ -116,16 +87,15 @@ class JobMaker:
         typed = {name: value for name, value in values.items() if name not in self._inputs}
         if self._allow_code is not None and "allow_code" in self._command.flags:
             typed["allow_code"] = self._allow_code
-        asked = _Asked(self._command, inputs, typed)
-        self._command.run(asked)
-        if asked.call is None or not issubclass(asked.call[1], Output):
+        said = Typed(inputs, typed)
+        call = self._command.call_of(said)
+        if isinstance(call, int) or not issubclass(call.kind, Output):
             raise self._no_run_folder()
-        verb, kind, given_inputs, keywords = asked.call
-        known = options_of(kind)
+        known, keywords = options_of(call.kind), call.asked_in(said)
         if "workers" in known:  # by default all cores, which the jobs beside it have
             keywords = {"workers": self._num_threads, **keywords}
-        key = self._key(verb, kind, known, given_inputs, keywords)
-        return StudyJob(key, verb, given_inputs, dict(keywords), self._num_threads, tuple(named))
+        key = self._key(call.verb, call.kind, known, call.inputs, keywords)
+        return StudyJob(key, call.verb, call.inputs, dict(keywords), self._num_threads, tuple(named))
 
     def _key(
         self, verb: str, kind: type[Options], known: Mapping[str, Option], inputs: Sequence[Any], keywords: Mapping[str, Any]

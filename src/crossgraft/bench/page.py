@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.bench.record import CellRecord, FailureRecord, LevelDifference, StudyRecord
+from crossgraft.compute import rounded_size
 from crossgraft.published.page import friedman_figure, friedman_in_words
 from crossgraft.report.blocks import Block, Heading, Paragraph, Section
 from crossgraft.report.kinds import Kind
@@ -31,7 +32,8 @@ def study_heading(source: Source[StudyRecord]) -> Heading:
     """The title and the size of the grid."""
     record = source.record
     sizes = [f"{len(factor.levels)} × {factor.name}" for factor in record.factors if len(factor.levels) > 1]
-    summary = " · ".join([counted(record.num_jobs, "job"), *sizes, f"{duration(record.seconds)} of computing"])
+    memory = [] if record.peak_mb is None else [f"at most {rounded_size(round(1e6 * record.peak_mb))} of memory a job"]
+    summary = " · ".join([counted(record.num_jobs, "job"), *sizes, f"{duration(record.seconds)} of computing", *memory])
     return Heading(title=record.title, summary=summary, advice=_answer(record))
 
 

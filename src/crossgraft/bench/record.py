@@ -62,6 +62,7 @@ class StudyRecord(Record):
     num_done: Count
     num_failed: Count
     seconds: float = Field(description="Of all jobs that are done, one after the other.")
+    peak_mb: float | None = Field(default=None, description="Memory of a job at most, in megabytes; None: not known of any.")
     metric: str | None = Field(description="The number of a job that is compared.")
     larger_is_better: bool | None = Field(description="None: nobody said so.")
     compare: str | None = Field(description="The factor whose levels are compared.")

@@ -44,6 +44,7 @@ def summarise(study: Study, folder: Path, done: Sequence[DoneJob]) -> StudyRecor
     if study.larger_is_better is None and facts is not None:
         study = replace(study, larger_is_better=facts.higher_is_better)
     num_open, seconds = len(study.jobs) - len(done) - len(failures), sum(job.seconds for job in done)
+    peak_mb = max((job.peak_mb for job in done if job.peak_mb is not None), default=None)
     study, done = _by_rows(study, done)
     cells = _cells(study, done, failures, limits)
     test, reason = _ranks(study, cells)
@@ -55,6 +56,7 @@ def summarise(study: Study, folder: Path, done: Sequence[DoneJob]) -> StudyRecor
         num_done=len(study.jobs) - num_open - len(failures),
         num_failed=len(failures),
         seconds=seconds,
+        peak_mb=peak_mb,
         metric=metric,
         larger_is_better=study.larger_is_better,
         compare=study.compare,

@@ -6,20 +6,24 @@ What is heavy is imported when a command runs, so that ``--help`` of all command
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from crossgraft.cli.list_options import ListOptions
 from crossgraft.cli.output import print_json, show
 from crossgraft.edit.options import SheetOptions
 from crossgraft.errors import UsageError
 from crossgraft.options._option import options_of
-from crossgraft.options.command import Typed
+from crossgraft.options.command import VerbCall
 from crossgraft.options.running import ReportOptions
+
+if TYPE_CHECKING:
+    from crossgraft.cli.call import Call
 
 _IN_AN_INSTANT = ("results", "sources", "confounders")
 """What is listed without an import of networks."""
 
 
-def report(call: Typed) -> int:
+def report(call: Call) -> int:
     """``crossgraft report``."""
     options = call.values(ReportOptions)
     call.say_first("report")
@@ -31,7 +35,7 @@ def report(call: Typed) -> int:
     return 0
 
 
-def list_plugins(call: Typed) -> int:
+def list_plugins(call: Call) -> VerbCall | int:
     """``crossgraft list``, as a table or, of confounders, on images."""
     from crossgraft.cli.listing import after_models, rows_as_text, rows_of
     from crossgraft.compute import without_cycle_collection
@@ -52,7 +56,7 @@ def list_plugins(call: Typed) -> int:
     return 0
 
 
-def _contact_sheets(call: Typed, kind: str, chosen: set[str]) -> int:
+def _contact_sheets(call: Call, kind: str, chosen: set[str]) -> VerbCall:
     """``crossgraft list confounders --data``."""
     flags, example = options_of(SheetOptions), "crossgraft list confounders --data digits --out sheets"
     if kind != "confounders":
@@ -61,4 +65,4 @@ def _contact_sheets(call: Typed, kind: str, chosen: set[str]) -> int:
         raise UsageError(f"Name the images that confounders are shown on, for example: {example}.")
     if "out" not in chosen:
         raise UsageError(f"Name the folder that contact sheets are written to, for example: {example}.")
-    return call.do("crossgraft.edit.contact_sheets:show_confounders", SheetOptions, named="list")
+    return VerbCall("crossgraft.edit.contact_sheets:show_confounders", SheetOptions, named="list")

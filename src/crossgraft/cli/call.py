@@ -19,7 +19,7 @@ from crossgraft.cli.output import print_json, show
 from crossgraft.errors import OtherRunError, UnknownNameError, UsageError
 from crossgraft.options._option import Option, Options, options_of
 from crossgraft.options._values import refuse_empty, value_of, with_what_they_stand_for
-from crossgraft.options.command import Command, Input, Shell, typed_as
+from crossgraft.options.command import Command, Input, Shell, Typed, typed_as
 from crossgraft.options.running import Output
 
 if TYPE_CHECKING:
@@ -156,21 +156,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Call:
-    """What was typed.
-
-    Attributes:
-        inputs: Without a flag, by name; None for what was left out.
-        typed: Options by name; those that were not typed are missing.
-    """
-
-    inputs: Mapping[str, Any]
-    typed: Mapping[str, Any]
-
-    @property
-    def config(self) -> Path | None:
-        """The file of ``--config``."""
-        return self.typed.get("config")
+class Call(Typed):
+    """What was typed at a terminal, and what is done with that."""
 
     @cached_property
     def reporter(self) -> Reporter:
@@ -178,17 +165,6 @@ class Call:
         from crossgraft.progress import Reporter
 
         return Reporter(quiet=self.typed.get("quiet", False))
-
-    def asked(self, kind: type[Options]) -> dict[str, Any]:
-        """What ``--config`` and flags say of the options of a verb, not validated yet.
-
-        Raises:
-            UsageError: The file cannot be read, or has a wrong key.
-        """
-        from crossgraft.config import read_config_file, settings_model
-
-        read = read_config_file(self.config, settings_model(kind).model_fields) if self.config else {}
-        return {**read, **{name: value for name, value in self.typed.items() if name in options_of(kind)}}
 
     def values(self, kind: type[Options], asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """All options of a verb: defaults < ``--config`` < flags.
@@ -225,45 +201,31 @@ class Call:
 
         return without_consent(values, typed=self.typed)
 
-    def do(
-        self,
-        verb: str,
-        kind: type[Options],
-        *inputs: Any,
-        named: str,
-        about: str = "",
-        asked: Mapping[str, Any] | None = None,
-        once: str | None = None,
-    ) -> int:
-        """Call a verb, show its result, and return the exit code.
-
-        Args:
-            verb: ``package.module:function``.
-            kind: Its options.
-            *inputs: Its inputs; the last one is in the name of a run directory that nobody named.
-            named: The other part of that name.
-            about: What stands in the name instead of the last input.
-            asked: From ``asked``, of these options and perhaps others.
-            once: The other part of that name in earlier versions; directories of it that are there are tried first.
+    def do(self, command: Command) -> int:
+        """Do what the command comes to, show the result of a verb, and return the exit code.
 
         Raises:
-            CrossgraftError: What the verb raises.
+            CrossgraftError: What the command raises.
         """
+        call = command.call_of(self)
+        if isinstance(call, int):
+            return call
         from crossgraft.compute import without_cycle_collection
         from crossgraft.running.command_line import typed_command
 
-        values = self.values(kind, asked)
-        self.say_first(named)
+        values = self.values(call.kind, call.asked)
+        self.say_first(call.named)
         values = self._without_consent(values)
-        module, _, name = verb.partition(":")
+        module, _, name = call.verb.partition(":")
         is_new = module not in sys.modules
         with without_cycle_collection():
-            function = partial(getattr(importlib.import_module(module), name), *inputs, reporter=self.reporter)
+            function = partial(getattr(importlib.import_module(module), name), *call.inputs, reporter=self.reporter)
         if is_new:  # what is imported stays; otherwise each look for cycles would go through all of it
             gc.freeze()
         with typed_command() as lines:
-            if issubclass(kind, Output):
-                result = in_own_directory(named, about or "".join(map(str, inputs[-1:])), values, function, once=once)
+            if issubclass(call.kind, Output):
+                about = call.about or "".join(map(str, call.inputs[-1:]))
+                result = in_own_directory(call.named, about, values, function, once=call.once)
             else:
                 result = function(**values)
         self._show(result, lines)

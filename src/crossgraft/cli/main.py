@@ -194,7 +194,7 @@ def _run(arguments: Sequence[str]) -> int:
         command = COMMANDS.get(name)
         typed = parse(command, words)
         inputs = {input_.name: typed.pop(input_.name, None) for input_ in command.inputs}
-        return command.run(Call(inputs, typed))
+        return Call(inputs, typed).do(command)
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.command import Command, Input, Typed
+from crossgraft.options.command import Command, Input, Typed, VerbCall
 from crossgraft.options.data import AuditSplit, ClassOptions, SourceOptions, Subsets, Unreadable
 from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Terminal, Thumbnails, Workers
@@ -97,12 +97,12 @@ class CompareModelsOptions(
     """Options of ``compare_models``."""
 
 
-def _compare(call: Typed) -> int:
+def _compare(call: Typed) -> VerbCall:
     """``crossgraft compare``, in a directory named after the data, or after the features."""
     a, b, asked = call.inputs["a"], call.inputs["b"], call.asked(CompareModelsOptions)
     about = str(asked.get("data") or a)
     verb = "crossgraft.compare.verb:compare_models"
-    return call.do(verb, CompareModelsOptions, a, b, named="compare", about=about, asked=asked)
+    return VerbCall(verb, CompareModelsOptions, (a, b), named="compare", about=about, asked=asked)
 
 
 COMMAND = Command(

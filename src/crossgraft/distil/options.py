@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from crossgraft.options._option import FromProgram, Options, option, options
-from crossgraft.options.command import Command, Input, Typed
+from crossgraft.options.command import Command, Input, Typed, VerbCall
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Cache, Device, Looking, Output, Seed, Terminal, Workers
 
@@ -73,11 +73,11 @@ class DistilOptions(
     """Options of ``distil``."""
 
 
-def _distil(call: Typed) -> int:
+def _distil(call: Typed) -> VerbCall:
     """``crossgraft distil``, of any number of runs."""
     runs = call.inputs["runs"]
     about = "-".join(run.name for run in runs)
-    return call.do("crossgraft.distil.verb:distil", DistilOptions, runs, named="distil", about=about)
+    return VerbCall("crossgraft.distil.verb:distil", DistilOptions, (runs,), named="distil", about=about)
 
 
 COMMAND = Command(

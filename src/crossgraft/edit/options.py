@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from crossgraft.errors import UsageError
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.command import DATA_HELP, Command, Input, Typed
+from crossgraft.options.command import DATA_HELP, Command, Input, Typed, VerbCall
 from crossgraft.options.data import ClassBalance, ClassOptions, SourceOptions, Unreadable
 from crossgraft.options.running import Output, Seed, Terminal, Thumbnails
 
@@ -103,13 +103,13 @@ class SheetOptions(Output, Seed, Unreadable, ClassOptions, SourceOptions, Sheets
     )
 
 
-def _edit(call: Typed) -> int:
+def _edit(call: Typed) -> VerbCall:
     """``crossgraft edit``, into the folder that was named."""
     asked, folder = call.asked(EditOptions), call.inputs["to"]
     if (folder is None) == (asked.get("out") is None):
         raise UsageError("Name one folder to write, for example: crossgraft edit digits edited --with tag.")
     asked = {**asked, "out": folder or asked["out"]}
-    return call.do("crossgraft.edit.verb:edit_data", EditOptions, call.inputs["data"], named="edit", asked=asked)
+    return VerbCall("crossgraft.edit.verb:edit_data", EditOptions, (call.inputs["data"],), named="edit", asked=asked)
 
 
 COMMAND = Command(

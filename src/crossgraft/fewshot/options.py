@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from crossgraft.errors import UsageError
 from crossgraft.options import options_of
 from crossgraft.options._option import FromProgram, Options, option, options
-from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, flag_of
+from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, VerbCall, flag_of
 from crossgraft.options.data import ClassOptions, ImageOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Cache, Device, Looking, Output, Page, Seed, Strictness, Terminal, Workers
@@ -184,7 +184,7 @@ class SupportOptions(
     """Options of ``predict_from_support``."""
 
 
-def _fewshot(call: Typed) -> int:
+def _fewshot(call: Typed) -> VerbCall:
     """``crossgraft fewshot``, of tasks drawn from images or of one support set."""
     data, asked = call.inputs["data"], call.asked(SupportOptions)
     if "average" in call.typed:
@@ -205,7 +205,7 @@ def _fewshot(call: Typed) -> int:
         if surplus:
             raise UsageError(f"{flag_of(min(surplus))} is for --support and --query, and tasks are drawn from {data}.")
         verb = "crossgraft.fewshot.verb:run_episodes"
-        return call.do(verb, FewshotOptions, data, named="fewshot")
+        return VerbCall(verb, FewshotOptions, (data,), named="fewshot")
     surplus = {*call.typed} - {*options_of(SupportOptions), *OF_EVERY_COMMAND}
     if data is not None or surplus:
         what = "DATA" if data is not None else flag_of(min(surplus))
@@ -214,7 +214,7 @@ def _fewshot(call: Typed) -> int:
         if name not in asked:
             raise UsageError(f"One task needs --support, --query and --model; there is no --{name}.")
     verb = "crossgraft.fewshot.predict_from_support:predict_from_support"
-    return call.do(verb, SupportOptions, named="fewshot", about=str(asked["query"]), asked=asked)
+    return VerbCall(verb, SupportOptions, named="fewshot", about=str(asked["query"]), asked=asked)
 
 
 COMMAND = Command(

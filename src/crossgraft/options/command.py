@@ -8,11 +8,11 @@ from __future__ import annotations
 import importlib
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath
 from types import NoneType, UnionType
-from typing import Any, Literal, Protocol, Union, get_args, get_origin, runtime_checkable
+from typing import Any, Literal, Union, get_args, get_origin
 
 from crossgraft.options._option import Option, Options, options_of
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
@@ -28,49 +28,62 @@ DATA_HELP = "Folder, CSV or TSV table, .npz file, hf:owner/name, or digits."
 OF_EVERY_COMMAND = ("json", "quiet", "debug", "config")
 
 
-@runtime_checkable
-class Typed(Protocol):
-    """What was typed, as the action of a command sees it."""
+@dataclass(frozen=True)
+class Typed:
+    """What was said of a command: typed at a terminal, or written in a study.
 
-    @property
-    def inputs(self) -> Mapping[str, Any]:
-        """Without a flag, by name; None for what was left out."""
-        ...
+    Attributes:
+        inputs: What stands without a flag, by name; None for what was left out.
+        typed: Options by name; those that were not given are missing.
+    """
 
-    @property
-    def typed(self) -> Mapping[str, Any]:
-        """Options by name; those that were not typed are missing."""
-        ...
+    inputs: Mapping[str, Any]
+    typed: Mapping[str, Any]
 
     @property
     def config(self) -> Path | None:
         """The file of ``--config``."""
-        ...
+        return self.typed.get("config")
 
     def asked(self, kind: type[Options]) -> dict[str, Any]:
-        """What ``--config`` and flags say of the options of a verb, not validated yet."""
-        ...
+        """What ``--config`` and flags say of the options of a verb, not validated yet.
 
-    def values(self, kind: type[Options]) -> dict[str, Any]:
-        """All options of a verb: defaults < ``--config`` < flags."""
-        ...
+        Raises:
+            UsageError: The file cannot be read, or has a wrong key.
+        """
+        of_verb = {name: value for name, value in self.typed.items() if name in options_of(kind)}
+        if self.config is None:
+            return of_verb
+        from crossgraft.config import read_config_file, settings_model
 
-    def say_first(self, what: str) -> None:
-        """The first line, which comes before packages are imported that take seconds."""
-        ...
+        return {**read_config_file(self.config, settings_model(kind).model_fields), **of_verb}
 
-    def do(
-        self,
-        verb: str,
-        kind: type[Options],
-        *inputs: Any,
-        named: str,
-        about: str = "",
-        asked: Mapping[str, Any] | None = None,
-        once: str | None = None,
-    ) -> int:
-        """Call a verb, show its result, and return the exit code."""
-        ...
+
+@dataclass(frozen=True)
+class VerbCall:
+    """The call of a verb that a command comes to.
+
+    Attributes:
+        verb: ``package.module:function``.
+        kind: Its options.
+        inputs: Its inputs; the last one is in the name of a run directory that nobody named.
+        named: The other part of that name.
+        about: What stands in the name instead of the last input.
+        asked: From ``Typed.asked``, of these options and perhaps others; None: of these.
+        once: The other part of that name in earlier versions; directories of it that are there are tried first.
+    """
+
+    verb: str
+    kind: type[Options]
+    inputs: tuple[Any, ...] = ()
+    named: str = field(kw_only=True)
+    about: str = field(default="", kw_only=True)
+    asked: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    once: str | None = field(default=None, kw_only=True)
+
+    def asked_in(self, typed: Typed) -> Mapping[str, Any]:
+        """What is asked of the verb."""
+        return typed.asked(self.kind) if self.asked is None else self.asked
 
 
 def flag_of(name: str) -> str:
@@ -117,7 +130,8 @@ class Command:
         inputs: What is typed without a flag.
         options: Classes whose fields are its flags; what the first of them, that of the verb, needs must be given.
         verb: ``package.module:function`` of inputs and keywords, made by ``crossgraft.running.verb``.
-        action: Does what was typed and returns the exit code, where that is more than to call ``verb`` and show its result.
+        action: Says which verb is called with what, where that is not ``verb`` with what was typed. A command that calls none
+            does what was typed, and returns the exit code.
         notes: What else should be known, as one paragraph.
         place: Its place on the help page: small numbers first.
     """
@@ -128,7 +142,7 @@ class Command:
     inputs: tuple[Input, ...]
     options: tuple[type[Options], ...]
     verb: str = ""
-    action: Callable[[Typed], int] | None = None
+    action: Callable[[Any], VerbCall | int] | None = None
     notes: str = ""
     place: int = 1000
 
@@ -144,11 +158,11 @@ class Command:
         of_all = {name: option for kind in self.options for name, option in options_of(kind).items()}
         return {name: option for name, option in of_all.items() if option.about.is_typed}
 
-    def run(self, call: Typed) -> int:
-        """Do what was typed, show the result, and return the exit code."""
+    def call_of(self, typed: Typed) -> VerbCall | int:
+        """The call of a verb that this comes to; of a command that calls none, which has done its work then, the exit code."""
         if self.action is not None:
-            return self.action(call)
-        return call.do(self.verb, self.options[0], *(call.inputs[input_.name] for input_ in self.inputs), named=self.name)
+            return self.action(typed)
+        return VerbCall(self.verb, self.options[0], tuple(typed.inputs[each.name] for each in self.inputs), named=self.name)
 
     def is_required(self, option: Option) -> bool:
         """Whether the command means nothing without it; an option of another class than the first chooses another verb."""

@@ -10,7 +10,7 @@ from crossgraft.errors import UsageError
 from crossgraft.models.options import Candidates
 from crossgraft.options import options_of
 from crossgraft.options._option import FromProgram, Options, option, options
-from crossgraft.options.command import DATA_HELP, Command, Input, Typed, flag_of
+from crossgraft.options.command import DATA_HELP, Command, Input, Typed, VerbCall, flag_of
 from crossgraft.options.data import ClassOptions, Splits, Subsets, TableOptions, Unreadable, Volumes
 from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Cache, Device, LookingPrecision, Output, Page, Seed, Strictness, Terminal, Workers
@@ -106,7 +106,7 @@ class Published(Options):
     )
 
 
-def _rank(call: Typed) -> int:
+def _rank(call: Typed) -> VerbCall:
     """``crossgraft rank``, of images or of published results."""
     data = call.inputs["data"]
     if "published" in call.typed:
@@ -115,10 +115,10 @@ def _rank(call: Typed) -> int:
             what = "DATA" if data is not None else flag_of(min(surplus))
             raise UsageError(f"--published evaluates results that are there already; it cannot be used with {what}.")
         verb = "crossgraft.published.verb:evaluate_published"
-        return call.do(verb, PublishedOptions, call.typed["published"], named="rank")
+        return VerbCall(verb, PublishedOptions, (call.typed["published"],), named="rank")
     if data is None:
         raise UsageError("Name the images to rank for, for example: crossgraft rank digits (or --published thesis).")
-    return call.do("crossgraft.rank.verb:rank_models", RankOptions, data, named="rank")
+    return VerbCall("crossgraft.rank.verb:rank_models", RankOptions, (data,), named="rank")
 
 
 COMMAND = Command(

@@ -9,7 +9,7 @@ from crossgraft.errors import UsageError
 from crossgraft.models.options import Candidates
 from crossgraft.options import options_of
 from crossgraft.options._option import Options, option, options
-from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, flag_of
+from crossgraft.options.command import DATA_HELP, OF_EVERY_COMMAND, Command, Input, Typed, VerbCall, flag_of
 from crossgraft.options.data import Validating
 from crossgraft.options.models import Loading
 from crossgraft.options.running import Computing, Output, Reported, Seed, Terminal
@@ -72,7 +72,7 @@ class SelectOptions(
     """Options of ``select_model``."""
 
 
-def _select(call: Typed) -> int:
+def _select(call: Typed) -> VerbCall:
     """``crossgraft select``, from images or from a table of results."""
     data = call.inputs["data"]
     if "replay" in call.typed:
@@ -81,7 +81,7 @@ def _select(call: Typed) -> int:
             what = "DATA" if data is not None else flag_of(min(surplus))
             raise UsageError(f"--replay looks results up and trains nothing; it cannot be used with {what}.")
         verb = "crossgraft.select.replay.verb:replay_selection"
-        return call.do(verb, ReplayOptions, call.typed["replay"], named="select")
+        return VerbCall(verb, ReplayOptions, (call.typed["replay"],), named="select")
     surplus = {"known", "cold"} & {*call.typed}
     if surplus:
         raise UsageError(f"{flag_of(min(surplus))} is for --replay TABLE.csv.")
@@ -90,7 +90,7 @@ def _select(call: Typed) -> int:
             "Name the images to select a model for, for example: crossgraft select digits --models zoo.yaml (or --replay "
             "TABLE.csv)."
         )
-    return call.do("crossgraft.select.verb:select_model", SelectOptions, data, named="select")
+    return VerbCall("crossgraft.select.verb:select_model", SelectOptions, (data,), named="select")
 
 
 COMMAND = Command(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from crossgraft.options._option import FromProgram, Options, option, options
-from crossgraft.options.command import DATA_HELP, Command, Input, Typed
+from crossgraft.options.command import DATA_HELP, Command, Input, Typed, VerbCall
 from crossgraft.options.data import ClassOptions, Splits, TableOptions, Validating, Volumes
 from crossgraft.options.models import Download
 from crossgraft.options.running import Seed, Terminal
@@ -37,11 +37,11 @@ class SplitOptions(SplitFile, Seed, Validating, Download, Splits, Volumes, Class
     fold: int = option("Index of the fold that becomes test, from 0.", default=0)
 
 
-def _split(call: Typed) -> int:
+def _split(call: Typed) -> VerbCall:
     """``crossgraft split``, to split.json where no file was named."""
     asked = {"out": "split.json", **call.asked(SplitOptions)}
     verb = "crossgraft.split.verb:split_data"
-    return call.do(verb, SplitOptions, call.inputs["data"], named="split", asked=asked)
+    return VerbCall(verb, SplitOptions, (call.inputs["data"],), named="split", asked=asked)
 
 
 COMMAND = Command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from crossgraft.edit.options import EditsBefore
 from crossgraft.errors import UsageError
 from crossgraft.options._option import FromProgram, Options, option, options
-from crossgraft.options.command import DATA_HELP, Command, Input, Typed
+from crossgraft.options.command import DATA_HELP, Command, Input, Typed, VerbCall
 from crossgraft.options.data import DividedRows, Unreadable, Validating
 from crossgraft.options.models import Loading
 from crossgraft.options.running import Computing, Output, Reported, Terminal
@@ -308,21 +308,21 @@ class CompareOptions(TuneOptions, Variants):
     """Options of ``compare_fine_tunings``."""
 
 
-def _tune(call: Typed) -> int:
+def _tune(call: Typed) -> VerbCall:
     """``crossgraft tune``, one way or several."""
     if "model" not in call.typed and call.config is None:
         raise UsageError("Name the model to fine-tune, for example: --model mobilenetv2_100.")
     data, asked = call.inputs["data"], call.asked(CompareOptions)
     if asked.get("compare") is not None:
         verb = "crossgraft.variants.verb:compare_fine_tunings"
-        return call.do(verb, CompareOptions, data, named="tune-compare", asked=asked, once="compare")
+        return VerbCall(verb, CompareOptions, (data,), named="tune-compare", asked=asked, once="compare")
     if asked.get("seeds") is not None:
         raise UsageError(
             "--seeds says how often each way of --compare is trained. Give --compare too, or --seed for one training."
         )
     if asked.get("layer_pca") is not None:
         raise UsageError("--layer-pca draws a layer in each way of --compare. Give --compare too, or leave it out.")
-    return call.do("crossgraft.tune.verb:fine_tune", TuneOptions, data, named="tune", asked=asked)
+    return VerbCall("crossgraft.tune.verb:fine_tune", TuneOptions, (data,), named="tune", asked=asked)
 
 
 COMMAND = Command(

@@ -10,17 +10,20 @@ import pytest
 import torch
 from PIL import Image
 
-from crossgraft import write_report
+from crossgraft import run_study, write_report
 from crossgraft.bench import files
 from crossgraft.bench.files import FilePrints
 from crossgraft.bench.job import do_jobs
 from crossgraft.bench.lease import Limits
+from crossgraft.bench.peak_memory import begin_peak, peak_bytes
 from crossgraft.bench.study import read_study
 from crossgraft.data import listing, open_dataset
 from crossgraft.models import ModelSpec, load, load_backbone
 from crossgraft.models.classifier import make_classifier
 from crossgraft.running.unattended import unattended
 from crossgraft.tune.feed import images
+from support.studies import Here
+from support.toy_jobs import registered
 
 FIXED = {"data": "scans", "model": "test_vit", "method": "scratch", "image_size": 16, "epochs": 1, "batch_size": 8}
 
@@ -173,3 +176,28 @@ def test_a_head_that_was_taken_out_before_is_taken_out_alike(name, monkeypatch):
     assert all(torch.equal(one, other) for one, other in zip(first.parameters(), second.parameters(), strict=True))
     next(backbone.module.parameters()).requires_grad_(False)
     assert len(make_classifier(backbone, 3, seed=0).untrainable) == len(first.untrainable) + 1
+
+
+@pytest.mark.skipif(not begin_peak(), reason="only Linux counts so")
+def test_the_peak_of_a_job_is_not_that_of_an_earlier_one():
+    np.ones(40_000_000)
+    before = peak_bytes()
+    begin_peak()
+    assert before - peak_bytes() > 200e6
+    np.ones(20_000_000)
+    assert before - peak_bytes() > 100e6
+
+
+def test_rows_have_the_peak_of_a_process_that_is_there_for_jobs_alone(tmp_path, monkeypatch):
+    registered(monkeypatch)
+    study = {"command": "toil", "grid": {"data": ["a", "b"]}}
+    parsed = read_study(study)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("crossgraft.bench.peak_memory._STATUS", tmp_path / "status")
+        (tmp_path / "status").write_text("Name:\tpython\nVmHWM:\t  250000 kB\n")
+        do_jobs(tmp_path, parsed.jobs[:1], place=str(Path.cwd()), driver=None, seconds=60, limits=Limits())
+    result = run_study(study, out=tmp_path, executor=Here())  # the other one in this process, which has more to do
+    assert result.to_frame().groupby("data")["peak_mb"].max().to_dict() == pytest.approx(
+        {"a": 256.0 if begin_peak() else np.nan, "b": np.nan}, nan_ok=True
+    )
+    assert result.record.peak_mb == (256.0 if begin_peak() else None)
