@@ -19,6 +19,7 @@ from crossgraft.rank.record import (
     ProjectedFeatures,
 )
 from crossgraft.report.blocks import Figure, Folded, Paragraph
+from support.few_figures import leave_out_drawings
 
 
 @pytest.fixture(autouse=True)
