@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from crossgraft.models import load_backbone, read_zoo
-from crossgraft.models.taps import Tap, taps
+from crossgraft.models.taps import Tap, Taps
 from crossgraft.tune.sim import RhoSim
 
 NUM_TRAIN, NUM_TEST, EPOCHS, BATCH, SEED = 500, 200, 3, 50, 0
@@ -59,7 +59,7 @@ def known_of(network: torch.nn.Module, sims: Mapping[str, RhoSim], images: Tenso
     rows: dict[tuple[str, str], list[Tensor]] = {}
     wanted = {name: Tap(name) for name in BLOCKS}
     for part in images.split(BATCH):
-        with torch.no_grad(), taps(network, list(wanted.values())) as taken:
+        with torch.no_grad(), Taps(network, list(wanted.values())) as taken:
             network(part)
         for name, tap in wanted.items():
             tokens = taken[tap].flatten(2).transpose(1, 2)
