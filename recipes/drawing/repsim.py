@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from drawing.repsim_figure import draw
+from drawing.repsim_tasks import around_the_centre, by_order, one_after_another, seeds_told, whether_kept, whole_seeds
 from tables import (
     Difference,
     by_pair,
@@ -22,6 +23,7 @@ from tables import (
     number,
     of_variant,
     read,
+    read_csv,
     sections,
     signed,
     verdict,
@@ -108,6 +110,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     folder = results / "repsim"
     rows = read(folder, SETS).merge(read(folder, SETS, "-kept"), how="left", on=KEY)
     curve = read(folder, SETS, "-curve")
+    chained, centred = whole_seeds(read_csv(folder / "continual.csv")), whole_seeds(read_csv(folder / "centre.csv"))
     few = read(folder / "few_steps", [*JUDGED, *CHOSEN_ON])
     own = {kind: kind.rows(rows) for kind in KINDS}
     panels = {kind.title: (own[kind], curve[(curve["model"] == VIT) == kind.is_vit]) for kind in KINDS[:3]}
@@ -127,6 +130,12 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "uses": uses(own),
         "use_differences": use_differences(own),
         "bought": bought(own),
+        "continual": one_after_another(chained),
+        "continual_orders": by_order(chained),
+        "continual_seeds": seeds_told(chained),
+        "whether_kept": whether_kept(chained),
+        "centre": around_the_centre(centred),
+        "centre_seeds": seeds_told(centred),
         "published": beside_published(own[KINDS[0]]),
         "tables": sections({title: of_set(rows[rows["set"] == name]) for name, title in SETS.items()}),
     }

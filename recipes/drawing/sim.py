@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from drawing.sim_figures import draw_gradients, draw_sweeps
 from drawing.sim_sweeps import beyond_chance, losses_table, sweep_points, sweeps_table, widths_told
+from drawing.sim_tokens import leaks_told, tokens_told, what_comes_back, which_tokens
 from tables import (
     Difference,
     difference,
@@ -129,6 +130,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     steps = read_csv(folder / "cifar10-steps.csv")
     ratios = read(folder, ("cifar10", "breastmnist", "retinamnist"), "-step-costs").set_index(["set", "model"])["ratio"]
     trained = {key: own.set_index("seed") for key, own in with_costs(rows).groupby(["set", "model", "variant"])}
+    tokens, inverted = read_csv(folder / "tokens.csv"), read_csv(folder / "privacy.csv")
     swept = rows[rows["set"] == "cifar10_sweeps"]
     logged = rows[rows["num_steps"].notna()]
     draw_gradients(figures / "gradients.svg", steps)
@@ -151,6 +153,10 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "widths": widths_told(swept),
         "sweeps_figure": "sim/sweeps.svg",
         "losses": losses_table(swept),
+        "tokens": which_tokens(tokens),
+        "tokens_told": tokens_told(tokens),
+        "privacy": what_comes_back(inverted),
+        "privacy_told": leaks_told(inverted),
         "costs": costs(trained, ratios),
         "gradients": gradients(logged),
         "smoothing": smoothing_told(logged),

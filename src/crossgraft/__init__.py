@@ -13,6 +13,7 @@ from crossgraft.faces import find_moved_packages, lazy_face
 if TYPE_CHECKING:
     from crossgraft.audit.verb import audit_model as audit_model
     from crossgraft.bench.verb import run_study as run_study
+    from crossgraft.centre.verb import compare_centre as compare_centre
     from crossgraft.check.verb import check_data as check_data
     from crossgraft.compare.verb import compare_models as compare_models
     from crossgraft.data import open_dataset as open_dataset

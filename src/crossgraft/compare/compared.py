@@ -18,7 +18,7 @@ from crossgraft.compare import (
     network_of_saved,
     read_stored_features,
 )
-from crossgraft.compare.options import CompareModelsOptions
+from crossgraft.compare.options import CentreOptions, CompareModelsOptions
 from crossgraft.data import Dataset
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, OtherImagesError, RunDirectoryError, UsageError
@@ -102,7 +102,13 @@ class ComparedRows:
 
 
 def open_model(
-    given: Any, label: str, options: CompareModelsOptions, trusted: TrustedCode, *, device: str, reporter: Reporter
+    given: Any,
+    label: str,
+    options: CompareModelsOptions | CentreOptions,
+    trusted: TrustedCode,
+    *,
+    device: str,
+    reporter: Reporter,
 ) -> Given:
     """A checkpoint, timm name, zoo entry, run of ``tune`` (or of one fold), or features on disk; or the object of one.
 
@@ -132,6 +138,13 @@ def open_model(
     return Given(
         network_of_backbone(load_as_asked(spec, options, device=device, for_training=True, reporter=reporter)), spec=spec
     )
+
+
+def as_typed(given: object) -> object:
+    """What stands for a model in a configuration: no object and no path."""
+    if isinstance(given, ModelSpec):
+        return given.typed
+    return str(given) if isinstance(given, str | Path) else type(given).__name__
 
 
 def open_compared_rows(given: Sequence[Given], options: CompareModelsOptions, reporter: Reporter) -> ComparedRows:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from crossgraft.options._option import Options, option, options
+from crossgraft.errors import UsageError
+from crossgraft.options._option import Options, option, options, options_of
 from crossgraft.options.command import Command, Input, Typed, VerbCall
 from crossgraft.options.data import AuditSplit, ClassOptions, SourceOptions, Subsets, Unreadable
-from crossgraft.options.models import CodeOptions, InputSize, InsideCheckpoints
+from crossgraft.options.models import CodeOptions, Download, InputSize, InsideCheckpoints
 from crossgraft.options.running import Device, Looking, Output, Seed, Strictness, Terminal, Thumbnails, Workers
 
 
@@ -47,7 +48,7 @@ class TwoModels(Options):
     )
     geometry: str | Sequence[str] | None = option(
         "What is measured of weights and features, with commas: feature_map, parameter_distance, interpolation_path, sharpness, "
-        "filters, attention, tsne; all, or none.",
+        "filters, attention, tsne; all, or none. centre, alone: distances of two networks or more to the mean of their weights.",
         default=None,
         default_text="feature_map, parameter_distance, filters",
         is_common=True,
@@ -97,9 +98,65 @@ class CompareModelsOptions(
     """Options of ``compare_models``."""
 
 
+CENTRE = "centre"
+
+
+@options
+class Start(Options):
+    """From what distances are measured, too."""
+
+    group: ClassVar[str] = "Comparison"
+
+    geometry: str | Sequence[str] | None = option("centre, which looks at weights alone.", default=None, default_text="centre")
+    before: Any = option(
+        "Pretrained network that all of them were fine-tuned from: how far they went from it is measured, too.",
+        default=None,
+        takes="a name, a path or a model",
+    )
+
+
+@options
+class CentreOptions(Output, Device, Seed, InputSize, CodeOptions, Download, InsideCheckpoints, Start):
+    """Options of ``compare_centre``."""
+
+
+def asks_for_centre(geometry: str | Sequence[str] | None) -> bool:
+    """Whether ``--geometry centre`` was asked for.
+
+    Raises:
+        UsageError: Beside something else.
+    """
+    named = geometry.split(",") if isinstance(geometry, str) else geometry or ()
+    names = [name.strip() for name in named]
+    if CENTRE in names and len(names) > 1:
+        others = ",".join(name for name in names if name != CENTRE)
+        raise UsageError(
+            f"--geometry centre looks at the weights of two networks or more, and {others} at two networks. Ask for one after "
+            "the other."
+        )
+    return CENTRE in names
+
+
 def _compare(call: Typed) -> VerbCall:
     """``crossgraft compare``, in a directory named after the data, or after the features."""
     a, b, asked = call.inputs["a"], call.inputs["b"], call.asked(CompareModelsOptions)
+    networks = [a, b, *(call.inputs["more"] or ())]
+    if asks_for_centre(asked.get("geometry")):
+        known = options_of(CentreOptions)
+        for name in asked:
+            if name not in known:
+                flag = options_of(CompareModelsOptions)[name].flag
+                raise UsageError(
+                    f"{flag} is about images or two networks, and --geometry centre looks at weights alone. Leave it out."
+                )
+        about = "-".join(str(Path(each).name) for each in networks)
+        verb = "crossgraft.centre.verb:compare_centre"
+        return VerbCall(verb, CentreOptions, (networks,), named="compare-centre", about=about, asked=asked)
+    if len(networks) > 2:
+        raise UsageError(
+            f"compare puts two models beside each other, and there are {len(networks)}. Name two; or add --geometry centre, "
+            "which measures how far the weights of several lie from their mean."
+        )
     about = str(asked.get("data") or a)
     verb = "crossgraft.compare.verb:compare_models"
     return VerbCall(verb, CompareModelsOptions, (a, b), named="compare", about=about, asked=asked)
@@ -112,10 +169,12 @@ COMMAND = Command(
     inputs=(
         Input("a", "Run of crossgraft tune, checkpoint, timm name, zoo entry, or features on disk (npz, safetensors)."),
         Input("b", "The other model, of any of these kinds."),
+        Input("more", "Further ones, for --geometry centre alone.", repeats=True, is_required=False),
     ),
     options=(CompareModelsOptions, Terminal),
     action=_compare,
     notes="Similarity of all pairs of layers, of the penultimate features by every measure, and of mistakes, on test images, "
-    "each beside two untrained networks. --before NAME also measures what fine-tuning changed in each.",
+    "each beside two untrained networks. --before NAME also measures what fine-tuning changed in each. --geometry centre takes "
+    "two networks or more.",
     place=110,
 )

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from crossgraft.compare import AskedGeometry, Comparison, HowToCompare, OtherImages, StoredFeatures, read_geometry
-from crossgraft.compare.compared import ComparedRows, Given, Rows, open_compared_rows, open_model
+from crossgraft.compare.compared import ComparedRows, Given, Rows, as_typed, open_compared_rows, open_model
 from crossgraft.compare.comparison import layers_frame
 from crossgraft.compare.geometry_of_images import open_others
 from crossgraft.compare.measures import prepared_alike
@@ -105,7 +105,7 @@ def compare_models(a: Any, b: Any, options: CompareModelsOptions, run: Run) -> M
     if options.data is None:
         refuse_given(options, _OF_IMAGES, "is about images, and none are given (--data)")
     device, threads = resolve_device(options.device), options.workers or available_cores()
-    typed = {**configuration(options), "a": _as_typed(a), "b": _as_typed(b), "data": location_of(options.data)}
+    typed = {**configuration(options), "a": as_typed(a), "b": as_typed(b), "data": location_of(options.data)}
     if options.probe is not None:
         typed["probe"] = location_of(options.probe)
     with limit_threads(threads), reuse_freed_memory():
@@ -271,13 +271,6 @@ def _trusted(options: CompareModelsOptions, models: Sequence[object]) -> Trusted
 def _fingerprint(given: Given) -> str:
     model = given.model
     return model.fingerprint if isinstance(model, StoredFeatures) else model.weights_fingerprint
-
-
-def _as_typed(given: object) -> object:
-    """What stands for a model in a configuration: no object and no path."""
-    if isinstance(given, ModelSpec):
-        return given.typed
-    return str(given) if isinstance(given, str | Path) else type(given).__name__
 
 
 def _finish(

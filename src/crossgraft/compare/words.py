@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from crossgraft.compare.options import asks_for_centre
 from crossgraft.compare.record import GeometryName, Measure, ModelComparisonRecord, ModelGeometry, ModelPair, WeightsApart
 from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.geometry.record import (
@@ -147,6 +148,8 @@ def read_geometry(given: str | Sequence[str] | None) -> AskedGeometry:
     """
     if given is None:
         return AskedGeometry()
+    if asks_for_centre(given):
+        raise UsageError("centre is about the weights of two networks or more: crossgraft.compare_centre([…]).")
     names = [each.strip() for each in (given.split(",") if isinstance(given, str) else given)]
     for name in names:
         if name not in {*GEOMETRY, "all", "none"}:

@@ -192,7 +192,7 @@ def _fewshot(call: Typed) -> VerbCall:
         if data is not None or surplus:
             what = "DATA" if data is not None else flag_of(min(surplus))
             raise UsageError(f"--average reads finished runs and draws no tasks; it cannot be used with {what}.")
-        return call.do("crossgraft.fewshot.averages:average_runs", AverageOptions, call.typed["average"], named="fewshot")
+        return VerbCall("crossgraft.fewshot.averages:average_runs", AverageOptions, (call.typed["average"],), named="fewshot")
     if not {"support", "query"} & {*asked}:
         if data is None:
             raise UsageError(

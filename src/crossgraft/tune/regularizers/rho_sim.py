@@ -45,7 +45,7 @@ class SelfIdentityMapping(SimOptions, Regularizer):
         order: ``code``: norm losses standardise prediction and target; ``paper``: projections are standardised before the
             prediction.
         sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each; ``v2``: of three times as many drawn those
-            with the largest mean input.
+            with the largest mean input; ``norm``: those of each image with the largest norm of the input, none drawn.
         channels: Share of the channels that are looked at, in (0, 1].
         layout: Where channels are (``nchw``, ``nhwc``, ``nlc``, ``ncl``, ``lnc``, ``ncdhw``, ``ndhwc``), or ``auto``.
         reduce: ``mean`` or ``sum`` over blocks.

@@ -47,9 +47,10 @@ def drawn_tokens(
 
     Args:
         sampling: ``v0``: one draw for all images. ``v1``: one for each. ``v2``: of three times as many tokens drawn for each
-            image those with the largest mean input.
+            image those with the largest mean input. ``norm``: of each image those with the largest norm of the input, always the
+            same ones of the same image; of equal ones the first.
         count: Tokens to take.
-        inputs: What the block takes, for ``v2``.
+        inputs: What the block takes, for ``v2`` and ``norm``.
         generator: On the CPU.
         places: Place of each image in the batch.
         batch_size: Images of the whole batch.
@@ -57,6 +58,9 @@ def drawn_tokens(
     positions = inputs.shape[1]
     if sampling == "v0":
         return sent(torch.randperm(positions, generator=generator)[:count].sort().values, inputs.device)
+    if sampling == "norm":
+        norms = torch.linalg.vector_norm(inputs, dim=2)
+        return norms.argsort(dim=1, descending=True, stable=True)[:, :count].sort(dim=1).values
     drawn = sent(torch.rand(batch_size, positions, generator=generator)[places].argsort(dim=1), inputs.device)
     if sampling == "v1":
         return drawn[:, :count].sort(dim=1).values

@@ -13,7 +13,7 @@ from crossgraft.errors import UnknownNameError, UsageError
 from crossgraft.tune.sim.distances import DISTANCES
 from crossgraft.tune.sim.layouts import LAYOUTS
 
-SAMPLINGS = ("v0", "v1", "v2")
+SAMPLINGS = ("v0", "v1", "v2", "norm")
 ORDERS = ("code", "paper")
 REDUCTIONS = ("mean", "sum")
 FEWEST_FOR_A_PLACEBO = 2

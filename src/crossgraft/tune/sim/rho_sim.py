@@ -121,7 +121,7 @@ class RhoSim:
         order: ``code``, as released: distances called ``norm_…`` standardise prediction and target; ``paper``: projections are
             standardised before the prediction.
         sampling: ``v0``: the same tokens of all images; ``v1``: other tokens of each image; ``v2``: of three times as many drawn
-            those with the largest mean input.
+            those with the largest mean input; ``norm``: those of each image with the largest norm of the input, none drawn.
         channels: Share of the channels that are looked at, in (0, 1], drawn anew in each step.
         layout: ``auto``, ``nchw``, ``nhwc``, ``nlc``, ``ncl``, ``lnc``, ``ncdhw`` or ``ndhwc``.
         reduce: ``mean`` or ``sum`` over the blocks.

@@ -34,9 +34,10 @@ from support.training import (
         {"order": "paper", "distance": "norm_mse"},
         {"projected": False, "distance": "mse", "rho": 1.0, "reduce": "sum"},
         {"sampling": "v2", "K": 5, "channels": 0.5},
+        {"sampling": "norm", "placebo": True},
         {"placebo": True, "sampling": "v1", "distance": "kl"},
     ],
-    ids=["as released", "paper", "equation 1", "v2", "placebo"],
+    ids=["as released", "paper", "equation 1", "v2", "norm", "placebo"],
 )
 def test_it_keeps_all_promises(kind, options):
     check_regularizer(SelfIdentityMapping(**options), classifier=example_classifier(kind))
@@ -161,7 +162,7 @@ def test_the_placebo_needs_two_images():
     assert SelfIdentityMapping(placebo=True).conflicts(two) is None
 
 
-@pytest.mark.parametrize("sampling", ["v0", "v1", "v2"])
+@pytest.mark.parametrize("sampling", ["v0", "v1", "v2", "norm"])
 def test_micro_batches_make_the_step_of_the_whole_batch(sampling):
     common = {"feed": DoubleFeed(7), "precision": "64-true", "epochs": 1}
     sim = SelfIdentityMapping(weight=0.5, sampling=sampling)

@@ -39,7 +39,21 @@ def test_v2_of_few_positions_takes_the_largest_of_all():
     assert draw("v2", inputs=inputs, count=3, images=1).tolist() == [[3, 4, 5]]
 
 
-@pytest.mark.parametrize("sampling", ["v0", "v1", "v2"])
+def test_norm_takes_the_longest_tokens_of_each_image_and_draws_nothing():
+    inputs = torch.randn(4, 20, 3, generator=torch.Generator().manual_seed(1))
+    found = draw("norm", inputs=inputs)
+    for image in range(4):
+        lengths = [sum(float(value) ** 2 for value in token) for token in inputs[image]]
+        assert found[image].tolist() == sorted(sorted(range(20), key=lambda place: -lengths[place])[:5])
+    assert torch.equal(draw("norm", inputs=inputs, seed=7), found)
+    generator = torch.Generator().manual_seed(0)
+    state = generator.get_state()
+    drawn_tokens("norm", 5, inputs, generator, torch.arange(4), 4)
+    assert torch.equal(generator.get_state(), state)
+    assert draw("norm", inputs=torch.zeros(1, 6, 3), count=3, images=1).tolist() == [[0, 1, 2]]  # of equal ones the first
+
+
+@pytest.mark.parametrize("sampling", ["v0", "v1", "v2", "norm"])
 def test_what_is_drawn_for_an_image_does_not_depend_on_how_the_batch_is_cut(sampling):
     inputs = torch.randn(6, 20, 3, generator=torch.Generator().manual_seed(1))
     whole = draw(sampling, images=6, inputs=inputs)

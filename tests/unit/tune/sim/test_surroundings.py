@@ -190,7 +190,7 @@ class Folding(torch.nn.Module):
         return tokens.mean((1, 2)).reshape(len(pictures), 4)
 
 
-@pytest.mark.parametrize("sampling", ["v0", "v1", "v2"])
+@pytest.mark.parametrize("sampling", ["v0", "v1", "v2", "norm"])
 @pytest.mark.parametrize(("make", "blocks"), [(network, "auto"), (network, NESTED), (Folding, "Linear")])
 def test_micro_batches_add_up_to_the_batch(make, blocks, sampling):
     """One step, by hand, as a trainer does it that cuts batches."""
