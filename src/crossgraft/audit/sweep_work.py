@@ -100,14 +100,17 @@ def audit(call: AuditCall) -> Audited:
         if options.stage == "input" and asked.artefacts:
             confounded = _confounded(rows, call, audited, [spec], dataset.resized(backbone.preprocessing))
             shown = shown or confounded
-        is_quick = options.mode == "quick"
+        looked_at = None if frequencies is None else frequencies.images
         of_model = (
-            QuickSweep(sweep, spec.name, backbone) if is_quick else FullSweep(sweep, spec, backbone, call.directory, publish)
+            QuickSweep(sweep, spec.name, backbone)
+            if options.mode == "quick"
+            else FullSweep(sweep, spec, backbone, call.directory, publish, looked_at)
         )
         audited.entries += of_model.entries(confounded)
         audited.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
         if frequencies is not None:
-            frequencies.of_backbone(spec.name, backbone, confounded)
+            tuned = of_model.priorities if isinstance(of_model, FullSweep) else {}
+            frequencies.of_backbone(spec.name, backbone, confounded, tuned)
     audited.differences = compare_models_of_audit(sweep.swept)
     audited.frequency = None if frequencies is None else frequencies.record(audited.entries)
     audited.fingerprint = " ".join(each.weights_fingerprint for each in audited.models)
