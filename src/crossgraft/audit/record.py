@@ -322,6 +322,20 @@ class FileFactRow(Record):
     auc: AuditMetric
 
 
+class ReadableRow(Record):
+    """How well an attribute can be read from features, by a probe that was fitted to other patients."""
+
+    model: str
+    attribute: str = Field(description="As it was written.")
+    said: str = Field(description="What is present, in words.")
+    features: str = Field(description="What is read: features of the network, of random weights, pixels, or the class alone.")
+    num_images: Count = Field(description="Held-out images of which the attribute is known.")
+    num_with: Count
+    auc: AuditMetric
+    more_than_random_weights: AuditMetric | None = Field(description="On the same images; None: nobody can build the network.")
+    more_than_class: AuditMetric | None = Field(description="AUC minus that of the class alone, on the same images.")
+
+
 class AuditRecord(Record):
     """Whether models lean on what confounds."""
 
@@ -349,6 +363,7 @@ class AuditRecord(Record):
     strength: float
     seed: int
     file_facts: list[FileFactRow] = Field(default_factory=list[FileFactRow])
+    readable: list[ReadableRow] = Field(default_factory=list[ReadableRow], description="Attributes that were asked for.")
     needs: list[ImagesNeeded] = Field(
         default_factory=list[ImagesNeeded], description="How many images a verdict needs, as --plan says."
     )
