@@ -77,13 +77,14 @@ def omniglot(folder: Path) -> pd.DataFrame:
     return pd.DataFrame({"image": drawings, "label": labels, "alphabet": [label.split("/")[0] for label in labels]})
 
 
-def ham10000(folder: Path) -> pd.DataFrame:
-    """2075 pictures of 1562 lesions."""
+def ham10000(folder: Path, *further: str) -> pd.DataFrame:
+    """2075 pictures of 1562 lesions, with further columns of the published table."""
     with tarfile.open(folder / "ham10000_subset_jpg200x150.tar") as archive:
         rows = list(csv.DictReader(io.TextIOWrapper(archive.extractfile("ham10000_subset/metadata.csv"), "utf-8")))
         files = [f"ham10000_subset/images/{row['image_id']}.jpg" for row in rows]
         pictures = [np.asarray(Image.open(archive.extractfile(file))) for file in files]
-    return pd.DataFrame({"image": pictures, "label": [r["dx"] for r in rows], "group": [r["lesion_id"] for r in rows]})
+    named = {"label": "dx", "group": "lesion_id", **{name: name for name in further}}
+    return pd.DataFrame({"image": pictures, **{name: [row[column] for row in rows] for name, column in named.items()}})
 
 
 def ultrasound_or_slices(folder: Path, archive_name: str, classes: Iterable[str]) -> pd.DataFrame:
@@ -247,6 +248,8 @@ def sets_of(folder: Path) -> dict[str, Callable[[], pd.DataFrame]]:
     made["source_medical"] = lambda: pooled(evenly({title: found[name]() for name, title in OF_FIVE.items()})).drop(
         columns="group"
     )
+    made["ham10000_people"] = lambda: ham10000(folder, "age", "sex")
+    made["ham10000_one"] = lambda: found["ham10000"]().drop_duplicates("group").reset_index(drop=True)
     made["busi_64"] = lambda: (busi := found["busi"]()).assign(image=[resized(image, 64) for image in busi["image"]])
     return found | made
 

@@ -122,12 +122,14 @@ def fit_heads(
     return StartHeads(tuple(fit(rows.take(each), penalty) for each in draws))
 
 
-def features_of(network: Backbone | Classifier, images: ImageRows, reporter: Reporter) -> Features:
+def features_of(
+    network: Backbone | Classifier, images: ImageRows, reporter: Reporter, *, named: str = "the network that it started from"
+) -> Features:
     """(n, d) penultimate features of images, in their order, kept nowhere.
 
     Cost: one pass over the images.
     """
-    title = f"Looking at {len(images)} images with the network that it started from"
+    title = f"Looking at {len(images)} images with {named}"
     with reporter.stage(title, total=len(images), unit="images") as stage:
         loader = BatchLoader(images, network.preprocessing, [range(len(images))], batch_size=_BATCH, reporter=reporter)
         read: Callable[[Tensor], Tensor]

@@ -132,7 +132,7 @@ def frequency_audit(
     side = shorter_side(preprocessing)
     _refuse(preprocessing, before, max_images)
     kept = images.take(draw_rows(images, max_images, seed=seed))
-    targets = _outputs_of(model, kept)
+    targets = outputs_of(model, kept)
     objective = fitting_objective(network, objective, targets)
     twice = before is not None and objective != "features"
     unknown = [edit for edit in edits if not isinstance(edit, EditSpectrum)]
@@ -195,7 +195,7 @@ def draw_rows(images: Dataset, max_images: int, *, seed: int) -> np.ndarray:
     return limit_rows(places, max_images, seed=seed)
 
 
-def _outputs_of(model: Backbone | SavedModel | Classifier, images: Dataset) -> Outputs | None:
+def outputs_of(model: Backbone | SavedModel | Classifier, images: Dataset) -> Outputs | None:
     """Output of the network for the class of each image; None where it has other classes, or images have several labels."""
     if isinstance(model, Backbone) or not images.task.partitions:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from crossgraft.audit.confounded import Confounded
 from crossgraft.audit.frequency import MOST_IMAGES, EditFrequencies, FrequencyAudit, NetworkPriority, draw_rows, frequency_audit
+from crossgraft.audit.priority_by_share import OBJECTIVES, TunedPriority, priority_by_share
 from crossgraft.audit.record import (
     ArtefactFrequencies,
     AuditEntry,
@@ -19,6 +20,7 @@ from crossgraft.audit.record import (
     BandPoint,
     BandRecord,
     ModelFrequencies,
+    PriorityByShare,
     PriorityRecord,
     RiskPoint,
     RiskRankRecord,
@@ -72,9 +74,24 @@ class FrequencySweep:
         rows = test[draw_rows(dataset.take(test), MOST_IMAGES, seed=call.options.seed)]
         return cls(dataset.take(rows), rows, call)
 
-    def of_backbone(self, name: str, backbone: Backbone, artefacts: Sequence[Confounded]) -> None:
-        """Look at one pretrained network, and at artefacts that were put into all rows."""
-        self.models.append(self.look(name, backbone, artefacts))
+    def of_backbone(
+        self,
+        name: str,
+        backbone: Backbone,
+        artefacts: Sequence[Confounded],
+        tuned: Mapping[str, Sequence[TunedPriority]] | None = None,
+    ) -> None:
+        """Look at one pretrained network, and at artefacts that were put into all rows.
+
+        Args:
+            name: Name of the network.
+            backbone: The network.
+            artefacts: What was put into images.
+            tuned: Artefact → what the networks look at that were fine-tuned on images with it.
+        """
+        found = self.look(name, backbone, artefacts)
+        by_share = [each for artefact, several in (tuned or {}).items() for each in _by_share(found, artefact, several)]
+        self.models.append(found.model_copy(update={"by_share": by_share}))
 
     def record(self, entries: Sequence[AuditEntry]) -> AuditFrequencies:
         """All networks, and whether their overlaps order them as their reliance does."""
@@ -111,6 +128,18 @@ class FrequencySweep:
                     told=stage.advance,
                 )
         return self._known[key]
+
+
+def _by_share(model: ModelFrequencies, artefact: str, tuned: Sequence[TunedPriority]) -> list[PriorityByShare]:
+    """One artefact, with each objective."""
+    seen = next((each for each in model.artefacts if each.confounder == artefact), None)
+    found: list[PriorityByShare] = []
+    for objective in OBJECTIVES:
+        before = model.priority("pretrained", objective)
+        of_artefact = None if seen is None else seen.psd
+        rows = priority_by_share(artefact, tuned, objective, before=None if before is None else before.psd, artefact=of_artefact)
+        found += [] if rows is None else [rows]
+    return found
 
 
 def frequencies_record(name: str, spectra: FrequencyAudit, network: WhichNetwork) -> ModelFrequencies:
@@ -259,6 +288,12 @@ def frequency_frame(record: AuditRecord) -> pd.DataFrame:
             (model.model, curve, name, frequency, value, None, None)
             for curve, name, values in curves
             for frequency, value in zip(model.frequencies, values, strict=False)  # a curve may be missing
+        ]
+        rows += [
+            (model.model, f"tuned at share {row.share:g}", f"{each.confounder}, {each.objective}", frequency, value, None, None)
+            for each in model.by_share
+            for row in each.rows
+            for frequency, value in zip(model.frequencies, row.psd, strict=True)
         ]
         rows += [
             (model.model, f"{point.kind}-pass", "auc", point.cutoff, point.value, point.low, point.high)

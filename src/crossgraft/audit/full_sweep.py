@@ -6,16 +6,18 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from crossgraft.audit.attribute_sweep import AttributeDesign, scores_of_turn
 from crossgraft.audit.confounded import AuditFold, Confounded, Without
 from crossgraft.audit.fold_scores import FoldScores
+from crossgraft.audit.priority_by_share import TunedPriority
 from crossgraft.audit.record import AuditEntry, AuditTrainingRecord
 from crossgraft.audit.sweep import CLEAN, AuditTrainings, AuditTurn, Sweep, audit_turns, both_features, fold_scores
 from crossgraft.choice import spell
+from crossgraft.data import Dataset
 from crossgraft.models import Backbone, ModelSpec
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.running.command_line import portable_name
@@ -52,6 +54,8 @@ class FullSweep:
         backbone: The network as it came.
         run: Run directory, or None: then a run that is stopped begins anew.
         publish: Ends a fine-tuning.
+        looked_at: Images that the learning priority of each tuned network is of; None: that was not asked for.
+        priorities: Artefact → what the networks tuned on it look at; ``entries`` adds to it.
     """
 
     sweep: Sweep
@@ -59,6 +63,8 @@ class FullSweep:
     backbone: Backbone
     run: RunDirectory | None
     publish: Publish
+    looked_at: Dataset | None = None
+    priorities: dict[str, list[TunedPriority]] = field(default_factory=dict[str, list["TunedPriority"]])
 
     def entries(self, confounded: Sequence[Confounded]) -> list[AuditEntry]:
         """One per artefact.
@@ -77,6 +83,12 @@ class FullSweep:
             turns = audit_turns(self.sweep.rows, list(by_name), self.sweep.shares, self.sweep.carriers)
             done = self._trained(turns, Without(first.images, first.clean, first.absent), by_name, against=against)
             for name, each in by_name.items():
+                if self.looked_at is not None:
+                    self.priorities[name] = [
+                        TunedPriority(turn.share, turn.fold.number, answers.priorities)
+                        for turn, answers in done
+                        if name in turn.confounders
+                    ]
                 entries[name] = self.sweep.entry(
                     self.spec.name,
                     each,
@@ -123,6 +135,7 @@ class FullSweep:
             run=self.run,
             publish=self.publish,
             show=self._shown({job.name: number for number, job in enumerate(jobs, start=1)}),
+            looked_at=self.looked_at if confounded else None,
         )
         outcomes = run_jobs(jobs, work, keep_going=False)
         return [(outcome.job.spec, outcome.result) for outcome in outcomes if outcome.result is not None]

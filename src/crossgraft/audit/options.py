@@ -36,7 +36,7 @@ class Confounding(Options):
         "Artefact that is put into images, with options: tag, low_pass:0.244 …; crossgraft list confounders shows them. "
         "'poisson_image:1e7 against poisson_image:2e7': where images have another level instead.",
         default=(),
-        default_text="tag, where no attribute is named",
+        default_text="tag, where no column is named",
         takes="names with commas or a list of names and edits",
         flag="confounder",
         repeats=True,
@@ -48,6 +48,12 @@ class Confounding(Options):
         flag="attribute",
         repeats=True,
         is_common=True,
+    )
+    readable: str | Sequence[str] = option(
+        "Column that a probe reads from features of held-out patients, as for --attribute: sex:F, age:>60.",
+        default=(),
+        repeats=True,
+        only_if_given=True,
     )
     positive: str | None = option(
         "Class that is told from all others.", default=None, default_text="the last one", is_common=True

@@ -27,6 +27,7 @@ from crossgraft.edit.words import LEAST_RMS, little_changed
 from crossgraft.metrics.page import reasons_of_no_interval
 from crossgraft.metrics.words import looks_in_words
 from crossgraft.models.on_this_machine import new_folder
+from crossgraft.options.command import Flag
 from crossgraft.report.blocks import Block, Checks, Facts, Figure, Heading, Items, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.scatter import Interval
@@ -109,6 +110,9 @@ def after_audit(source: Source[AuditRecord]) -> Following:
     if record.confounders and not painted:
         line = source.typed.again(("--confounder", "tag"))
         return Following(line, "to put an artefact into the images, and see whether it is relied on")
+    if record.readable and not record.entries:
+        flags: list[Flag] = [("--attribute", row.attribute) for row in record.readable[:1]]
+        return Following(source.typed.again(*flags, without=("--readable",)), "to measure whether it is used, too")
     edit = painted[0].partition(AGAINST)[0] if painted else "tag"
     line = source.typed.then("edit", source.typed.value("--data") or "DATA", new_folder("edited"), flags=[("--with", edit)])
     return Following(line, "to write images with the artefact, and look at them")
@@ -135,6 +139,11 @@ _CAPTION = (
     "with intervals of 95 %. Dotted: a model that sees nothing but the artefact."
 )
 
+_READABLE = (
+    "AUC of logistic regression that was fitted to images of other patients, with its interval over patients of the test part; "
+    "0.5 is chance. Random weights: the same architecture untrained. Pixels: what the network gets, as means of 16 × 16 areas. "
+    "Class alone: what follows from who has the disease. What can be read need not be used: --attribute measures that."
+)
 _LEVELS_CAPTION = (
     "O.o.d. AUC, mean over folds with intervals of 95 %: the artefact against images without it, and against images that have "
     "another level of it. What falls less is harder to tell apart."
@@ -144,10 +153,10 @@ _LEVELS_CAPTION = (
 def audit_heading(source: Source[AuditRecord]) -> Heading:
     """Models, artefacts and images."""
     record = source.record
-    names = list(dict.fromkeys(entry.model for entry in record.entries))
+    names = list(dict.fromkeys([*(entry.model for entry in record.entries), *(row.model for row in record.readable)]))
     models = names[0] if len(names) == 1 else counted(len(names), "model")
     facts = [
-        counted(len(record.confounders), "confounder"),
+        *([counted(len(record.confounders), "confounder")] if record.confounders or not record.readable else []),
         f"{record.positive} against the rest",
         f"{record.num_test} test images ({record.num_positive_test} positive)",
         *([] if record.mode == "trained" else [f"{record.mode} mode", counted(record.num_folds, "fold")]),
@@ -173,7 +182,7 @@ def audit_verdict_section(source: Source[AuditRecord]) -> Section:
 def outcomes_section(source: Source[AuditRecord]) -> Section | None:
     """One row per model, confounder and mitigation; None of a plan."""
     record = source.record
-    if not record.entries and record.needs:
+    if not record.entries and (record.needs or record.readable):
         return None
     title = headline(record.entries[0])[0] if record.entries else "SRI"
     has_mitigation = any(entry.mitigation != "erm" for entry in record.entries)
@@ -199,6 +208,38 @@ def outcomes_section(source: Source[AuditRecord]) -> Section | None:
     reasons = [f"{named_entry(entry)}: {entry.reason}" for entry in record.entries if not _speaks_for_itself(entry)]
     blocks: list[Block] = [table, *([Items(reasons)] if reasons else [])]
     return Section(name="outcomes", title="Outcomes", part="evidence", blocks=blocks)
+
+
+def readable_section(source: Source[AuditRecord]) -> Section | None:
+    """What a probe reads of who is in the picture; None where nothing was asked."""
+    if not source.record.readable:
+        return None
+    table = table_of(
+        source.record.readable,
+        [
+            (Column("Model"), lambda row: words(row.model)),
+            (Column("Attribute"), lambda row: words(row.said)),
+            (Column("Read from"), lambda row: words(row.features)),
+            (Column("AUC", numeric=True), lambda row: metric_cell(row.auc)),
+            (INTERVAL, lambda row: ends_cell(row.auc)),
+            (Column("Minus random weights", numeric=True), lambda row: metric_cell(row.more_than_random_weights)),
+            (
+                Column("95 % interval", numeric=True, csv_titles=("more low", "more high")),
+                lambda row: ends_cell(row.more_than_random_weights),
+            ),
+            (Column("Minus class", numeric=True), lambda row: metric_cell(row.more_than_class)),
+            (
+                Column("95 % interval", numeric=True, csv_titles=("class low", "class high")),
+                lambda row: ends_cell(row.more_than_class),
+            ),
+            (Column("Images", numeric=True, page_only=True), lambda row: whole(row.num_images)),
+            (Column("With it", numeric=True, page_only=True), lambda row: whole(row.num_with)),
+        ],
+        caption="What can be read from features",
+        file_name="readable",
+        notes=[_READABLE],
+    )
+    return Section(name="readable", title="Who is in the picture", part="evidence", blocks=[table])
 
 
 def needs_section(source: Source[AuditRecord]) -> Section | None:
@@ -397,6 +438,7 @@ REPORT = Kind(
         differences_section,
         numbers_section,
         groups_section,
+        readable_section,
         frequency_section,
         confounders_section,
         needs_section,
@@ -404,5 +446,12 @@ REPORT = Kind(
         provenance_section,
         references_section,
     ),
-    terminal=(needs_text_section, outcomes_section, differences_section, frequency_text_section, audit_verdict_section),
+    terminal=(
+        needs_text_section,
+        outcomes_section,
+        differences_section,
+        readable_section,
+        frequency_text_section,
+        audit_verdict_section,
+    ),
 )

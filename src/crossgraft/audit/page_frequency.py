@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from crossgraft.audit.plots import MOST_DRAWN_ARTEFACTS, BandCurve, SpectrumCurve, bands_figure, spectra_figure
+from crossgraft.audit.plots import (
+    MOST_DRAWN_ARTEFACTS,
+    BandCurve,
+    PriorityBar,
+    SpectrumCurve,
+    bands_figure,
+    priority_map_figure,
+    spectra_figure,
+)
 from crossgraft.audit.record import (
     ArtefactFrequencies,
     AuditFrequencies,
+    AuditMetric,
     AuditRecord,
     Band,
     BandRecord,
@@ -29,6 +38,13 @@ _SPECTRA = (
     "Learning priority: spectrum of the gradient by the image. All curves are at the input of the network, as multiples of a "
     "flat spectrum. Where an artefact lies high and the network does too, it changes what the network looks at."
 )
+_MAPS = (
+    "Learning priority as a heat map, as multiples of a flat spectrum, mean over folds: of the pretrained network (before), and "
+    "of networks fine-tuned with the artefact in a share of the positives. ½‖features‖² is the only gradient that all have; "
+    "that of the loss needs a head that knows these classes."
+)
+_OBJECTIVES = {"features": "½‖features‖²", "true labels": "loss"}
+_SHARE = NumberFormat(decimals=1)
 _BANDS = (
     "AUC with its interval of 95 % on images that lost what lies above the cutoff (low-pass) or below it (high-pass); the line "
     "is chance. What a model keeps under a filter is evidence; it was never shown such images, so what it loses is weaker."
@@ -51,6 +67,7 @@ def frequency_section(source: Source[AuditRecord]) -> Section | None:
     if frequencies is None:
         return None
     blocks: list[Block] = [*_spectra(source, frequencies.models), *_overlap_blocks(frequencies)]
+    blocks += [*_maps(source, frequencies.models), *_share_blocks(frequencies.models)]
     for model in frequencies.models:
         if model.bands is not None:
             blocks += [_band_figure(source, model.model, model.bands), _band_table(model.bands)]
@@ -64,7 +81,13 @@ def frequency_text_section(source: Source[AuditRecord]) -> Section | None:
     if frequencies is None:
         return None
     bands = [_band_table(model.bands) for model in frequencies.models if model.bands is not None]
-    blocks: list[Block] = [*_overlap_blocks(frequencies), *bands, *_rank_blocks(frequencies), *_notes(frequencies)]
+    blocks: list[Block] = [
+        *_overlap_blocks(frequencies),
+        *_share_blocks(frequencies.models),
+        *bands,
+        *_rank_blocks(frequencies),
+        *_notes(frequencies),
+    ]
     return Section(name="frequency", title="Frequencies", part="evidence", blocks=blocks)
 
 
@@ -105,6 +128,60 @@ def _curves(model: ModelFrequencies) -> list[SpectrumCurve]:
         curves.append(SpectrumCurve(name, now.psd, "network"))
     drawn = _drawable(model)[:MOST_DRAWN_ARTEFACTS]
     return curves + [SpectrumCurve(each.confounder, each.psd, "artefact") for each in drawn if each.psd is not None]
+
+
+def _maps(source: Source[AuditRecord], models: Sequence[ModelFrequencies]) -> list[Block]:
+    """Heat maps of the first models and artefacts: before fine-tuning, and after it at each share."""
+    known = [(model, each) for model in models for each in model.by_share]
+    drawings = [
+        priority_map_figure(
+            f"{model.model}, {each.confounder}: {_OBJECTIVES.get(each.objective, each.objective)}",
+            model.frequencies,
+            [
+                *([] if each.before is None else [PriorityBar("before", each.before)]),
+                *(PriorityBar(f"share {row.share:g}", row.psd) for row in each.rows),
+            ],
+            identifier=f"{source.prefix}priority-map-{place}",
+        )
+        for place, (model, each) in enumerate(known[:_MOST_FIGURES])
+    ]
+    more = f" {len(known) - _MOST_FIGURES} more are in frequency.csv." if len(known) > _MOST_FIGURES else ""
+    return [Figure(drawings, caption=_MAPS + more)] if drawings else []
+
+
+def _share_blocks(models: Sequence[ModelFrequencies]) -> list[Block]:
+    """How far the learning priority stayed what it was, and whether it went to the artefact."""
+    rows = [(model.model, each, row) for model in models for each in model.by_share for row in each.rows]
+    if not rows:
+        return []
+
+    def of_metric(metric: AuditMetric | None) -> Cell:
+        return number(None if metric is None else metric.value, NUMBERS)
+
+    def ends(metric: AuditMetric | None) -> Cell:
+        return interval(None, None, NUMBERS) if metric is None else interval(metric.low, metric.high, NUMBERS)
+
+    table = table_of(
+        rows,
+        [
+            (Column("Model"), lambda row: words(row[0])),
+            (Column("Confounder"), lambda row: words(row[1].confounder)),
+            (Column("Gradient of"), lambda row: words(_OBJECTIVES.get(row[1].objective, row[1].objective))),
+            (Column("Share", numeric=True), lambda row: number(row[2].share, _SHARE)),
+            (Column("Overlap with before", numeric=True), lambda row: of_metric(row[2].kept)),
+            (Column("95 % interval", numeric=True, csv_titles=("kept low", "kept high")), lambda row: ends(row[2].kept)),
+            (Column("With the artefact", numeric=True), lambda row: of_metric(row[2].overlap)),
+            (Column("95 % interval", numeric=True, csv_titles=("overlap low", "overlap high")), lambda row: ends(row[2].overlap)),
+            (Column("Before", numeric=True, page_only=True), lambda row: number(row[1].overlap_before, NUMBERS)),
+        ],
+        caption="Learning priority by share of positives with the artefact",
+        file_name="priority_by_share",
+        notes=[
+            "Means over folds. Overlap with before: 1 where fine-tuning left the learning priority as it was. With the artefact: "
+            "share of its spectrum that lies where the network looks; before: the same of the pretrained network."
+        ],
+    )
+    return [table]
 
 
 def _before_and_now(model: ModelFrequencies) -> tuple[PriorityRecord | None, PriorityRecord | None]:

@@ -10,6 +10,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from crossgraft.report.plots.scatter import Interval
@@ -238,6 +239,76 @@ def spectra_figure(
 
     names = ", ".join(curve.name for curve in curves)
     return draw(width, tall, paint, identifier=identifier, label=f"{title}: spectra by frequency: {names}.")
+
+
+_MAP_LEFT, _MAP_ROW, _MAP_COLUMNS, _KEY = 92, 24, 48, 40
+_MAP_MOST = 3.0  # times a flat spectrum: more has the same colour
+_MAP_STRONGEST = 0.85  # opacity of that
+
+
+class PriorityBar(NamedTuple):
+    """One row of a map.
+
+    Attributes:
+        name: Name at the left.
+        values: Shares of the spectrum by ring, with a sum of 1.
+    """
+
+    name: str
+    values: Sequence[float]
+
+
+def priority_map_figure(
+    title: str, frequencies: Sequence[float], rows: Sequence[PriorityBar], *, identifier: str, width: float = 410
+) -> Markup:
+    """Learning priorities as a heat map: a row for each network, a column for each band, as multiples of a flat one.
+
+    Args:
+        title: Name of the model.
+        frequencies: Cycles per pixel of the input, by ring; ring 0 is left out.
+        rows: Networks, the first one at the top.
+        identifier: Unique on the page.
+        width: Width in CSS pixels.
+    """
+    shown = np.array([np.asarray(row.values[1:]) for row in rows]) * (len(frequencies) - 1)
+    per_column = max(1, math.ceil(shown.shape[1] / _MAP_COLUMNS))
+    starts = np.arange(0, shown.shape[1], per_column)
+    binned = np.stack([shown[:, start : start + per_column].mean(axis=1) for start in starts], axis=1)
+    step = frequencies[1] - frequencies[0]
+    edges = np.r_[[frequencies[1 + start] for start in starts], frequencies[-1] + step] - step / 2
+    tall = _ABOVE + _MAP_ROW * len(rows) + _BELOW + _KEY
+
+    def paint(figure: Figure) -> None:
+        margins, below = (_MAP_LEFT, _SIDES[1], _ABOVE, _BELOW + _KEY), "Cycles per pixel of the input"
+        axes = framed_axes(figure, width, tall, margins, title=title, x_label=below)
+        axes.set(xlim=(0, _NYQUIST), ylim=(len(rows), 0))
+        axes.yaxis.set_major_locator(FixedLocator([place + 0.5 for place in range(len(rows))]))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda _, place: rows[place].name if place is not None else ""))
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        for place, row in enumerate(binned.tolist()):
+            for left, right, value in zip(edges, edges[1:], row, strict=False):
+                _shade(axes, (left, place + 0.04), right - left, 0.92, value)
+        key = figure.add_axes((_MAP_LEFT / width, 14 / tall, (width - _MAP_LEFT - _SIDES[1]) / width, 9 / tall))
+        key.set(xlim=(0, _MAP_MOST), ylim=(0, 1))
+        for place in range(30):
+            _shade(key, (place / 10, 0), 0.1, 1, place / 10 + 0.05)
+        key.yaxis.set_major_locator(NullLocator())
+        key.xaxis.set_major_locator(FixedLocator([0, 1, 2, 3]))
+        key.xaxis.set_major_formatter(FuncFormatter(lambda value, _: {1: "1 = even", 3: "3 ×"}.get(round(value), f"{value:g}")))
+        key.tick_params(length=2, pad=1)
+        key.spines[:].set_visible(False)
+
+    names = ", ".join(row.name for row in rows)
+    return draw(
+        width, tall, paint, identifier=identifier, label=f"{title}: learning priority by frequency: {names}.", is_filled=True
+    )
+
+
+def _shade(axes: Axes, corner: tuple[float, float], wide: float, tall: float, value: float) -> None:
+    """A cell, the stronger the more there is."""
+    opacity = _MAP_STRONGEST * min(max(value, 0.0), _MAP_MOST) / _MAP_MOST
+    axes.add_patch(Rectangle(corner, wide, tall, color=OKABE_ITO[0], alpha=opacity, linewidth=0))
 
 
 def bands_figure(

@@ -28,6 +28,38 @@ Band = Literal["low", "high"]
 WhichNetwork = Literal["pretrained", "tuned"]
 
 
+class AuditMetric(Record):
+    """One number with its intervals of 95 %."""
+
+    name: str
+    value: float | None
+    low: float | None = Field(default=None, description="Over folds; of a trained model over patients.")
+    high: float | None = None
+    patients_low: float | None = Field(default=None, description="Over the patients of the test part, or its images.")
+    patients_high: float | None = None
+    no_interval_reason: str | None = None
+
+    @classmethod
+    def over_folds(cls, name: str, mean: MeanInterval, patients: MetricValue | None = None) -> AuditMetric:
+        """A mean over folds, and perhaps the interval of the same number over the patients of the test part."""
+        return cls(
+            name=name,
+            value=mean.mean,
+            low=mean.low if mean.low is None or name not in _BOUNDED else max(mean.low, 0.0),
+            high=mean.high if mean.high is None or name not in _BOUNDED else min(mean.high, 1.0),
+            patients_low=None if patients is None else patients.low,
+            patients_high=None if patients is None else patients.high,
+            no_interval_reason=mean.reason or (patients.note if patients is not None and patients.low is None else None),
+        )
+
+    @classmethod
+    def over_patients(cls, name: str, value: MetricValue) -> AuditMetric:
+        """A number of one model, which has one interval."""
+        low, high, reason = value.low, value.high, value.note if value.low is None else None
+        ends = {"low": low, "high": high, "patients_low": low, "patients_high": high}
+        return cls(name=name, value=value.value, **ends, no_interval_reason=reason)
+
+
 class PriorityRecord(Record):
     """Which frequencies one network looks at."""
 
@@ -77,6 +109,26 @@ class BandRecord(Record):
     points: list[BandPoint]
 
 
+class PriorityRow(Record):
+    """Networks that were fine-tuned at one share, mean over folds."""
+
+    share: Share = Field(description="p_art, share of the training positives that carry the artefact.")
+    psd: list[float] = Field(description="By ring, with a sum of 1.")
+    num_networks: Count
+    kept: AuditMetric | None = Field(description="Overlap with the learning priority before fine-tuning.")
+    overlap: AuditMetric | None = Field(description="Overlap with the spectrum of the artefact.")
+
+
+class PriorityByShare(Record):
+    """Learning priority after fine-tunings on more and more images with an artefact."""
+
+    confounder: str
+    objective: str = Field(description="What the gradient is of: true labels or features.")
+    before: list[float] | None = Field(description="Of the pretrained network; None: it does not have this objective.")
+    overlap_before: float | None = Field(description="Overlap of that with the spectrum of the artefact.")
+    rows: list[PriorityRow] = Field(description="By share.")
+
+
 class ModelFrequencies(Record):
     """One model."""
 
@@ -89,6 +141,9 @@ class ModelFrequencies(Record):
     )
     artefacts: list[ArtefactFrequencies] = Field(default_factory=list[ArtefactFrequencies])
     bands: BandRecord | None = None
+    by_share: list[PriorityByShare] = Field(
+        default_factory=list[PriorityByShare], description="Of fine-tunings for the audit (full mode), by artefact and objective."
+    )
     notes: list[str] = Field(default_factory=list[str], description="What could not be looked at, and why.")
 
     def priority(self, network: WhichNetwork, objective: str) -> PriorityRecord | None:
@@ -127,38 +182,6 @@ class AuditFrequencies(Record):
 AuditOutcome = Literal["relies", "sensitive", "passes", "undecided", "undetectable", "untrained", "impossible"]
 AuditMode = Literal["quick", "full", "trained"]
 GateState = Literal["passed", "failed", "not assessable"]
-
-
-class AuditMetric(Record):
-    """One number with its intervals of 95 %."""
-
-    name: str
-    value: float | None
-    low: float | None = Field(default=None, description="Over folds; of a trained model over patients.")
-    high: float | None = None
-    patients_low: float | None = Field(default=None, description="Over the patients of the test part, or its images.")
-    patients_high: float | None = None
-    no_interval_reason: str | None = None
-
-    @classmethod
-    def over_folds(cls, name: str, mean: MeanInterval, patients: MetricValue | None = None) -> AuditMetric:
-        """A mean over folds, and perhaps the interval of the same number over the patients of the test part."""
-        return cls(
-            name=name,
-            value=mean.mean,
-            low=mean.low if mean.low is None or name not in _BOUNDED else max(mean.low, 0.0),
-            high=mean.high if mean.high is None or name not in _BOUNDED else min(mean.high, 1.0),
-            patients_low=None if patients is None else patients.low,
-            patients_high=None if patients is None else patients.high,
-            no_interval_reason=mean.reason or (patients.note if patients is not None and patients.low is None else None),
-        )
-
-    @classmethod
-    def over_patients(cls, name: str, value: MetricValue) -> AuditMetric:
-        """A number of one model, which has one interval."""
-        low, high, reason = value.low, value.high, value.note if value.low is None else None
-        ends = {"low": low, "high": high, "patients_low": low, "patients_high": high}
-        return cls(name=name, value=value.value, **ends, no_interval_reason=reason)
 
 
 class AuditCell(Record):
@@ -299,6 +322,20 @@ class FileFactRow(Record):
     auc: AuditMetric
 
 
+class ReadableRow(Record):
+    """How well an attribute can be read from features, by a probe that was fitted to other patients."""
+
+    model: str
+    attribute: str = Field(description="As it was written.")
+    said: str = Field(description="What is present, in words.")
+    features: str = Field(description="What is read: features of the network, of random weights, pixels, or the class alone.")
+    num_images: Count = Field(description="Held-out images of which the attribute is known.")
+    num_with: Count
+    auc: AuditMetric
+    more_than_random_weights: AuditMetric | None = Field(description="On the same images; None: nobody can build the network.")
+    more_than_class: AuditMetric | None = Field(description="AUC minus that of the class alone, on the same images.")
+
+
 class AuditRecord(Record):
     """Whether models lean on what confounds."""
 
@@ -326,6 +363,7 @@ class AuditRecord(Record):
     strength: float
     seed: int
     file_facts: list[FileFactRow] = Field(default_factory=list[FileFactRow])
+    readable: list[ReadableRow] = Field(default_factory=list[ReadableRow], description="Attributes that were asked for.")
     needs: list[ImagesNeeded] = Field(
         default_factory=list[ImagesNeeded], description="How many images a verdict needs, as --plan says."
     )
@@ -347,3 +385,6 @@ class AuditTrainingRecord(Record):
     best_epoch: Count
     clean: list[float] = Field(description="Probabilities of the class in question, of the test images as they are.")
     edited: dict[str, list[float]] = Field(description="Confounder → of the same images with it.")
+    priorities: dict[str, list[float]] = Field(
+        default_factory=dict[str, list[float]], description="Objective → learning priority of the tuned network, where asked for."
+    )

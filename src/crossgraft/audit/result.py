@@ -24,6 +24,7 @@ from crossgraft.audit.record import (
     ConfounderRecord,
     FileFactRow,
     ImagesNeeded,
+    ReadableRow,
 )
 from crossgraft.audit.reliance import Curves, early_gap, flip_effect, flip_share, ood_drop_area, shortcut_reliance_index
 from crossgraft.data import Dataset
@@ -185,6 +186,7 @@ class Asked:
     Attributes:
         artefacts: What is put into images.
         attributes: Columns whose groups confound, as they were written.
+        readable: Columns that are read from features, as they were written.
         absent: Edits of images that do not carry the artefact.
         mitigations: What plain training is compared with.
         shares: p_art, ascending from 0.
@@ -195,6 +197,7 @@ class Asked:
     absent: Sequence[ImageEdit]
     mitigations: Sequence[Mitigation]
     shares: tuple[float, ...]
+    readable: Sequence[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +244,7 @@ class Audited:
         attribute_rows: One row per image that is taken for an attribute, by share and fold.
         frequency: Frequencies of images, artefacts and networks; None: they were not asked for.
         file_facts: How well facts of the file tell the class.
+        readable: How well attributes can be read from features.
         checks: Findings about the rows.
         notes: What the report says beside the numbers.
         references: Publications.
@@ -263,6 +267,7 @@ class Audited:
     attribute_rows: pd.DataFrame = field(default_factory=pd.DataFrame)
     frequency: AuditFrequencies | None = None
     file_facts: list[FileFactRow] = field(default_factory=list[FileFactRow])
+    readable: list[ReadableRow] = field(default_factory=list[ReadableRow])
     checks: list[CheckRecord] = field(default_factory=list[CheckRecord])
     notes: list[str] = field(default_factory=list[str])
     references: list[Reference] = field(default_factory=list[Reference])

@@ -19,6 +19,7 @@ from crossgraft.audit.mitigation import Mitigation
 from crossgraft.audit.model_differences import SweptModel
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import Concluded, Reach, conclude, input_rms
+from crossgraft.audit.priority_by_share import tuned_spectra
 from crossgraft.audit.record import AuditEntry, AuditMetric, AuditMode, AuditTrainingRecord
 from crossgraft.audit.result import IidDraw, Reliance, reliance_of
 from crossgraft.audit.subjects import subject_of
@@ -83,6 +84,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
         publish: Ends a fine-tuning.
         reporter: Reporter of progress.
         show: Context of one training.
+        looked_at: Images that the learning priority of each network is of; None: that was not asked for.
     """
 
     rows: AuditRows
@@ -95,6 +97,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
     run: RunDirectory | None
     publish: Publish
     show: Callable[[Job[AuditTurn]], AbstractContextManager[object]]
+    looked_at: Dataset | None = None
 
     def around(self, job: Job[AuditTurn]) -> AbstractContextManager[object]:
         """Shown as a part."""
@@ -103,7 +106,9 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
     def read_back(self, job: Job[AuditTurn]) -> AuditTrainingRecord | None:
         """What an earlier attempt kept."""
         kept = None if self.run is None else self.run.read_record(_file(job), AuditTrainingRecord)
-        return kept if kept is not None and kept.key == job.key else None
+        if kept is None or kept.key != job.key or (self.looked_at is not None and not kept.priorities):
+            return None
+        return kept
 
     def do(self, job: Job[AuditTurn]) -> AuditTrainingRecord:
         """Train, and ask about the test images."""
@@ -131,6 +136,7 @@ class AuditTrainings(Work[AuditTurn, AuditTrainingRecord]):
             best_epoch=picked.best_epoch or 0,
             clean=ask(self.clean.take(rows.test)),
             edited={name: ask(self.edited[name]) for name in turn.confounders},
+            priorities={} if self.looked_at is None or subject.model is None else tuned_spectra(subject.model, self.looked_at),
         )
         if self.run is not None:
             self.run.write_record(_file(job), answers)

@@ -19,9 +19,10 @@ from crossgraft.audit.model_differences import compare_models_of_audit
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions, FullTraining
 from crossgraft.audit.quick_sweep import QuickSweep
-from crossgraft.audit.record import AuditEntry, ConfounderRecord, FileFactRow
+from crossgraft.audit.readable import Look, looks_beside, read_attribute
+from crossgraft.audit.record import AuditEntry, ConfounderRecord, FileFactRow, ReadableRow
 from crossgraft.audit.result import AuditCall, Audited
-from crossgraft.audit.sweep import Sweep
+from crossgraft.audit.sweep import Sweep, frozen_features
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
 from crossgraft.data.checks import check_rows
@@ -29,8 +30,9 @@ from crossgraft.data.describe import thumbnails_of_rows
 from crossgraft.data.edits import without_name
 from crossgraft.data.opening import open_divided
 from crossgraft.errors import DataError, UnknownNameError, UsageError
-from crossgraft.models import ModelSpec, load_as_asked, read_zoo
+from crossgraft.models import Backbone, ModelSpec, load_as_asked, read_zoo
 from crossgraft.models.backbone import describe_model
+from crossgraft.models.trusted_code import trusted_code
 from crossgraft.options._option import from_mapping, options_of
 from crossgraft.options._values import refuse_given
 from crossgraft.options.data import DatasetOptions
@@ -100,14 +102,18 @@ def audit(call: AuditCall) -> Audited:
         if options.stage == "input" and asked.artefacts:
             confounded = _confounded(rows, call, audited, [spec], dataset.resized(backbone.preprocessing))
             shown = shown or confounded
-        is_quick = options.mode == "quick"
+        looked_at = None if frequencies is None else frequencies.images
         of_model = (
-            QuickSweep(sweep, spec.name, backbone) if is_quick else FullSweep(sweep, spec, backbone, call.directory, publish)
+            QuickSweep(sweep, spec.name, backbone)
+            if options.mode == "quick"
+            else FullSweep(sweep, spec, backbone, call.directory, publish, looked_at)
         )
         audited.entries += of_model.entries(confounded)
         audited.entries += [entry for design in designs for entry in of_model.attribute_entries(design)]
+        audited.readable += _readable(spec, backbone, sweep, call, audited)
         if frequencies is not None:
-            frequencies.of_backbone(spec.name, backbone, confounded)
+            tuned = of_model.priorities if isinstance(of_model, FullSweep) else {}
+            frequencies.of_backbone(spec.name, backbone, confounded, tuned)
     audited.differences = compare_models_of_audit(sweep.swept)
     audited.frequency = None if frequencies is None else frequencies.record(audited.entries)
     audited.fingerprint = " ".join(each.weights_fingerprint for each in audited.models)
@@ -149,6 +155,35 @@ def find_attribute(dataset: Dataset, text: str, options: AuditOptions) -> Binary
     if name not in columns:
         raise UnknownNameError("column or fact of the file", name, columns)
     return binary_attribute(columns[name], present or None, name=name, missing=_SAY_NOTHING)
+
+
+def _readable(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall, audited: Audited) -> list[ReadableRow]:
+    """What a probe reads from the features of one network, and from what knows nothing of its training."""
+    rows, options = sweep.rows, call.options
+    if not call.asked.readable:
+        return []
+    trusted = trusted_code(options.allow_code).and_also(spec.code)
+    looks = [
+        Look("features", frozen_features(sweep, backbone, rows.dataset)),
+        *looks_beside(backbone, rows.dataset, seed=options.seed, trusted=trusted, device=call.device, reporter=call.reporter),
+    ]
+    learned = np.setdiff1d(np.r_[rows.folds[0].train, rows.folds[0].val], rows.test)
+    return read_all(spec.name, looks, learned, rows.test, call, audited)
+
+
+def read_all(
+    model: str, looks: Sequence[Look], learned: np.ndarray, read: np.ndarray, call: AuditCall, audited: Audited
+) -> list[ReadableRow]:
+    """Every attribute that was asked for; of one with too few images a note says so."""
+    found: list[ReadableRow] = []
+    for name in call.asked.readable:
+        attribute = find_attribute(audited.dataset, name, call.options)
+        try:
+            found += read_attribute(model, name, looks, attribute, learned, read, audited.dataset.groups, seed=call.options.seed)
+        except DataError as error:
+            audited.notes.append(str(error))
+            call.reporter.warn(str(error))
+    return found
 
 
 def file_facts(dataset: Dataset, options: AuditOptions, audited: Audited) -> list[FileFactRow]:

@@ -12,16 +12,17 @@ import numpy as np
 
 from crossgraft.audit.attribute_sweep import TrainedAttributeAudit, audit_trained_attribute
 from crossgraft.audit.confounded import AuditRows, Confounded, positive_class
-from crossgraft.audit.explained import Start
+from crossgraft.audit.explained import Start, features_of
 from crossgraft.audit.frequency_work import of_trained
 from crossgraft.audit.group_metrics import gap_metrics, mean_cells
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import Concluded, conclude_attribute, conclude_trained
-from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, ConfounderRecord
+from crossgraft.audit.readable import Look, looks_beside
+from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, ConfounderRecord, ReadableRow
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.subjects import Probabilities, Subject, subject_of
-from crossgraft.audit.sweep_work import file_facts, find_attribute, open_data, pictures
+from crossgraft.audit.sweep_work import file_facts, find_attribute, open_data, pictures, read_all
 from crossgraft.audit.trained import TrainedAudit, audit_trained, named_start, positives_of, start_of
 from crossgraft.choice import spell
 from crossgraft.data import Dataset
@@ -32,10 +33,12 @@ from crossgraft.edit.edits import Editing
 from crossgraft.edit.words import predicted_unedited
 from crossgraft.errors import DataError, UsageError
 from crossgraft.metrics import MetricValue
+from crossgraft.models.trusted_code import trusted_code
 from crossgraft.options._values import refuse_given
 from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord, Reference
 from crossgraft.tasks import DEFAULT_THRESHOLD
+from crossgraft.tune.pretrained_start import pretrained_start
 from crossgraft.tune.result import FineTuningResult
 from crossgraft.tune.rows_of_run import run_directory_of, split_of_run
 from crossgraft.words.formatting import counted
@@ -118,6 +121,7 @@ def audit(call: AuditCall) -> Audited:
         _one(subject, seen, before, each.edit, start, options, audited, shown, reporter)
     for name in asked.attributes:
         _attribute(subject, images, name, options, audited, reporter)
+    audited.readable += _readable(call, subject, dataset, test, audited)
     if options.frequency:
         audited.frequency = of_trained(call, subject, images, shown, positive)
     audited.file_facts += file_facts(images, options, audited)
@@ -264,6 +268,31 @@ def own_threshold(subject: Subject, positive: str) -> float:
         of_other = next((value for value in known.values() if value is not None), None)
         threshold = None if of_other is None else math.nextafter(1 - of_other, math.inf)
     return DEFAULT_THRESHOLD if threshold is None else threshold
+
+
+def _readable(call: AuditCall, subject: Subject, dataset: Dataset, test: np.ndarray, audited: Audited) -> list[ReadableRow]:
+    """What a probe reads from the features of the model, of the network that it started from, and beside both.
+
+    Raises:
+        UsageError: The model can only be asked.
+    """
+    options, saved = call.options, subject.model
+    if not call.asked.readable:
+        return []
+    if saved is None:
+        raise UsageError(f"--readable needs the features of a network, and {subject.name} can only be asked. Leave it out.")
+    looks = [Look("features after fine-tuning", features_of(saved.classifier, dataset, call.reporter, named=subject.name))]
+    before = pretrained_start(call.model, saved, options, call.reporter)
+    if isinstance(before, str):
+        audited.notes.append(f"What could be read before fine-tuning is not known: {before}")
+    else:
+        looks.append(Look("features before fine-tuning", features_of(before, dataset, call.reporter)))
+    trusted = trusted_code(options.allow_code)
+    looks += looks_beside(
+        saved.classifier, dataset, seed=options.seed, trusted=trusted, device=call.device, reporter=call.reporter
+    )
+    learned = np.setdiff1d(np.arange(len(dataset)), test)
+    return read_all(subject.name, looks, learned, test, call, audited)
 
 
 def _class_names(model: object, options: AuditOptions) -> list[str] | None:

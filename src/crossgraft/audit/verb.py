@@ -156,10 +156,11 @@ def _asked(options: AuditOptions) -> Asked:
         UsageError: A number is out of its range.
     """
     attributes = list(dict.fromkeys(_texts(options.attributes)))
+    readable = list(dict.fromkeys(_texts(options.readable)))
     named = _texts(options.confounders)
-    artefacts = [_artefact(each) for each in named or ("tag",)] if named or not attributes else []
+    artefacts = [_artefact(each) for each in named or ("tag",)] if named or not (attributes or readable) else []
     if not artefacts:
-        refuse_given(options, _OF_ARTEFACTS, "is about artefacts, and only attributes are named (--attribute)")
+        refuse_given(options, _OF_ARTEFACTS, "is about artefacts, and only columns are named (--attribute, --readable)")
     absent = [] if options.absent is None else choose_edits(options.absent)
     if absent and any(each.against is not None for each in artefacts):
         raise UsageError(
@@ -172,7 +173,9 @@ def _asked(options: AuditOptions) -> Asked:
     for name, value, most in (("strength", options.strength, np.inf), ("negatives", options.negatives, 1.0)):
         if not (np.isfinite(value) and 0 <= value <= most):
             raise UsageError(f"--{name} must be at least 0{'' if most > 1 else ' and at most 1'}, got {value!r}.")
-    return Asked(list({each.name: each for each in artefacts}.values()), attributes, absent, mitigations, _shares(options.shares))
+    return Asked(
+        list({each.name: each for each in artefacts}.values()), attributes, absent, mitigations, _shares(options.shares), readable
+    )
 
 
 def _artefact(given: object) -> Artefact:
@@ -253,6 +256,7 @@ def _record(audited: Audited, asked: Asked, options: AuditOptions, gates: Sequen
         seed=options.seed,
         frequency=audited.frequency,
         file_facts=audited.file_facts,
+        readable=audited.readable,
         needs=audited.needs,
         gates=[] if options.plan else judge(gates, audited.entries),
         checks=audited.checks,
@@ -274,6 +278,7 @@ def _finish(result: Audit, audited: Audited, run: RunDirectory | None, reporter:
         "manifest.csv": audited.manifest,
         "attribute_rows.csv": audited.attribute_rows,
         "frequency.csv": frequency_frame(result.record),
+        "readable.csv": readable_frame(result.record),
     }
     page = publish(
         run,
@@ -301,6 +306,21 @@ def entries_frame(record: AuditRecord) -> pd.DataFrame:
         detected = None if entry.detectability is None else entry.detectability.value
         rows.append({**row, "detectability": detected, "input_rms": entry.input_rms})
     return pd.DataFrame(rows)
+
+
+def readable_frame(record: AuditRecord) -> pd.DataFrame:
+    """One row per model, attribute and kind of features."""
+    return pd.DataFrame(
+        [
+            {
+                **row.model_dump(include={"model", "attribute", "features", "num_images", "num_with"}),
+                **_with_ends(row.auc),
+                **({} if row.more_than_random_weights is None else _with_ends(row.more_than_random_weights)),
+                **({} if row.more_than_class is None else _with_ends(row.more_than_class)),
+            }
+            for row in record.readable
+        ]
+    )
 
 
 def _with_ends(metric: AuditMetric) -> dict[str, float | None]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from crossgraft.audit.record import AuditEntry, AuditOutcome, AuditRecord
+from collections.abc import Sequence
+
+from crossgraft.audit.record import AuditEntry, AuditOutcome, AuditRecord, ReadableRow
 from crossgraft.words.formatting import NumberFormat, joined
 
 NUMBERS = NumberFormat(decimals=3)
@@ -45,7 +47,33 @@ def answer_in_words(record: AuditRecord) -> str:
         for confounders in dict.fromkeys(map(tuple, by_model.values())):
             models = [model for model, named in by_model.items() if tuple(named) == confounders]
             clauses.append(f"{joined(models)} {_SAID[outcome][len(models) > 1]} {joined(confounders)}")
-    return ("; ".join(clauses) if clauses else "Nothing was asked") + "." + _gates_in_words(record)
+    read = readable_in_words(record.readable)
+    if read and not clauses:
+        return read + _gates_in_words(record)
+    return ("; ".join(clauses) if clauses else "Nothing was asked") + "." + (f" {read}" if read else "") + _gates_in_words(record)
+
+
+def readable_in_words(rows: Sequence[ReadableRow]) -> str:
+    """What can be read from the features of each network, beside random weights; empty where nothing was asked."""
+    sentences: list[str] = []
+    for row in rows:
+        if not row.features.startswith("features"):
+            continue
+        more, auc = row.more_than_random_weights, row.auc
+        if auc.low is None or auc.low <= 0.5:
+            verdict = "not told from chance"
+        elif more is None or more.low is None or more.high is None:
+            verdict = "above chance"
+        elif more.low > 0:
+            verdict = "surely more than from random weights"
+        else:
+            verdict = f"above chance, {'and less than' if more.high < 0 else 'but not told'} from random weights"
+        of_class = row.more_than_class
+        if auc.low is not None and auc.low > 0.5 and of_class is not None and (of_class.low is None or of_class.low <= 0):
+            verdict += ", but not told from what the class alone says"
+        at = "unknown AUC" if auc.value is None else f"AUC {auc.value:.2f}"
+        sentences.append(f"{row.said} can be read from {row.features} of {row.model} at {at}: {verdict}.")
+    return " ".join(sentences)
 
 
 def _planned(record: AuditRecord) -> str:
