@@ -5,7 +5,7 @@
     OMP_NUM_THREADS=1 python benchmarks/warm_jobs.py --smoke
 
 Jobs are ``tune --method linear`` of a small network, which differ in their weight decay, one after the other in one process: the
-first one, some for which the process has kept nothing, some for which it has kept networks, and some for which it has images, too.
+first one, some for which the process has kept nothing, some for which it has networks, and some for which it has images, too.
 CPU seconds, medians; the training is what the engine does.
 """
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -168,7 +169,8 @@ def look_at_rows(
     names = [rows.image_names[int(row)] for row in chosen]
     key = None
     if is_unattended() and rows.stamps is not None:
-        key = rows.stamps(), tuple(names), chosen.tobytes(), skip_unreadable, for_check
+        with suppress(OSError):  # a file that is gone by now is named when it is read
+            key = rows.stamps(), tuple(names), chosen.tobytes(), skip_unreadable, for_check
     inspected = None if key is None else KEPT.get(key)
     if inspected is None:
         inspected = inspect_images(
@@ -205,7 +207,7 @@ def look_at_rows(
     )
 
 
-KEPT: Kept[InspectedImages] = Kept(KEPT_BYTES)
+KEPT: Kept[InspectedImages] = Kept(KEPT_BYTES // 2)
 """Images by what their files are; bytes of their pixels."""
 
 

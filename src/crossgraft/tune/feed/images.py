@@ -56,7 +56,7 @@ class _Resident:
             return cls(device, None, is_there)
 
 
-KEPT: Kept[tuple[Tensor, Tensor]] = Kept(MEMORY_LIMIT_BYTES // 2)
+KEPT: Kept[tuple[Tensor, Tensor]] = Kept(MEMORY_LIMIT_BYTES // 4)
 """Resized images by the fingerprint of what they were made from, and which of them are there; bytes."""
 
 
