@@ -168,11 +168,8 @@ def _slot(kind: str) -> Rows:
 def _of_preset(plugin: type[Preset]) -> dict[str, object]:
     """What it sets without options, and what it does otherwise than its publication."""
     sets = {name: " ".join(map(str, value)) if isinstance(value, tuple) else value for name, value in plugin().settings.items()}
-    return {
-        "command": plugin.command,
-        "sets": ", ".join(f"{name}={value}" for name, value in sets.items()),
-        "differs": plugin.differs,
-    }
+    settings = ", ".join(f"{name}={value}" for name, value in sets.items())
+    return {"command": plugin.command, "sets": settings, "differs": plugin.differs}
 
 
 def _heads() -> Rows:

@@ -257,6 +257,7 @@ def episode_work(
         base_classes_of(options),
         spell(chosen.sampler),
         seed,
+        *(["gaps"] if options.gaps else []),
     ]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
     return EpisodeWork(
@@ -269,6 +270,7 @@ def episode_work(
         drawn.superclasses,
         key,
         "episodes" if repeat == 0 else f"episodes/seed-{seed}",
+        options.gaps,
     )
 
 

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -20,7 +20,9 @@ from torch import Tensor
 from crossgraft.compute import is_out_of_memory, limit_threads, reuse_freed_memory
 from crossgraft.errors import CrossgraftError, DataError, UsageError, located
 from crossgraft.fewshot.episodes import Episode, MetaDataset, Sampler, sample_episode
+from crossgraft.fewshot.gaps import gap_points, sets_gaps
 from crossgraft.fewshot.heads import reads_images
+from crossgraft.fewshot.record import GapPoint
 from crossgraft.seeding import generator
 from crossgraft.statistics import mean_interval
 from crossgraft.types import Features, Groups, Labels
@@ -60,6 +62,7 @@ class EpisodeTable:
         warnings: What heads warned of → in how many episodes.
         thread_seconds: (E, H) processor time of the thread, which other work on the machine does not lengthen; nothing of what a
             GPU does. None in a table that was put together from parts.
+        gaps: By episode, what the heads reach with their gap set; empty where it was not asked for.
     """
 
     heads: tuple[str, ...]
@@ -70,6 +73,7 @@ class EpisodeTable:
     num_query: Int[np.ndarray, " episodes"]
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     thread_seconds: Float64[np.ndarray, "episodes heads"] | None = None
+    gaps: list[list[GapPoint]] = field(default_factory=list[list[GapPoint]])
 
     def accuracy(self, head: str) -> MeanWithInterval:
         """Mean accuracy of one head, in [0, 1]."""
@@ -97,6 +101,7 @@ def evaluate(
     superclasses: Labels | None = None,
     first_episode: int = 0,
     images: ImagesOfRows | None = None,
+    gaps: bool = False,
 ) -> EpisodeTable:
     """Adapt every head to the same episodes, with one thread, and count its hits on the queries.
 
@@ -115,6 +120,7 @@ def evaluate(
         first_episode: Number of the first episode.
         images: Function from row numbers to prepared images (k, channels, height, width), for heads that read images
             (``TsaAdapter``, ``CopaTsa``, ``FineTuningHead``).
+        gaps: Set the gap between images and prototypes of heads that have both, see ``EpisodeTable.gaps``.
 
     Raises:
         DataError: NaN, or arrays that do not belong together; too few classes, images or patients for an episode.
@@ -144,6 +150,7 @@ def evaluate(
     thread_seconds = np.empty((num_episodes, len(heads)))
     sizes = np.empty((num_episodes, 3), dtype=int)
     warned: Counter[str] = Counter()
+    of_gaps: list[list[GapPoint]] = []
     with limit_threads(1), reuse_freed_memory():
         for place, number in enumerate(range(first_episode, first_episode + num_episodes)):
             try:
@@ -152,12 +159,18 @@ def evaluate(
                 raise located(error, f"Episode {number}") from error
             classes = np.unique(labels[episode.support])
             sizes[place] = len(classes), len(episode.support), len(episode.query)
+            points: list[GapPoint] = []
             for column, result in enumerate(_results(features, labels, heads, episode, number, images)):
+                if gaps and sets_gaps(result.head):
+                    points += gap_points(list(heads)[column], result.head, features, labels, episode)
                 accuracies[place, column] = result.accuracy
                 seconds[column] += result.seconds / num_episodes
                 thread_seconds[place, column] = result.thread_seconds
                 warned.update(result.warnings)
-    return EpisodeTable(tuple(heads), accuracies, seconds, *sizes.T, warnings=dict(warned), thread_seconds=thread_seconds)
+            if gaps:
+                of_gaps.append(points)
+    found = EpisodeTable(tuple(heads), accuracies, seconds, *sizes.T, warnings=dict(warned), thread_seconds=thread_seconds)
+    return replace(found, gaps=of_gaps)
 
 
 def episode_of(
@@ -194,10 +207,12 @@ def joined(parts: Sequence[EpisodeTable]) -> EpisodeTable:
         np.concatenate([part.num_support for part in parts]),
         np.concatenate([part.num_query for part in parts]),
         warnings=dict(warned),
+        gaps=[points for part in parts for points in part.gaps],
     )
 
 
 class _Result(NamedTuple):
+    head: Any
     accuracy: float
     seconds: float
     thread_seconds: float
@@ -227,7 +242,7 @@ def _results(
             raise UsageError(f"Head {name} in episode {number}: {type(error).__name__}: {error}") from error
         seconds, thread_seconds = time.perf_counter() - start, time.thread_time() - of_thread
         right = float(np.mean(predicted == labels[episode.query]))
-        yield _Result(right, seconds, thread_seconds, {f"{name}: {warning.message}" for warning in caught})
+        yield _Result(fresh, right, seconds, thread_seconds, {f"{name}: {warning.message}" for warning in caught})
 
 
 def _checked(features: Features, labels: Labels, heads: Mapping[str, Any], num_episodes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from crossgraft.errors import UsageError
 from crossgraft.options import options_of
@@ -65,10 +65,27 @@ class EpisodeOptions(Options):
     base_classes: str | Sequence[str] | None = option(
         "Classes that heads with meta_fit learn from, with commas; episodes are drawn from the others.", default=None
     )
+    class_split: str | Path | None = option(
+        "JSON file with the classes of train, valid and test, as Meta-Dataset has them.",
+        default=None,
+        default_text="the file …splits.json in the folder of the data",
+        only_if_given=True,
+        is_path=True,
+    )
+    classes_of: Literal["train", "val", "test"] = option(
+        "Part of the class split that episodes are drawn from; heads with meta_fit learn from train.",
+        default="test",
+        only_if_given=True,
+    )
     seeds: int = option(
         "Repeats with consecutive seeds: each draws other episodes, and other random numbers in heads that have some.",
         default=1,
         least=1,
+        only_if_given=True,
+    )
+    gaps: bool = option(
+        "Move the gap between images and prototypes in every episode, and show what follows: accuracy over the gap.",
+        default=False,
         only_if_given=True,
     )
     seen: bool = option(

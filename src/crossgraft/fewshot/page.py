@@ -7,7 +7,8 @@ from functools import partial
 from crossgraft.data.page import data_facts, data_gallery
 from crossgraft.fewshot.averages_page import AVERAGES
 from crossgraft.fewshot.plot_episode_look import episode_look_figure
-from crossgraft.fewshot.record import NUMBERS, EpisodeLookRecord, FewshotRecord, HeadLookRecord, HeadRow
+from crossgraft.fewshot.plot_gaps import gaps_figure
+from crossgraft.fewshot.record import NUMBERS, EpisodeLookRecord, FewshotRecord, GapSummary, HeadLookRecord, HeadRow
 from crossgraft.fewshot.words import answer_in_words, episodes_in_words, is_separable
 from crossgraft.options.command import DATA
 from crossgraft.report.blocks import Block, Facts, Figure, Folded, Heading, Items, Paragraph, Section, figure_for_screens
@@ -16,7 +17,7 @@ from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
 from crossgraft.report.plots.layers import MOST_NAMED_CLASSES
 from crossgraft.report.plots.scatter import Interval
 from crossgraft.report.source import Source
-from crossgraft.report.tables import Column, Table, columns_of, number, table_of, words, yes_or_no
+from crossgraft.report.tables import Cell, Column, Table, columns_of, number, table_of, words, yes_or_no
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
@@ -88,6 +89,61 @@ def _bounds(look: EpisodeLookRecord) -> Table:
         file_name="bounds",
         notes=["Cosines are not scaled in these losses. 3.2 is about one map for both, so that CoPA has no such row."],
     )
+
+
+def gaps_section(source: Source[FewshotRecord]) -> Section | None:
+    """Accuracy with the gap set, and the bound of theorem 3.2 over training; None where the gap was left as it is."""
+    points = source.record.gaps
+    if not points:
+        return None
+    draw = partial(gaps_figure, [point for point in points if point.moved != "training"])
+    caption = (
+        f"Accuracy with the gap set, means of {episodes_in_words(source.record)}. Hollow: the head as it is. First: unit vectors "
+        "of images and queries are moved along the gap, prototypes against it; nothing is trained anew. Second: the two maps of "
+        "CoPA from one map for both (their mean) to twice as far apart as they were trained."
+    )
+    moved = table_of(
+        [point for point in points if point.moved != "training"],
+        [
+            *columns_of(GapSummary, "head"),
+            (Column("Moved"), lambda row: words(row.moved)),
+            (Column("At", numeric=True), lambda row: number(row.at, NumberFormat(decimals=2))),
+            (Column("Gap", numeric=True), lambda row: number(row.gap, NUMBERS)),
+            (Column("Accuracy", numeric=True), lambda row: number(row.accuracy, NUMBERS)),
+            (Column("Difference", numeric=True), lambda row: number(row.difference, NUMBERS)),
+            (Column("±", numeric=True, csv_titles=("difference_half_width",)), _half_of_difference),
+        ],
+        caption="Accuracy with the gap set",
+        file_name="accuracy_with_gap",
+        notes=[
+            "At: features, multiples of the gap that are added (−1 closes it); maps, share of their difference (1: as trained, "
+            "0: one map). Difference: to the head as it is, paired by episode, with half of its interval over episodes."
+        ],
+    )
+    trained = table_of(
+        [point for point in points if point.moved == "training"],
+        [
+            *columns_of(GapSummary, "head"),
+            (Column("Steps", numeric=True), lambda row: number(row.at, NumberFormat(decimals=0))),
+            (Column("Gap", numeric=True), lambda row: number(row.gap, NUMBERS)),
+            (Column("M‖Θ‖²", numeric=True), lambda row: number(row.coefficient, NUMBERS)),
+            (Column("Squared gap, over that before", numeric=True), lambda row: number(row.squared_ratio, NUMBERS)),
+            (Column("Accuracy", numeric=True), lambda row: number(row.accuracy, NUMBERS)),
+        ],
+        caption="Theorem 3.2 over training: what one map for both does to the gap",
+        file_name="coefficients",
+        notes=[
+            "The theorem bounds the last but one column by M‖Θ‖²: of the features as they come, not of unit length, prototypes "
+            "counted once. Where all classes have as many images that gap is 0, and there is nothing to bound."
+        ],
+    )
+    figure = figure_for_screens(draw, identifier=f"{source.prefix}gaps", caption=caption)
+    blocks: list[Block] = [figure, Folded("All places", [moved]), *([trained] if trained.rows else [])]
+    return Section(name="gaps", title="The gap, set", part="evidence", blocks=blocks)
+
+
+def _half_of_difference(row: GapSummary) -> Cell:
+    return number(row.difference_half_width, NUMBERS)
 
 
 _FEW_EPISODES = 100
@@ -269,6 +325,7 @@ EPISODES = Kind(
     (
         fewshot_verdict_section,
         heads_section,
+        gaps_section,
         look_section,
         episodes_section,
         checks_section,

@@ -85,6 +85,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
         superclasses: (n,) superclass of each row, or None.
         key: Hash of all of that.
         folder: Where finished parts lie in the run directory.
+        gaps: Whether the gap between images and prototypes is moved.
     """
 
     features: np.ndarray
@@ -96,6 +97,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
     superclasses: np.ndarray | None
     key: str
     folder: str = "episodes"
+    gaps: bool = False
 
     def do(self, job: Job[EpisodeTask]) -> EpisodesPart:
         """Adapt all heads to these episodes."""
@@ -110,6 +112,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
             superclasses=self.superclasses,
             first_episode=job.spec.span.first,
             images=job.spec.images,
+            gaps=self.gaps,
         )
         return EpisodesPart(
             key=self.key,
@@ -119,6 +122,7 @@ class EpisodeWork(Work[EpisodeTask, EpisodesPart]):
             num_support=table.num_support.tolist(),
             num_query=table.num_query.tolist(),
             warnings=dict(table.warnings),
+            gaps=table.gaps,
         )
 
     def images_of(self, span: EpisodeSpan, images: EpisodeImages | None) -> EpisodeImages | None:
@@ -196,4 +200,4 @@ def _file(work: EpisodeWork, span: EpisodeSpan) -> str:
 
 def _table(heads: Sequence[str] | Mapping[str, Any], part: EpisodesPart) -> EpisodeTable:
     columns = (part.accuracies, part.seconds, part.num_ways, part.num_support, part.num_query)
-    return EpisodeTable(tuple(heads), *map(np.array, columns), warnings=part.warnings)
+    return EpisodeTable(tuple(heads), *map(np.array, columns), warnings=part.warnings, gaps=part.gaps)

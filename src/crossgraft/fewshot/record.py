@@ -30,6 +30,35 @@ _OF_SEEDS: dict[str, object] = {
 }
 
 
+Moved = Literal["features", "maps", "training"]
+
+
+class GapPoint(Record):
+    """One head with its gap set to another value, on one episode or as a mean over episodes."""
+
+    head: Annotated[str, Shown("Head")]
+    moved: Moved = Field(
+        description="features: both clouds along the gap; maps: both maps of CoPA from their mean; training: after some steps."
+    )
+    at: float = Field(
+        description="Shift in gaps (0: as it is, -1: closed), share of the difference of both maps (1: as trained), or steps."
+    )
+    gap: float = Field(description="Of the support set, each prototype once per image.")
+    gap_by_class: float
+    accuracy: float = Field(description="On the queries.")
+    coefficient: float | None = Field(default=None, description="M‖Θ‖²_F of theorem 3.2, of one map for both.")
+    squared_ratio: float | None = Field(
+        default=None, description="What it bounds: squared gap behind the map over that before, not normalised, by class."
+    )
+
+
+class GapSummary(GapPoint):
+    """Its mean over episodes."""
+
+    difference: float = Field(description="Accuracy less that of the head as it is, paired by episode.")
+    difference_half_width: float | None = Field(description="Half of its interval of 95 % over episodes.")
+
+
 class EpisodesPart(Record):
     """A few episodes, kept so that a stopped run goes on."""
 
@@ -40,6 +69,11 @@ class EpisodesPart(Record):
     num_support: list[Count]
     num_query: list[Count]
     warnings: dict[str, Count] = Field(description="What heads warned of → in how many episodes.")
+    gaps: list[list[GapPoint]] = Field(default=[], description="By episode; empty where the gap was left as it is.")
+
+    @model_serializer(mode="wrap")
+    def _without_gaps_that_were_left(self, write: Callable[[Any], Any]) -> dict[str, Any]:
+        return _without({"gaps": []}, write(self))
 
 
 class HeadRow(Record):
@@ -148,6 +182,7 @@ class FewshotRecord(Record):
     seen: bool = Field(default=False, description="The user said that the backbone was trained on this domain.")
     sizes: list[SizeRow]
     look: EpisodeLookRecord | None = Field(default=None, description="None: no head has images and prototypes.")
+    gaps: list[GapSummary] = Field(default=[], description="The gap, set; empty where it was left as it is.")
     groups_apart: bool = Field(description="Whether support and queries share no group.")
     base_classes: list[str] = []
     superclass_column: str | None = Field(default=None, description="An episode has classes of one of its values.")
@@ -156,7 +191,7 @@ class FewshotRecord(Record):
 
     @model_serializer(mode="wrap")
     def _without_what_was_not_asked(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        return _without({"num_seeds": 1, "seen": False}, write(self))
+        return _without({"num_seeds": 1, "seen": False, "gaps": []}, write(self))
 
     def head(self, name: str) -> HeadRow:
         """The row of one head."""

@@ -11,8 +11,9 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from crossgraft.fewshot.evaluate import EpisodeTable, joined
+from crossgraft.fewshot.gaps import AS_IT_IS
 from crossgraft.fewshot.heads import HEADS
-from crossgraft.fewshot.record import FewshotRecord, HeadRow, SizeRow
+from crossgraft.fewshot.record import FewshotRecord, GapPoint, GapSummary, HeadRow, SizeRow
 from crossgraft.fewshot.words import answer_in_words
 from crossgraft.records.base import Reference
 from crossgraft.result import Result
@@ -101,6 +102,38 @@ def _row(table: EpisodeTable, name: str, head: Any, baseline: str, *, rank: floa
     )
 
 
+def describe_gaps(of_episodes: Sequence[Sequence[GapPoint]]) -> list[GapSummary]:
+    """Means over episodes, in the order in which the points came."""
+    by_place: dict[tuple[str, Any, float], list[GapPoint]] = {}
+    for points in of_episodes:
+        for each in points:
+            by_place.setdefault((each.head, each.moved, each.at), []).append(each)
+    found: list[GapSummary] = []
+    for (head, moved, at), points in by_place.items():
+        accuracies = np.array([each.accuracy for each in points])
+        last = max(place for name, how, place in by_place if (name, how) == (head, moved))
+        usual = by_place[head, moved, AS_IT_IS.get(moved, last)]
+        gains = accuracies - np.array([each.accuracy for each in usual])
+        known = {
+            name: [value for each in points if (value := getattr(each, name)) is not None]
+            for name in ("coefficient", "squared_ratio")
+        }
+        found.append(
+            GapSummary(
+                head=head,
+                moved=moved,
+                at=at,
+                gap=float(np.mean([each.gap for each in points])),
+                gap_by_class=float(np.mean([each.gap_by_class for each in points])),
+                accuracy=float(accuracies.mean()),
+                **{name: float(np.mean(values)) if values else None for name, values in known.items()},
+                difference=float(gains.mean()),
+                difference_half_width=t_half_width(gains),
+            )
+        )
+    return found
+
+
 def notes_of_head(head: Any) -> list[str]:
     """What the options of a head mean for its results, one sentence or two each."""
     if not hasattr(head, "class_weights") or head.class_weights is not None:
@@ -170,8 +203,14 @@ class FewshotResult(Result[FewshotRecord]):
 
         return pd.DataFrame([row.model_dump(exclude={"warnings", "by_seed"}) for row in self.record.heads])
 
+    def gaps(self) -> pd.DataFrame:
+        """One row for each head, way of moving its gap and place, a mean over episodes; empty where the gap was left as it is."""
+        import pandas as pd
+
+        return pd.DataFrame([row.model_dump() for row in self.record.gaps])
+
     def episodes(self) -> pd.DataFrame:
-        """One row per episode: its seed where there are several, its sizes, and the accuracy of each head."""
+        """One row per episode: its repeat where there are several, its sizes, and the accuracy of each head."""
         import pandas as pd
 
         table = self.table

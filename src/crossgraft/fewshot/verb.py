@@ -19,6 +19,7 @@ from crossgraft.errors import CrossgraftWarning, UsageError
 from crossgraft.features import extract_features
 from crossgraft.features.extract import foresee_extraction
 from crossgraft.fewshot.choice import choose_heads, heads_left_out, name_of_baseline, names_without_folders, refuse_unnamed
+from crossgraft.fewshot.class_split import ClassSplit, class_split_of
 from crossgraft.fewshot.episode_work import (
     EPISODES,
     Chosen,
@@ -32,6 +33,7 @@ from crossgraft.fewshot.episode_work import (
 )
 from crossgraft.fewshot.episodes import SAMPLERS, Sampler
 from crossgraft.fewshot.evaluate import episode_of, joined
+from crossgraft.fewshot.gaps import sets_gaps
 from crossgraft.fewshot.heads import reads_images
 from crossgraft.fewshot.look import look_at_episode
 from crossgraft.fewshot.options import FewshotOptions
@@ -40,6 +42,7 @@ from crossgraft.fewshot.record import EpisodeLookRecord, FewshotRecord
 from crossgraft.fewshot.result import (
     FewshotResult,
     cite_heads,
+    describe_gaps,
     describe_heads,
     describe_sizes,
     leans_towards_large_classes,
@@ -89,6 +92,11 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
         that trains inside the network as many forward and backward passes of the support set as it has steps.
     """
     reporter = run.reporter
+    class_split = class_split_of(data, options)
+    if class_split is not None:
+        options = _with_base_classes(options, class_split)
+    elif options.classes_of != "test":
+        raise UsageError("--classes-of is a part of a class split, and there is none. Give one: --class-split FILE.")
     chosen = _choose(options, reporter)
     with data_errors_first(data, options):
         spec = one_model(options, reporter)
@@ -97,9 +105,21 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
     typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
-        dataset = open_divided(data, narrowed(DatasetOptions, options), use_split="train", reporter=reporter)
+        if class_split is None:
+            dataset = open_divided(data, narrowed(DatasetOptions, options), use_split="train", reporter=reporter)
+        else:
+            whole = narrowed(DatasetOptions, options, holdout=0.0)
+            dataset = open_divided(data, whole, use_split=None, reporter=reporter)
         if not dataset.task.partitions:
             raise UsageError("Episodes need one class per image, and these images have several labels.")
+        if class_split is not None:
+            with_base = bool(base_classes_of(options))
+            dataset = class_split.taken_from(dataset, options.classes_of, with_base=with_base)
+            reporter.say(
+                f"Classes are divided by {class_split.file.name}: "
+                f"{', '.join(f'{len(names)} {part}' for part, names in class_split.parts.items())}. Episodes are drawn from "
+                f"{options.classes_of}."
+            )
         if directory:
             directory.describe_data(dataset.fingerprint)
             directory.describe_machine(reporter, threads=threads, device=device)
@@ -150,6 +170,7 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             num_seeds=options.seeds,
             seen=options.seen,
             sizes=describe_sizes(table),
+            gaps=describe_gaps(table.gaps),
             look=_look(works[0]),
             groups_apart=dataset.groups is not None,
             base_classes=base_classes_of(options),
@@ -158,6 +179,14 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
             references=cite_heads(chosen.heads, chosen.sampler),
         )
         return _finish(FewshotResult(record, table=table), dataset, directory, reporter, no_images=options.no_images)
+
+
+def _with_base_classes(options: FewshotOptions, split: ClassSplit) -> FewshotOptions:
+    """Heads that learn on base classes do so on those of train, where none were named."""
+    if options.base_classes is not None:
+        raise UsageError(f"--base-classes and {split.file.name} both say what heads learn on first. Leave one of them out.")
+    heads = choose_heads(options.heads).values()
+    return replace(options, base_classes=list(split.names_of("train"))) if any(map(learns_on_base_classes, heads)) else options
 
 
 def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
@@ -177,6 +206,8 @@ def _choose(options: FewshotOptions, reporter: Reporter) -> Chosen:
         raise UsageError(f"{learners[0]} has to learn on base classes first. Name some: --base-classes a,b,c.")
     if base_classes and not learners:
         raise UsageError("--base-classes is for heads that learn on base classes, as meta_adapter, and none of these does.")
+    if options.gaps and not any(map(sets_gaps, heads.values())):
+        raise UsageError("--gaps needs a head with prototypes: ncc, url or copa. None of these heads has some.")
     baseline = shown[name_of_baseline(written, options.baseline)]
     if options.preset is not None:
         reporter.say(f"--preset {options.preset}: {choose(PRESETS, options.preset).differs}")
@@ -240,7 +271,11 @@ def _finish(
         run,
         record,
         reporter,
-        tables={"heads.csv": result.to_frame(), "episodes.csv": result.episodes()},
+        tables={
+            "heads.csv": result.to_frame(),
+            "episodes.csv": result.episodes(),
+            **({"gaps.csv": result.gaps()} if record.gaps else {}),
+        },
         split=dataset.split,
         thumbnails=None if no_images else lambda: make_thumbnails(dataset),
     )

@@ -49,11 +49,13 @@ class CopaHead(Head):
         steps: Steps on the whole support set.
         logit_scale: What cosines are multiplied by in the loss: 1/temperature; e² in the authors' code.
         init: ``identity``, or ``random``: normal numbers of variance 1/d.
+        shared: One map for images and prototypes under the same loss: what two maps add is the difference to it.
         seed: Random seed, of ``init=random``.
 
     Attributes:
         instance_weights_: (d, d) W_I, applied to images as X Wᵀ.
         prototype_weights_: (d, d) W_P, applied to prototypes.
+        weights_: (d, d) the one map, only where it is ``shared``.
         prototypes_: (C, d) of the features as they come; computed once.
         loss_curve_: (steps,) loss before each step.
         gap_: Distance between images and prototypes before and after.
@@ -79,6 +81,7 @@ class CopaHead(Head):
     logit_scale: float = math.exp(2.0)
     init: str = IDENTITY
     seed: int = 0
+    shared: bool = False
 
     def check(self) -> None:
         """Refuse numbers out of their range, and an unknown start."""
@@ -92,7 +95,7 @@ class CopaHead(Head):
 
     def adapt(self, support: Rows, classes: Classes, num_classes: int) -> None:
         """Adam on the whole support set."""
-        if num_classes == len(support) and self.init == IDENTITY:
+        if num_classes == len(support) and not self.shared and self.init == IDENTITY:
             warnings.warn(
                 "CoPA with one image per class: images are their prototypes, so that both heads stay equal, and CoPA is one "
                 "shared head. Use init='random', or url.",
@@ -103,17 +106,22 @@ class CopaHead(Head):
         prototypes = members.means(support)
         generator = torch.Generator().manual_seed(int(self.seed))
         of_images, of_prototypes = (torch.nn.Parameter(starting_weights(self.init, support, generator)) for _ in range(2))
-        optimizer = torch.optim.Adam(
-            [of_images, of_prototypes], lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
-        )
+        if self.shared:
+            of_prototypes = of_images
+        trained = list(dict.fromkeys([of_images, of_prototypes]))
+        optimizer = torch.optim.Adam(trained, lr=self.learning_rate, weight_decay=self.weight_decay, fused=True)
         losses: list[float] = []
         for _ in range(self.steps):
             step = loss_and_gradients(of_images.detach(), of_prototypes.detach(), support, prototypes, members, self.logit_scale)
             losses.append(step.loss)
             of_images.grad, of_prototypes.grad = step.to_instance_weights, step.to_prototype_weights
+            if self.shared:
+                of_images.grad = step.to_instance_weights + step.to_prototype_weights
             optimizer.step()
         w_i, w_p = of_images.detach(), of_prototypes.detach()
         self.instance_weights_, self.prototype_weights_ = w_i.numpy(), w_p.numpy()
+        if self.shared:
+            self.weights_ = self.instance_weights_
         self.prototypes_, self.loss_curve_ = prototypes.numpy(), losses
         self.gap_ = GapShift(gap_of(support, prototypes, classes), gap_of(support @ w_i.T, prototypes @ w_p.T, classes))
 
