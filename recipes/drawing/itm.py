@@ -64,6 +64,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "centres": markdown(
             ["Centres", "τ_w", "Spread"], [[kind, interval(*of[each]), spread[kind]] for kind, each in centres.items()]
         ),
+        **loss_weights(results),
         **published(),
     }
 
@@ -77,6 +78,31 @@ def judge(results: Path, name: str) -> pd.DataFrame:
         about = {"group": GROUPS.get(name, name), "seeds": len(taus), "tau": mean(taus), "spread": statistics.stdev(taus)}
         found.append(dict(zip(VARIANT, variant, strict=True)) | about | {"cpu_seconds": mean(rows["cpu_seconds"])})
     return pd.DataFrame(found)
+
+
+def loss_weights(results: Path) -> dict[str, str]:
+    """What λ of eq. 8 does to the score, to its order, and to the agreement with fine-tuning."""
+    rows = read_csv(results / "itm" / "loss-weights.csv")
+    found = []
+    for (name, weight), of_set in rows.groupby(["set", "lambda"]):
+        areas = {each.name: each.result("auc") for each in networks(read_csv(results / "ground_truth" / f"{name}.csv"))}
+        plain = rows[(rows["set"] == name) & (rows["lambda"] == 0)].set_index(["model", "seed"])["score"]
+        own = of_set.set_index(["model", "seed"])["score"].reindex(plain.index)
+        seeds = [of_set[of_set["seed"] == seed] for seed in sorted(of_set["seed"].unique())]
+        same = [tau(each["score"], plain.xs(each["seed"].iloc[0], level="seed").reindex(each["model"])) for each in seeds]
+        taus = [tau(each["score"], each["model"].map(areas)) for each in seeds]
+        found.append({"group": GROUPS.get(name, name), "set": name, "weight": weight, "score": mean(own),
+                      "moved": mean(np.abs(own - plain)), "same": mean(same), "tau": mean(taus)})  # fmt: skip
+    judged = pd.DataFrame(found)
+    lines, plain = [], judged[judged["weight"] == 0].set_index("set")["tau"]
+    for weight, each in judged.groupby("weight"):
+        groups = list(each["group"])
+        gaps = list(each["tau"].to_numpy() - plain.reindex(each["set"]).to_numpy())
+        cells = [f"{mean(each['score']):.3f}", f"{mean(each['moved']):.3f}", f"{mean(each['same']):.2f}"]
+        gap = interval(gaps, groups, shown="{:+.3f}") if weight else "–"
+        lines.append([f"{weight:g}", *cells, interval(list(each["tau"]), groups), gap])
+    titles = ["λ", "Score", "Mean change", "Order as at λ = 0 (τ_w)", "τ_w with the AUC", "minus λ = 0"]
+    return {"loss_weights": markdown(titles, lines), "num_loss_sets": str(len(plain))}
 
 
 def tau(scores: pd.Series, areas: pd.Series) -> float:

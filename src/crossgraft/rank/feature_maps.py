@@ -54,7 +54,7 @@ def look_at_features(zoo: Zoo, specs: Sequence[ModelSpec], record: RankingRecord
         zoo: What the members are looked at with; each image has one class.
         specs: The candidates.
         record: The ranking, for its order and the η that ITM chose.
-        num_maps: How many of the best models are drawn.
+        num_maps: Number of the best models that are drawn.
 
     Cost: ITM five times for each candidate, and NCA and ITM once more for each that is drawn.
     """
