@@ -130,7 +130,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
     steps = read_csv(folder / "cifar10-steps.csv")
     ratios = read(folder, ("cifar10", "breastmnist", "retinamnist"), "-step-costs").set_index(["set", "model"])["ratio"]
     trained = {key: own.set_index("seed") for key, own in with_costs(rows).groupby(["set", "model", "variant"])}
-    tokens, inverted = read_csv(folder / "tokens.csv"), read_csv(folder / "privacy.csv")
+    tokens, inverted = read(folder, ("breastmnist_tokens", "pneumoniamnist_tokens")), read_csv(folder / "privacy.csv")
     swept = rows[rows["set"] == "cifar10_sweeps"]
     logged = rows[rows["num_steps"].notna()]
     draw_gradients(figures / "gradients.svg", steps)

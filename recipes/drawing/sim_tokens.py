@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
-from tables import difference, markdown, mean_and_interval, signed
+from tables import Difference, difference, markdown, mean_and_interval, signed
+
+from crossgraft.words.formatting import joined
 
 WAYS = ("baseline", "drawn", "largest of those drawn", "largest norm", "placebo")
 _PLACE = ["set", "seed"]
@@ -32,11 +34,12 @@ def which_tokens(rows: pd.DataFrame) -> str:
 
 def what_comes_back(rows: pd.DataFrame) -> str:
     """Inverted test images by what was known of them; differences are image by image."""
-    known = {key: own.set_index("image") for key, own in rows.groupby(["block", "known"], sort=False)}
+    found = {key: own.set_index("image") for key, own in rows.groupby(["block", "known"], sort=False)}
+    known = {key: found[key] for block in dict.fromkeys(rows["block"]) for key in found if key[0] == block}
     lines: list[list[str]] = []
     for (block, what), own in known.items():
         alone, untrained = known.get((block, "features alone")), known.get((block, what.replace("trained", "untrained", 1)))
-        has_twin = "trained" in what and "untrained" not in what and untrained is not None
+        has_twin = "trained" in what and "untrained" not in what
         lines.append(
             [
                 block,
@@ -63,25 +66,26 @@ def tokens_told(rows: pd.DataFrame) -> str:
 
 
 def leaks_told(rows: pd.DataFrame) -> str:
-    """In which blocks reconstructors help to invert."""
+    """How much reconstructors add to what features give back, and how much of what they give back alone was learned."""
     known = {key: own.set_index("image")["psnr"] for key, own in rows.groupby(["block", "known"], sort=False)}
     blocks = [block for block in dict.fromkeys(rows["block"]) if (block, "features alone") in known]
-    more: list[str] = []
-    learned: list[str] = []
-    for block in blocks:
-        with_it, alone = known[block, "features and trained reconstructor"], known[block, "features alone"]
-        added, by_training = (
-            difference(with_it - alone),
-            difference(with_it - known[block, "features and untrained reconstructor"]),
-        )
-        if added is not None and added.low > 0:
-            more.append(f"{block} ({signed(added, 2)} dB)")
-        if by_training is not None and by_training.low > 0:
-            learned.append(f"{block} ({signed(by_training, 2)} dB)")
-    adds = (
-        f"Beside features, a trained reconstructor adds to what comes back in {', '.join(more)}"
-        if more
-        else ("Beside features, a trained reconstructor adds nothing to what comes back")
+
+    def gap(block: str, one: str, other: str) -> Difference:
+        found = difference(known[block, one] - known[block, other])
+        assert found is not None
+        return found
+
+    added = {block: gap(block, "features and trained reconstructor", "features alone") for block in blocks}
+    learned = {block: gap(block, "trained reconstructor", "untrained reconstructor") for block in blocks}
+    most = max(each.high for each in added.values())
+    above = [block for block, each in added.items() if each.low > 0]
+    adds = f"an interval above 0 in {', '.join(above)} alone" if above else "no interval above 0"
+    more = [f"{block} ({signed(each, 2)} dB)" for block, each in learned.items() if each.low > 0]
+    less = [block for block, each in learned.items() if each.high < 0]
+    told = (
+        f"Beside the features a trained reconstructor adds at most {most:.2f} dB to what comes back ({adds}), which nobody sees."
     )
-    than = f"more than an untrained one in {', '.join(learned)}" if learned else "in no block more than an untrained one"
-    return f"{adds}; {than}."
+    told += " By itself it gives back less than the features it was made from in every block"
+    told += f"; more than an untrained one in {', '.join(more)}" if more else "; nowhere more than an untrained one"
+    told += f", and less in {joined(less)}" if less else ""
+    return f"{told}. So the network gives images away, and its reconstructors do not."
