@@ -12,6 +12,7 @@ from tables import markdown, number, read_csv
 
 from crossgraft.audit.needed import UNCHANGED as ENOUGH
 from crossgraft.audit.trained import LARGEST_DROP
+from crossgraft.audit.words import OUTCOMES
 
 SETS = {"busi": "BUSI", "brain": "Brain MRI", "ham10000": "HAM10000"}
 PLANTED = {
@@ -40,8 +41,54 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "findings": "\n".join(finding(SETS[name], rows) for name, rows in sets.items()),
         "networks": ", ".join(dict.fromkeys(name.split()[0] for name in planted["network"])),
         "limit": f"{LARGEST_DROP:g}",
+        "levels": levels_table(read_csv(results / "shortcuts" / "noise.csv")),
+        "readable": readable_table(read_csv(results / "shortcuts" / "readable.csv")),
         "planted": "".join(of_training(title, planted[planted["training"] == kind]) for kind, title in TRAININGS.items()),
     }
+
+
+def levels_table(rows: pd.DataFrame) -> str:
+    """Noise against none and against less noise, network by network."""
+    head = (
+        "network",
+        "images without it have",
+        "SRI, over folds",
+        "over patients",
+        "outcome",
+        "o.o.d. AUC at share 1",
+        "detectability",
+    )
+    lines = [
+        [
+            row.model.split()[0],
+            "less noise" if " against " in row.confounder else "none",
+            f"{row.sri:.3f} [{row.sri_low:.3f}, {row.sri_high:.3f}]",
+            f"[{number(row.patients_low, '.3f')}, {number(row.patients_high, '.3f')}]",
+            OUTCOMES[row.outcome],
+            f"{row.ood:.3f} [{row.ood_low:.3f}, {row.ood_high:.3f}]",
+            number(row.detectability, ".2f"),
+        ]
+        for row in rows.itertuples()
+    ]
+    return markdown(head, lines)
+
+
+def readable_table(rows: pd.DataFrame) -> str:
+    """AUC of probes, attribute by attribute, of the network before and after fine-tuning and of what nobody trained."""
+    order = ("features before fine-tuning", "features after fine-tuning", "random weights", "pixels", "class alone")
+    head = ("network", "attribute", "read from", "AUC", "minus random weights", "minus class alone")
+    lines = []
+    for (attribute, network), of in rows.groupby(["attribute", "model"], sort=False):
+        for row in sorted(of.itertuples(), key=lambda each: order.index(each.features)):
+            gaps = [
+                f"{value:+.3f} [{low:+.3f}, {high:+.3f}]".replace("-", "\N{MINUS SIGN}") if value == value else "–"
+                for value, low, high in (
+                    (row.random, row.random_low, row.random_high),
+                    (row.alone, row.alone_low, row.alone_high),
+                )
+            ]
+            lines.append([network.split()[0], attribute, row.features, f"{row.auc:.3f} [{row.low:.3f}, {row.high:.3f}]", *gaps])
+    return markdown(head, lines)
 
 
 def read_reliance(results: Path, name: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from drawing.similarity_figures import MEASURES, METHODS, SETS, SOURCES, draw_gains, draw_layers, draw_mistakes, draw_planes
 from scipy import stats
-from tables import difference, markdown, mean, mean_and_interval, means, minus, read, share_and_interval, signed
+from tables import difference, markdown, mean, mean_and_interval, means, minus, read, read_csv, share_and_interval, signed
 
 from crossgraft.statistics import spearman
 
@@ -97,7 +97,25 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "positions": positions_table(study),
         "methods": methods_table(study),
         "claims": claims_table(study),
+        "versions": versions_table(read_csv(results / "similarity" / "data-versions.csv")),
     }
+
+
+def versions_table(rows: pd.DataFrame) -> str:
+    """Table 3.3: a row for each setting, a column for each version of the data, and what the second of each is worth."""
+    versions, settings = (list(dict.fromkeys(rows[column])) for column in ("data", "settings"))
+    cells = {cell: of.set_index("seed")["auc"] for cell, of in rows.groupby(["settings", "data"])}
+    lines = [[setting, *(share_and_interval(cells[setting, version]) for version in versions)] for setting in settings]
+    first, second = (cells[settings[1], version] - cells[settings[0], version] for version in versions)
+    gain = [signed(difference(each.tolist())) for each in (first, second)]
+    together = signed(difference((second - first).dropna().tolist()))
+    seeds = rows["seed"].nunique()
+    table = markdown(("AUC", *versions), [*lines, ["difference of the settings", *gain]])
+    return (
+        f"{table}\n\nMeans and 95 % intervals over {seeds} seeds of "
+        f"split and training, paired in the last line. That difference is {together} larger with *{versions[1]}* than with "
+        f"*{versions[0]}*."
+    )
 
 
 def by_unit(rows: pd.DataFrame, column: str) -> pd.Series:

@@ -551,6 +551,40 @@ def test_a_run_is_asked_about_an_attribute(study, audit, tuned):
     assert "--with sex" not in " ".join(done.out.split())  # an attribute cannot be painted
 
 
+@pytest.mark.parametrize("in_pixels", [True, False])
+def test_what_can_be_read_from_features_stands_beside_what_nobody_learned(study, audit, in_pixels):
+    with_sex(study, in_pixels=in_pixels)
+    done = audit(*QUICK, "--readable", "sex:F", "--holdout", "0.4", "--out", "out")
+    assert done.code == 0, done.err
+    record = record_of(study / "out")
+    assert record.entries == [] and record.confounders == []
+    read = {row.features: row for row in record.readable}
+    assert list(read) == ["features", "random weights", "pixels", "class alone"]
+    assert read["pixels"].auc.low > 0.7 if in_pixels else read["pixels"].auc.low < 0.5 < read["pixels"].auc.high
+    assert read["random weights"].more_than_random_weights is None
+    for row in record.readable:
+        assert row.num_images == 48 and 0 < row.num_with < 48
+    found = " ".join(done.out.split())
+    assert "sex F can be read from features of tiny at AUC" in found and "--attribute sex:F" in found
+    assert ("not told from chance" in found) != in_pixels or in_pixels
+    assert pd.read_csv(study / "out" / "readable.csv")["features"].tolist() == list(read)
+    page = (study / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Who is in the picture" in page and b"Smith" not in told_by(study / "out")
+
+
+def test_a_run_is_read_before_fine_tuning_and_after_it(study, audit, tuned, monkeypatch):
+    with_sex(study, in_pixels=False)
+    monkeypatch.setattr("crossgraft.audit.readable.LEAST_IMAGES", 4)
+    flags = ("--readable", "sex:F", "--readable", "patient_age", *DATA, *CODE, *FAST)
+    assert audit("tuned", *flags, "--out", "typo").code == 2
+    done = audit("tuned", "--readable", "sex:F", *DATA, *CODE, *FAST, "--out", "read")
+    assert done.code == 0, done.err
+    first = record_of(study / "read").readable[0]
+    assert first.features == "features after fine-tuning"
+    with pytest.raises(UsageError, match="needs the features of a network"):
+        package.audit_model(brightness, data="study.csv", class_names=["healthy", "ill"], readable="sex:F")
+
+
 def test_artefacts_are_put_in_after_resizing_where_that_is_asked_for(study, audit):
     """Native images of 16 pixels; the network gets 32, where a cutoff in cycles per pixel means half as fine a detail."""
     flags = ("--confounder", "low_pass:0.25", "--image-size", "32", "--shares", "0,0.5,1")

@@ -70,7 +70,8 @@ def readable_in_words(rows: Sequence[ReadableRow]) -> str:
             verdict = f"above chance, {'and less than' if more.high < 0 else 'but not told'} from random weights"
         of_class = row.more_than_class
         if auc.low is not None and auc.low > 0.5 and of_class is not None and (of_class.low is None or of_class.low <= 0):
-            verdict += ", but not told from what the class alone says"
+            verdict += ", nor" if "not told" in verdict else ", but not told"
+            verdict += " from what the class alone says"
         at = "unknown AUC" if auc.value is None else f"AUC {auc.value:.2f}"
         sentences.append(f"{row.said} can be read from {row.features} of {row.model} at {at}: {verdict}.")
     return " ".join(sentences)

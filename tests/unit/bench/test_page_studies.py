@@ -26,6 +26,9 @@ PAGES = {
     "shortcut-sources-pretraining": 4,
     "shortcut-sources": 5 * 2,
     "real-scores": 6 * 2,
+    "readable": 3,
+    "noise-levels": 1,
+    "thesis-table-3.3": 2 * 2 * 3,
 }
 
 
