@@ -36,6 +36,7 @@ def make_documented_workspace(folder, repository):
     arrays(folder)
     results = (repository / "docs" / "how-to" / "which-model-in-one-hour.md").read_text(encoding="utf-8")
     (folder / "my_results.csv").write_text(re.search(r"```csv\n(.*?)```", results, re.DOTALL)[1], encoding="utf-8")
+    (folder / "accuracies.csv").write_text("model,accuracy\nmy net,0.8\nmobilenetv2_100 · birds,0.9\n", encoding="utf-8")
     several_labels(folder)
     medical(folder)
     saved_datasets(folder)
