@@ -12,9 +12,9 @@ def leave_out_pages(monkeypatch, *, of_comparisons):
     """Write a word in the place of the page of each training, and of each comparison too where that is asked."""
     written = finish.write_report
 
-    def few(run):
-        if not of_comparisons and run.parent.name != TRAININGS_FOLDER:
-            return written(run)
+    def few(run, *others, **keywords):
+        if others or keywords or (not of_comparisons and run.parent.name != TRAININGS_FOLDER):
+            return written(run, *others, **keywords)
         (run / PAGE_FILE).write_text(A_PAGE)
         return run / PAGE_FILE
 
