@@ -166,6 +166,17 @@ class Call(Typed):
 
         return Reporter(quiet=self.typed.get("quiet", False))
 
+    def asked(self, kind: type[Options]) -> dict[str, Any]:
+        """What ``--config`` and flags say of the options of a verb, not validated yet.
+
+        Raises:
+            UsageError: The file cannot be read, or has a wrong key.
+        """
+        from crossgraft.config import read_config_file, settings_model
+
+        read = read_config_file(self.config, settings_model(kind).model_fields) if self.config else {}
+        return {**read, **super().asked(kind)}
+
     def values(self, kind: type[Options], asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """All options of a verb: defaults < ``--config`` < flags.
 

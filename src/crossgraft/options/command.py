@@ -46,17 +46,8 @@ class Typed:
         return self.typed.get("config")
 
     def asked(self, kind: type[Options]) -> dict[str, Any]:
-        """What ``--config`` and flags say of the options of a verb, not validated yet.
-
-        Raises:
-            UsageError: The file cannot be read, or has a wrong key.
-        """
-        of_verb = {name: value for name, value in self.typed.items() if name in options_of(kind)}
-        if self.config is None:
-            return of_verb
-        from crossgraft.config import read_config_file, settings_model
-
-        return {**read_config_file(self.config, settings_model(kind).model_fields), **of_verb}
+        """What is said of the options of a verb, not validated yet; at a terminal ``--config`` says some of it."""
+        return {name: value for name, value in self.typed.items() if name in options_of(kind)}
 
 
 @dataclass(frozen=True)
