@@ -166,19 +166,16 @@ class Call(Typed):
 
         return Reporter(quiet=self.typed.get("quiet", False))
 
-    @property
-    def config(self) -> Path | None:
-        """The file of ``--config``."""
-        return self.typed.get("config")
-
     def asked(self, kind: type[Options]) -> dict[str, Any]:
-        """What ``--config`` and flags say of the options of a verb; flags come first."""
-        of_verb = super().asked(kind)
-        if self.config is None:
-            return of_verb
+        """What ``--config`` and flags say of the options of a verb, not validated yet.
+
+        Raises:
+            UsageError: The file cannot be read, or has a wrong key.
+        """
         from crossgraft.config import read_config_file, settings_model
 
-        return {**read_config_file(self.config, settings_model(kind).model_fields), **of_verb}
+        read = read_config_file(self.config, settings_model(kind).model_fields) if self.config else {}
+        return {**read, **super().asked(kind)}
 
     def values(self, kind: type[Options], asked: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """All options of a verb: defaults < ``--config`` < flags.

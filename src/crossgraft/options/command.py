@@ -40,12 +40,13 @@ class Typed:
     inputs: Mapping[str, Any]
     typed: Mapping[str, Any]
 
-    def asked(self, kind: type[Options]) -> dict[str, Any]:
-        """What was said of the options of a verb, not validated yet.
+    @property
+    def config(self) -> Path | None:
+        """The file of ``--config``."""
+        return self.typed.get("config")
 
-        Raises:
-            UsageError: A configuration file cannot be read, or has a wrong key.
-        """
+    def asked(self, kind: type[Options]) -> dict[str, Any]:
+        """What is said of the options of a verb, not validated yet; at a terminal ``--config`` says some of it."""
         return {name: value for name, value in self.typed.items() if name in options_of(kind)}
 
 
