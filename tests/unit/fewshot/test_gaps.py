@@ -41,7 +41,7 @@ def test_a_head_that_is_not_moved_is_as_it_is(head, data):
     assert found["features", 0].accuracy == right
     assert found["features", 0].gap == pytest.approx(gap(images, prototypes, numbers))
     assert [at for moved, at in found if moved == "features"] == list(SHIFTS)
-    assert found["features", -1].gap < 0.6 * found["features", 0].gap < found["features", 4].gap
+    assert found["features", -1].gap < found["features", 0].gap < found["features", 4].gap
     last = [each for (moved, _), each in found.items() if moved in ("maps", "training")]
     if last:
         usual = found["maps", 1.0] if ("maps", 1.0) in found else last[-1]
