@@ -119,10 +119,16 @@ def class_weights(rows: pd.DataFrame) -> str:
     lines = []
     for name, of_set in rows.groupby("set", sort=False):
         own = of_set.set_index("head")
-        cells = [accuracy(own.loc[head]) for head in ("Zero-shot", "Tip-Adapter-F")]
-        cells += [gain(own.loc["Tip-Adapter-F + ρSIM"]), accuracy(own.loc["Meta-Adapter"]), gain(own.loc["Meta-Adapter + ρSIM"])]
-        lines.append([name, *cells])
-    return markdown(["set", "zero-shot", "Tip-Adapter-F", "+ ρSIM, difference", "Meta-Adapter", "+ ρSIM, difference"], lines)
+        zero, tip, meta = (own.loc[head] for head in ("Zero-shot", "Tip-Adapter-F", "Meta-Adapter"))
+        lines.append([name, accuracy(tip), *(less_tip(row) for row in (zero, meta))])
+        lines[-1] += [gain(own.loc[f"{head} + ρSIM"]) for head in ("Tip-Adapter-F", "Meta-Adapter")]
+    head = ["set", "Tip-Adapter-F", "zero-shot, less it", "Meta-Adapter, less Tip-Adapter-F", "ρSIM on Tip-Adapter-F"]
+    return markdown([*head, "ρSIM on Meta-Adapter"], lines)
+
+
+def less_tip(row: pd.Series) -> str:
+    half = "" if pd.isna(row["less_tip_adapter_half"]) else f" ± {row['less_tip_adapter_half']:.3f}"
+    return f"{row['accuracy']:.3f} ({row['less_tip_adapter']:+.3f}{half})"
 
 
 def accuracy(row: pd.Series) -> str:

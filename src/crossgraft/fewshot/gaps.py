@@ -74,9 +74,10 @@ def gap_points(name: str, head: Any, features: Features, labels: np.ndarray, epi
             bound = theorem_3_2(support, classes, np.asarray(now.weights_, np.float64))
             squared = float(np.square(support.mean(axis=0) - _means(support, classes).mean(axis=0)).sum())
             clouds = (np.asarray(cloud, np.float64) for cloud in (*now.clouds(support), now.clouds(query)[0]))
-            of_bound = {"coefficient": (bound.upper or 0.0) / squared, "squared_ratio": bound.value / squared}
-            is_zero = squared <= _LEAST_SQUARE * float(np.square(support).sum(axis=1).mean())
-            yield point("training", float(steps), *clouds, **({} if is_zero else of_bound))
+            of_bound: dict[str, float] = {}
+            if squared > _LEAST_SQUARE * float(np.square(support).sum(axis=1).mean()):
+                of_bound = {"coefficient": (bound.upper or 0.0) / squared, "squared_ratio": bound.value / squared}
+            yield point("training", float(steps), *clouds, **of_bound)
 
 
 _LEAST_SQUARE = 1e-12
