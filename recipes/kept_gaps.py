@@ -49,6 +49,8 @@ def class_weights(study: Path) -> pd.DataFrame:
                 "head": head.title,
                 "accuracy": head.accuracy,
                 "half_width": head.half_width,
+                "less_tip_adapter": head.difference,
+                "less_tip_adapter_half": head.difference_half_width,
                 "less_without": None if less is None else mean(less),
                 "less_without_half": None if less is None else t_half_width(less),
                 "episodes_that_differ": None if less is None else int((abs(less) > 1e-12).sum()),

@@ -8,6 +8,7 @@ from statistics import median
 from typing import NamedTuple
 
 import pandas as pd
+from drawing.fewshot_gap import fields as of_gaps
 from tables import Difference, difference, markdown, mean, read, signed
 
 SETS = {
@@ -123,6 +124,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "rates": accuracies(rows, "rates", FIVE),
         "tsa_elsewhere": without_depthwise(rows, "tsa:learning_rate=unseen"),
         "costs": costs(rows),
+        **of_gaps(results),
     }
 
 

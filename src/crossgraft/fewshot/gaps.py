@@ -1,4 +1,4 @@
-"""The gap between images and prototypes, set to other values: does a wider one classify better?
+"""The gap between images and prototypes, set to other values, to see whether a wider one classifies better.
 
 CoPA (Tian et al., NeurIPS 2024) argues that one map for images and prototypes narrows their gap, that two maps keep it, and that
 this is why CoPA generalises. Here the gap is moved and nothing else, so that what follows of it can be seen.
@@ -21,9 +21,9 @@ from crossgraft.types import Features
 SHIFTS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0)
 """In gaps: −1 closes it, 1 doubles it, up to the division by lengths that follows."""
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-"""Of the difference of both maps: 0 is one map for both, 1 as trained."""
+"""Shares of the difference of both maps: 0 is one map for both, 1 as trained."""
 MOMENTS = (0.0, 0.125, 0.25, 0.5, 1.0)
-"""Of the training, at which one map for both is looked at."""
+"""Shares of the training, after which one map for both is looked at."""
 AS_IT_IS = {"features": 0.0, "maps": 1.0}
 
 
@@ -74,13 +74,14 @@ def gap_points(name: str, head: Any, features: Features, labels: np.ndarray, epi
             bound = theorem_3_2(support, classes, np.asarray(now.weights_, np.float64))
             squared = float(np.square(support.mean(axis=0) - _means(support, classes).mean(axis=0)).sum())
             clouds = (np.asarray(cloud, np.float64) for cloud in (*now.clouds(support), now.clouds(query)[0]))
-            of_bound = {"coefficient": (bound.upper or 0.0) / squared, "squared_ratio": bound.value / squared}
-            is_zero = squared <= _LEAST_SQUARE * float(np.square(support).sum(axis=1).mean())
-            yield point("training", float(steps), *clouds, **({} if is_zero else of_bound))
+            of_bound: dict[str, float] = {}
+            if squared > _LEAST_SQUARE * float(np.square(support).sum(axis=1).mean()):
+                of_bound = {"coefficient": (bound.upper or 0.0) / squared, "squared_ratio": bound.value / squared}
+            yield point("training", float(steps), *clouds, **of_bound)
 
 
 _LEAST_SQUARE = 1e-12
-"""Of the mean squared length of features: a smaller squared gap is rounding, as where all classes have as many images."""
+"""Share of the mean squared length of features: a smaller squared gap is rounding, as where all classes have as many images."""
 
 
 def _maps_apart(head: Any, support: np.ndarray, query: np.ndarray, point: Any) -> Iterator[GapPoint]:

@@ -71,7 +71,7 @@ def _over_seeds(of_seeds: Sequence[EpisodeTable], name: str, baseline: str) -> d
 
 
 def t_half_width(means: np.ndarray) -> float | None:
-    """Of the interval of 95 % of their mean by Student's t: means of many episodes are about normal. None of fewer than three.
+    """Half of the interval of 95 % of their mean (Student's t), as means of many episodes are about normal; None below three.
 
     Args:
         means: (n,) one for each seed, or data set.

@@ -22,6 +22,7 @@ PAGES = {
     "fewshot-balanced": 22,
     "fewshot-inside": 24,
     "fewshot-class-weights": 4,
+    "fewshot-gap": 14,
     "shortcuts": 3 * 36,
     "shortcut-sources-pretraining": 4,
     "shortcut-sources": 5 * 2,

@@ -41,7 +41,7 @@ def test_a_head_that_is_not_moved_is_as_it_is(head, data):
     assert found["features", 0].accuracy == right
     assert found["features", 0].gap == pytest.approx(gap(images, prototypes, numbers))
     assert [at for moved, at in found if moved == "features"] == list(SHIFTS)
-    assert found["features", -1].gap < 0.6 * found["features", 0].gap < found["features", 4].gap
+    assert found["features", -1].gap < found["features", 0].gap < found["features", 4].gap
     last = [each for (moved, _), each in found.items() if moved in ("maps", "training")]
     if last:
         usual = found["maps", 1.0] if ("maps", 1.0) in found else last[-1]
@@ -78,8 +78,9 @@ def test_the_coefficient_bounds_the_squared_gap_and_has_no_value_where_classes_a
     assert [each.at for each in trained] == [0, 5, 10, 20, 40]
     assert trained[0].squared_ratio == pytest.approx(1) and trained[0].coefficient >= 1  # Θ is the identity
     assert all(each.squared_ratio <= each.coefficient * (1 + 1e-9) for each in trained)
-    even, _, _ = points_of(UrlHead(steps=8), data, Episode(np.r_[0:4, 20:24, 40:44], UNEVEN.query))
-    assert {each.coefficient for (moved, _), each in even.items() if moved == "training"} == {None}
+    for rows in (np.r_[0:4, 20:24, 40:44], np.array([0, 20, 40])):  # 0 but for rounding, and 0
+        even, _, _ = points_of(UrlHead(steps=8), data, Episode(rows, UNEVEN.query))
+        assert {each.coefficient for (moved, _), each in even.items() if moved == "training"} == {None}
 
 
 def test_one_map_under_the_loss_of_copa_is_trained_as_autograd_does(data):
