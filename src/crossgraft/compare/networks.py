@@ -84,7 +84,7 @@ class ComparedNetwork:
         return sum(each.numel() for each in self.module.parameters())
 
     def multiply_adds(self) -> int:
-        """Of a forward pass of one image, see ``crossgraft.models.multiply_adds``."""
+        """Multiply–adds of a forward pass of one image, see ``crossgraft.models.multiply_adds``."""
         return multiply_adds(lambda: next(run_pass(self.module, [self.probe()], read=self.run, like=self.weight)))
 
     def reader(self, layers: list[str]) -> Callable[[Images], tuple[BackboneOutput, dict[str, Tensor]]]:

@@ -102,7 +102,7 @@ CENTRE = "centre"
 
 
 @options
-class Start(Options):
+class CentreStart(Options):
     """From what distances are measured, too."""
 
     group: ClassVar[str] = "Comparison"
@@ -116,7 +116,7 @@ class Start(Options):
 
 
 @options
-class CentreOptions(Output, Device, Seed, InputSize, CodeOptions, Download, InsideCheckpoints, Start):
+class CentreOptions(Output, Device, Seed, InputSize, CodeOptions, Download, InsideCheckpoints, CentreStart):
     """Options of ``compare_centre``."""
 
 

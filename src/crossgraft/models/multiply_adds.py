@@ -34,7 +34,7 @@ def multiply_adds(run: Callable[[], object]) -> int:
 
 
 def forward_multiply_adds(network: nn.Module, run: Callable[[], object]) -> int:
-    """Those of ``run``, a forward pass of ``network`` in eval mode; modes are as before afterwards, and there is no graph."""
+    """Multiply–adds of ``run``, a forward pass of ``network`` in eval mode; modes are as before afterwards, without a graph."""
     with modes_kept(network), torch.no_grad():
         network.eval()
         return multiply_adds(run)

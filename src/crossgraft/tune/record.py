@@ -212,7 +212,7 @@ class PlanRecord(SparseRecord):
 
     @property
     def training_multiply_adds(self) -> int | None:
-        """Of an image's forward pass in training, reconstructors among it; None: not known."""
+        """Multiply–adds of an image's forward pass in training, reconstructors among it; None: not known."""
         return None if self.multiply_adds is None else self.multiply_adds + (self.added_multiply_adds or 0)
 
     @property

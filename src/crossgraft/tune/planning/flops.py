@@ -15,13 +15,13 @@ _IMAGES = 2
 
 
 def network_multiply_adds(classifier: Classifier) -> int:
-    """Of a forward pass of one image, head and adapters among it. Modes and random numbers stay as they are."""
+    """Multiply–adds of a forward pass of one image, head and adapters among it. Modes and random numbers stay as they are."""
     images = _black_images(classifier, 1)
     return forward_multiply_adds(classifier, lambda: classifier(images))
 
 
 def training_multiply_adds(classifier: Classifier, regularizer: Regularizer) -> int | None:
-    """Of a forward pass of one image in training with an attached regulariser, and of its terms; None: it does not look inside.
+    """Multiply–adds of one image in training: forward pass and terms of an attached regulariser; None: it does not look inside.
 
     The backward pass, which takes about twice as much, is not counted: tables of papers do not either.
     """
