@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, model_serializer
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.edit.record import EditRow
@@ -376,9 +377,9 @@ class AuditRecord(Record):
     seconds: float
 
     @model_serializer(mode="wrap")
-    def _without_what_was_not_asked_for(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_what_was_not_asked_for(self, write: Callable[[Any], Any]) -> dict[str, Any]:
         """As records were before there was anything to read."""
-        written: dict[str, Any] = handler(self)
+        written = write(self)
         return written if self.readable else {name: value for name, value in written.items() if name != "readable"}
 
 
