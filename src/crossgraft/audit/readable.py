@@ -166,6 +166,21 @@ def read_attribute(
     return rows
 
 
+def unread(model: str, name: str, attribute: BinaryAttribute, reason: str) -> ReadableRow:
+    """An attribute that could not be read, and why."""
+    return ReadableRow(
+        model=model,
+        attribute=name,
+        said=attribute.in_words,
+        features="features",
+        num_images=0,
+        num_with=0,
+        auc=AuditMetric(name="readable_auc", value=None, no_interval_reason=reason),
+        more_than_random_weights=None,
+        more_than_class=None,
+    )
+
+
 def _probe(
     features: Features, labels: np.ndarray, train: np.ndarray, test: np.ndarray, groups: np.ndarray | None, seed: int
 ) -> np.ndarray:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_serializer
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.edit.record import EditRow
@@ -374,6 +375,12 @@ class AuditRecord(Record):
     looks: LooksRecord | None = None
     references: list[Reference]
     seconds: float
+
+    @model_serializer(mode="wrap")
+    def _without_what_was_not_asked_for(self, write: Callable[[Any], Any]) -> dict[str, Any]:
+        """As records were before there was anything to read."""
+        written = write(self)
+        return written if self.readable else {name: value for name, value in written.items() if name != "readable"}
 
 
 class AuditTrainingRecord(Record):

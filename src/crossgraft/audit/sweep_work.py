@@ -19,7 +19,7 @@ from crossgraft.audit.model_differences import compare_models_of_audit
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions, FullTraining
 from crossgraft.audit.quick_sweep import QuickSweep
-from crossgraft.audit.readable import Look, looks_beside, read_attribute
+from crossgraft.audit.readable import Look, looks_beside, read_attribute, unread
 from crossgraft.audit.record import AuditEntry, ConfounderRecord, FileFactRow, ReadableRow
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.sweep import Sweep, frozen_features
@@ -174,14 +174,14 @@ def _readable(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall
 def read_all(
     model: str, looks: Sequence[Look], learned: np.ndarray, read: np.ndarray, call: AuditCall, audited: Audited
 ) -> list[ReadableRow]:
-    """Every attribute that was asked for; of one with too few images a note says so."""
+    """Every attribute that was asked for; one with too few images is there without a number, and with the reason."""
     found: list[ReadableRow] = []
     for name in call.asked.readable:
         attribute = find_attribute(audited.dataset, name, call.options)
         try:
             found += read_attribute(model, name, looks, attribute, learned, read, audited.dataset.groups, seed=call.options.seed)
         except DataError as error:
-            audited.notes.append(str(error))
+            found.append(unread(model, name, attribute, str(error)))
             call.reporter.warn(str(error))
     return found
 

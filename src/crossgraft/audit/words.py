@@ -60,6 +60,9 @@ def readable_in_words(rows: Sequence[ReadableRow]) -> str:
         if not row.features.startswith("features"):
             continue
         more, auc = row.more_than_random_weights, row.auc
+        if auc.value is None:
+            sentences.append(f"{row.said} was not read from {row.model}. {auc.no_interval_reason or ''}".strip())
+            continue
         if auc.low is None or auc.low <= 0.5:
             verdict = "not told from chance"
         elif more is None or more.low is None or more.high is None:
@@ -72,8 +75,7 @@ def readable_in_words(rows: Sequence[ReadableRow]) -> str:
         if auc.low is not None and auc.low > 0.5 and of_class is not None and (of_class.low is None or of_class.low <= 0):
             verdict += ", nor" if "not told" in verdict else ", but not told"
             verdict += " from what the class alone says"
-        at = "unknown AUC" if auc.value is None else f"AUC {auc.value:.2f}"
-        sentences.append(f"{row.said} can be read from {row.features} of {row.model} at {at}: {verdict}.")
+        sentences.append(f"{row.said} can be read from {row.features} of {row.model} at AUC {auc.value:.2f}: {verdict}.")
     return " ".join(sentences)
 
 

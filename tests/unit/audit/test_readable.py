@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from crossgraft.audit.attributes import BinaryAttribute
-from crossgraft.audit.readable import CLASS, PENALTIES, UNTRAINED, Look, read_attribute
+from crossgraft.audit.readable import CLASS, PENALTIES, UNTRAINED, Look, read_attribute, unread
 from crossgraft.audit.record import AuditMetric, ReadableRow
 from crossgraft.audit.words import readable_in_words
 from crossgraft.errors import DataError
@@ -85,3 +85,4 @@ def test_sentences_say_what_the_intervals_say(auc, more, of_class, said):
     )
     assert said in readable_in_words([row, row.model_copy(update={"features": "pixels"})])
     assert readable_in_words([row.model_copy(update={"features": "pixels"})]) == ""
+    assert readable_in_words([unread("net", "sex:F", sex(), "Too few.")]) == "sex F was not read from net. Too few."

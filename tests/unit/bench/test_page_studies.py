@@ -28,7 +28,7 @@ PAGES = {
     "shortcut-sources": 5 * 2,
     "real-scores": 6 * 2,
     "readable": 3,
-    "noise-levels": 1,
+    "noise-levels": 2,
     "thesis-table-3.3": 2 * 2 * 3,
 }
 
