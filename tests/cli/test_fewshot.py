@@ -375,7 +375,7 @@ def test_heads_that_all_leaves_out_are_named_with_the_reason(workspace, crossgra
     done = crossgraft("fewshot", "images", *FLAGS[:-3], "2", *FLAGS[-2:], "--heads", "all", "--out", "run")
     assert done.code == 0, done.err
     record = record_of(workspace)
-    assert list(record.left_out) == ["meta_adapter", "tsa", "copa_tsa", "fine_tuning"] and len(record.heads) == 6
+    assert list(record.left_out) == ["meta_adapter", "zero_shot", "tsa", "copa_tsa", "fine_tuning"] and len(record.heads) == 6
     page = (workspace / "run" / "report.html").read_text(encoding="utf-8")
     for name, why in record.left_out.items():
         assert f"{name} is left out: it {why}." in " ".join(done.err.split())
