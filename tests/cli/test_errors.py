@@ -105,6 +105,30 @@ def scenario_without_its_score(folder, _):
     return *PLAIN, "--scenario", "architectures"
 
 
+def share_of_an_unknown_class(folder, _):
+    return *PLAIN, "--class-shares", "malignat=0.3"
+
+
+def class_shares_beyond_one(folder, _):
+    return *PLAIN, "--class-shares", "benign=0.7,malignant=0.7"
+
+
+def class_shares_out_of_reach(folder, _):
+    make_images(folder / "few", {"benign": 2, "malignant": 2})
+    return "rank", "few", *MODELS, *ALL_ROWS, "--class-shares", "malignant=0.03"
+
+
+def nothing_to_pair(folder, _):
+    arguments = label_table(folder, "finding,patient", [f"{finding},{finding}" for finding in ("effusion", "nodule") * 4])
+    return *arguments, "--label-column", "finding", "--pair-by", "patient"
+
+
+def class_in_two_parts(folder, _):
+    split = {"train": ["benign"], "test": ["benign", "malignant"]}
+    (folder / "images_splits.json").write_text(json.dumps(split))
+    return "fewshot", "images", "--model", "resnet18", "--class-split", "images_splits.json"
+
+
 def unknown_class_name(folder, _):
     (folder / "names.txt").write_text("benign\nmalignat\n")
     return *PLAIN, "--class-names", "names.txt"
