@@ -48,8 +48,8 @@ def read_shares(given: GivenShares) -> dict[str, float]:
         raise UsageError("--class-shares names no class. Write CLASS=SHARE, for example --class-shares malignant=0.3.")
     if sum(shares.values()) > 1 + _SUM_TOLERANCE:
         raise UsageError(
-            f"--class-shares add up to {sum(shares.values()):g}, more than 1. Lower one, or leave one out: it gets what the others "
-            "leave."
+            f"--class-shares add up to {sum(shares.values()):g}, more than 1. Lower one, or leave one out: it gets what the "
+            "others leave."
         )
     return shares
 
