@@ -187,8 +187,8 @@ def _refuse_few(rows: AuditRows) -> None:
             available = int(side[part].sum())
             if available < LEAST_IN_A_PART:
                 raise DataError(
-                    f"{where} has {available} images of {what}, and an audit needs {LEAST_IN_A_PART}. Use fewer folds, or give "
-                    "more images."
+                    f"{where} has {counted(available, 'image')} of {what}, and an audit needs {LEAST_IN_A_PART}. Use fewer "
+                    "folds, or give more images."
                 )
 
 

@@ -63,10 +63,24 @@ def averages_in_words(record: AveragesRecord) -> str:
     best = record.heads[0]
     parts = [f"{name} {value:.3f}" for name, value in (("seen", best.seen), ("unseen", best.unseen)) if value is not None]
     apart = f" ({', '.join(parts)})" if len(parts) > 1 else ""
-    return (
+    answer = (
         f"{best.head} has the best average with {record.model}: {best.average:.3f} over {counted(len(record.sets), 'data set')}"
-        f"{apart}, mean rank {best.rank:.2f}."
+        f"{apart}, mean rank {best.rank:.2f}"
     )
+    return f"{answer}{_beside_the_next(record)}."
+
+
+def _beside_the_next(record: AveragesRecord) -> str:
+    """Whether the best head is surely ahead of the next one: the interval of their difference on the same data sets."""
+    if len(record.heads) == 1:
+        return ""
+    best, second = (row.head for row in record.heads[:2])
+    differences = np.array([each.accuracies[best] - each.accuracies[second] for each in record.sets])
+    mean, half = float(differences.mean()), t_half_width(differences)
+    if half is None:
+        return f"; whether that of {second} is surely lower, only three data sets or more can tell"
+    surely = "surely ahead of" if mean > half else "not separable from"
+    return f", {surely} {second} (paired difference {mean:+.3f} ± {half:.3f})"
 
 
 @verb("fewshot", AverageOptions)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from crossgraft.fewshot.averages import averages_in_words
 from crossgraft.fewshot.record import NUMBERS, AveragedSet, AverageRow, AveragesRecord
-from crossgraft.options.command import RUN
 from crossgraft.report.blocks import Figure, Heading, Section
 from crossgraft.report.kinds import Kind
 from crossgraft.report.plots.intervals import IntervalRow, intervals_figure
@@ -16,7 +15,6 @@ from crossgraft.report.tables import Cell, Column, columns_of, counts, number, t
 from crossgraft.report.verdict import (
     Caveat,
     CaveatOf,
-    Following,
     caveats_of,
     in_one_line,
     provenance_section,
@@ -42,7 +40,6 @@ def averages_heading(source: Source[AveragesRecord]) -> Heading:
 def averages_verdict_section(source: Source[AveragesRecord]) -> Section:
     """The best head on average with what limits it, and all heads as a figure."""
     record = source.record
-    following = Following(source.typed.then("report", RUN), "to see one of the data sets")
     rows = [
         IntervalRow(row.head, Interval(row.average, row.average - half, row.average + half))
         for row in record.heads
@@ -53,7 +50,7 @@ def averages_verdict_section(source: Source[AveragesRecord]) -> Section:
         "Mean over data sets, with its interval of 95 % over them. They differ in how hard they are, so that these intervals "
         "are wide beside the differences of heads, which meet the same tasks."
     )
-    blocks = verdict_blocks(averages_in_words(record), caveats_of(source, AVERAGES_CAVEATS), following)
+    blocks = verdict_blocks(averages_in_words(record), caveats_of(source, AVERAGES_CAVEATS), None)
     return Section(name="verdict", title="Verdict", part="verdict", blocks=[*blocks, Figure([drawing], caption=caption)])
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t as student_t
 
 from crossgraft.errors import RunDirectoryError, UsageError
-from crossgraft.fewshot.averages import Averages, averages_of
+from crossgraft.fewshot.averages import Averages, averages_in_words, averages_of
 from crossgraft.fewshot.averages_page import AVERAGES_CAVEATS, averages_section, averages_verdict_section, sets_section
 from crossgraft.report.verdict import caveats_of
 from support.fewshot_records import fewshot_record, head
@@ -82,6 +82,18 @@ def test_the_page_says_which_sets_are_seen_and_what_limits_it(records, source_of
     assert "run that one again with --seen" in caveats_of(unmarked, AVERAGES_CAVEATS)[1].text
     result = Averages(averages_of(records))
     assert (len(result.to_frame()), len(result.sets())) == (2, 8)
+
+
+def test_the_best_average_is_called_ahead_only_where_the_paired_interval_says_so(record):
+    def answer(differences):
+        of_sets = [record(f"set {i}", [head("copa", 0.5 + d), head("url", 0.5)]) for i, d in enumerate(differences)]
+        return averages_in_words(averages_of(of_sets))
+
+    assert "copa has the best average" in answer([0.1, 0.2, 0.3])
+    half = 4.302653 * 0.1 / 3**0.5  # Student's t of two degrees of freedom
+    assert f", not separable from url (paired difference +0.200 ± {half:.3f})." in answer([0.1, 0.2, 0.3])
+    assert ", surely ahead of url (paired difference +0.200 ± 0.025)." in answer([0.19, 0.2, 0.21])
+    assert "; whether that of url is surely lower, only three data sets or more can tell." in answer([0.1, 0.1])
 
 
 def test_folders_without_runs_are_named(tmp_path):
