@@ -5,9 +5,10 @@ from functools import cache
 
 import pytest
 
-from crossgraft.bench.study import read_study
+from crossgraft.bench import run_study
 from crossgraft.tune.presets import PRESETS
 from docs.test_documentation import PAGES, REPOSITORY, commands
+from support.here import Here
 
 PAGE = REPOSITORY / "docs" / "explanation" / "the-five-texts.md"
 NOT_HERE = ("drawing", "explained only", "not here yet: ", "not typed: ", "from Python: ")
@@ -93,9 +94,12 @@ def test_a_row_says_what_to_type_or_why_there_is_nothing(row):
         assert typed.startswith(NOT_HERE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", sorted(set(re.findall(r"`crossgraft bench (\S+)`", PAGE.read_text("utf-8")))))
-def test_the_studies_of_the_page_have_a_small_case(study):
-    assert read_study(REPOSITORY / study, smoke=True).jobs
+def test_the_studies_of_the_page_run_small(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    record = run_study(study, out=tmp_path / "out", smoke=True, executor=Here()).record
+    assert record.num_done > 0 and record.failures == []
 
 
 def test_other_commands_are_printed_by_a_page_that_is_run():
