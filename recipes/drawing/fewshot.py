@@ -124,7 +124,7 @@ def fields(results: Path, figures: Path) -> dict[str, str]:
         "rates": accuracies(rows, "rates", FIVE),
         "tsa_elsewhere": without_depthwise(rows, "tsa:learning_rate=unseen"),
         "costs": costs(rows),
-        **of_gaps(results),
+        **of_gaps(results, figures),
     }
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import matplotlib as mpl
 import pandas as pd
+from matplotlib.figure import Figure
 from tables import Difference, difference, markdown, mean, number, read_csv, signed
 
 HEADS = {
@@ -19,10 +21,12 @@ RULES = ("5 shots", "Meta-Dataset")
 CLOSED, WIDER = -1.0, (1.0, 2.0, 4.0)
 
 
-def fields(results: Path) -> dict[str, str]:
+def fields(results: Path, figures: Path) -> dict[str, str]:
     rows = read_csv(results / "fewshot" / "gap.csv.gz")
     weights = read_csv(results / "fewshot" / "class-weights.csv")
+    draw_panels(figures / "gap.svg", rows)
     return {
+        "gap_figure": "fewshot/gap.svg",
         "gap_claims": claims(rows),
         "gap_panels": panels(rows),
         "gap_moves": moves(rows),
@@ -86,6 +90,23 @@ def panels(rows: pd.DataFrame) -> str:
         for name in sorted({*rows["set"]})
     ]
     return markdown(["episodes", "set", *HEADS.values()], lines)
+
+
+def draw_panels(path: Path, rows: pd.DataFrame) -> None:
+    """‖Δ‖ of every set by head, one line each, and the mean over sets, one panel a rule."""
+    with mpl.rc_context({"svg.hashsalt": "gap", "svg.fonttype": "none", "font.size": 8}):
+        figure = Figure(figsize=(6.4, 3.0), layout="constrained")
+        for axes, rule in zip(figure.subplots(1, len(RULES), sharey=True), RULES, strict=True):
+            by_head = pd.DataFrame({title: as_it_is(rows, rule, head, "gap") for head, title in HEADS.items()})
+            for _, of_set in by_head.iterrows():
+                axes.plot(of_set.to_numpy(), "o-", color="#999999", markersize=2.5, linewidth=0.7)
+            axes.plot(by_head.mean().to_numpy(), "o-", color="#0072b2", markersize=5, linewidth=1.6, label="mean over sets")
+            axes.set(title=rule, xticks=range(len(HEADS)))
+            axes.set_xticklabels([title.replace(", ", ",\n").replace(" (", "\n(") for title in HEADS.values()])
+        figure.axes[0].set_ylim(bottom=0)
+        figure.axes[0].set_ylabel("Gap ‖Δ‖ of unit vectors")
+        figure.axes[0].legend(frameon=False, loc="upper left")
+        figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
 def moves(rows: pd.DataFrame) -> str:
