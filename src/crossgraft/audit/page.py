@@ -269,8 +269,8 @@ def needs_text_section(source: Source[AuditRecord]) -> Section | None:
     return None if source.record.entries else needs_section(source)
 
 
-def confounders_section(source: Source[AuditRecord]) -> Section:
-    """What was put into images."""
+def confounders_section(source: Source[AuditRecord]) -> Section | None:
+    """What was put into images, and what files alone tell; None where nothing was."""
     record = source.record
     table = table_of(
         record.confounders,
@@ -292,7 +292,7 @@ def confounders_section(source: Source[AuditRecord]) -> Section:
             "person sees it."
         ],
     )
-    blocks: list[Block] = [table, *reach_blocks(record)]
+    blocks: list[Block] = [*([table] if record.confounders else []), *reach_blocks(record)]
     if record.file_facts:
         facts = table_of(
             record.file_facts,
@@ -307,7 +307,7 @@ def confounders_section(source: Source[AuditRecord]) -> Section:
             notes=["Cross-validated; 0.5 is chance. No pixel of the content is looked at."],
         )
         blocks.append(facts)
-    return Section(name="confounders", title="Confounders", part="evidence", blocks=blocks)
+    return Section(name="confounders", title="Confounders", part="evidence", blocks=blocks) if blocks else None
 
 
 def audited_data_section(source: Source[AuditRecord]) -> Section:

@@ -64,15 +64,19 @@ def readable_in_words(rows: Sequence[ReadableRow]) -> str:
             sentences.append(f"{row.said} was not read from {row.model}. {auc.no_interval_reason or ''}".strip())
             continue
         if auc.low is None or auc.low <= 0.5:
-            verdict = "not told from chance"
-        elif more is None or more.low is None or more.high is None:
+            sentences.append(
+                f"Nothing shows that {row.said} can be read from {row.features} of {row.model}: AUC {auc.value:.2f}, not told "
+                "from chance."
+            )
+            continue
+        if more is None or more.low is None or more.high is None:
             verdict = "above chance"
         elif more.low > 0:
             verdict = "surely more than from random weights"
         else:
             verdict = f"above chance, {'and less than' if more.high < 0 else 'but not told'} from random weights"
         of_class = row.more_than_class
-        if auc.low is not None and auc.low > 0.5 and of_class is not None and (of_class.low is None or of_class.low <= 0):
+        if of_class is not None and (of_class.low is None or of_class.low <= 0):
             verdict += ", nor" if "not told" in verdict else ", but not told"
             verdict += " from what the class alone says"
         sentences.append(f"{row.said} can be read from {row.features} of {row.model} at AUC {auc.value:.2f}: {verdict}.")
