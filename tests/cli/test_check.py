@@ -82,4 +82,4 @@ def test_every_option_of_opening_data_is_there_or_has_no_meaning():
     from crossgraft.data import DATA_OPTIONS
 
     missing = set(DATA_OPTIONS) - set(signature(check_data).parameters)
-    assert missing == {"limit", "per_class", "skip_unreadable"}  # a check looks at everything
+    assert missing == {"limit", "per_class", "class_shares", "pair_by", "skip_unreadable"}  # a check looks at everything

@@ -77,8 +77,16 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
     assert classifier.fit(images, data.targets).predict(images[:2]).shape == (2,)
     used = {"open_dataset", "check_data", "rank_models", "fine_tune", "predict", "write_report", "export_model", "interpolate"}
     episodes = crossgraft.run_episodes(
-        data, model=ranking.best, heads="ncc,ridge", sampler="n_way_k_shot:ways=2,shots=2,queries=1", episodes=2, **FAST
+        data,
+        model=ranking.best,
+        heads="ncc,ridge",
+        sampler="n_way_k_shot:ways=2,shots=2,queries=1",
+        episodes=2,
+        out=folder / "episodes",
+        **FAST,
     )
+    assert {*crossgraft.average_runs(episodes.out).to_frame()["head"]} == {"ncc", "ridge"}
+    assert len(crossgraft.compare_centre([ranking.best, full]).to_frame()) == 2
     assert list(episodes.to_frame()["head"]) and episodes.record.model.name == "narrow"
     one_task = crossgraft.predict_from_support(support=data, query=data, model=ranking.best, head="ncc", **FAST)
     assert one_task.record.class_names == list(data.class_names)
@@ -119,6 +127,8 @@ def test_every_public_name_takes_what_another_one_gives(data, ranking, tuned, fo
         "select_model",
         "replay_selection",
         "show_confounders",
+        "average_runs",
+        "compare_centre",
         "compare_models",
         "compare_fine_tunings",
         "FineTuningComparison",

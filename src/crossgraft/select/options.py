@@ -29,9 +29,7 @@ class Selecting(Options):
         default="30min",
         is_common=True,
     )
-    prefer: Prefer = option(
-        "Which of the models that cannot be told apart: accurate, small or fast.", default="accurate", is_common=True
-    )
+    prefer: Prefer = option("Among models that seem equal: accurate, small or fast.", default="accurate", is_common=True)
 
 
 @options

@@ -350,7 +350,7 @@ def test_options_in_text_leave_the_backbone_out():
     heads = choose_heads("tsa:unseen,steps=3,copa_tsa")
     assert list(heads) == ["tsa:learning_rate=unseen,steps=3", "copa_tsa"]
     inside = {name for name, head in HEADS if getattr(head, "reads_images", False)}
-    for base_classes, without in (((), {*inside, "meta_adapter"}), (["a"], inside)):
+    for base_classes, without in (((), {*inside, "meta_adapter", "zero_shot"}), (["a"], {*inside, "zero_shot"})):
         left_out = heads_left_out(" all", base_classes=base_classes)
         assert set(left_out) == without == set(HEADS.names()) - set(choose_heads("all", base_classes=base_classes))
         assert all(("inside the network" in why) == (name in inside) for name, why in left_out.items())

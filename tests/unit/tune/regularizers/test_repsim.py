@@ -192,7 +192,7 @@ def test_looking_at_the_images_changes_neither_network_nor_random_state(options)
 )
 def test_the_term_stays_smaller_than_it_is_without(regularizer):
     """Started again at what a training without it ends with, measured by the same term."""
-    name = f"repsim/{regularizer._form}"
+    name = f"repsim/{regularizer._mode}"
     common = {"epochs": 3, "learning_rate": 0.01}
     _, free = train_one("plain", regularizers=[replace(regularizer, weight=1e-9)], **common)
     _, held = train_one("plain", regularizers=[regularizer], **common)
