@@ -107,6 +107,8 @@ def in_little_time(page, command):
         return arguments
     if verb == "rank":
         return [*arguments, *of_ranking(page, arguments)]
+    if "centre" in arguments:  # it looks at no image
+        return [*arguments, "--image-size", "32", "--weights-dir", "weights"]
     more = [*IN_LITTLE_TIME.get(verb, ())]
     if verb == "tune" and "--seeds" in arguments:
         more += ["--seeds", "2"]
