@@ -27,6 +27,28 @@ SECONDS = 300
 
 
 MUTATIONS = {
+    # Recipes and pictures of the five texts
+    "unit/fewshot/test_averages.py": [
+        ("fewshot/averages.py", "mean > half", "mean > 0"),
+        ("fewshot/averages.py", "values[seen], values[~seen]", "values[~seen], values[seen]"),
+        ("fewshot/averages.py", "float(np.linalg.norm(known)) / len(rows)", "float(np.mean(known))"),
+    ],
+    "unit/fewshot/test_gaps.py": [("fewshot/gaps.py", "prototypes[classes].mean(axis=0)", "prototypes.mean(axis=0)")],
+    "unit/audit/test_readable.py": [
+        ("audit/readable.py", "(-1.0, of_look[other])", "(0.0, of_look[other])"),
+        ("audit/readable.py", "min(number, len(part) - number) < LEAST_IMAGES", "number < LEAST_IMAGES"),
+        ("audit/words.py", "auc.low is None or auc.low <= 0.5", "auc.low is None"),
+    ],
+    "unit/data/test_class_shares.py": [
+        ("data/class_shares.py", "np.abs(numbers / total - shares) > NEAR_ENOUGH", "np.abs(numbers / total - shares) > 1"),
+        ("data/class_shares.py", "is_empty(group) or not here.min()", "not here.min()"),
+    ],
+    "unit/models/test_multiply_adds.py": [
+        ("models/multiply_adds.py", "counter.get_total_flops() // 2", "counter.get_total_flops()"),
+        ("models/multiply_adds.py", "torch.random.fork_rng(devices=[]), ", ""),
+    ],
+    "unit/centre/test_centre.py": [("centre/verb.py", "len(models) < _FEWEST", "len(models) < 1")],
+    "unit/variants/test_compare.py": [("variants/study.py", "max(everything - (plans.expected_seconds or 0.0), 0.0)", "0.0")],
     # Checks: what is compared, and what is a warning
     "unit/data/checks/test_split_differences.py": [
         ("data/checks/split_differences.py", "difference.effect >= least", "True"),

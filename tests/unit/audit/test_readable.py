@@ -44,6 +44,12 @@ def test_the_probe_is_logistic_regression_on_other_patients():
     assert (rows["features"].num_images, rows["features"].num_with) == (80, int(FLAGS[READ].sum()))
 
 
+def test_too_few_without_it_are_named():
+    nearly_all = np.r_[np.repeat(True, 195), np.repeat(False, 5)]
+    with pytest.raises(DataError, match="train and val has 120 and 0"):
+        read_attribute("net", "sex:F", LOOKS, sex(nearly_all), LEARNED, READ, PATIENTS)
+
+
 def test_what_is_not_known_is_left_out_and_too_few_are_named():
     known = RNG.random(200) < 0.8
     (row,) = read_attribute("net", "sex:F", LOOKS[:1], sex(known=known), LEARNED, READ, PATIENTS)

@@ -101,6 +101,8 @@ def test_a_limit_keeps_pairs_whole_and_rows_without_a_group_have_none():
     targets, patients = np.tile([0, 1], 20), np.repeat(np.arange(20), 2).astype(str)
     patients[:4] = ""
     parts = np.repeat(["train", "test"], [30, 10])
+    whole = take_pairs(targets, patients, "patient", class_names=("a", "b"), parts=parts, seed=0).numbers
+    assert whole.tolist() == list(range(4, 40))
     kept = take_pairs(targets, patients, "patient", class_names=("a", "b"), parts=parts, limit=13, seed=0).numbers
     assert len(kept) == 12
     assert kept.min() >= 4

@@ -55,3 +55,9 @@ def test_a_block_of_a_transformer_is_counted_with_its_attention(has_graph):
         with torch.set_grad_enabled(has_graph):
             assert multiply_adds(lambda network=network: network(tokens)) == by_hand
     assert torch.backends.mha.get_fastpath_enabled()
+
+
+def test_random_numbers_that_are_drawn_meanwhile_leave_no_trace():
+    network, before = nn.Sequential(nn.Linear(4, 4), nn.Dropout()), torch.get_rng_state()
+    assert multiply_adds(lambda: network(torch.zeros(1, 4))) == 16
+    assert torch.equal(torch.get_rng_state(), before)
