@@ -83,6 +83,8 @@ def audit(call: AuditCall) -> Audited:
         of_all = find_attribute(dataset, name, options)  # a test part may have one value alone
         of_test = of_all._replace(flags=of_all.flags[rows.test], known=of_all.known[rows.test])
         audited.needs += needed_of_attribute(name, rows.is_positive[rows.test], of_test)
+    for name in asked.readable:
+        find_attribute(dataset, name, options)  # one that is not there is named before anything is trained
     if options.plan:
         return audited
     audited.manifest = _manifest(rows, asked.shares, options) if asked.artefacts else pd.DataFrame()

@@ -109,6 +109,8 @@ def audit(call: AuditCall) -> Audited:
         audited.needs += needed_of_artefact(each.name, rows.is_positive, images.groups, positive)
     for name in asked.attributes:
         audited.needs += needed_of_attribute(name, rows.is_positive, find_attribute(images, name, options))
+    for name in asked.readable:
+        find_attribute(dataset, name, options)
     if options.plan:
         return audited
     positives_of(subject, images, positive)  # whether the model can be asked at all is no matter of a single artefact
