@@ -316,7 +316,9 @@ def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.nd
         split = run_directory_of(Path(run)) / "split.json"
         if not split.is_file():
             raise DataError(f"{split} is missing, so the test images of the run are not known. Give the whole run directory.")
-        return np.sort(split_of_run(Path(run)).rows("test")), "Measured on the test part of the run."
+        drawn = split_of_run(Path(run))
+        if drawn.num_images == len(dataset):  # not of the fewer rows of --limit, --class-shares or --pair-by
+            return np.sort(drawn.rows("test")), "Measured on the test part of the run."
     has_test = dataset.splits is not None and bool((dataset.splits == "test").any())
     rows = np.flatnonzero(dataset.splits == "test") if has_test else np.arange(len(dataset))
     known = None if subject.model is None else subject.model.known_images
@@ -330,19 +332,26 @@ def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.nd
 
 
 def _without_known(rows: np.ndarray, dataset: Dataset, known: frozenset[str], *, part: str) -> tuple[np.ndarray, str]:
-    """The rows whose image had no part in the fine-tuning, pixel by pixel, and which they are in words.
+    """The rows whose image had no part in the fine-tuning, pixel by pixel, nor one of its group; and which they are in words.
 
     Raises:
         DataError: There are none.
     """
-    digests = dataset.image_digests
-    left = np.array([row for row in rows.tolist() if digests[row].hex() not in known], dtype=rows.dtype)
+    is_known = np.array([digest.hex() in known for digest in dataset.image_digests])
+    left = rows[~is_known[rows]]
     if len(left) == 0:
         raise DataError(
             f"The model was fine-tuned with {'this image' if len(rows) == 1 else f'all {len(rows)} images'}. Give images "
             "that it has not seen, or its run with all data of the run: then the test part is used."
         )
-    out = len(rows) - len(left)
-    if out:
-        return left, f"Measured on {part} without {counted(out, 'image')} that the model was fine-tuned with."
-    return left, f"Measured on {part}: none is, pixel by pixel, one that the model was fine-tuned with."
+    apart = left if dataset.groups is None else left[~np.isin(dataset.groups[left], dataset.groups[is_known])]
+    if len(apart) == 0:
+        raise DataError(
+            f"Each of the {counted(len(left), 'image')} that the model was not fine-tuned with is of a group "
+            f"({dataset.group_column}) that it was fine-tuned with. Give images of others."
+        )
+    out, kin = len(rows) - len(left), len(left) - len(apart)
+    if not out + kin:
+        return left, f"Measured on {part}: none is, pixel by pixel, one that the model was fine-tuned with."
+    of_groups = f", and without {kin} of the same groups ({dataset.group_column})" if kin else ""
+    return apart, f"Measured on {part} without {counted(out, 'image')} that the model was fine-tuned with{of_groups}."
