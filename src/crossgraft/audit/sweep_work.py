@@ -19,7 +19,7 @@ from crossgraft.audit.model_differences import compare_models_of_audit
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions, FullTraining
 from crossgraft.audit.quick_sweep import QuickSweep
-from crossgraft.audit.readable import Look, looks_beside, read_attribute, unread
+from crossgraft.audit.readable import ProbedFeatures, looks_beside, read_attribute, unread
 from crossgraft.audit.record import AuditEntry, ConfounderRecord, FileFactRow, ReadableRow
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.sweep import Sweep, frozen_features
@@ -166,7 +166,7 @@ def _readable(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall
         return []
     trusted = trusted_code(options.allow_code).and_also(spec.code)
     looks = [
-        Look("features", frozen_features(sweep, backbone, rows.dataset)),
+        ProbedFeatures("features", frozen_features(sweep, backbone, rows.dataset)),
         *looks_beside(backbone, rows.dataset, seed=options.seed, trusted=trusted, device=call.device, reporter=call.reporter),
     ]
     learned = np.setdiff1d(np.r_[rows.folds[0].train, rows.folds[0].val], rows.test)
@@ -174,7 +174,7 @@ def _readable(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall
 
 
 def read_all(
-    model: str, looks: Sequence[Look], learned: np.ndarray, read: np.ndarray, call: AuditCall, audited: Audited
+    model: str, looks: Sequence[ProbedFeatures], learned: np.ndarray, read: np.ndarray, call: AuditCall, audited: Audited
 ) -> list[ReadableRow]:
     """Every attribute that was asked for; one with too few images is there without a number, and with the reason."""
     found: list[ReadableRow] = []

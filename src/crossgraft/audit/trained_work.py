@@ -18,7 +18,7 @@ from crossgraft.audit.group_metrics import gap_metrics, mean_cells
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import Concluded, conclude_attribute, conclude_trained
-from crossgraft.audit.readable import Look, looks_beside
+from crossgraft.audit.readable import ProbedFeatures, looks_beside
 from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, ConfounderRecord, ReadableRow
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.subjects import Probabilities, Subject, subject_of
@@ -283,12 +283,14 @@ def _readable(call: AuditCall, subject: Subject, dataset: Dataset, test: np.ndar
         return []
     if saved is None:
         raise UsageError(f"--readable needs the features of a network, and {subject.name} can only be asked. Leave it out.")
-    looks = [Look("features after fine-tuning", features_of(saved.classifier, dataset, call.reporter, named=subject.name))]
+    looks = [
+        ProbedFeatures("features after fine-tuning", features_of(saved.classifier, dataset, call.reporter, named=subject.name))
+    ]
     before = pretrained_start(call.model, saved, options, call.reporter)
     if isinstance(before, str):
         audited.notes.append(f"What could be read before fine-tuning is not known: {before}")
     else:
-        looks.append(Look("features before fine-tuning", features_of(before, dataset, call.reporter)))
+        looks.append(ProbedFeatures("features before fine-tuning", features_of(before, dataset, call.reporter)))
     trusted = trusted_code(options.allow_code)
     looks += looks_beside(
         saved.classifier, dataset, seed=options.seed, trusted=trusted, device=call.device, reporter=call.reporter
