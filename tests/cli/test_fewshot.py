@@ -542,6 +542,10 @@ def test_finished_runs_are_averaged(compared, workspace, crossgraft):
     assert (workspace / "averages" / "sets.csv").read_text().startswith("set,seen,head,accuracy,half_width")
     again = crossgraft("report", "averages")
     assert again.code == 0
+    twice = crossgraft("fewshot", "--average", f"run,{workspace / 'run'},seen", "--out", "twice")
+    assert twice.code == 0, twice.err
+    first, second = ((workspace / out / "sets.csv").read_text() for out in ("averages", "twice"))
+    assert first == second  # one folder under two names is one run
     refused = crossgraft("fewshot", "images", "--average", "run")
     assert refused.code == UsageError.exit_code and "it cannot be used with DATA" in refused.err
 

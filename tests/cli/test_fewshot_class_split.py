@@ -49,6 +49,17 @@ def test_episodes_are_of_the_test_classes_alone(converted, crossgraft):
     assert of_train.record.dataset.class_names == ["aa", "bb"]
 
 
+def test_a_split_of_the_images_holds_beside_that_of_the_classes(converted):
+    names = [name for part in PARTS.values() for name in part]
+    lines = [f"omniglot/{name}/{k}.png,{name},{'train' if k < 4 else 'test'}" for name in names for k in range(6)]
+    (converted / "table.csv").write_text("\n".join(["path,label,split", *lines]) + "\n")
+    divided(converted, PARTS)
+    split = "omniglot/omniglot_splits.json"
+    found = package.run_episodes("table.csv", heads="ncc", class_split=split, **COMMON).record.dataset
+    assert (found.class_names, found.class_counts) == (["dd", "ee", "ff"], [4, 4, 4])
+    assert found.rows_used == "split train, 3 classes by omniglot_splits.json"
+
+
 def test_heads_learn_on_the_train_classes(converted):
     found = package.run_episodes("omniglot", heads="ncc,meta_adapter:epochs=1", **COMMON).record
     assert found.base_classes == ["aa", "bb"]

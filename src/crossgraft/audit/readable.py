@@ -37,7 +37,7 @@ LEAST_IMAGES = 10
 """Images with the attribute and without it, in the part that is learned from and in the part that is read."""
 
 
-class ReadFeatures(NamedTuple):
+class ProbedFeatures(NamedTuple):
     """Features of all images.
 
     Attributes:
@@ -51,7 +51,7 @@ class ReadFeatures(NamedTuple):
 
 def looks_beside(
     network: Backbone | Classifier, images: Dataset, *, seed: int, trusted: TrustedCode, device: str, reporter: Reporter
-) -> list[ReadFeatures]:
+) -> list[ProbedFeatures]:
     """What a probe reads without any training of the network: random weights, pixels, and the class of each image.
 
     Args:
@@ -65,12 +65,12 @@ def looks_beside(
     Cost: two passes over the images, one of them without a network.
     """
     recipe = network.recipe.network if isinstance(network, Classifier) else network.network
-    found: list[ReadFeatures] = []
+    found: list[ProbedFeatures] = []
     plain = None if recipe is None else _untrained(recipe, network.preprocessing, seed, trusted, device)
     if plain is not None:
-        found.append(ReadFeatures(UNTRAINED, features_of(plain, images, reporter, named=UNTRAINED)))
+        found.append(ProbedFeatures(UNTRAINED, features_of(plain, images, reporter, named=UNTRAINED)))
     classes = np.eye(len(images.class_names))[images.targets] if images.task.partitions else images.targets.astype(np.float64)
-    return [*found, ReadFeatures(PIXELS, _coarse_pixels(images, network.preprocessing)), ReadFeatures(CLASS, classes)]
+    return [*found, ProbedFeatures(PIXELS, _coarse_pixels(images, network.preprocessing)), ProbedFeatures(CLASS, classes)]
 
 
 def _untrained(
@@ -102,7 +102,7 @@ def _coarse_pixels(images: Dataset, preprocessing: Preprocessing) -> Features:
 def read_attribute(
     model: str,
     name: str,
-    looks: Sequence[ReadFeatures],
+    looks: Sequence[ProbedFeatures],
     attribute: BinaryAttribute,
     learned: np.ndarray,
     read: np.ndarray,
@@ -142,7 +142,7 @@ def read_attribute(
     scores = [_probe(look.features, labels, train, test, groups, seed) for look in looks]
     of_look = {look.name: score for look, score in zip(looks, scores, strict=True)}
 
-    def minus(look: ReadFeatures, other: str, name: str) -> AuditMetric | None:
+    def minus(look: ProbedFeatures, other: str, name: str) -> AuditMetric | None:
         if look.name == other or other not in of_look:
             return None
         terms = [(1.0, of_look[look.name]), (-1.0, of_look[other])]

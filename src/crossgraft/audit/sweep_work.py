@@ -19,7 +19,7 @@ from crossgraft.audit.model_differences import compare_models_of_audit
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions, FullTraining
 from crossgraft.audit.quick_sweep import QuickSweep
-from crossgraft.audit.readable import ReadFeatures, looks_beside, read_attribute, unread
+from crossgraft.audit.readable import ProbedFeatures, looks_beside, read_attribute, unread
 from crossgraft.audit.record import AuditEntry, ConfounderRecord, FileFactRow, ReadableRow
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.sweep import Sweep, frozen_features
@@ -83,6 +83,8 @@ def audit(call: AuditCall) -> Audited:
         of_all = find_attribute(dataset, name, options)  # a test part may have one value alone
         of_test = of_all._replace(flags=of_all.flags[rows.test], known=of_all.known[rows.test])
         audited.needs += needed_of_attribute(name, rows.is_positive[rows.test], of_test)
+    for name in asked.readable:
+        find_attribute(dataset, name, options)  # one that is not there is named before anything is trained
     if options.plan:
         return audited
     audited.manifest = _manifest(rows, asked.shares, options) if asked.artefacts else pd.DataFrame()
@@ -164,7 +166,7 @@ def _readable(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall
         return []
     trusted = trusted_code(options.allow_code).and_also(spec.code)
     looks = [
-        ReadFeatures("features", frozen_features(sweep, backbone, rows.dataset)),
+        ProbedFeatures("features", frozen_features(sweep, backbone, rows.dataset)),
         *looks_beside(backbone, rows.dataset, seed=options.seed, trusted=trusted, device=call.device, reporter=call.reporter),
     ]
     learned = np.setdiff1d(np.r_[rows.folds[0].train, rows.folds[0].val], rows.test)
@@ -172,7 +174,7 @@ def _readable(spec: ModelSpec, backbone: Backbone, sweep: Sweep, call: AuditCall
 
 
 def read_all(
-    model: str, looks: Sequence[ReadFeatures], learned: np.ndarray, read: np.ndarray, call: AuditCall, audited: Audited
+    model: str, looks: Sequence[ProbedFeatures], learned: np.ndarray, read: np.ndarray, call: AuditCall, audited: Audited
 ) -> list[ReadableRow]:
     """Every attribute that was asked for; one with too few images is there without a number, and with the reason."""
     found: list[ReadableRow] = []

@@ -119,8 +119,11 @@ def _training_rows(model: Any, subject: Subject, dataset: Dataset) -> np.ndarray
     facts = None if subject.model is None else subject.model.facts
     is_its_own = facts is not None and dataset.fingerprint in facts.trained_on.fingerprints
     if is_its_own and isinstance(run, str | Path) and (run_directory_of(Path(run)) / "split.json").is_file():
-        split = split_of_run(Path(run))
-        return np.sort(np.concatenate([split.rows("train"), split.rows("val")]))
+        split, known = split_of_run(Path(run)), None if subject.model is None else subject.model.known_images
+        if split.num_images == len(dataset):
+            return np.sort(np.concatenate([split.rows("train"), split.rows("val")]))
+        if known is not None:  # the fewer rows of --limit, --class-shares or --pair-by
+            return np.flatnonzero([digest.hex() in known for digest in dataset.image_digests])
     if dataset.splits is None:
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero((dataset.splits == "train") | (dataset.splits == "val"))

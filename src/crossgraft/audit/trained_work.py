@@ -18,7 +18,7 @@ from crossgraft.audit.group_metrics import gap_metrics, mean_cells
 from crossgraft.audit.needed import needed_of_artefact, needed_of_attribute
 from crossgraft.audit.options import AuditOptions
 from crossgraft.audit.outcomes import Concluded, conclude_attribute, conclude_trained
-from crossgraft.audit.readable import ReadFeatures, looks_beside
+from crossgraft.audit.readable import ProbedFeatures, looks_beside
 from crossgraft.audit.record import AuditEntry, AuditMetric, AuditPoint, ConfounderRecord, ReadableRow
 from crossgraft.audit.result import AuditCall, Audited
 from crossgraft.audit.subjects import Probabilities, Subject, subject_of
@@ -109,6 +109,8 @@ def audit(call: AuditCall) -> Audited:
         audited.needs += needed_of_artefact(each.name, rows.is_positive, images.groups, positive)
     for name in asked.attributes:
         audited.needs += needed_of_attribute(name, rows.is_positive, find_attribute(images, name, options))
+    for name in asked.readable:
+        find_attribute(dataset, name, options)
     if options.plan:
         return audited
     positives_of(subject, images, positive)  # whether the model can be asked at all is no matter of a single artefact
@@ -282,13 +284,13 @@ def _readable(call: AuditCall, subject: Subject, dataset: Dataset, test: np.ndar
     if saved is None:
         raise UsageError(f"--readable needs the features of a network, and {subject.name} can only be asked. Leave it out.")
     looks = [
-        ReadFeatures("features after fine-tuning", features_of(saved.classifier, dataset, call.reporter, named=subject.name))
+        ProbedFeatures("features after fine-tuning", features_of(saved.classifier, dataset, call.reporter, named=subject.name))
     ]
     before = pretrained_start(call.model, saved, options, call.reporter)
     if isinstance(before, str):
         audited.notes.append(f"What could be read before fine-tuning is not known: {before}")
     else:
-        looks.append(ReadFeatures("features before fine-tuning", features_of(before, dataset, call.reporter)))
+        looks.append(ProbedFeatures("features before fine-tuning", features_of(before, dataset, call.reporter)))
     trusted = trusted_code(options.allow_code)
     looks += looks_beside(
         saved.classifier, dataset, seed=options.seed, trusted=trusted, device=call.device, reporter=call.reporter
@@ -316,7 +318,9 @@ def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.nd
         split = run_directory_of(Path(run)) / "split.json"
         if not split.is_file():
             raise DataError(f"{split} is missing, so the test images of the run are not known. Give the whole run directory.")
-        return np.sort(split_of_run(Path(run)).rows("test")), "Measured on the test part of the run."
+        drawn = split_of_run(Path(run))
+        if drawn.num_images == len(dataset):  # not of the fewer rows of --limit, --class-shares or --pair-by
+            return np.sort(drawn.rows("test")), "Measured on the test part of the run."
     has_test = dataset.splits is not None and bool((dataset.splits == "test").any())
     rows = np.flatnonzero(dataset.splits == "test") if has_test else np.arange(len(dataset))
     known = None if subject.model is None else subject.model.known_images
@@ -330,19 +334,26 @@ def _test_rows(model: object, subject: Subject, dataset: Dataset) -> tuple[np.nd
 
 
 def _without_known(rows: np.ndarray, dataset: Dataset, known: frozenset[str], *, part: str) -> tuple[np.ndarray, str]:
-    """The rows whose image had no part in the fine-tuning, pixel by pixel, and which they are in words.
+    """The rows whose image had no part in the fine-tuning, pixel by pixel, nor one of its group; and which they are in words.
 
     Raises:
         DataError: There are none.
     """
-    digests = dataset.image_digests
-    left = np.array([row for row in rows.tolist() if digests[row].hex() not in known], dtype=rows.dtype)
+    is_known = np.array([digest.hex() in known for digest in dataset.image_digests])
+    left = rows[~is_known[rows]]
     if len(left) == 0:
         raise DataError(
             f"The model was fine-tuned with {'this image' if len(rows) == 1 else f'all {len(rows)} images'}. Give images "
             "that it has not seen, or its run with all data of the run: then the test part is used."
         )
-    out = len(rows) - len(left)
-    if out:
-        return left, f"Measured on {part} without {counted(out, 'image')} that the model was fine-tuned with."
-    return left, f"Measured on {part}: none is, pixel by pixel, one that the model was fine-tuned with."
+    apart = left if dataset.groups is None else left[~np.isin(dataset.groups[left], dataset.groups[is_known])]
+    if len(apart) == 0:
+        raise DataError(
+            f"Each of the {counted(len(left), 'image')} that the model was not fine-tuned with is of a group "
+            f"({dataset.group_column}) that it was fine-tuned with. Give images of others."
+        )
+    out, kin = len(rows) - len(left), len(left) - len(apart)
+    if not out + kin:
+        return left, f"Measured on {part}: none is, pixel by pixel, one that the model was fine-tuned with."
+    of_groups = f", and without {kin} of the same groups ({dataset.group_column})" if kin else ""
+    return apart, f"Measured on {part} without {counted(out, 'image')} that the model was fine-tuned with{of_groups}."

@@ -19,9 +19,12 @@ from crossgraft.compare.options import CENTRE, CentreOptions, asks_for_centre
 from crossgraft.compute import resolve_device
 from crossgraft.errors import UsageError
 from crossgraft.geometry import distances_to_centre
-from crossgraft.geometry.parameter_distance import ParameterDistance
+from crossgraft.geometry.parameter_distance import Network, ParameterDistance
 from crossgraft.geometry.record import WeightDistance
 from crossgraft.models import ModelSpec
+from crossgraft.models.adapted import merged_copy
+from crossgraft.models.adapters.insertion import why_not_mergeable
+from crossgraft.models.classifier import Classifier
 from crossgraft.models.trusted_code import NOTHING, trusted_code
 from crossgraft.options._option import configuration
 from crossgraft.records.base import Reference
@@ -71,7 +74,7 @@ def compare_centre(models: Sequence[Any], options: CentreOptions, run: Run) -> C
     """Measure how far networks lie from the mean of their weights: those of one method on several tasks.
 
     The nearer they are, the more a single set of weights has of all of them: what RepSim calls parameter centrality. Heads and
-    statistics of BatchNorm are left out. No image is looked at.
+    statistics of BatchNorm are left out; LoRA counts as what it adds to the weights. No image is looked at.
 
     Args:
         models: Two or more of: run directories of ``crossgraft tune``, checkpoints, timm names, zoo entries, models of Python.
@@ -83,7 +86,8 @@ def compare_centre(models: Sequence[Any], options: CentreOptions, run: Run) -> C
         ``centre.csv`` and ``run.json`` there.
 
     Raises:
-        UsageError: There are fewer than two, they are not built alike, one is features on disk, or one is given twice.
+        UsageError: There are fewer than two, they are not built alike, one is features on disk, one is given twice, or has
+            adapters that cannot be a part of its weights.
         DataError: A weight is NaN or infinite.
         RunDirectoryError: A run has no single model (folds), or ``out`` is in use or holds another run.
         UnknownNameError: A model is not known; the message gives the nearest names.
@@ -121,7 +125,7 @@ def compare_centre(models: Sequence[Any], options: CentreOptions, run: Run) -> C
     resolved |= {} if start is None else {"start": start.weights_fingerprint}
     with run.directory("-".join(labels), typed=typed, resolved=resolved, out=options.out) as directory:
         found = distances_to_centre(
-            {label: each.measured for label, each in networks.items()}, None if start is None else start.measured
+            {label: _whole(each, label) for label, each in networks.items()}, None if start is None else start.measured
         )
         record = CentreRecord(
             networks=[
@@ -150,6 +154,20 @@ def compare_centre(models: Sequence[Any], options: CentreOptions, run: Run) -> C
         directory.update(weights_fingerprints={label: each.weights_fingerprint for label, each in networks.items()})
         page = publish(directory, record, run.reporter, tables={"centre.csv": result.to_frame()})
         return replace(result, out=directory.path, report=page)
+
+
+def _whole(network: ComparedNetwork, label: str) -> Network:
+    """The network with its adapters as a part of its weights: factors of LoRA are no coordinates, other ones may give the same.
+
+    Raises:
+        UsageError: An adapter cannot be that.
+    """
+    whole = network.measured
+    if not isinstance(whole, Classifier) or not whole.recipe.adapters:
+        return whole
+    if (why := why_not_mergeable(whole)) is not None:
+        raise UsageError(f"{label} has adapters beside its weights, which have no place in a centre: {why}. Leave it out.")
+    return merged_copy(whole)
 
 
 def _lengths(distance: ParameterDistance) -> WeightDistance:

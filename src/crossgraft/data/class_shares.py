@@ -162,14 +162,15 @@ def take_class_shares(
             )
         totals = np.maximum(share_out(np.array(totals), limit), len(class_names)).tolist()
     kept: list[np.ndarray] = []
-    for (name, rows), total in zip(of_parts.items(), totals, strict=True):
-        numbers = share_out(shares, total)
-        if (far := np.flatnonzero(np.abs(numbers / total - shares) > NEAR_ENOUGH)).size:
-            had, wanted = float(numbers[far[0]]) / total, float(shares[far[0]])
+    for (name, rows), most in zip(of_parts.items(), totals, strict=True):
+        near = (total for total in range(most, len(class_names) - 1, -1) if not _far_off(share_out(shares, total), shares).size)
+        numbers = share_out(shares, next(near, most))
+        if (far := _far_off(numbers, shares)).size:
+            had, wanted = float(numbers[far[0]]) / most, float(shares[far[0]])
             raise DataError(
-                f"{name or 'The data'} has too few images for these class shares (--class-shares): with {total}, "
+                f"{name or 'The data'} has too few images for these class shares (--class-shares): with {most}, "
                 f"{class_names[far[0]]} would be {percent(had)} and not {percent(wanted)}. Ask for "
-                "shares nearer to those of the data, or give more images."
+                f"shares nearer to those of the data, or {'give more images' if limit is None else 'raise --limit'}."
             )
         kept.append(rows[draw_of_classes(targets[rows], numbers, seed, f"class shares {name}".strip())])
     numbers = np.sort(np.concatenate(kept))
@@ -245,6 +246,11 @@ def take_pairs(
             f"and are left out; {counted(len(numbers), 'image')} of {count(len(targets))} are used (--pair-by)."
         )
     return FewerRows(numbers, f"{what} matched by {column}, {num_lost} of {num_groups} groups without", lost)
+
+
+def _far_off(numbers: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Classes whose share is not near enough."""
+    return np.flatnonzero(np.abs(numbers / numbers.sum() - shares) > NEAR_ENOUGH)
 
 
 def _rows_of_parts(num_rows: int, parts: np.ndarray | None) -> dict[str, np.ndarray]:

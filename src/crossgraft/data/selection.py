@@ -230,7 +230,7 @@ class RowSelection:
             asked = read_shares(self.class_shares)
             return take_class_shares(targets, asked, class_names=class_names, parts=parts, limit=self.limit, seed=self.seed)
         if self.pair_by is not None:
-            values = _pair_groups(rows, self.pair_by)[chosen]
+            values = pair_groups(rows, self.pair_by)[chosen]
             return take_pairs(
                 targets, values, self.pair_by, class_names=class_names, parts=parts, limit=self.limit, seed=self.seed
             )
@@ -245,7 +245,7 @@ class RowSelection:
         return FewerRows(numbers, f"{self.limit} of {num_rows} images" if self.limit < num_rows else "")
 
 
-def _pair_groups(rows: SourceRows | ImageRows, column: str) -> np.ndarray:
+def pair_groups(rows: SourceRows | ImageRows, column: str) -> np.ndarray:
     """(n,) what images are paired by: the groups of the data, or another column.
 
     Raises:

@@ -101,11 +101,12 @@ def average_runs(runs: str | Path | Sequence[str | Path], options: AverageOption
     Raises:
         RunDirectoryError: A folder holds no finished run of ``crossgraft fewshot``.
         DataError: A record is damaged.
-        UsageError: Runs have different networks or heads, or a data set is marked as seen in one run and not in another.
+        UsageError: Runs have different networks or heads, a data set is marked as seen in one run and not in another, or two
+            runs have the same tasks and results.
 
     Cost: reads files.
     """
-    folders = list(dict.fromkeys(folder for given in _listed(runs) for folder in _runs_below(Path(given))))
+    folders = {folder.resolve(): folder for given in _listed(runs) for folder in _runs_below(Path(given))}.values()
     record = averages_of([cast("FewshotRecord", read_run(folder, KINDS).record) for folder in folders])
     result = Averages(record)
     if options.out is None:
@@ -174,6 +175,16 @@ def _one_set(records: Sequence[FewshotRecord], key: str) -> AveragedSet:
     if len({record.seen for record in records}) > 1:
         raise UsageError(
             f"{name} is marked as seen in one run and not in another. Run one of them again, with or without --seen."
+        )
+    results = [
+        [record.sampler, record.sizes, *sorted((row.head, row.accuracy, row.half_width) for row in record.heads)]
+        for record in records
+        if any(row.half_width for row in record.heads)
+    ]
+    if any(each in results[:place] for place, each in enumerate(results)):
+        raise UsageError(
+            f"Two runs of {name} have the same tasks and results, so their episodes would count twice. Leave one out, or run it "
+            "again with another --seed."
         )
     rows: dict[str, list[HeadRow]] = {}
     for record in records:

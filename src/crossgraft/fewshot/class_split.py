@@ -60,7 +60,8 @@ class ClassSplit:
                 "Correct the file, or leave the class out of it."
             )
         chosen = dataset.select_classes([name for name in dataset.class_names if name in {*names}])
-        return replace(chosen, rows_used=f"{counted(len(chosen.class_names), 'class', plural='classes')} by {self.file.name}")
+        used = f"{counted(len(chosen.class_names), 'class', plural='classes')} by {self.file.name}"
+        return replace(chosen, rows_used=used if dataset.splits is None else f"{dataset.rows_used}, {used}")
 
 
 def class_split_of(data: str | Path | Dataset, options: FewshotOptions) -> ClassSplit | None:

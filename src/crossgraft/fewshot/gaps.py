@@ -65,8 +65,7 @@ def gap_points(name: str, head: Any, features: Features, labels: np.ndarray, epi
     if of_images is not None and one_map is None:
         yield from _maps_apart(head, support, query, point)
     if one_map is not None:
-        for moment in MOMENTS:
-            steps = round(moment * head.steps)
+        for steps in dict.fromkeys(round(moment * head.steps) for moment in MOMENTS):  # of few steps, moments fall together
             now = head
             if steps != head.steps:
                 unfitted: Any = clone(head)

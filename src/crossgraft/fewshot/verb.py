@@ -105,11 +105,8 @@ def run_episodes(data: str | Path | Dataset, options: FewshotOptions, run: Run) 
     typed = {**configuration(options), **resolved, "model": getattr(options.model, "typed", str(options.model))}
     location = data.name if isinstance(data, Dataset) else data
     with run.directory(location, typed=typed, resolved=resolved, out=options.out) as directory:
-        if class_split is None:
-            dataset = open_divided(data, narrowed(DatasetOptions, options), use_split="train", reporter=reporter)
-        else:
-            whole = narrowed(DatasetOptions, options, holdout=0.0)
-            dataset = open_divided(data, whole, use_split=None, reporter=reporter)
+        reading, draws = narrowed(DatasetOptions, options), class_split is None  # parts that come with the data hold all the same
+        dataset = open_divided(data, reading, use_split="train", default_split=draws, reporter=reporter)
         if not dataset.task.partitions:
             raise UsageError("Episodes need one class per image, and these images have several labels.")
         if class_split is not None:

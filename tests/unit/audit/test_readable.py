@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from crossgraft.audit.attributes import BinaryAttribute
-from crossgraft.audit.readable import CLASS, PENALTIES, UNTRAINED, ReadFeatures, read_attribute, unread
+from crossgraft.audit.readable import CLASS, PENALTIES, UNTRAINED, ProbedFeatures, read_attribute, unread
 from crossgraft.audit.record import AuditMetric, ReadableRow
 from crossgraft.audit.words import readable_in_words
 from crossgraft.errors import DataError
@@ -18,9 +18,9 @@ FLAGS = np.repeat(RNG.random(100) < 0.5, 2)
 SEEN = np.c_[FLAGS * 1.5, RNG.normal(size=(200, 3))] + RNG.normal(size=(200, 4))
 LEARNED, READ = np.arange(120), np.arange(120, 200)
 LOOKS = [
-    ReadFeatures("features", SEEN),
-    ReadFeatures(UNTRAINED, RNG.normal(size=(200, 4))),
-    ReadFeatures(CLASS, RNG.normal(size=(200, 2))),
+    ProbedFeatures("features", SEEN),
+    ProbedFeatures(UNTRAINED, RNG.normal(size=(200, 4))),
+    ProbedFeatures(CLASS, RNG.normal(size=(200, 2))),
 ]
 
 

@@ -203,14 +203,14 @@ def without_positives(data, part, kept):
 )
 def test_a_part_with_too_few_positives_is_named(part, said):
     data = without_positives(images(grouped=False), part, 1)
-    with pytest.raises(DataError, match=f"{said} images of ill, and an audit needs 2"):
+    with pytest.raises(DataError, match=f"{said} image of ill, and an audit needs 2"):
         divide_rows(data, None, num_folds=1, seed=0)
     divide_rows(without_positives(images(grouped=False), part, 2), None, num_folds=1, seed=0)
 
 
 def test_a_part_with_too_few_negatives_is_named():
     data = without_positives(images(grouped=False), "test", 1)
-    with pytest.raises(DataError, match="test has 1 images of other classes than healthy"):
+    with pytest.raises(DataError, match="test has 1 image of other classes than healthy"):
         divide_rows(data, "healthy", num_folds=1, seed=0)
 
 

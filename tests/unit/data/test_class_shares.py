@@ -84,6 +84,15 @@ def test_shares_that_cannot_be_had_are_refused():
         take_class_shares(np.ones((4, 2), np.int64), {"b": 0.8}, class_names=("a", "b"), seed=0)
 
 
+def test_a_part_has_one_image_fewer_where_only_that_gives_the_shares():
+    """Of a limit of 24, 5 would fall to test and 3 to val: no half of each class."""
+    targets, parts = np.tile([0, 1], 48), np.repeat(["train", "val", "test"], [62, 14, 20])
+    kept = take_class_shares(targets, {"b": 0.5}, class_names=("a", "b"), parts=parts, limit=24, seed=0).numbers
+    assert {part: np.bincount(targets[kept][parts[kept] == part]).tolist() for part in ("train", "val", "test")} == {
+        "train": [8, 8], "val": [1, 1], "test": [2, 2]
+    }  # fmt: skip
+
+
 def test_of_each_group_as_many_of_every_class():
     rng = np.random.default_rng(0)
     targets, patients = rng.integers(0, 2, 200), rng.integers(0, 60, 200).astype(str)

@@ -55,6 +55,12 @@ def test_runs_of_one_data_set_count_once(records, record):
     assert of_set.half_widths["copa"] == pytest.approx(math.hypot(0.01, 0.01) / 2)
 
 
+def test_a_run_that_is_there_twice_does_not_make_its_interval_narrower(records):
+    copied = records[-1].model_copy(update={"heads": [row.model_copy(update={"seconds": 9.0}) for row in records[-1].heads]})
+    with pytest.raises(UsageError, match=r"Two runs of COCO have the same tasks and results.* another --seed"):
+        averages_of([*records, copied])
+
+
 def test_settings_that_differ_from_set_to_set_are_one_head_by_its_title(records, record):
     changed = record("Signs", [head("copa:learning_rate=0.005", 0.6, 0.0, title="COPA"), head("url", 0.5)], baseline="url")
     assert [each.head for each in averages_of([*records, changed]).heads] == ["COPA", "URL"]

@@ -83,6 +83,17 @@ def test_the_coefficient_bounds_the_squared_gap_and_has_no_value_where_classes_a
         assert {each.coefficient for (moved, _), each in even.items() if moved == "training"} == {None}
 
 
+@pytest.mark.parametrize(("steps", "moments"), [(0, [0]), (1, [0, 1]), (3, [0, 1, 2, 3]), (4, [0, 1, 2, 4])])
+def test_moments_of_a_short_training_that_fall_together_are_one(steps, moments, data):
+    heads = {"url": UrlHead(steps=steps), "shared": CopaHead(steps=steps, shared=True)}
+    table = evaluate(*data, heads, sampler=SAMPLER, num_episodes=3, gaps=True)
+    found = describe_gaps(table.gaps)
+    for name, accuracies in zip(heads, table.accuracies.T, strict=True):
+        trained = [each for each in found if (each.head, each.moved) == (name, "training")]
+        assert [each.at for each in trained] == moments
+        assert (trained[-1].accuracy, trained[-1].difference) == (pytest.approx(accuracies.mean()), 0)
+
+
 def test_one_map_under_the_loss_of_copa_is_trained_as_autograd_does(data):
     """A literal version: one parameter, the n × n matrix, Adam."""
     features, labels = data

@@ -15,7 +15,7 @@ from torch import Tensor
 from crossgraft.data import Dataset, Split, k_folds, take_per_class
 from crossgraft.data.default_split import draw_part
 from crossgraft.data.opening import open_divided
-from crossgraft.data.selection import RowSelection
+from crossgraft.data.selection import RowSelection, pair_groups
 from crossgraft.data.splits import PARTS
 from crossgraft.errors import DataError, UsageError
 from crossgraft.losses import Loss
@@ -225,10 +225,24 @@ def _folds(dataset: Dataset, num_folds: int, options: TuneOptions) -> TuningRows
         if val_fraction > 0:
             train, val = _draw(dataset, train, val_fraction, seed, f"val of fold {number}")
         parts.append(FoldRows(train, val, split.rows("test"), fold=number))
+    if options.pair_by is not None:
+        _refuse_divided_pairs(dataset, parts, options.pair_by)
     how = _how(dataset)
     val = f"{val_fraction:.0%} of the rows of the other folds, {how}" if val_fraction else "none"
     origins = {"train": "the other folds", "val": val, "test": f"one of {num_folds} folds, {how}"}
     return TuningRows(dataset, tuple(parts), origins, num_folds=num_folds)
+
+
+def _refuse_divided_pairs(dataset: Dataset, folds: Sequence[FoldRows], column: str) -> None:
+    """Pairs are made before folds are drawn: those of one group of ``column`` stay together where folds are drawn by it."""
+    values = pair_groups(dataset, column).astype(str)
+    for fold in folds:
+        of_parts = [set(values[part]) for part in (fold.train, fold.val, fold.test)]
+        if sum(map(len, of_parts)) > len(set().union(*of_parts)):
+            raise UsageError(
+                f"--folds, {_how(dataset)}, would divide pairs of one {column} between training and test (--pair-by {column}). "
+                f"Draw folds by it: --group-column {column}."
+            )
 
 
 def _draw(dataset: Dataset, rows: Rows, share: float, seed: int, purpose: str) -> tuple[Rows, Rows]:

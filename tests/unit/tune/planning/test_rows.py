@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from crossgraft.data import dataset_from_arrays
 from crossgraft.errors import DataError, UsageError
@@ -156,3 +157,17 @@ def test_what_rank_would_have_opened_is_known():
 def test_one_class_is_refused():
     with pytest.raises(DataError, match="All 60 images of arrays have the class 0, so there is nothing to tell apart"):
         rows_of(dataset(labels=np.zeros(60, dtype=int)))
+
+
+def test_folds_do_not_divide_pairs(tmp_path):
+    """Two images of each of 12 lesions, and two lesions of each patient."""
+    table = ["path,label,patient,lesion"]
+    for number in range(24):
+        Image.fromarray(np.full((8, 8), 10 * number, dtype=np.uint8)).save(tmp_path / f"{number}.png")
+        table.append(f"{number}.png,{'ab'[number % 2]},P{number // 4},L{number // 2}")
+    (tmp_path / "table.csv").write_text("\n".join(table) + "\n")
+    for column in ("patient", "lesion"):  # lesions of a patient stay with it
+        rows = rows_of(tmp_path / "table.csv", folds=3, pair_by="lesion", group_column=column)
+        assert len(rows.dataset) == 24
+    with pytest.raises(UsageError, match=r"drawn by image, would divide pairs of one lesion .* --group-column lesion"):
+        rows_of(tmp_path / "table.csv", folds=3, pair_by="lesion", group_column="none")
