@@ -88,6 +88,20 @@ def test_a_bad_file_is_named_with_what_is_wrong(converted, parts, said):
         package.run_episodes("omniglot", heads="ncc", **COMMON)
 
 
+def test_a_file_that_nobody_named_may_be_moved_away(converted):
+    divided(converted, {"folds": 5})
+    moved = r"If omniglot_splits\.json is about something else, move it out of omniglot\."
+    with pytest.raises(DataError, match=moved):
+        package.run_episodes("omniglot", heads="ncc", **COMMON)
+    with pytest.raises(DataError, match=r"It must say classes by part: \{[^}]*\}\.$"):  # it was named here
+        package.run_episodes("omniglot", heads="ncc", class_split="omniglot/omniglot_splits.json", **COMMON)
+    divided(converted, PARTS)
+    with pytest.raises(UsageError, match=r"Leave --holdout out\. " + moved):
+        package.run_episodes("omniglot", heads="ncc", holdout=0.3, **COMMON)
+    (converted / "omniglot" / "omniglot_splits.json").rename(converted / "elsewhere.json")
+    assert len(package.run_episodes("omniglot", heads="ncc", **COMMON).record.dataset.class_names) == 6
+
+
 def test_what_contradicts_a_class_split_is_refused(converted):
     with pytest.raises(UsageError, match=r"--holdout divides images, and .*omniglot_splits\.json divides classes"):
         package.run_episodes("omniglot", heads="ncc", holdout=0.3, **COMMON)

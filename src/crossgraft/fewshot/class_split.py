@@ -84,13 +84,19 @@ def class_split_of(data: str | Path | Dataset, options: FewshotOptions) -> Class
             _refuse_records(folder)
             return None
         given = found[0]
+    if_not_meant = (
+        "" if options.class_split is not None else f" If {Path(given).name} is about something else, move it out of {folder}."
+    )
     others = [name for name in ("split", "holdout", "folds") if getattr(options, name) is not None]
     if others:
         raise UsageError(
             f"--{others[0]} divides images, and {given} divides classes: episodes have all images of some classes. "
-            f"Leave --{others[0]} out."
+            f"Leave --{others[0]} out.{if_not_meant}"
         )
-    return ClassSplit(Path(given), folder, _read(Path(given)))
+    try:
+        return ClassSplit(Path(given), folder, _read(Path(given)))
+    except DataError as error:
+        raise DataError(f"{error}{if_not_meant}") from error
 
 
 def _refuse_records(folder: Path) -> None:
