@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_serializer
+from pydantic import Field
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.edit.record import EditRow
 from crossgraft.metrics import MetricValue
 from crossgraft.models.record import ModelRecord
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, LooksRecord, Record, Reference, Share, SparseRecord
 from crossgraft.statistics import MeanInterval
 from crossgraft.words.formatting import counted
 
@@ -337,8 +336,10 @@ class ReadableRow(Record):
     more_than_class: AuditMetric | None = Field(description="AUC minus that of the class alone, on the same images.")
 
 
-class AuditRecord(Record):
+class AuditRecord(SparseRecord):
     """Whether models lean on what confounds."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({"readable"})
 
     schema_version: int = SCHEMA_VERSION
     kind: Literal["audit"] = "audit"
@@ -375,12 +376,6 @@ class AuditRecord(Record):
     looks: LooksRecord | None = None
     references: list[Reference]
     seconds: float
-
-    @model_serializer(mode="wrap")
-    def _without_what_was_not_asked_for(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        """As records were before there was anything to read."""
-        written = write(self)
-        return written if self.readable else {name: value for name, value in written.items() if name != "readable"}
 
 
 class AuditTrainingRecord(Record):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_serializer
+from pydantic import Field
 
 from crossgraft.data.record import DatasetRecord
-from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share
+from crossgraft.records.base import SCHEMA_VERSION, Count, Record, Reference, Share, SparseRecord
 from crossgraft.report.tables import Cell, Shown, whole, words
 from crossgraft.words.formatting import NumberFormat, small_percent
 
@@ -147,12 +146,9 @@ class EditedImagesRecord(Record):
         return is_changed and any(row.num_edited for row in self.parts if row.name != "test")
 
 
-class MayBeEdited(Record):
+class MayBeEdited(SparseRecord):
     """A record about images that may have been edited; where they were not, it is written as before there were edits."""
 
-    edits: EditedImagesRecord | None = Field(default=None, description="None: images are as they came.")
+    sparse: ClassVar[frozenset[str]] = frozenset({"edits"})
 
-    @model_serializer(mode="wrap")
-    def _without_what_was_not_done(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        written = write(self)
-        return {name: value for name, value in written.items() if name != "edits" or value is not None}
+    edits: EditedImagesRecord | None = Field(default=None, description="None: images are as they came.")

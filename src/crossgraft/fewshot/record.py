@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_serializer
+from pydantic import Field
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.models.record import ModelRecord
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share, SparseRecord
 from crossgraft.report.tables import Shown
 from crossgraft.words.formatting import NumberFormat
 
 NUMBERS = NumberFormat(decimals=3)
 _RANK = NumberFormat(decimals=1)
-
-
-def _without(names: dict[str, object], written: dict[str, Any]) -> dict[str, Any]:
-    """What is written of a record, less fields at values that say nothing: reports of earlier versions have none of them."""
-    return {name: value for name, value in written.items() if name not in names or value != names[name]}
-
-
-_OF_SEEDS: dict[str, object] = {
-    "by_seed": [],
-    "seeds_half_width": None,
-    "difference_seeds_half_width": None,
-    "no_seeds_interval_reason": None,
-}
 
 
 Moved = Literal["features", "maps", "training"]
@@ -59,8 +45,10 @@ class GapSummary(GapPoint):
     difference_half_width: float | None = Field(description="Half of its interval of 95 % over episodes.")
 
 
-class EpisodesPart(Record):
+class EpisodesPart(SparseRecord):
     """A few episodes, kept so that a stopped run goes on."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({"gaps"})
 
     key: str = Field(description="Hash of everything that decides the numbers.")
     accuracies: list[list[Share]] = Field(description="By episode and head.")
@@ -71,13 +59,13 @@ class EpisodesPart(Record):
     warnings: dict[str, Count] = Field(description="What heads warned of → in how many episodes.")
     gaps: list[list[GapPoint]] = Field(default=[], description="By episode; empty where the gap was left as it is.")
 
-    @model_serializer(mode="wrap")
-    def _without_gaps_that_were_left(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        return _without({"gaps": []}, write(self))
 
-
-class HeadRow(Record):
+class HeadRow(SparseRecord):
     """One head on all episodes."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset(
+        {"by_seed", "seeds_half_width", "difference_seeds_half_width", "no_seeds_interval_reason"}
+    )
 
     head: Annotated[str, Shown("Head")] = Field(description="As it was written, with its options.")
     title: str
@@ -107,10 +95,6 @@ class HeadRow(Record):
         description="Mean time of an episode, for fit and predict, on one thread."
     )
     warnings: dict[str, Count] = {}
-
-    @model_serializer(mode="wrap")
-    def _without_seeds_where_there_is_one(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        return _without(_OF_SEEDS, write(self))
 
 
 class BoundRecord(Record):
@@ -161,8 +145,10 @@ class SizeRow(Record):
     most: Count
 
 
-class FewshotRecord(Record):
+class FewshotRecord(SparseRecord):
     """Heads on the same episodes of one data set."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({"num_seeds", "seen", "gaps"})
 
     schema_version: int = SCHEMA_VERSION
     kind: Literal["fewshot"] = "fewshot"
@@ -188,10 +174,6 @@ class FewshotRecord(Record):
     superclass_column: str | None = Field(default=None, description="An episode has classes of one of its values.")
     checks: list[CheckRecord]
     references: list[Reference]
-
-    @model_serializer(mode="wrap")
-    def _without_what_was_not_asked(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        return _without({"num_seeds": 1, "seen": False, "gaps": []}, write(self))
 
     def head(self, name: str) -> HeadRow:
         """The row of one head."""

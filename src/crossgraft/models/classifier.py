@@ -79,9 +79,8 @@ class ClassifierRecipe:
         return _adapter_of_recipes().dump_python(self, mode="json")
 
 
-@cache
-def _adapter_of_recipes() -> TypeAdapter[ClassifierRecipe]:
-    return TypeAdapter(ClassifierRecipe)
+_adapter_of_recipes = cache(lambda: TypeAdapter(ClassifierRecipe))
+"""Made at the first use, which takes longer than all others; without a signature, since checkers of types do not know its own."""
 
 
 def read_recipe(values: Mapping[str, object]) -> ClassifierRecipe:

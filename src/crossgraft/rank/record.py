@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import ConfigDict, Field, model_serializer
+from pydantic import ConfigDict, Field
 
 from crossgraft.data.record import DatasetRecord
 from crossgraft.models.record import ModelRecord, Role
-from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share
+from crossgraft.records.base import SCHEMA_VERSION, CheckRecord, Count, Record, Reference, Share, SparseRecord
 
 _END_OF_METHOD = re.compile(r", |;")
 STATIC_PRIOR = "static_prior"
@@ -250,8 +249,10 @@ class FeaturesRecord(Record):
     maps: list[MappedModel] = Field(description="Of the best models by the primary score.")
 
 
-class RankingRecord(Record):
+class RankingRecord(SparseRecord):
     """Everything that ``crossgraft rank`` found; ``report.json`` is this record."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({"features"})
 
     schema_version: int = SCHEMA_VERSION
     kind: Literal["ranking"] = "ranking"
@@ -277,10 +278,6 @@ class RankingRecord(Record):
     )
     prior: PriorRecord | None = Field(default=None, description="None: nothing is known of these models.")
     features: FeaturesRecord | None = Field(default=None, description="None: nobody asked to see them.")
-
-    @model_serializer(mode="wrap")
-    def _without_what_nobody_asked_for(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        return {name: value for name, value in write(self).items() if name != "features" or value is not None}
 
     def cell(self, model: str, score: str) -> ScoreCell:
         """The cell of one model and one score."""

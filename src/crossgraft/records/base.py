@@ -25,14 +25,15 @@ class SparseRecord(Record):
     """A record that is written without those of its fields which say nothing.
 
     Attributes:
-        sparse: Fields that are left out where they are None, so that files of before there were these fields stay as they were.
+        sparse: Fields that are left out at their defaults, so that files of before there were these fields stay as they were.
     """
 
     sparse: ClassVar[frozenset[str]]
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        return {name: value for name, value in write(self).items() if value is not None or name not in self.sparse}
+        silent = {name: type(self).model_fields[name].get_default(call_default_factory=True) for name in self.sparse}
+        return {name: value for name, value in write(self).items() if name not in silent or value != silent[name]}
 
 
 class Reference(Record):

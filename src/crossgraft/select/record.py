@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_serializer
+from pydantic import Field
 
 from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
 from crossgraft.metrics.record import MetricRecord
-from crossgraft.records.base import CheckRecord, LooksRecord, Record, Reference
+from crossgraft.records.base import CheckRecord, LooksRecord, Record, Reference, SparseRecord
 from crossgraft.tune.record import PlanRecord, TunedModelRecord
 
 SELECTION_VERSION = 2
@@ -34,8 +33,10 @@ class PlannedModel(Record):
     known_from: list[str] = Field(default=[], description="Who measured exactly these weights on other data.")
 
 
-class SelectionPlanRecord(Record):
+class SelectionPlanRecord(SparseRecord):
     """Costs, order and budget, kept so that a selection that was stopped decides alike."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({"seconds_beside"})
 
     schema_version: int = SELECTION_VERSION
     kind: Literal["selection-plan"] = "selection-plan"
@@ -51,10 +52,6 @@ class SelectionPlanRecord(Record):
     standard_error: float | None = Field(description="Of val, for a model of a typical quality; None: not known.")
     val_too_small: str | None = Field(default=None, description="Why val tells nothing apart, so that one is trained.")
     rounds: list[list[str]] = Field(default=[], description="What is trained together, if nothing surprises.")
-
-    @model_serializer(mode="wrap")
-    def _without_what_only_plan_says(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        return {name: value for name, value in write(self).items() if name != "seconds_beside" or value is not None}
 
     def model(self, name: str) -> PlannedModel:
         """The model called ``name``."""

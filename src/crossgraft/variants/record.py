@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import Field, model_validator
 
 from crossgraft.data.record import DatasetRecord, SplitRow
 from crossgraft.edit.record import MayBeEdited
@@ -87,8 +86,10 @@ class ComparedPlan(SparseRecord):
         return with_form(self.variant, self.form)
 
 
-class ComparisonPlanRecord(Record):
+class ComparisonPlanRecord(SparseRecord):
     """All that will be trained, and how long it takes at most."""
+
+    sparse: ClassVar[frozenset[str]] = frozenset({"seconds_beside"})
 
     schema_version: int = SCHEMA_VERSION
     kind: Literal["tuning-comparison-plan"] = "tuning-comparison-plan"
@@ -100,10 +101,6 @@ class ComparisonPlanRecord(Record):
         default=None,
         description="Of all else that the command does: start, looks at images, metrics, curves, pages; with --plan only.",
     )
-
-    @model_serializer(mode="wrap")
-    def _without_what_only_plan_says(self, write: Callable[[Any], Any]) -> dict[str, Any]:
-        return {name: value for name, value in write(self).items() if name != "seconds_beside" or value is not None}
 
 
 class ComparedTrainingRecord(Record):
