@@ -246,7 +246,12 @@ class RowSelection:
 
 
 def pair_groups(rows: SourceRows | ImageRows, column: str) -> np.ndarray:
-    """(n,) what images are paired by: the groups of the data, or another column.
+    """(n,) what images are paired by: the groups of the data, or another column; errors as of ``column_of``."""
+    return column_of(rows, column, flag="--pair-by")
+
+
+def column_of(rows: SourceRows | ImageRows, column: str, *, flag: str) -> np.ndarray:
+    """(n,) values of the groups of the data, or of another column, that an option names.
 
     Raises:
         UnknownNameError: There is no such column.
@@ -256,4 +261,4 @@ def pair_groups(rows: SourceRows | ImageRows, column: str) -> np.ndarray:
     if column in rows.attributes:
         return rows.attributes[column]
     known = [*([] if rows.group_column is None else [rows.group_column]), *rows.attributes]
-    raise UnknownNameError("column of --pair-by", column, known)
+    raise UnknownNameError(f"column of {flag}", column, known)

@@ -115,6 +115,20 @@ class Slots(Tuning):
 
 
 @options
+class ByDomain(Tuning):
+    """Where images come from, and what is made of it."""
+
+    group: ClassVar[str] = "Domains"
+
+    domains: str | None = option(
+        "Column that says where an image comes from: hospital, scanner, writer.",
+        default=None,
+        only_if_given=True,
+        in_protocol=True,
+    )
+
+
+@options
 class FirstAdapter(Tuning):
     """Adapters that somebody has trained before."""
 
@@ -270,6 +284,7 @@ class TuneOptions(
     FewerVal,
     EditedRows,
     Subgroups,
+    ByDomain,
     Validating,
     AsPublished,
     VariantOptions,

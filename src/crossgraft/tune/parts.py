@@ -10,6 +10,7 @@ from jaxtyping import Float32, Int64
 from torch import Tensor
 
 from crossgraft.data import Dataset, Split
+from crossgraft.data.domains import Domains
 from crossgraft.data.record import SplitRow
 from crossgraft.data.selection import count_shared_groups, is_leakage_known, leakage_in_words
 from crossgraft.data.splits import PARTS, Part
@@ -134,6 +135,7 @@ class TuningRows:
         num_folds: None without folds.
         edits: Edits of the images of ``dataset``; None: they are as they came.
         unedited: The same rows before them.
+        domains: Where each row of ``dataset`` comes from; None: nobody said.
     """
 
     dataset: Dataset
@@ -142,6 +144,7 @@ class TuningRows:
     num_folds: int | None = None
     edits: EditedImagesRecord | None = None
     unedited: Dataset | None = None
+    domains: Domains | None = None
 
     @property
     def as_they_came(self) -> Dataset:

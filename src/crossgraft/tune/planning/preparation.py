@@ -247,6 +247,7 @@ class Preparation:
             start=self.new_classifier,
             pretrained=self.pretrained,
             adapts=self.batch_norm.mode == "adapt",
+            domains=self.rows.domains,
         )
 
 

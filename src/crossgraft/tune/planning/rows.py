@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from crossgraft.data import Dataset, Split, k_folds, take_per_class
 from crossgraft.data.default_split import draw_part
+from crossgraft.data.domains import Domains, read_domains
 from crossgraft.data.opening import open_divided
 from crossgraft.data.selection import RowSelection, pair_groups
 from crossgraft.data.splits import PARTS
@@ -47,6 +48,8 @@ class FoldData:
         evaluate: Evaluation on the validation rows.
         networks: Networks that trainings start from and are compared with.
         fingerprint: Fingerprint of everything about the data that decides the result.
+        domains: Domain of each training row, from 0; None: nobody said.
+        domain_names: Names of the domains among the training rows, in that order.
     """
 
     fold: int | None
@@ -56,6 +59,8 @@ class FoldData:
     evaluate: Evaluate
     networks: FoldNetworks
     fingerprint: str
+    domains: Int64[Tensor, " num_samples"] | None = None
+    domain_names: tuple[str, ...] = ()
 
 
 def make_fold_data(
@@ -69,6 +74,7 @@ def make_fold_data(
     start: Callable[[], Classifier],
     pretrained: Callable[[], Classifier | None],
     adapts: bool = False,
+    domains: Domains | None = None,
 ) -> FoldData:
     """Read the images and count the weights of the loss; where a run computes is in ``settings``.
 
@@ -100,7 +106,15 @@ def make_fold_data(
         pretrained=features_of(networks.pretrained),
         adapted=features_of(networks.adapted),
     )
-    return FoldData(parts.fold, images, targets, loss, evaluate, networks, _fingerprint(dataset, parts, classifier))
+    here, index = ((), None) if domains is None else _domains_of(domains, parts.train)
+    fingerprint = _fingerprint(dataset, parts, classifier, domains)
+    return FoldData(parts.fold, images, targets, loss, evaluate, networks, fingerprint, index, here)
+
+
+def _domains_of(domains: Domains, rows: np.ndarray) -> tuple[tuple[str, ...], Int64[Tensor, " num_rows"]]:
+    """Names of the domains that rows come from, and the place of each row's domain among them."""
+    present, index = np.unique(domains.index[rows], return_inverse=True)
+    return tuple(domains.names[number] for number in present), torch.from_numpy(index.astype(np.int64))
 
 
 def make_feed(data: FoldData, plugins: Plugins, settings: TrainerSettings) -> BatchMaker:
@@ -122,10 +136,12 @@ def target_matrix(dataset: Dataset, rows: np.ndarray) -> Float[Tensor, "num_rows
     return torch.from_numpy(dataset.task.marks(dataset.targets[rows], len(dataset.class_names)).astype(np.float32))
 
 
-def _fingerprint(dataset: Dataset, parts: FoldRows, classifier: Classifier) -> str:
+def _fingerprint(dataset: Dataset, parts: FoldRows, classifier: Classifier, domains: Domains | None) -> str:
     rows = "|".join(",".join(map(str, part.tolist())) for part in (parts.train, parts.val, parts.test))
     facts = [dataset.fingerprint, rows, ",".join(dataset.class_names), classifier.preprocessing.describe()]
     facts += [hashlib.sha256(dataset.targets.tobytes()).hexdigest(), classifier.recipe.weights_fingerprint]
+    if domains is not None:
+        facts += [",".join(domains.of_rows[parts.train].tolist())]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()
 
 
@@ -162,7 +178,7 @@ def open_rows(data: str | Path | Dataset, options: TuneOptions, reporter: Report
         _refuse_missing_classes(dataset, parts)
         _refuse_empty_test(dataset, parts)
     columns_of(dataset, options.subgroups)
-    return rows
+    return rows if options.domains is None else replace(rows, domains=read_domains(dataset, options.domains))
 
 
 def training_rows(dataset: Dataset, *, val_fraction: float = VAL_SHARE, seed: int = 0) -> TuningRows:
