@@ -103,8 +103,12 @@ def _asked(options: TuneOptions) -> list[str]:
     return [
         name
         for name, each in options_of(type(options)).items()
-        if each.about.in_protocol and getattr(options, name) not in (None, each.default)
+        if each.about.in_protocol and getattr(options, name) not in (None, each.default, _USUAL.get(name))
     ]
+
+
+_USUAL = {"sampler": "shuffle"}
+"""What somebody may ask for that would be chosen anyway; known results have never named it."""
 
 
 def _rows_in_words(record: TuningRecord, options: TuneOptions) -> str:
