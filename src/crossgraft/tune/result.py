@@ -21,7 +21,7 @@ from crossgraft.rank.results_store import add_known_results, read_known_results
 from crossgraft.records.base import Record
 from crossgraft.result import EXIT_PARTIAL, RecordT, Result
 from crossgraft.running.verb import secondary
-from crossgraft.tune.domains.record import UnseenDomainsRecord
+from crossgraft.tune.domains.record import UnseenDomainsRecord, rows_of_domains
 from crossgraft.tune.engine.gradient_norms import FILE_NAME as NORMS_FILE
 from crossgraft.tune.engine.gradient_norms import GradientNorms
 from crossgraft.tune.options import TuneOptions
@@ -252,12 +252,15 @@ class FineTuningResult(ModelResult[TuningRecord]):
         return {} if self.headline is None else self.headline.number
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric: value, interval, and what it is about."""
+        """One row per metric: value, interval, and what it is about; where domains were left out, those of each domain follow."""
         import pandas as pd
 
         columns = ["split", "metric", "class_name", "attribute", "attribute_value", "value", "low", "high"]
         columns += ["num_images", "num_groups", "reason", "no_interval_reason"]
         rows = [row.model_dump(include=set(columns)) for row in self.record.metrics]
+        if (unseen := self.record.unseen_domains) is not None:
+            columns.insert(1, "domain")
+            rows += rows_of_domains(unseen)
         return pd.DataFrame(rows, columns=columns)
 
     def history(self) -> pd.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from crossgraft.metrics.record import MetricRecord
@@ -63,3 +65,21 @@ class UnseenDomainsRecord(Record):
     seen: DomainMetricRecord | None = Field(default=None, description="Mean of seen over the trainings.")
     gap: DomainMetricRecord | None = Field(default=None, description="Mean of seen minus unseen.")
     spread: float | None = Field(default=None, description="Standard deviation over the domains.")
+
+
+def rows_of_domains(unseen: UnseenDomainsRecord) -> list[dict[str, object]]:
+    """One row a number, as in ``metrics.csv``: every metric on each domain, then the primary one over all of them."""
+    rows: list[dict[str, object]] = []
+    for each in unseen.domains:
+        rows += [{**row.model_dump(), "split": "unseen", "domain": each.domain} for row in each.metrics]
+        rows += _rows(unseen.metric, each.domain, {"seen": each.seen, "seen - unseen": each.gap})
+    of_all = {"unseen": unseen.mean, "seen": unseen.seen, "seen - unseen": unseen.gap}
+    return [*rows, *_rows(unseen.metric, "mean", of_all), *_rows(unseen.metric, "worst", {"unseen": unseen.worst})]
+
+
+def _rows(metric: str, domain: str, records: Mapping[str, DomainMetricRecord | None]) -> list[dict[str, object]]:
+    return [
+        {"split": split, "domain": domain, "metric": metric, **row.model_dump(), "no_interval_reason": row.reason}
+        for split, row in records.items()
+        if row is not None
+    ]

@@ -318,8 +318,8 @@ def _tell_of_excluded(dataset: Dataset, parts: Sequence[FoldRows], reporter: Rep
     some = [f"{counted(fold.num_excluded, 'image')} without {fold.domain}" for fold in parts if fold.num_excluded]
     if some:
         reporter.warn(
-            f"Left out of training: {joined(some)}, because their {dataset.group_column} has images in the domain that is left "
-            "out, too."
+            f"Left out of training: {joined(some)}, because the same {dataset.group_column} has images in the domain that is "
+            "left out, too."
         )
 
 

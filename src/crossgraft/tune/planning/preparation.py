@@ -26,6 +26,7 @@ from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import MultiClassTask, Task
+from crossgraft.tune.domains.words import left_out_in_words
 from crossgraft.tune.engine.gradient_norms import trained_blocks
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
@@ -307,6 +308,7 @@ def prepare(
         num_threads=options.workers or available_cores(),
         notes=[
             *([] if rows.edits is None else [edits_and_advice(rows.edits)]),
+            *([] if rows.left_out is None else left_out_in_words(rows)),
             *notes,
             *about_norms,
             *batch_norm.notes(len(train)),
