@@ -5,26 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossgraft.metrics.words import guessing, metric_name_in_words
-from crossgraft.tune.domains.record import DomainMetricRecord, UnseenDomainsRecord
-from crossgraft.tune.parts import TuningRows
-from crossgraft.words.formatting import NumberFormat, count, counted, joined
-
-ORACLE = "Oracle, an upper bound and no result: models were picked on images of the domain that they are tested on."
-
-
-def left_out_in_words(rows: TuningRows) -> list[str]:
-    """What no training sees, and what is only measured, for a plan."""
-    about = rows.left_out
-    if about is None:
-        return []
-    seen = [len(fold.seen) for fold in rows.parts]
-    number = count(seen[0]) if len(set(seen)) == 1 else f"{count(min(seen))} to {count(max(seen))}"
-    apart = f" {number} images of the others are only measured, for the gap." if max(seen) else ""
-    if about.is_each:
-        what = f"Each of {counted(len(rows.parts), 'training')} leaves out one {about.column}: {joined(about.names)}."
-    else:
-        what = f"No image of {about.column} {about.asked} trains the model."
-    return [*([ORACLE] if about.is_oracle else []), what + apart]
+from crossgraft.tune.planning.leave_out import ORACLE
+from crossgraft.tune.record import DomainMetricRecord, UnseenDomainsRecord
+from crossgraft.words.formatting import NumberFormat, counted
 
 
 def format_of(records: Sequence[DomainMetricRecord | None]) -> NumberFormat:

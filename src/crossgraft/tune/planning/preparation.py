@@ -26,7 +26,6 @@ from crossgraft.progress import Reporter
 from crossgraft.records.base import CheckRecord
 from crossgraft.running.run_directory import RunDirectory
 from crossgraft.tasks import MultiClassTask, Task
-from crossgraft.tune.domains.words import left_out_in_words
 from crossgraft.tune.engine.gradient_norms import trained_blocks
 from crossgraft.tune.engine.keep import Keep
 from crossgraft.tune.engine.selection_rule import SelectionRule
@@ -48,6 +47,7 @@ from crossgraft.tune.planning.choices import (
 )
 from crossgraft.tune.planning.contradictions import TrainingSituation, refuse_contradictions
 from crossgraft.tune.planning.fold_networks import find_model, load_start, open_adapter, put_first_adapters_in
+from crossgraft.tune.planning.leave_out import left_out_in_words
 from crossgraft.tune.planning.rows import FoldData, make_fold_data
 from crossgraft.tune.planning.step_cost import steps_per_epoch
 from crossgraft.tune.protocols import Selection
