@@ -28,7 +28,7 @@ def balanced(table):
 
 def test_variants_are_compared_on_each_domain_the_mean_and_the_worst_by_image_and_seed(tmp_path, page):
     result = compare_fine_tunings(
-        four_hospitals(12), "full,linear", **FAST, leave_out="each", seeds=2, out=tmp_path / "run", store=False
+        four_hospitals(12), compare="full,linear", **FAST, leave_out="each", seeds=2, out=tmp_path / "run", store=False
     )
     record = result.record
     assert (record.domains.first, record.domains.left_out, record.domains.is_each) == ("full", list(HOSPITALS), True)
@@ -74,7 +74,7 @@ def test_one_domain_has_no_worst_and_noise_in_it_changes_no_weight(tmp_path):
     images[here] = 200
     noise = of_hospitals(clean.attributes["hospital"], np.where(here, 1 - clean.targets, clean.targets), images=images)
     for name, data in (("clean", clean), ("noise", noise)):
-        result = compare_fine_tunings(data, "full,linear", **FAST, leave_out="GENT", out=tmp_path / name)
+        result = compare_fine_tunings(data, compare="full,linear", **FAST, leave_out="GENT", out=tmp_path / name)
         (row,) = result.record.variant("linear").unseen.domains
         assert row.domain == "GENT"
         assert row.value == result.record.variant("linear").metric
@@ -89,9 +89,9 @@ def test_one_domain_has_no_worst_and_noise_in_it_changes_no_weight(tmp_path):
 def test_a_layer_of_one_model_and_folds_are_refused(tmp_path):
     data = four_hospitals(8)
     with pytest.raises(UsageError, match="--layer-pca draws one model of each variant"):
-        compare_fine_tunings(data, "full,linear", **FAST, leave_out="each", layer_pca="auto")
+        compare_fine_tunings(data, compare="full,linear", **FAST, leave_out="each", layer_pca="auto")
     with pytest.raises(UsageError, match="--folds does not go with --compare"):
-        compare_fine_tunings(data, "full,linear", **FAST, leave_out="each", folds=2)
+        compare_fine_tunings(data, compare="full,linear", **FAST, leave_out="each", folds=2)
 
 
 def test_a_training_without_one_of_its_models_is_left_out(monkeypatch):
@@ -106,7 +106,7 @@ def test_a_training_without_one_of_its_models_is_left_out(monkeypatch):
         return train(*arguments, **options)
 
     monkeypatch.setattr(jobs, "train", fails_once)
-    record = compare_fine_tunings(four_hospitals(8), "full,linear", **FAST, leave_out="each").record
+    record = compare_fine_tunings(four_hospitals(8), compare="full,linear", **FAST, leave_out="each").record
     assert [row.state for row in record.trainings] == ["failed", "done"]
     assert record.trainings[0].reason == "without GENT: no training without it ended with a model"
     assert record.variant("linear").unseen.difference.reason == "the first variant has no training"
