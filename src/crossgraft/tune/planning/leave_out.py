@@ -341,4 +341,5 @@ def left_out_in_words(rows: TuningRows) -> list[str]:
         what = f"Each of {counted(len(rows.parts), 'training')} leaves out one {about.column}: {joined(about.names)}."
     else:
         what = f"No image of {about.column} {about.asked} trains the model."
-    return [*([ORACLE] if about.is_oracle else []), what + apart]
+    own = "What was left open is chosen for each training by its own images, as if it were alone."
+    return [*([ORACLE] if about.is_oracle else []), what + apart, *([own] if about.is_each else [])]

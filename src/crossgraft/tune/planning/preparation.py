@@ -46,13 +46,14 @@ from crossgraft.tune.planning.choices import (
     warmup_epochs,
 )
 from crossgraft.tune.planning.contradictions import TrainingSituation, refuse_contradictions
+from crossgraft.tune.planning.domain_rules import TrainingDomains, in_whole_shares, training_domains
 from crossgraft.tune.planning.fold_networks import find_model, load_start, open_adapter, put_first_adapters_in
 from crossgraft.tune.planning.leave_out import left_out_in_words
 from crossgraft.tune.planning.rows import FoldData, make_fold_data
 from crossgraft.tune.planning.step_cost import steps_per_epoch
 from crossgraft.tune.protocols import Selection
 
-_PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss")
+_PLUGIN_OPTIONS = ("method", "regularizer", "batch_transform", "augmentation", "loss", "objective")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +113,7 @@ class Request:
             "regularizer": [spell(each) for each in plugins.regularizers],
             "batch_transform": [spell(each) for each in plugins.batch_transforms],
             "grid": [point_name(point) for point in self.points],
+            **({} if plugins.objective.is_plain_mean else {"objective": spell(plugins.objective)}),
         }
 
 
@@ -125,7 +127,10 @@ def refuse_unknown_names(options: TuneOptions) -> None:
 def as_typed(values: Mapping[str, Any]) -> dict[str, Any]:
     """Options of ``fine_tune`` as a command line gives them: objects and mappings become their text."""
     typed = dict(values)
+    typed["sampler"] = typed["sampler"] or "shuffle"  # as runs have always named it that left it open
     for name in _PLUGIN_OPTIONS:
+        if name not in typed:
+            continue
         value = typed[name]
         several = isinstance(value, Sequence) and not isinstance(value, str)
         typed[name] = tuple(_text(each) for each in value) if several else _text(value)
@@ -163,6 +168,7 @@ class Preparation:
         keep: Similarity that trainings are to end at.
         num_threads: Number of threads that read images.
         notes: What the plan says about the start.
+        domains: Domains of the training images of each fold; empty where nobody said.
     """
 
     rows: TuningRows
@@ -180,6 +186,7 @@ class Preparation:
     keep: Keep | None
     num_threads: int
     notes: list[str]
+    domains: tuple[TrainingDomains, ...] = ()
 
     @property
     def options(self) -> TuneOptions:
@@ -220,21 +227,30 @@ class Preparation:
             grid_settings=frozenset(points[0]),
             num_trained_blocks=len(trained_blocks(self.classifier, self.selection)),
             is_convolutional=is_convolutional(self.classifier),
+            domains=self.domains,
         )
 
     def for_parts(self, parts: FoldRows) -> Preparation:
         """What the trainings of one fold start from.
 
-        Folds pick by one and the same metric. Where a domain is left out, labels of val of the other trainings, which see that
-        domain, would decide which metric that is; so each training chooses by its own.
+        Folds share settings, and the metric that picks the model. Where every domain is left out in turn, images of one domain
+        would decide these for the training that never sees it; so each training chooses by its own, as if it were alone.
         """
         if not self.rows.has_several_models or parts.domain is None:
             return self
+        place = next(place for place, each in enumerate(self.rows.parts) if each.domain == parts.domain)
+        options, domains = self.options, self.domains[place : place + 1]
+        settings = trainer_settings(
+            options, self.plugins, num_train=len(parts.train), num_parameters=self.backbone.num_parameters
+        )
         val, num_classes = [self.rows.dataset.targets[parts.val]], len(self.rows.dataset.class_names)
-        stop_by = self.options.stop_by
+        stop_by = options.stop_by
         return replace(
             self,
-            rule=choose_rule(self.options.select_by, val, num_classes),
+            rows=replace(self.rows, parts=(parts,)),
+            settings=in_whole_shares(settings, self.plugins, domains, is_asked=options.batch_size is not None),
+            domains=domains,
+            rule=choose_rule(options.select_by, val, num_classes),
             stop_rule=None if stop_by is None else choose_rule(stop_by, val, num_classes, flag="--stop-by"),
         )
 
@@ -286,6 +302,8 @@ def prepare(
     classifier = make_classifier(backbone, task.num_outputs(len(dataset.class_names)), seed=options.seed)
     notes = put_first_adapters_in(classifier, plugins.method, request.adapter, seed=options.seed)
     settings = trainer_settings(options, plugins, num_train=len(train), num_parameters=backbone.num_parameters)
+    domains = training_domains(rows)
+    settings = in_whole_shares(settings, plugins, domains, is_asked=options.batch_size is not None)
     selection = plugins.method.select(classifier)
     batch_norm, about_norms = choose_batch_norm(options.batch_norm, plugins, classifier, selection)
     val_targets = [dataset.targets[of_fold.val] for of_fold in rows.parts]
@@ -313,6 +331,7 @@ def prepare(
             *about_norms,
             *batch_norm.notes(len(train)),
         ],
+        domains=domains,
     )
     for point in request.points:  # what has no meaning comes to light before the first training
         refuse_contradictions(prepared.situation(point))
@@ -328,6 +347,8 @@ def settings_at(prepared: Preparation, point: GridPoint) -> TrainerSettings:
     follows = "epochs" in point and options.warmup_epochs is None
     warmup = {"warmup_epochs": warmup_epochs(int(point["epochs"]))} if follows else {}
     settings = replace(prepared.settings, **point, **warmup)
+    is_asked = options.batch_size is not None or "batch_size" in point
+    settings = in_whole_shares(settings, prepared.plugins, prepared.domains, is_asked=is_asked)
     if not prepared.batch_norm.is_held or options.learning_rate is not None or "learning_rate" in point:
         return settings
     num_train = len(prepared.rows.parts[0].train)
