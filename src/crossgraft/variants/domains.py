@@ -60,16 +60,13 @@ def describe_left_out(rows: TuningRows, first: str) -> ComparedOnDomainsRecord |
     )
 
 
-def measure_domains(
-    each: Measured, first: Measured | None, images: MeasuredImages, metric: ValueRecord
-) -> ComparedDomainsRecord | None:
+def measure_domains(each: Measured, first: Measured | None, images: MeasuredImages) -> ComparedDomainsRecord | None:
     """One variant on every domain; None where no domain was left out, or no training is done.
 
     Args:
         each: The variant.
         first: The variant that it is compared with; None: that one failed.
         images: The test images.
-        metric: The primary metric of the variant.
     """
     records = [one.record.unseen_domains for one in each.trainings if one.record is not None]
     known = [record for record in records if record is not None]
@@ -86,9 +83,14 @@ def measure_domains(
         ]
     else:
         alone = []
-        domains = [ComparedDomainRecord(domain=known[0].domains[0].domain, value=metric, difference=of_mean)]
+        domains = [
+            ComparedDomainRecord(
+                domain=known[0].domains[0].domain, value=_value(each.values, images, CONFIDENCE), difference=of_mean
+            )
+        ]
     return ComparedDomainsRecord(
         domains=domains,
+        mean=_value(each.values, images, CONFIDENCE),
         difference=of_mean,
         worst=_worst(each, first, list(images.domains), alone) if len(alone) > 1 else None,
         seen=_over_seeds([_of_all(record, "seen") for record in known], limits=(0.0, 1.0)),

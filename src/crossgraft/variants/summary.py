@@ -43,8 +43,7 @@ def summarise(measured: Sequence[Measured], curves: Sequence[MixedCurve], images
     rows = [_row(each, full, pairs, curves, images) for each in measured]
     first = measured[0] if measured and measured[0].trainings else None
     rows = [
-        row.model_copy(update={"unseen": measure_domains(each, first, images, row.metric)})
-        for row, each in zip(rows, measured, strict=True)
+        row.model_copy(update={"unseen": measure_domains(each, first, images)}) for row, each in zip(rows, measured, strict=True)
     ]
     return sorted(rows, key=lambda row: (row.metric.value is None, -(row.metric.value or 0.0)))
 

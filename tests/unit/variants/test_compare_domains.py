@@ -51,6 +51,8 @@ def test_variants_are_compared_on_each_domain_the_mean_and_the_worst_by_image_an
     assert [each.difference.value for each in linear.domains] == pytest.approx(paired.tolist())
     assert linear.difference.value == pytest.approx(paired.mean())
     assert linear.difference == record.variant("linear").difference
+    assert linear.mean.value == record.variant("linear").metric.value
+    assert linear.mean.interval_of == "test images and seeds"
     assert linear.worst.difference.value == pytest.approx(
         of_domain["linear"].mean(axis=0).min() - of_domain["full"].mean(axis=0).min()
     )
@@ -77,7 +79,7 @@ def test_one_domain_has_no_worst_and_noise_in_it_changes_no_weight(tmp_path):
         result = compare_fine_tunings(data, compare="full,linear", **FAST, leave_out="GENT", out=tmp_path / name)
         (row,) = result.record.variant("linear").unseen.domains
         assert row.domain == "GENT"
-        assert row.value == result.record.variant("linear").metric
+        assert row.value.value == result.record.variant("linear").metric.value
         assert result.record.variant("linear").unseen.worst is None
         assert len(result.record.interpolation) == 1
     weights = "jobs/without GENT/weights.safetensors"
