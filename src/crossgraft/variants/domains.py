@@ -25,6 +25,9 @@ from crossgraft.variants.record import (
     ValueRecord,
 )
 
+ENOUGH_SEEDS = 3
+"""From so many on the interval of a mean counts seeds; the spread of two says next to nothing."""
+
 
 def tested_images(rows: TuningRows, metric: str) -> MeasuredImages:
     """The test images of all trainings of one seed, in the order of the data; with the domains that the metric is defined on."""
@@ -116,7 +119,7 @@ def _difference(
 
 
 def _value(values: Sequence[OnImages], here: MeasuredImages, confidence: float) -> ValueRecord:
-    """Mean over seeds with an interval of the test images and, with several, of seeds: as of a difference."""
+    """Mean over seeds with an interval of the test images and, from three on, of seeds: as of a difference."""
     by_seed = np.array([each.value for each in values])
     mean = float(by_seed.mean())
     try:
@@ -125,9 +128,10 @@ def _value(values: Sequence[OnImages], here: MeasuredImages, confidence: float) 
         return ValueRecord(value=None, no_interval_reason=refusal.reason)
     if total.low is None or total.high is None:
         return ValueRecord(value=mean, no_interval_reason=total.note)
-    of_seeds = float(by_seed.var(ddof=1)) / len(by_seed) if len(by_seed) > 1 else 0.0
+    counts_seeds = len(by_seed) >= ENOUGH_SEEDS
+    of_seeds = float(by_seed.var(ddof=1)) / len(by_seed) if counts_seeds else 0.0
     below, above = (reach_with_seeds(end, of_seeds, len(by_seed), confidence) for end in (mean - total.low, total.high - mean))
-    kind = "test images" if len(values) == 1 else "test images and seeds"
+    kind = "test images and seeds" if counts_seeds else "test images"
     return ValueRecord(value=mean, low=max(0.0, mean - below), high=min(1.0, mean + above), interval_of=kind)
 
 

@@ -238,7 +238,7 @@ def _record(
         domains=describe_left_out(rows, study.variants[0].name),
         interpolation_reason=reason,
         looks=max(counted_looks, key=lambda looks: looks.number, default=None),
-        interval_words=intervals_in_words(len(study.seeds)),
+        interval_words=intervals_in_words(len(study.seeds), on_domains=rows.left_out is not None),
         seconds=sum(each.row.seconds for each in done),
         checks=study.checks,
         warnings=[

@@ -52,7 +52,7 @@ def test_variants_are_compared_on_each_domain_the_mean_and_the_worst_by_image_an
     assert linear.difference.value == pytest.approx(paired.mean())
     assert linear.difference == record.variant("linear").difference
     assert linear.mean.value == record.variant("linear").metric.value
-    assert linear.mean.interval_of == "test images and seeds"
+    assert linear.mean.interval_of == "test images"
     assert linear.worst.difference.value == pytest.approx(
         of_domain["linear"].mean(axis=0).min() - of_domain["full"].mean(axis=0).min()
     )
